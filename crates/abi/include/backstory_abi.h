@@ -1,0 +1,197 @@
+/*
+ * The binary interface of backstory: what a recorder inside a process, the guard's supervisor and the readers of
+ * a run's log agree on. This header is the only definition; src/lib.rs mirrors it and a test compares every size,
+ * offset and constant. Everything is little-endian with fixed widths.
+ *
+ * A chunk is appended verbatim to a run's log, so slots are a durable format: a change raises BS_ABI_VERSION, is
+ * described in docs/formats/log.md, and old versions stay readable.
+ */
+#ifndef BACKSTORY_ABI_H
+#define BACKSTORY_ABI_H
+
+#include <stdint.h>
+
+#define BS_ABI_VERSION 1u
+#define BS_ARENA_MAGIC 0x616e657261534242ull /* "BBSarena" */
+#define BS_CHUNK_MAGIC 0x4b4e4843u           /* "CHNK" */
+
+/* Names in the environment of a recorded program. Both are hidden from it and put back at exec. */
+#define BS_ENV_ARENA "BACKSTORY_ARENA" /* path of the arena file */
+#define BS_ENV_PRELOAD "LD_PRELOAD"    /* our entry stands last and ends with BS_PRELOAD_NAME */
+#define BS_PRELOAD_NAME "linux-backstory.so"
+
+/* Where the recorder is linked: below any position-independent executable. The gate's `syscall` is at a fixed offset. */
+#define BS_HOME 0x550000010000ull
+
+#define BS_CHUNK_SIZE 65536u
+#define BS_MAX_CHUNKS 4096u
+#define BS_BITMAP_WORDS (BS_MAX_CHUNKS / 64u)
+#define BS_ARENA_HEADER 4096u /* chunk i starts at BS_ARENA_HEADER + i * BS_CHUNK_SIZE */
+
+/*
+ * A deliberate ungated call: `getpriority(BS_MAGIC_WHICH, request, argument)`, an impossible `which`, so that a kernel without our
+ * filter answers EINVAL and nothing happens. Requests:
+ */
+#define BS_MAGIC_WHICH 0x62736d67
+#define BS_MAGIC_ANNOUNCE 1 /* argument: index of the caller's chunk; tells the supervisor who owns it (pid namespaces). 0 */
+#define BS_MAGIC_ARENA 2    /* answered with a new descriptor of the arena (its path is out of the caller's reach) */
+#define BS_MAGIC_DRAIN 3    /* answered with 0 once at least one chunk is free again */
+
+/* Arena flags, set by the supervisor, read by recorders. */
+#define BS_ARENA_GUARDED 1u   /* the guard is on: magic calls are answered */
+#define BS_ARENA_PIDNS 2u     /* some recorded process is in another pid namespace: announce every chunk */
+#define BS_ARENA_STRICT 4u    /* --guard=strict: the guard logs every watched call; recorders log only what it doesn't watch */
+#define BS_ARENA_ALL_OPS 8u   /* --suppress=off: log every read and write, not only the first per descriptor */
+#define BS_ARENA_CLOSED 16u   /* the run has ended or was detached: take no chunk, log nothing */
+
+/* First page of the arena. Written by: S supervisor, R recorders. */
+struct bs_arena {
+    uint64_t magic;      /* S, once */
+    uint32_t version;    /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
+    uint32_t flags;      /* S: BS_ARENA_* */
+    uint32_t chunks;     /* S: chunks that exist (are allocated in the file), grows */
+    uint32_t wanted;     /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
+    uint64_t lost;       /* R: operations that could not be logged, for whatever reason (atomic add) */
+    uint64_t started;    /* S: bs time when the arena was made */
+    uint32_t epochs;     /* R: atomic counter, source of bs_chunk.epoch */
+    uint32_t pad0;
+    uint64_t env_seen[64]; /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
+    uint64_t free[BS_BITMAP_WORDS]; /* bit set: chunk is free and zeroed. R clears (atomic and), S sets */
+    uint64_t full[BS_BITMAP_WORDS]; /* bit set: the owner will append no more. R sets (atomic or), S clears */
+};
+
+/* First bytes of a chunk. Written by its owner when it takes the chunk; all zero while free. */
+struct bs_chunk {
+    uint32_t magic;
+    uint32_t index;  /* which chunk of the arena */
+    uint32_t pid;    /* thread group id as the owner sees it (getpid) */
+    uint32_t tid;    /* as the owner sees it (gettid); 0 in a chunk of the guard, whose slots carry bs_who */
+    uint64_t epoch;  /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
+    uint64_t taken;  /* bs time */
+    uint32_t ppid;   /* getppid at the time the recorder started in this process */
+    uint32_t seq;    /* 0, 1, 2 … among the chunks of this (epoch, thread) */
+    uint64_t next;   /* offset from the chunk's start where the next slot goes; advanced by an unlocked xadd. May exceed
+                        BS_CHUNK_SIZE: then the last reservation did not fit and is no slot */
+    uint32_t host_pid; /* S: the owner's pid as the supervisor sees it, once announced; else 0 */
+    uint32_t flags;
+    uint64_t pad;
+};
+
+/* States of a slot. Memory not yet reached is all zero. */
+#define BS_RESERVED 1u /* arguments are valid, the outcome is not known (yet) */
+#define BS_DONE 2u     /* result is valid */
+
+/* Slot flags. */
+#define BS_F_WHO 1u        /* a bs_who follows the header (slots written by the supervisor) */
+#define BS_F_IDENT 2u      /* a bs_ident follows (after bs_who) */
+#define BS_F_CUT 4u        /* a string did not fit and was cut */
+#define BS_F_MORE 8u       /* ARGS, ENV: the last string continues in the next slot of this op */
+#define BS_F_PREDICTED 16u /* result was concluded by the supervisor from the file system, not observed */
+#define BS_F_RESOLVED 32u  /* path is absolute, as the supervisor resolved it for the caller */
+#define BS_F_CHILD 64u     /* written by a CLONE_VM child into this chunk; not its owner's */
+
+/*
+ * One operation: header, [bs_who], [bs_ident], then the op's NUL-terminated strings; size is a multiple of 8.
+ * time is the time-stamp counter when the call began (a sequence number above the last seen counter where it can't be read).
+ */
+struct bs_slot {
+    uint16_t state;
+    uint16_t op;     /* enum bs_op */
+    uint16_t size;   /* whole slot in bytes */
+    uint16_t flags;  /* BS_F_* */
+    uint64_t time;
+    int32_t fd;
+    int32_t arg;
+    int32_t result;  /* >= 0, or -errno */
+    uint32_t aux;
+};
+
+/* Who did it, in slots that the supervisor wrote. Ids as the supervisor sees them. */
+struct bs_who {
+    uint32_t pid, tid;
+    uint32_t nr;   /* system call number */
+    uint32_t arch; /* AUDIT_ARCH_* */
+};
+
+/* A file and its content state. Times in ns since 1970; birth is 0 where unknown. */
+struct bs_ident {
+    uint64_t dev, ino;
+    int64_t size, mtime, ctime, birth;
+    uint32_t mode, nlink;
+};
+
+/*
+ * Operations. X(name, number, strings, "fields"): how many strings follow (9: a list until the slot's end). Unless said otherwise,
+ * fd is a directory descriptor (AT_FDCWD for none), the string is a path as the program gave it, result is the call's.
+ */
+#define BS_OPS(X)                                                                                                  \
+    X(START, 1, 0, "first slot of a recorder in a process: fd pid, arg ppid, aux 1 if after fork without exec")    \
+    X(OPEN, 10, 1, "arg flags, aux mode, result descriptor; ident: the file before the call (guard, writers)")     \
+    X(CLOSE, 11, 0, "fd descriptor; ident: the file as it is now, if this process had opened it for writing")      \
+    X(CLOSE_RANGE, 12, 0, "fd first, aux last (unsigned), arg flags")                                              \
+    X(READ, 13, 0, "fd descriptor; the first successful read since it was opened")                                 \
+    X(WRITE, 14, 0, "fd descriptor; the first successful write since it was opened")                               \
+    X(MAP, 15, 0, "fd descriptor, arg PROT_*, aux MAP_*")                                                          \
+    X(DUP, 16, 0, "fd old, result new, arg O_CLOEXEC or 0; aux 1: new was closed first (dup2, dup3)")              \
+    X(CLOEXEC, 17, 0, "fd descriptor, arg 1 set, 0 cleared")                                                       \
+    X(TRUNCATE, 18, 1, "path; or, with fd >= 0 and an empty path, ftruncate")                                      \
+    X(COPY, 19, 0, "fd from, arg to: sendfile, splice, tee, copy_file_range, FICLONE")                             \
+    X(STAT, 20, 1, "arg AT_* flags; an empty path is fd itself")                                                   \
+    X(ACCESS, 21, 1, "arg mode, aux AT_* flags")                                                                   \
+    X(READLINK, 22, 1, "")                                                                                         \
+    X(LIST, 23, 0, "fd directory: its entries were read (first time)")                                             \
+    X(RENAME, 24, 2, "fd and arg: the two directories, aux RENAME_*; ident: of the target before, if it existed")  \
+    X(LINK, 25, 2, "fd and arg: the two directories, aux AT_* flags: old, new")                                    \
+    X(SYMLINK, 26, 2, "fd directory: target text, path of the link")                                               \
+    X(UNLINK, 27, 1, "arg AT_REMOVEDIR for a directory; ident: of the file before")                                \
+    X(MKDIR, 28, 1, "aux mode")                                                                                    \
+    X(MKNOD, 29, 1, "aux mode; S_IFIFO makes a channel")                                                           \
+    X(META, 30, 1, "arg BS_META_*: mode, owner, times or attributes of path, or of fd if the path is empty")       \
+    X(CHDIR, 31, 2, "path, or fd if the path is empty; second string: the directory after it, absolute")           \
+    X(CHROOT, 32, 1, "path")                                                                                       \
+    X(MOUNT, 33, 2, "source, target; arg 1: unmounted")                                                            \
+    X(PIVOT, 34, 2, "new root, where the old is put")                                                              \
+    X(NAMESPACE, 35, 0, "unshare or setns: aux CLONE_NEW* flags")                                                  \
+    X(FORK, 40, 0, "result child pid; aux clone flags")                                                            \
+    X(VFORK, 41, 0, "what follows up to VFORKED in this thread is done by the child; arg BS_SPAWN_*")              \
+    X(VFORKED, 42, 0, "result child pid or -errno")                                                                \
+    X(EXEC, 43, 1, "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it succeeded")    \
+    X(ARGS, 44, 9, "argument strings for the next EXEC of this thread")                                            \
+    X(ENV, 45, 9, "fd, arg: low, high half of the environment's hash; no strings: as logged before by that hash")  \
+    X(WAIT, 46, 0, "result pid, arg wait status; aux 1 if it was only looked at (WNOWAIT)")                        \
+    X(EXIT, 47, 0, "arg exit status")                                                                              \
+    X(THREAD, 48, 0, "fd, arg: low, high half of the handle; aux BS_THREAD_*")                                     \
+    X(KILL, 49, 0, "fd pid, arg signal")                                                                           \
+    X(PIPE, 60, 0, "fd read end, arg write end, aux flags")                                                        \
+    X(SOCKET, 61, 0, "fd domain, arg type, result descriptor")                                                     \
+    X(SOCKETPAIR, 62, 0, "fd and arg: the two ends, aux type")                                                     \
+    X(CONNECT, 63, 0, "fd socket; aux bytes of sockaddr follow")                                                   \
+    X(BIND, 64, 0, "fd socket; aux bytes of sockaddr follow")                                                      \
+    X(ACCEPT, 65, 0, "fd socket, result descriptor; aux bytes of the peer's sockaddr follow")                      \
+    X(LISTEN, 66, 0, "fd socket")                                                                                  \
+    X(PASS, 67, 0, "fd socket, arg descriptor sent (aux 0) or received (aux 1)")                                   \
+    X(MEMFD, 68, 1, "name; result descriptor")                                                                     \
+    X(EVENTFD, 69, 0, "result descriptor of something that carries no file data; arg kind")                        \
+    X(LOAD, 70, 1, "a library was loaded by dlopen: its path from the link map")                                   \
+    X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*")                                       \
+    X(OPAQUE, 81, 1, "an interface was used that can't be decoded: its name")                                      \
+    X(IDENT, 90, 1, "what the file system says of path at this time; result -errno and no ident if it is not there") \
+    X(GONE, 91, 0, "supervisor: fd pid ended, arg wait status, aux 1 if the status is known")                      \
+    X(BORN, 92, 2, "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' unknown)")
+
+enum bs_op {
+#define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
+    BS_OPS(BS_OP_ENUM)
+#undef BS_OP_ENUM
+};
+
+enum { BS_META_MODE = 1, BS_META_OWNER = 2, BS_META_TIMES = 3, BS_META_ATTR = 4 };
+enum { BS_SPAWN_VFORK = 1, BS_SPAWN_POSIX = 2, BS_SPAWN_SYSTEM = 3, BS_SPAWN_POPEN = 4, BS_SPAWN_CLONE = 5 };
+enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
+enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
+
+_Static_assert(sizeof(struct bs_slot) == 32, "slot header");
+_Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
+_Static_assert(sizeof(struct bs_arena) <= BS_ARENA_HEADER, "arena header");
+
+#endif

@@ -1,0 +1,1 @@
+//! (contract: see below)

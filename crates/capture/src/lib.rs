@@ -1,0 +1,1 @@
+//! In: a command. Out: the event log of its run.

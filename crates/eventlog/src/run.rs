@@ -1,0 +1,87 @@
+//! What a run is, apart from its events: the first and the last frame of its log.
+
+use serde::{Deserialize, Serialize};
+
+/// First frame of every log: everything known before the command starts. Paths and strings that may not be UTF-8 are bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// Short id, unique in a store: 8 characters of Crockford base 32, lower case.
+    pub id: String,
+    /// Name the user gave, or none.
+    pub name: Option<String>,
+    /// The command and its arguments.
+    pub command: Vec<Vec<u8>>,
+    /// Environment, secrets redacted (`NAME=<redacted>`).
+    pub environment: Vec<Vec<u8>>,
+    /// Current directory.
+    pub cwd: Vec<u8>,
+    /// Descriptors the command inherits: number and what `/proc/self/fd` says of it.
+    pub descriptors: Vec<(i32, Vec<u8>)>,
+    /// Pid of the front, which the command has as its ancestor.
+    pub front_pid: u32,
+    /// Boot id of the machine.
+    pub boot_id: String,
+    /// `uname -srm`, distribution, host name, CPU model.
+    pub machine: Machine,
+    /// User id the command runs as.
+    pub uid: u32,
+    /// Options that shape what the log can know.
+    pub modes: Modes,
+    /// ns since 1970.
+    pub started: i64,
+    /// The arena's path, for recovery after a crash.
+    pub arena: Option<String>,
+    /// `backstory --version`
+    pub version: String,
+}
+
+/// The machine a run was made on.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Machine {
+    pub kernel: String,
+    pub distribution: String,
+    pub host: String,
+    pub cpu: String,
+}
+
+/// How a run was recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Modes {
+    /// `on`, `off`, `strict`
+    pub guard: String,
+    /// `library`, `all`
+    pub lookups: String,
+    pub io_uring: String,
+    pub suppress: bool,
+    pub contents: String,
+}
+
+/// Last frame of a finished log.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// Exit status of the command, if it exited.
+    pub exit: Option<i32>,
+    /// Signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// ns since 1970 when the command ended.
+    pub command_ended: i64,
+    /// ns since 1970 when the last process of the run ended or recording stopped.
+    pub ended: i64,
+    /// Operations known to be lost.
+    pub lost: u64,
+    /// Reasons why the run may not be complete, one sentence each, for people. Empty means complete.
+    pub incomplete_because: Vec<String>,
+    /// Errno of the failed start (ENOENT, EACCES …), if the command never ran.
+    pub not_started: Option<i32>,
+}
+
+/// Two readings of the clocks, taken together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPoint {
+    /// Time-stamp counter.
+    pub counter: u64,
+    /// `CLOCK_REALTIME` in ns.
+    pub real: i64,
+}
