@@ -1,0 +1,101 @@
+//! The numbers and names of the header.
+
+/// Version of the layout that this crate reads and writes.
+pub const ABI_VERSION: u32 = 1;
+/// First word of an arena: `BBSarena`.
+pub const ARENA_MAGIC: u64 = 0x616e_6572_6153_4242;
+/// First word of a chunk that has an owner: `CHNK`.
+pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
+
+/// Environment variable with the path of the arena file.
+pub const ENV_ARENA: &str = "BACKSTORY_ARENA";
+/// Environment variable that puts the recorder into a program; our entry stands last in it.
+pub const ENV_PRELOAD: &str = "LD_PRELOAD";
+/// File name of our entry in [`ENV_PRELOAD`].
+pub const PRELOAD_NAME: &str = "linux-backstory.so";
+
+/// Address the recorder is linked at.
+pub const HOME: u64 = 0x5500_0001_0000;
+
+/// Bytes of a chunk, its header included.
+pub const CHUNK_SIZE: u32 = 65536;
+/// Chunks that an arena can have.
+pub const MAX_CHUNKS: u32 = 4096;
+/// Words of a bitmap with one bit per chunk.
+pub const BITMAP_WORDS: u32 = MAX_CHUNKS / 64;
+/// Bytes before the first chunk of an arena.
+pub const ARENA_HEADER: u32 = 4096;
+
+/// The impossible `which` of a deliberate, ungated `getpriority` call to the supervisor.
+pub const MAGIC_WHICH: i32 = 0x6273_6d67;
+/// Request: tells the supervisor who owns the chunk in the argument.
+pub const MAGIC_ANNOUNCE: i32 = 1;
+/// Request: answered with a new descriptor of the arena.
+pub const MAGIC_ARENA: i32 = 2;
+/// Request: answered once at least one chunk is free again.
+pub const MAGIC_DRAIN: i32 = 3;
+
+/// Arena flag: the guard is on, magic calls are answered.
+pub const ARENA_GUARDED: u32 = 1;
+/// Arena flag: some recorded process is in another pid namespace; announce every chunk.
+pub const ARENA_PIDNS: u32 = 2;
+/// Arena flag: the guard logs every watched call; recorders log only what it doesn't watch.
+pub const ARENA_STRICT: u32 = 4;
+/// Arena flag: log every read and write, not only the first per descriptor.
+pub const ARENA_ALL_OPS: u32 = 8;
+/// Arena flag: the run has ended; take no chunk, log nothing.
+pub const ARENA_CLOSED: u32 = 16;
+
+/// Slot state: arguments are valid, the outcome is not known (yet).
+pub const RESERVED: u16 = 1;
+/// Slot state: the result is valid.
+pub const DONE: u16 = 2;
+
+/// Slot flag: a [`crate::Who`] follows the header.
+pub const F_WHO: u16 = 1;
+/// Slot flag: a [`crate::Ident`] follows (after the [`crate::Who`]).
+pub const F_IDENT: u16 = 2;
+/// Slot flag: a string did not fit and was cut.
+pub const F_CUT: u16 = 4;
+/// Slot flag: the last string continues in the next slot of this operation.
+pub const F_MORE: u16 = 8;
+/// Slot flag: the result was concluded by the supervisor from the file system.
+pub const F_PREDICTED: u16 = 16;
+/// Slot flag: the path is absolute, as the supervisor resolved it for the caller.
+pub const F_RESOLVED: u16 = 32;
+/// Slot flag: written by a `CLONE_VM` child into its parent's chunk.
+pub const F_CHILD: u16 = 64;
+
+/// `META`: permission bits.
+pub const META_MODE: i32 = 1;
+/// `META`: owner or group.
+pub const META_OWNER: i32 = 2;
+/// `META`: time stamps.
+pub const META_TIMES: i32 = 3;
+/// `META`: extended attributes.
+pub const META_ATTR: i32 = 4;
+
+/// `VFORK`: by `vfork`.
+pub const SPAWN_VFORK: i32 = 1;
+/// `VFORK`: by `posix_spawn`.
+pub const SPAWN_POSIX: i32 = 2;
+/// `VFORK`: by `system`.
+pub const SPAWN_SYSTEM: i32 = 3;
+/// `VFORK`: by `popen`.
+pub const SPAWN_POPEN: i32 = 4;
+/// `VFORK`: by `clone` with shared memory.
+pub const SPAWN_CLONE: i32 = 5;
+
+/// `THREAD`: made a thread.
+pub const THREAD_CREATE: u32 = 1;
+/// `THREAD`: is that thread, and starts.
+pub const THREAD_START: u32 = 2;
+/// `THREAD`: waited for its end.
+pub const THREAD_JOIN: u32 = 3;
+
+/// `LOST`: no chunk was free.
+pub const LOST_NO_CHUNK: i32 = 1;
+/// `LOST`: the program's sandbox forbade what logging needed.
+pub const LOST_SANDBOX: i32 = 2;
+/// `LOST`: the operation was longer than a slot can be.
+pub const LOST_TOO_LONG: i32 = 3;

@@ -1,0 +1,193 @@
+//! Reading and writing the structures as little-endian bytes, within bounds, whatever the bytes are.
+
+use crate::{Chunk, Ident, Slot, Who};
+
+/// Reads fields one after the other from a slice that is known to be long enough.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        match self.0.split_first_chunk::<N>() {
+            Some((head, tail)) => {
+                self.0 = tail;
+                *head
+            }
+            None => [0; N],
+        }
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+
+    fn i32(&mut self) -> i32 {
+        i32::from_le_bytes(self.take())
+    }
+
+    fn i64(&mut self) -> i64 {
+        i64::from_le_bytes(self.take())
+    }
+}
+
+/// Writes fields one after the other into an array of exactly their length.
+struct Put<'a>(&'a mut [u8], usize);
+
+impl Put<'_> {
+    fn put<const N: usize>(&mut self, value: [u8; N]) -> &mut Self {
+        if let Some(place) = self.0.get_mut(self.1..self.1 + N) {
+            place.copy_from_slice(&value);
+        }
+        self.1 += N;
+        self
+    }
+}
+
+impl Chunk {
+    /// Bytes of a chunk's header.
+    pub const SIZE: usize = size_of::<Chunk>();
+
+    /// Reads a header from the first bytes of a chunk; none if there are too few. The magic is not checked.
+    pub fn read(bytes: &[u8]) -> Option<Chunk> {
+        let mut f = Fields(bytes.get(..Self::SIZE)?);
+        Some(Chunk {
+            magic: f.u32(),
+            index: f.u32(),
+            pid: f.u32(),
+            tid: f.u32(),
+            epoch: f.u64(),
+            taken: f.u64(),
+            ppid: f.u32(),
+            seq: f.u32(),
+            next: f.u64(),
+            host_pid: f.u32(),
+            flags: f.u32(),
+            pad: f.u64(),
+        })
+    }
+
+    /// The header's bytes.
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        Put(&mut bytes, 0)
+            .put(self.magic.to_le_bytes())
+            .put(self.index.to_le_bytes())
+            .put(self.pid.to_le_bytes())
+            .put(self.tid.to_le_bytes())
+            .put(self.epoch.to_le_bytes())
+            .put(self.taken.to_le_bytes())
+            .put(self.ppid.to_le_bytes())
+            .put(self.seq.to_le_bytes())
+            .put(self.next.to_le_bytes())
+            .put(self.host_pid.to_le_bytes())
+            .put(self.flags.to_le_bytes())
+            .put(self.pad.to_le_bytes());
+        bytes
+    }
+}
+
+impl Slot {
+    /// Bytes of a slot's fixed part.
+    pub const SIZE: usize = size_of::<Slot>();
+
+    /// Reads the fixed part; none if there are too few bytes. Nothing in it is checked.
+    pub fn read(bytes: &[u8]) -> Option<Slot> {
+        let mut f = Fields(bytes.get(..Self::SIZE)?);
+        Some(Slot {
+            state: f.u16(),
+            op: f.u16(),
+            size: f.u16(),
+            flags: f.u16(),
+            time: f.u64(),
+            fd: f.i32(),
+            arg: f.i32(),
+            result: f.i32(),
+            aux: f.u32(),
+        })
+    }
+
+    /// The fixed part's bytes.
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        Put(&mut bytes, 0)
+            .put(self.state.to_le_bytes())
+            .put(self.op.to_le_bytes())
+            .put(self.size.to_le_bytes())
+            .put(self.flags.to_le_bytes())
+            .put(self.time.to_le_bytes())
+            .put(self.fd.to_le_bytes())
+            .put(self.arg.to_le_bytes())
+            .put(self.result.to_le_bytes())
+            .put(self.aux.to_le_bytes());
+        bytes
+    }
+}
+
+impl Who {
+    /// Bytes of it.
+    pub const SIZE: usize = size_of::<Who>();
+
+    /// Reads it; none if there are too few bytes.
+    pub fn read(bytes: &[u8]) -> Option<Who> {
+        let mut f = Fields(bytes.get(..Self::SIZE)?);
+        Some(Who {
+            pid: f.u32(),
+            tid: f.u32(),
+            nr: f.u32(),
+            arch: f.u32(),
+        })
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        Put(&mut bytes, 0)
+            .put(self.pid.to_le_bytes())
+            .put(self.tid.to_le_bytes())
+            .put(self.nr.to_le_bytes())
+            .put(self.arch.to_le_bytes());
+        bytes
+    }
+}
+
+impl Ident {
+    /// Bytes of it.
+    pub const SIZE: usize = size_of::<Ident>();
+
+    /// Reads it; none if there are too few bytes.
+    pub fn read(bytes: &[u8]) -> Option<Ident> {
+        let mut f = Fields(bytes.get(..Self::SIZE)?);
+        Some(Ident {
+            dev: f.u64(),
+            ino: f.u64(),
+            size: f.i64(),
+            mtime: f.i64(),
+            ctime: f.i64(),
+            birth: f.i64(),
+            mode: f.u32(),
+            nlink: f.u32(),
+        })
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        Put(&mut bytes, 0)
+            .put(self.dev.to_le_bytes())
+            .put(self.ino.to_le_bytes())
+            .put(self.size.to_le_bytes())
+            .put(self.mtime.to_le_bytes())
+            .put(self.ctime.to_le_bytes())
+            .put(self.birth.to_le_bytes())
+            .put(self.mode.to_le_bytes())
+            .put(self.nlink.to_le_bytes());
+        bytes
+    }
+}

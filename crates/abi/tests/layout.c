@@ -1,0 +1,55 @@
+/* Prints every size, offset, constant and operation of the header, one "NAME VALUE" per line, for layout.rs to compare. */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "backstory_abi.h"
+
+#define NUMBER(name) printf(#name " %lld\n", (long long)(name))
+#define TEXT(name) printf(#name " %s\n", name)
+#define SIZE(type) printf(#type " %zu\n", sizeof(struct type))
+#define FIELD(type, field)                                                                     \
+    printf(#type "." #field " %zu+%zu\n", offsetof(struct type, field), sizeof(((struct type *)0)->field))
+#define OP(name, number, strings, doc) printf("BS_OP_" #name " %d/%d\n", number, strings);
+
+static void constants(void) {
+    NUMBER(BS_ABI_VERSION), NUMBER(BS_ARENA_MAGIC), NUMBER(BS_CHUNK_MAGIC);
+    TEXT(BS_ENV_ARENA), TEXT(BS_ENV_PRELOAD), TEXT(BS_PRELOAD_NAME);
+    NUMBER(BS_HOME), NUMBER(BS_CHUNK_SIZE), NUMBER(BS_MAX_CHUNKS), NUMBER(BS_BITMAP_WORDS), NUMBER(BS_ARENA_HEADER);
+    NUMBER(BS_MAGIC_WHICH), NUMBER(BS_MAGIC_ANNOUNCE), NUMBER(BS_MAGIC_ARENA), NUMBER(BS_MAGIC_DRAIN);
+    NUMBER(BS_ARENA_GUARDED), NUMBER(BS_ARENA_PIDNS), NUMBER(BS_ARENA_STRICT), NUMBER(BS_ARENA_ALL_OPS);
+    NUMBER(BS_ARENA_CLOSED);
+    NUMBER(BS_RESERVED), NUMBER(BS_DONE);
+    NUMBER(BS_F_WHO), NUMBER(BS_F_IDENT), NUMBER(BS_F_CUT), NUMBER(BS_F_MORE), NUMBER(BS_F_PREDICTED);
+    NUMBER(BS_F_RESOLVED), NUMBER(BS_F_CHILD);
+    NUMBER(BS_META_MODE), NUMBER(BS_META_OWNER), NUMBER(BS_META_TIMES), NUMBER(BS_META_ATTR);
+    NUMBER(BS_SPAWN_VFORK), NUMBER(BS_SPAWN_POSIX), NUMBER(BS_SPAWN_SYSTEM), NUMBER(BS_SPAWN_POPEN);
+    NUMBER(BS_SPAWN_CLONE);
+    NUMBER(BS_THREAD_CREATE), NUMBER(BS_THREAD_START), NUMBER(BS_THREAD_JOIN);
+    NUMBER(BS_LOST_NO_CHUNK), NUMBER(BS_LOST_SANDBOX), NUMBER(BS_LOST_TOO_LONG);
+}
+
+static void structures(void) {
+    SIZE(bs_arena);
+    FIELD(bs_arena, magic), FIELD(bs_arena, version), FIELD(bs_arena, flags), FIELD(bs_arena, chunks);
+    FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started), FIELD(bs_arena, epochs);
+    FIELD(bs_arena, pad0), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
+    SIZE(bs_chunk);
+    FIELD(bs_chunk, magic), FIELD(bs_chunk, index), FIELD(bs_chunk, pid), FIELD(bs_chunk, tid);
+    FIELD(bs_chunk, epoch), FIELD(bs_chunk, taken), FIELD(bs_chunk, ppid), FIELD(bs_chunk, seq);
+    FIELD(bs_chunk, next), FIELD(bs_chunk, host_pid), FIELD(bs_chunk, flags), FIELD(bs_chunk, pad);
+    SIZE(bs_slot);
+    FIELD(bs_slot, state), FIELD(bs_slot, op), FIELD(bs_slot, size), FIELD(bs_slot, flags), FIELD(bs_slot, time);
+    FIELD(bs_slot, fd), FIELD(bs_slot, arg), FIELD(bs_slot, result), FIELD(bs_slot, aux);
+    SIZE(bs_who);
+    FIELD(bs_who, pid), FIELD(bs_who, tid), FIELD(bs_who, nr), FIELD(bs_who, arch);
+    SIZE(bs_ident);
+    FIELD(bs_ident, dev), FIELD(bs_ident, ino), FIELD(bs_ident, size), FIELD(bs_ident, mtime);
+    FIELD(bs_ident, ctime), FIELD(bs_ident, birth), FIELD(bs_ident, mode), FIELD(bs_ident, nlink);
+}
+
+int main(void) {
+    constants();
+    structures();
+    BS_OPS(OP)
+    return 0;
+}

@@ -1,0 +1,177 @@
+//! The Rust mirror and the C header say the same: every size, offset, constant and operation.
+
+use backstory_abi::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+type Facts = BTreeMap<String, String>;
+
+/// What the header says, as a C compiler sees it.
+fn header() -> Facts {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("layout-{}", std::process::id()));
+    let built = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(here.join("include"))
+        .arg(here.join("tests/layout.c"))
+        .arg("-o")
+        .arg(&program)
+        .status()
+        .expect("cc runs");
+    assert!(built.success(), "layout.c compiles");
+    let output = Command::new(&program).output().expect("layout runs");
+    std::fs::remove_file(&program).expect("layout is removed");
+    let text = String::from_utf8(output.stdout).expect("ASCII");
+    text.lines()
+        .filter_map(|l| l.split_once(' '))
+        .map(|(n, v)| (n.to_owned(), v.to_owned()))
+        .collect()
+}
+
+macro_rules! constants {
+    ($facts:ident: $($name:ident)*) => {
+        $($facts.insert(concat!("BS_", stringify!($name)).to_owned(), $name.to_string());)*
+    };
+}
+
+fn width<T, F>(_: fn(&T) -> &F) -> usize {
+    size_of::<F>()
+}
+
+macro_rules! structure {
+    ($facts:ident: $c:literal $type:ident $($field:ident)*) => {
+        $facts.insert($c.to_owned(), size_of::<$type>().to_string());
+        $($facts.insert(
+            concat!($c, ".", stringify!($field)).to_owned(),
+            format!("{}+{}", std::mem::offset_of!($type, $field), width(|s: &$type| &s.$field)),
+        );)*
+    };
+}
+
+/// What the mirror says.
+fn mirror() -> Facts {
+    let mut facts = Facts::new();
+    constants!(facts: ABI_VERSION ARENA_MAGIC CHUNK_MAGIC ENV_ARENA ENV_PRELOAD PRELOAD_NAME HOME CHUNK_SIZE MAX_CHUNKS
+        BITMAP_WORDS ARENA_HEADER MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN ARENA_GUARDED ARENA_PIDNS
+        ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED RESERVED DONE F_WHO F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD
+        META_MODE META_OWNER META_TIMES META_ATTR SPAWN_VFORK SPAWN_POSIX SPAWN_SYSTEM SPAWN_POPEN SPAWN_CLONE
+        THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG);
+    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs pad0 env_seen free full);
+    structure!(facts: "bs_chunk" Chunk magic index pid tid epoch taken ppid seq next host_pid flags pad);
+    structure!(facts: "bs_slot" Slot state op size flags time fd arg result aux);
+    structure!(facts: "bs_who" Who pid tid nr arch);
+    structure!(facts: "bs_ident" Ident dev ino size mtime ctime birth mode nlink);
+    for op in OPS {
+        facts.insert(
+            format!("BS_OP_{}", op.name),
+            format!("{}/{}", op.number, op.strings),
+        );
+    }
+    facts
+}
+
+#[test]
+fn the_mirror_says_what_the_header_says() {
+    assert_eq!(mirror(), header());
+}
+
+#[test]
+fn nothing_in_the_header_is_left_out_of_the_comparison() {
+    let text = include_str!("../include/backstory_abi.h");
+    let facts = mirror();
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    // Macros that make the operations; everything else that the header names is compared.
+    let macros = ["BS_OPS", "BS_OP_", "BS_OP_ENUM"];
+    let comments = [
+        "BS_ARENA_",
+        "BS_F_",
+        "BS_META_",
+        "BS_SPAWN_",
+        "BS_THREAD_",
+        "BS_LOST_",
+    ];
+    for word in words.filter(|w| w.starts_with("BS_")) {
+        assert!(
+            facts.contains_key(word) || macros.contains(&word) || comments.contains(&word),
+            "{word} is in the header, not in the comparison"
+        );
+    }
+    let fields = text
+        .lines()
+        .filter(|l| l.trim_start().starts_with("uint") || l.trim_start().starts_with("int"));
+    let names: Vec<&str> = fields
+        .flat_map(|l| l.split(';').next().unwrap_or("").split([' ', ',']))
+        .map(|w| w.split('[').next().unwrap_or(""))
+        .filter(|w| !w.is_empty() && !w.contains("int"))
+        .collect();
+    assert!(names.len() > 40, "the fields are found");
+    for name in names {
+        assert!(
+            facts.keys().any(|k| k.ends_with(&format!(".{name}"))),
+            "field {name} is not compared"
+        );
+    }
+}
+
+#[test]
+fn an_operation_is_found_by_its_number() {
+    for op in OPS {
+        assert_eq!(op_info(op.number), Some(op));
+    }
+    assert_eq!(op_info(0), None);
+    assert_eq!(op_info(u16::MAX), None);
+}
+
+#[test]
+fn structures_survive_their_bytes_and_short_input_is_refused() {
+    let chunk = Chunk {
+        magic: 1,
+        index: 2,
+        pid: 3,
+        tid: 4,
+        epoch: 5,
+        taken: 6,
+        ppid: 7,
+        seq: 8,
+        next: 9,
+        host_pid: 10,
+        flags: 11,
+        pad: 12,
+    };
+    let slot = Slot {
+        state: 1,
+        op: 2,
+        size: 3,
+        flags: 4,
+        time: 5,
+        fd: -6,
+        arg: 7,
+        result: -8,
+        aux: 9,
+    };
+    let who = Who {
+        pid: 1,
+        tid: 2,
+        nr: 3,
+        arch: 4,
+    };
+    let ident = Ident {
+        dev: 1,
+        ino: 2,
+        size: 3,
+        mtime: -4,
+        ctime: 5,
+        birth: 6,
+        mode: 7,
+        nlink: 8,
+    };
+    assert_eq!(Chunk::read(&chunk.to_bytes()), Some(chunk));
+    assert_eq!(Slot::read(&slot.to_bytes()), Some(slot));
+    assert_eq!(Who::read(&who.to_bytes()), Some(who));
+    assert_eq!(Ident::read(&ident.to_bytes()), Some(ident));
+    assert_eq!(Chunk::read(&chunk.to_bytes()[1..]), None);
+    assert_eq!(Slot::read(&slot.to_bytes()[1..]), None);
+    assert_eq!(Who::read(&who.to_bytes()[1..]), None);
+    assert_eq!(Ident::read(&ident.to_bytes()[1..]), None);
+}
