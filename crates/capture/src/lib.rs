@@ -1,1 +1,4 @@
 //! In: a command. Out: the event log of its run.
+
+pub mod guard;
+pub mod sink;

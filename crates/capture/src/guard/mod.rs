@@ -1,0 +1,1 @@
+//! The guard: a seccomp filter and what answers its notifications.
