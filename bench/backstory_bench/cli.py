@@ -1,0 +1,141 @@
+"""`backstory-bench`: list, run, report."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import report
+from .collectors import COLLECTORS, Collector, chosen
+from .measure import Cost, become_subreaper, run
+from .workloads import SUITES, WORKLOADS, Workload
+
+FIELDS = ["workload", "round", "collector", "wall_s", "cpu_s", "settle_s", "per_call_ns", "problem"]
+
+
+def _environment(collector: Collector) -> dict[str, str]:
+    keep = {k: v for k, v in os.environ.items() if not k.startswith("BACKSTORY")}
+    return keep | {"LC_ALL": "C.UTF-8"} | collector.environment
+
+
+def _measure(workload: Workload, collector: Collector, root: Path) -> tuple[Cost, str | None]:
+    scratch = Path(tempfile.mkdtemp(prefix="bench-log-", dir=root.parent))
+    try:
+        workload.reset(root)
+        cost = run([*collector.prefix(scratch), *workload.command(root)], root, _environment(collector))
+        return cost, workload.check(root, cost)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _row(workload: Workload, number: int, collector: Collector, cost: Cost, problem: str | None) -> dict[str, object]:
+    per_call = cost.output.decode().strip() if workload.per_call and problem is None else ""
+    return dict(
+        zip(
+            FIELDS,
+            [
+                workload.name,
+                number,
+                collector.name,
+                f"{cost.wall:.6f}",
+                f"{cost.cpu:.6f}",
+                f"{cost.settle:.6f}",
+                per_call,
+                problem or "",
+            ],
+            strict=True,
+        )
+    )
+
+
+def _rounds(
+    workload: Workload, collectors: Sequence[Collector], rounds: int, base: Path, out: csv.DictWriter[str]
+) -> None:
+    root = Path(tempfile.mkdtemp(prefix=f"bench-{workload.name}-", dir=base))
+    try:
+        workload.prepare(root)
+        _measure(workload, COLLECTORS["none"], root)  # warms caches, not counted
+        for number in range(rounds):
+            for collector in random.sample(list(collectors), k=len(collectors)):
+                cost, problem = _measure(workload, collector, root)
+                out.writerow(_row(workload, number, collector, cost, problem))
+                if problem:
+                    print(f"{workload.name} under {collector.name}: {problem}", file=sys.stderr)
+            print(f"\r{workload.name}: round {number + 1} of {rounds}", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _run(args: argparse.Namespace) -> int:
+    collectors = []
+    for collector in chosen(["none", *(c for c in args.collectors.split(",") if c != "none")]):
+        reason = collector.missing()
+        if reason:
+            print(f"left out: {collector.name}: {reason}", file=sys.stderr)
+        else:
+            collectors.append(collector)
+    names = args.workloads.split(",") if args.workloads else list(SUITES[args.suite])
+    out_path = Path(args.out or f"bench/runs/{time.strftime('%Y-%m-%d-%H%M%S')}.csv")
+    out_path.parent.mkdir(parents=True, exist_ok=True)
+    become_subreaper()
+    with out_path.open("x", newline="") as file:
+        file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={args.workdir}\n")
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for name in names:
+            _rounds(WORKLOADS[name], collectors, args.rounds, Path(args.workdir), writer)
+            file.flush()
+    print(report.markdown(report.load(out_path)))
+    print(f"results: {out_path}", file=sys.stderr)
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    if args.what == "workloads":
+        for w in WORKLOADS.values():
+            print(f"{w.name:14} {w.what}")
+    else:
+        for c in COLLECTORS.values():
+            print(f"{c.name:20} {c.missing() or 'can run here'}")
+    return 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    print(report.markdown(report.load(Path(args.results))))
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the console script."""
+    parser = argparse.ArgumentParser(prog="backstory-bench", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    p = commands.add_parser("run", help="measure workloads under collectors, interleaved")
+    p.add_argument("--suite", choices=list(SUITES), default="promises")
+    p.add_argument("--workloads", help="comma-separated names instead of a suite")
+    p.add_argument("--collectors", default="backstory,backstory-guard-off,strace")
+    p.add_argument("--rounds", type=int, default=11)
+    p.add_argument("--workdir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
+    p.add_argument("--out", help="CSV to write (must not exist)")
+    p.set_defaults(do=_run)
+    p = commands.add_parser("report", help="print the table of a results file")
+    p.add_argument("results")
+    p.set_defaults(do=_report)
+    p = commands.add_parser("list", help="what there is")
+    p.add_argument("what", choices=["workloads", "collectors"])
+    p.set_defaults(do=_list)
+    args = parser.parse_args(argv)
+    return int(args.do(args))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""From a results file to the table of ratios."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from .stats import geometric_mean, ratio
+from .workloads import PROMISED, WORKLOADS
+
+Pairs = list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Rounds of (collector, native) figures, by workload and collector."""
+
+    machine: str
+    figure: dict[str, dict[str, Pairs]]
+    """Wall seconds, or ns per call where a workload prints them."""
+    cpu: dict[str, dict[str, Pairs]]
+    problems: dict[tuple[str, str], str]
+
+
+def load(path: Path) -> Results:
+    """Reads a results file; rounds in which either side had a problem are left out and named."""
+    with path.open(newline="") as file:
+        machine = file.readline().lstrip("# ").strip()
+        rows = list(csv.DictReader(file))
+    rounds: dict[tuple[str, str], dict[str, dict[str, str]]] = defaultdict(dict)
+    problems = {}
+    for row in rows:
+        rounds[row["workload"], row["round"]][row["collector"]] = row
+        if row["problem"]:
+            problems[row["workload"], row["collector"]] = row["problem"]
+    figure: dict[str, dict[str, Pairs]] = defaultdict(lambda: defaultdict(list))
+    cpu: dict[str, dict[str, Pairs]] = defaultdict(lambda: defaultdict(list))
+    for (workload, _), by in rounds.items():
+        native = by.get("none")
+        for name, row in by.items():
+            if name == "none" or native is None or row["problem"] or native["problem"]:
+                continue
+            key = "per_call_ns" if row["per_call_ns"] else "wall_s"
+            figure[workload][name].append((float(row[key]), float(native[key])))
+            cpu[workload][name].append((float(row["cpu_s"]), float(native["cpu_s"])))
+    return Results(machine, figure, cpu, problems)
+
+
+def _cells(results: Results, workload: str, collectors: list[str]) -> list[str]:
+    cells = []
+    for name in collectors:
+        pairs = results.figure[workload].get(name)
+        if not pairs:
+            cells.append("–")
+            continue
+        text = str(ratio(pairs))
+        if not WORKLOADS[workload].per_call and name.startswith("backstory"):
+            text += f" (cpu {ratio(results.cpu[workload][name]).value:.2f})"
+        cells.append(text)
+    return cells
+
+
+def _promise(workload: str) -> str:
+    w = WORKLOADS[workload]
+    return f"{w.first:.2f} / {w.goal:.2f}" if w.first and w.goal else ""
+
+
+def markdown(results: Results) -> str:
+    """The table: one row a workload, one column a collector, ratios to native with 95 % intervals."""
+    collectors = sorted({c for by in results.figure.values() for c in by})
+    lines = [
+        f"Machine: {results.machine}",
+        "",
+        "| workload | " + " | ".join(collectors) + " | first / goal |",
+        "|" + "---|" * (len(collectors) + 2),
+    ]
+    for workload in results.figure:
+        lines.append(
+            f"| {WORKLOADS[workload].what} | {' | '.join(_cells(results, workload, collectors))} | {_promise(workload)} |"
+        )
+    promised = [w for w in PROMISED if w in results.figure]
+    if len(promised) > 1:
+        means = []
+        for name in collectors:
+            rows = {w: results.figure[w][name] for w in promised if results.figure[w].get(name)}
+            means.append(f"**{geometric_mean(rows)}**" if len(rows) == len(promised) else "–")
+        lines.append(f"| geometric mean | {' | '.join(means)} | 1.10 / 1.06 |")
+    for (workload, name), problem in results.problems.items():
+        lines.append(f"\nProblem: {workload} under {name}: {problem}")
+    return "\n".join(lines)

@@ -1,0 +1,55 @@
+"""Ratios of medians with bootstrap intervals, and geometric means of them."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+RESAMPLES = 2000
+SEED = 20241
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio to native with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def _medians_ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    return statistics.median(p[0] for p in pairs) / statistics.median(p[1] for p in pairs)
+
+
+def _interval(samples: list[float]) -> tuple[float, float]:
+    samples.sort()
+    return samples[int(0.025 * len(samples))], samples[min(len(samples) - 1, int(0.975 * len(samples)))]
+
+
+def ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
+    """Ratio of medians of (collector, native) seconds of the same rounds; rounds are resampled for the interval."""
+    if not pairs:
+        raise ValueError("no rounds to compare")
+    rng = random.Random(SEED)
+    samples = [_medians_ratio(rng.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES)]
+    return Ratio(_medians_ratio(pairs), *_interval(samples))
+
+
+def geometric_mean(rows: Mapping[str, Sequence[tuple[float, float]]]) -> Ratio:
+    """Geometric mean of the ratios of several workloads, resampling each workload's rounds independently."""
+    if not rows:
+        raise ValueError("no workloads to average")
+    rng = random.Random(SEED)
+
+    def once(draw: bool) -> float:
+        logs = (math.log(_medians_ratio(rng.choices(p, k=len(p)) if draw else p)) for p in rows.values())
+        return math.exp(sum(logs) / len(rows))
+
+    return Ratio(once(False), *_interval([once(True) for _ in range(RESAMPLES)]))

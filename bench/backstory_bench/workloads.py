@@ -1,0 +1,282 @@
+"""The commands that the promises are made for (design, section 7), made from nothing but generated files.
+
+A workload is prepared once, reset before every run (not timed), run, and checks its own result, so that a collector that breaks it
+is caught.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from .measure import Cost
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One command and what is promised for it."""
+
+    name: str
+    what: str
+    command: Callable[[Path], list[str]]
+    prepare: Callable[[Path], None]
+    reset: Callable[[Path], None]
+    check: Callable[[Path, Cost], str | None]
+    """What is wrong with the result, or None."""
+    first: float | None = None
+    """Ratio promised first."""
+    goal: float | None = None
+    per_call: bool = False
+    """The figure is what the command prints (ns per call), not its wall time."""
+
+
+def _nothing(_: Path) -> None:
+    pass
+
+
+def _exit_zero(_: Path, cost: Cost) -> str | None:
+    return None if cost.status == 0 else f"exit status {cost.status}: {cost.output[-300:].decode(errors='replace')}"
+
+
+def _remove(*names: str) -> Callable[[Path], None]:
+    def reset(root: Path) -> None:
+        for name in names:
+            shutil.rmtree(root / name, ignore_errors=True)
+            (root / name).unlink(missing_ok=True)
+
+    return reset
+
+
+def _tree(root: Path, name: str, files: int, per_directory: int, size: int) -> None:
+    """A tree of small text files, deterministic."""
+    for i in range(files):
+        directory = root / name / f"d{i // per_directory:03d}"
+        if i % per_directory == 0:
+            directory.mkdir(parents=True, exist_ok=True)
+        line = f"line of file {i}: the quick brown fox jumps over the lazy dog\n"
+        (directory / f"f{i:05d}.txt").write_text((line * (size // len(line) + 1))[:size])
+
+
+def _holds(name: str, files: int) -> Callable[[Path, Cost], str | None]:
+    def check(root: Path, cost: Cost) -> str | None:
+        found = sum(1 for p in (root / name).rglob("*.txt") if p.is_file())
+        return _exit_zero(root, cost) or (None if found == files else f"{name} holds {found} of {files} files")
+
+    return check
+
+
+@functools.cache
+def _python() -> str:
+    """A Python that has numpy: the distribution's before our own."""
+    for candidate in ("/usr/bin/python3", sys.executable):
+        if subprocess.run([candidate, "-c", "import numpy"], capture_output=True).returncode == 0:
+            return candidate
+    return sys.executable
+
+
+SOURCES = 60
+
+
+def _make_project(root: Path) -> None:
+    project = root / "project"
+    project.mkdir()
+    names = [f"unit{i:02d}" for i in range(SOURCES)]
+    for i, name in enumerate(names):
+        (project / f"{name}.h").write_text(f"#pragma once\n#include <stddef.h>\nint {name}(const char *s, size_t n);\n")
+        includes = "".join(f'#include "{names[(i + k) % SOURCES]}.h"\n' for k in range(8))
+        body = "".join(
+            f"static int step{k}(const char *s, size_t n) {{ int h = {k};"
+            f" for (size_t i = 0; i < n; i++) {{ h = h * 31 + s[i] + (h >> {k % 7 + 1}); if (h % {k + 3} == 0) h ^= {i}; }}"
+            f" return h; }}\n"
+            for k in range(40)
+        )
+        calls = " + ".join(f"step{k}(s, n)" for k in range(40))
+        (project / f"{name}.c").write_text(
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <math.h>\n#include <errno.h>\n"
+            f"{includes}{body}int {name}(const char *s, size_t n) {{ return {calls}; }}\n"
+        )
+    uses = "".join(f'#include "{n}.h"\n' for n in names)
+    total = " + ".join(f'{n}("abc", 3)' for n in names)
+    (project / "main.c").write_text(
+        f'#include <stdio.h>\n{uses}int main(void) {{ printf("%d\\n", {total}); return 0; }}\n'
+    )
+    (project / "Makefile").write_text(
+        "OBJ = $(patsubst %.c,%.o,$(wildcard *.c))\nCFLAGS = -O1\nprog: $(OBJ)\n\t$(CC) -o $@ $(OBJ)\n"
+        "clean:\n\trm -f prog *.o\n"
+    )
+
+
+def _clean_project(root: Path) -> None:
+    for path in (*root.glob("project/*.o"), root / "project/prog"):
+        path.unlink(missing_ok=True)
+
+
+def _built(root: Path, cost: Cost) -> str | None:
+    return _exit_zero(root, cost) or (None if (root / "project/prog").exists() else "make left no program")
+
+
+def _repository(root: Path) -> None:
+    repo = root / "origin"
+    subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
+    stream = ["reset refs/heads/main\n"]
+    for i in range(400):
+        text = "".join(f"line {k} as of commit {i if k % 7 == i % 7 else 0}\n" for k in range(60))
+        stream.append(
+            f"commit refs/heads/main\ncommitter Bench <bench@localhost> {1700000000 + i} +0000\n"
+            f"data {len(f'commit {i}')}\ncommit {i}\n"
+            f"M 100644 inline src/f{i % 120:03d}.txt\ndata {len(text)}\n{text}\n"
+        )
+    git = ["git", "-C", str(repo)]
+    subprocess.run([*git, "fast-import", "--quiet"], input="".join(stream).encode(), check=True)
+    subprocess.run([*git, "reset", "-q", "--hard", "main"], check=True)
+
+
+def _micro(root: Path) -> None:
+    source = resources.files(__package__).joinpath("micro.c").read_text()
+    (root / "micro.c").write_text(source)
+    subprocess.run(["gcc", "-O2", "-o", str(root / "micro"), str(root / "micro.c")], check=True)
+    (root / "one").write_text("x" * 4096)
+
+
+def _micro_load(call: str, first: float | None, goal: float | None) -> Workload:
+    def check(root: Path, cost: Cost) -> str | None:
+        try:
+            float(cost.output)
+        except ValueError:
+            return f"printed {cost.output[:80]!r} instead of ns per call"
+        return _exit_zero(root, cost)
+
+    return Workload(
+        f"call-{call}",
+        f"{call}, ns per call",
+        lambda r: [str(r / "micro"), call, str(r / "one")],
+        _micro,
+        _nothing,
+        check,
+        first,
+        goal,
+        per_call=True,
+    )
+
+
+TRUE_LOOP = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"
+
+WORKLOADS: dict[str, Workload] = {
+    w.name: w
+    for w in (
+        Workload(
+            "make",
+            f"make of a C project of {SOURCES} files",
+            lambda r: ["make", "-s", "-C", "project"],
+            _make_project,
+            _clean_project,
+            _built,
+            1.03,
+            1.02,
+        ),
+        Workload(
+            "tar",
+            "tar and untar of 5,000 files",
+            lambda r: ["sh", "-c", "mkdir out && tar cf all.tar tree && tar xf all.tar -C out"],
+            lambda r: _tree(r, "tree", 5000, 100, 600),
+            _remove("out", "all.tar"),
+            _holds("out/tree", 5000),
+            1.07,
+            1.05,
+        ),
+        Workload(
+            "cp",
+            "cp -a of 5,000 small files",
+            lambda r: ["cp", "-a", "tree", "copy"],
+            lambda r: _tree(r, "tree", 5000, 100, 600),
+            _remove("copy"),
+            _holds("copy", 5000),
+            1.10,
+            1.07,
+        ),
+        Workload(
+            "python",
+            "Python importing numpy and sqlite3",
+            lambda r: [_python(), "-c", "import numpy, sqlite3; print(numpy.arange(10).sum())"],
+            _nothing,
+            _nothing,
+            _exit_zero,
+            1.07,
+            1.05,
+        ),
+        Workload(
+            "git",
+            "git clone and git log -p of a local repository",
+            lambda r: ["sh", "-c", "git clone -q --no-hardlinks origin clone && git -C clone log -p >log.txt"],
+            _repository,
+            _remove("clone", "log.txt"),
+            _exit_zero,
+            1.12,
+            1.08,
+        ),
+        Workload(
+            "find",
+            "find over 20,000 files with stat",
+            lambda r: ["sh", "-c", "find tree -type f -size +0 -printf '%s %p\\n' >found.txt"],
+            lambda r: _tree(r, "tree", 20000, 200, 64),
+            _remove("found.txt"),
+            _exit_zero,
+            1.12,
+            1.10,
+        ),
+        Workload(
+            "grep",
+            "grep -r over 20,000 files",
+            lambda r: ["sh", "-c", "grep -rc 'file 19999' tree >counts.txt"],
+            lambda r: _tree(r, "tree", 20000, 200, 64),
+            _remove("counts.txt"),
+            _exit_zero,
+            1.12,
+            1.10,
+        ),
+        Workload(
+            "true",
+            "500 x /bin/true from a shell",
+            lambda r: ["sh", "-c", TRUE_LOOP],
+            _nothing,
+            _nothing,
+            _exit_zero,
+            1.20,
+            1.10,
+        ),
+        Workload(
+            "compute",
+            "a program that computes (numpy)",
+            lambda r: [
+                _python(),
+                "-c",
+                "import numpy as n; a=n.random.default_rng(1).random((700,700))\nfor _ in range(30): a=(a@a)/700",
+            ],
+            _nothing,
+            _nothing,
+            _exit_zero,
+            1.01,
+            1.01,
+        ),
+        _micro_load("getppid", None, None),
+        _micro_load("read", None, None),
+        _micro_load("write", None, None),
+        _micro_load("open", 1.10, 1.05),
+        _micro_load("stat", 1.20, 1.10),
+    )
+}
+
+PROMISED = ("make", "tar", "cp", "python", "git", "find", "grep", "true")
+"""The workloads whose geometric mean is promised."""
+
+SUITES: dict[str, tuple[str, ...]] = {
+    "promises": PROMISED,
+    "calls": ("call-getppid", "call-read", "call-write", "call-open", "call-stat"),
+    "all": tuple(WORKLOADS),
+}
