@@ -1,0 +1,424 @@
+//! What the user may type: one definition, from which parsing, `--help`, man pages and completions come.
+//!
+//! Invariant: every visible command has examples (a test checks it), and nothing here touches a store.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Records how files come to be, and answers for it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "backstory",
+    version,
+    max_term_width = 100,
+    propagate_version = false,
+    disable_help_subcommand = true,
+    after_help = "Examples:\n  \
+        backstory record -- make            record a command, whatever it runs\n  \
+        backstory of build/app              what made this file?\n  \
+        backstory uses src/main.c           what came from this file?\n\n\
+        A RUN is a short id as `backstory log` lists it, or a name; none means the latest.\n\
+        The store is --store DIR, else $BACKSTORY_STORE, else $XDG_DATA_HOME/backstory.\n\
+        Exit status: 0 done, 1 not found or failed, 2 misuse; `record` exits as its command does, 125 if it cannot run it."
+)]
+pub struct Cli {
+    /// Directory of the store
+    #[arg(long, value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command and record what it reads, writes and runs
+    #[command(after_help = "Examples:\n  \
+        backstory record -- make -j8\n  \
+        backstory record --name nightly -- ./pipeline.sh data/\n  \
+        backstory record -- sh -c 'sort words.txt | uniq -c > counts.txt'\n  \
+        backstory record --json-summary run.json -- ./configure\n\n\
+        The command's input, output, signals and exit status are its own. Exit status: that of the command; 128+n if signal n\n\
+        ended it; 127 if it was not found, 126 if it could not be run, 125 if record itself was misused or failed.")]
+    Record(RecordArgs),
+
+    /// List the files a run touched, and how
+    #[command(after_help = "Examples:\n  \
+        backstory files                          the latest run's\n  \
+        backstory files nightly --exclude '/usr/**'\n  \
+        backstory files --all                    system files, too\n  \
+        backstory files --json | jq -r '.[] | select(.access | index(\"write\")) | .path'")]
+    Files(FilesArgs),
+
+    /// List the programs a run executed, as a tree
+    #[command(after_help = "Examples:\n  \
+        backstory processes\n  \
+        backstory processes nightly --json | jq '.[].argv'")]
+    Processes(RunArgs),
+
+    /// Show one run: its command, its end, and whether its record is complete
+    #[command(after_help = "Examples:\n  \
+        backstory show\n  \
+        backstory show 7hx2k9qa\n  \
+        backstory show --json | jq .complete")]
+    Show(RunArgs),
+
+    /// List all runs, newest first
+    #[command(after_help = "Examples:\n  \
+        backstory log\n  \
+        backstory log --json | jq -r '.[].run'\n  \
+        backstory log --raw 7hx2k9qa | less      every operation, as recorded")]
+    Log(LogArgs),
+
+    /// Where from: what made this file, and from what
+    #[command(after_help = "Examples:\n  \
+        backstory of report.txt\n  \
+        backstory of report.txt --depth 1        only the command that wrote it, and its inputs\n  \
+        backstory of report.txt --all --lookups  system files and look-ups, too\n  \
+        backstory of report.txt --dot | dot -Tsvg > report.svg\n\n\
+        Every command in the answer can be pasted into a shell.")]
+    Of(LineageArgs),
+
+    /// Where to: what came from this file
+    #[command(after_help = "Examples:\n  \
+        backstory uses raw.csv\n  \
+        backstory uses raw.csv --run nightly\n  \
+        backstory uses raw.csv --json")]
+    Uses(LineageArgs),
+
+    /// Are files as their last run left them, and are their inputs?
+    #[command(after_help = "Examples:\n  \
+        backstory status                         every file the latest run wrote\n  \
+        backstory status report.txt counts.txt\n\n\
+        Exit status: 0 if all is current, 1 if something is not.")]
+    Status(StatusArgs),
+
+    /// Forget a run
+    #[command(after_help = "Examples:\n  \
+        backstory rm 7hx2k9qa\n  \
+        backstory rm nightly first-try\n\n\
+        Files on disk that the run made are not touched.")]
+    Rm(RmArgs),
+
+    /// Attach a note to a run
+    #[command(after_help = "Examples:\n  \
+        backstory note 7hx2k9qa 'with the old compiler'\n  \
+        backstory note nightly ''                removes it")]
+    Note(NoteArgs),
+
+    /// Name a run
+    #[command(after_help = "Examples:\n  \
+        backstory name 7hx2k9qa nightly\n  \
+        backstory name nightly ''                removes it\n\n\
+        A name may be given again to a later run; it then means the newest that has it.")]
+    Name(NameArgs),
+
+    /// Bring the store up to date with what was recorded
+    #[command(
+        hide = true,
+        after_help = "Examples:\n  \
+        backstory index --wait\n\n\
+        Runs by itself in the background after each `record`, and before the first question that needs it."
+    )]
+    Index(IndexArgs),
+
+    /// Print a completion script
+    #[command(after_help = "Examples:\n  \
+        backstory completions bash > ~/.local/share/bash-completion/completions/backstory")]
+    Completions(CompletionsArgs),
+
+    /// Write the man pages into a directory
+    #[command(after_help = "Examples:\n  \
+        backstory man /usr/local/share/man/man1")]
+    Man(ManArgs),
+}
+
+/// `record`
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Name the run, to ask for it by that name
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// When the run has ended, write {"run", "exit", "complete", "lost", ...} to FILE
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub json_summary: Option<PathBuf>,
+
+    /// Keep the contents of files (only `off` so far)
+    #[arg(long, value_name = "MODE", default_value = "off")]
+    pub contents: Contents,
+
+    /// Observe by the kernel, too (`on`), not (`off`), or only (`strict`: for hostile programs)
+    #[arg(long, value_name = "MODE", default_value = "on")]
+    pub guard: Guard,
+
+    /// Whose look-ups (stat, access, readlink) to record: those of programs that use libc, or all (slower)
+    #[arg(long, value_name = "MODE", default_value = "library")]
+    pub lookups: Lookups,
+
+    /// What to do about io_uring: record it, or refuse it so that programs fall back
+    #[arg(long, value_name = "MODE", default_value = "decode")]
+    pub io_uring: IoUring,
+
+    /// Record only the first read and write of each open file
+    #[arg(long, value_name = "MODE", default_value = "on")]
+    pub suppress: Switch,
+
+    /// Also redact environment variables whose name matches PATTERN (repeatable; `*` matches anything)
+    #[arg(long, value_name = "PATTERN")]
+    pub redact: Vec<String>,
+
+    /// Stop recording daemons that outlive the command after SECONDS
+    #[arg(long, value_name = "SECONDS")]
+    pub detach_after: Option<u64>,
+
+    /// The command and its arguments
+    #[arg(
+        value_name = "CMD",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
+    pub command: Vec<OsString>,
+}
+
+/// `--contents`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Contents {
+    Off,
+    #[value(hide = true)]
+    Lazy,
+    #[value(hide = true)]
+    All,
+}
+
+/// `--guard`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Guard {
+    On,
+    Off,
+    Strict,
+}
+
+/// `--lookups`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Lookups {
+    Library,
+    All,
+}
+
+/// `--io-uring`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum IoUring {
+    Decode,
+    Refuse,
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+/// A run to ask about.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Short id or name of the run; the latest if none
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `files`
+#[derive(Debug, Args)]
+pub struct FilesArgs {
+    /// Which run, and how to print
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// Leave out paths that match (repeatable; `*` stays within a directory, `**` does not)
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+
+    /// List system files one by one instead of counting them
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `log`
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print the operations of one run as they were logged
+    #[arg(long, value_name = "RUN", conflicts_with = "json")]
+    pub raw: Option<String>,
+}
+
+/// `of` and `uses`
+#[derive(Debug, Args)]
+pub struct LineageArgs {
+    /// The file
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub path: PathBuf,
+
+    /// Print the graph as JSON
+    #[arg(long, group = "form")]
+    pub json: bool,
+
+    /// Print the graph for Graphviz
+    #[arg(long, group = "form")]
+    pub dot: bool,
+
+    /// Print a tree (the default)
+    #[arg(long, group = "form")]
+    pub tree: bool,
+
+    /// Cross at most N commands
+    #[arg(long, value_name = "N")]
+    pub depth: Option<usize>,
+
+    /// Leave out files that match, and what lies behind them (repeatable; `*` stays within a directory, `**` does not)
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+
+    /// Show system files one by one in the tree
+    #[arg(long)]
+    pub all: bool,
+
+    /// Keep what could have happened but was not seen to (the default)
+    #[arg(long, overrides_with = "no_possible")]
+    pub possible: bool,
+
+    /// Drop what was not seen to happen
+    #[arg(long)]
+    pub no_possible: bool,
+
+    /// Follow look-ups (stat, missing files, directory listings), not only contents and programs
+    #[arg(long)]
+    pub lookups: bool,
+
+    /// Only within this run
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+}
+
+/// `status`
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Files to check; those the latest run wrote if none
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rm`
+#[derive(Debug, Args)]
+pub struct RmArgs {
+    /// Runs to forget
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<String>,
+}
+
+/// `note`
+#[derive(Debug, Args)]
+pub struct NoteArgs {
+    /// The run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+
+    /// The note; empty removes it
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+}
+
+/// `name`
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// The run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+
+    /// Its name; empty removes it
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// `index`
+#[derive(Debug, Args)]
+pub struct IndexArgs {
+    /// Wait for another indexer of the same store to end instead of leaving the work to it
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// `completions`
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// For which shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// `man`
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Directory to write into; made if it is not there
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub dir: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Examples:\n"), "{} has no examples", command.get_name());
+        }
+    }
+
+    #[test]
+    fn a_recorded_command_keeps_its_own_options() {
+        let cli = Cli::try_parse_from(["backstory", "record", "--name", "n", "--", "tar", "--name", "x", "--", "y"]);
+        let Ok(Cli { command: Command::Record(record), .. }) = cli else { panic!("{cli:?}") };
+        assert_eq!(record.name.as_deref(), Some("n"));
+        assert_eq!(record.command, ["tar", "--name", "x", "--", "y"]);
+    }
+
+    #[test]
+    fn a_run_can_be_asked_for_possible_edges_or_none() {
+        for (args, wanted) in [(vec![], false), (vec!["--no-possible"], true)] {
+            let cli = Cli::try_parse_from([vec!["backstory", "of", "x"], args].concat()).unwrap();
+            let Command::Of(of) = cli.command else { panic!() };
+            assert_eq!(of.no_possible, wanted);
+        }
+    }
+}

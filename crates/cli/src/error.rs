@@ -1,0 +1,152 @@
+//! How failures reach the user: one line on stderr, and an exit status that says which sort it was.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Sorts of failure, by exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// What was asked for is not there, or the question could not be answered.
+    NotFound,
+    /// The user asked for something that makes no sense.
+    Misuse,
+    /// `record` was misused, or failed before its command started.
+    Record,
+}
+
+impl Status {
+    /// The number `main` exits with.
+    pub fn code(self) -> u8 {
+        match self {
+            Status::NotFound => 1,
+            Status::Misuse => 2,
+            Status::Record => 125,
+        }
+    }
+}
+
+/// A failure, told in one line: what failed, on what, what to do.
+#[derive(Debug)]
+pub struct Failure {
+    /// Which sort.
+    pub status: Status,
+    /// The line, without `backstory: `. Empty: nothing to say (the reader of a pipe went away).
+    pub line: String,
+}
+
+impl Failure {
+    /// What was asked for is not there, or could not be answered.
+    pub fn not_found(line: impl Display) -> Failure {
+        Failure { status: Status::NotFound, line: one_line(&line.to_string()) }
+    }
+
+    /// The user's mistake.
+    pub fn misuse(line: impl Display) -> Failure {
+        Failure { status: Status::Misuse, line: one_line(&line.to_string()) }
+    }
+
+    /// The same failure, seen from `record`, whose own failures are all 125.
+    pub fn of_record(self) -> Failure {
+        Failure { status: Status::Record, ..self }
+    }
+
+    /// Nobody reads the answer any more (`backstory files | head`): no failure of ours, and no line.
+    pub fn is_silent(&self) -> bool {
+        self.line.is_empty()
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure { status: Status::NotFound, line: String::new() },
+            _ => Failure::not_found(format!("cannot write the answer: {error}")),
+        }
+    }
+}
+
+/// An error and its causes in one line, each said once: many libraries repeat their cause in their own message.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+        cause = error.source();
+    }
+    line
+}
+
+/// What a usage error of the parser comes to, in our form.
+pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
+    let text = error.render().to_string();
+    let first = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+    let hint = match command {
+        Some(command) => format!("backstory {command} --help"),
+        None => "backstory --help".to_owned(),
+    };
+    format!("{} (see `{hint}`)", one_line(first))
+}
+
+/// Prints the line, if there is one, and gives the exit status.
+pub fn report(failure: &Failure) -> ExitCode {
+    if !failure.is_silent() {
+        complain(&failure.line);
+    }
+    ExitCode::from(failure.status.code())
+}
+
+/// Prints `backstory: LINE` on stderr. That stderr is gone is no reason to fail.
+pub fn complain(line: &str) {
+    use std::io::Write;
+    let text = format!("backstory: {}\n", one_line(line));
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Whatever it was, without line breaks and control characters.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line_whatever_it_holds() {
+        assert_eq!(Failure::misuse("a\n  b\tc\x1b[31m").line, "a b c?[31m");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_silent() {
+        let gone = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert!(Failure::from(gone).is_silent());
+        assert!(!Failure::from(std::io::Error::other("disk")).is_silent());
+    }
+
+    #[test]
+    fn a_cause_that_is_already_told_is_not_repeated() {
+        let inner = std::io::Error::other("no space");
+        let outer = std::io::Error::other(Wrapped(inner));
+        assert_eq!(chain(&outer), "append: no space");
+    }
+
+    #[derive(Debug)]
+    struct Wrapped(std::io::Error);
+
+    impl Display for Wrapped {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "append: {}", self.0)
+        }
+    }
+
+    impl std::error::Error for Wrapped {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! A command as a line that can be pasted into a shell and means the same: directory, environment, arguments.
+//!
+//! Quotes are POSIX where that suffices; bytes that cannot be shown (control characters, not UTF-8) need `$'…'`, which bash,
+//! zsh, ksh and the newest POSIX have.
+
+use backstory_eventlog::event::Bytes;
+
+/// Variables that a shell sets anew for each command it runs: they say nothing about the command.
+const SHELL_NOISE: [&[u8]; 5] = [b"_", b"PWD", b"OLDPWD", b"SHLVL", b"LINES"];
+
+/// What a command needs to be run again.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// Program, absolute, if known.
+    pub exec_path: Option<&'a [u8]>,
+    /// Arguments, with the name it was called by.
+    pub argv: &'a [Bytes],
+    /// Directory it ran in.
+    pub cwd: &'a [u8],
+    /// Variables it had and its parent had not, `NAME=value`.
+    pub env_set: &'a [Bytes],
+    /// Variables its parent had and it had not.
+    pub env_unset: &'a [Bytes],
+}
+
+impl Call<'_> {
+    /// The line. `cd` is left out if it ran in `here`.
+    pub fn line(&self, here: &[u8]) -> String {
+        let mut line = String::new();
+        if self.cwd != here && !self.cwd.is_empty() {
+            line.push_str(&format!("cd {} && ", quote(self.cwd)));
+        }
+        line.push_str(&self.environment());
+        line.push_str(&self.words());
+        line
+    }
+
+    /// `VAR=value ` or `env -u GONE VAR=value `, as a prefix.
+    fn environment(&self) -> String {
+        let gone: Vec<&[u8]> = self.env_unset.iter().map(|name| &name[..]).filter(|name| !is_noise(name)).collect();
+        let set: Vec<(&[u8], &[u8])> =
+            self.env_set.iter().filter_map(|pair| split(pair)).filter(|(name, _)| !is_noise(name)).collect();
+        // A name the shell cannot assign to (`BASH_FUNC_f%%=…`) can be set by env(1) only.
+        let plain = gone.is_empty() && set.iter().all(|(name, _)| is_name(name));
+        let mut prefix = String::from(if plain { "" } else { "env " });
+        for name in gone {
+            prefix.push_str(&format!("-u {} ", quote(name)));
+        }
+        for (name, value) in set {
+            match plain {
+                true => prefix.push_str(&format!("{}={} ", String::from_utf8_lossy(name), if value.is_empty() { String::new() } else { quote(value) })),
+                false => prefix.push_str(&format!("{} ", quote(&[name, b"=", value].concat()))),
+            }
+        }
+        prefix
+    }
+
+    /// The program and its arguments.
+    fn words(&self) -> String {
+        let rest = || self.argv.iter().skip(1).map(|word| quote(word));
+        match (self.exec_path, self.argv.first()) {
+            (None, None) => "(a process whose program is not known)".to_owned(),
+            (Some(path), None) => quote_name(path),
+            (Some(path), Some(name)) if !calls(name) => join(std::iter::once(quote_name(path)).chain(rest())),
+            (_, Some(name)) => join(std::iter::once(quote_name(name)).chain(rest())),
+        }
+    }
+}
+
+/// Just arguments: a command line as the user typed it after `record --`.
+pub fn words<'a>(argv: impl IntoIterator<Item = &'a [u8]>) -> String {
+    join(argv.into_iter().map(quote))
+}
+
+/// True if typing `name` runs what ran: a login shell's `-bash` does not. (A base name that differs from the program's is a
+/// symlink's, as `sh` and `awk` often are, and the shell follows it the same way.)
+fn calls(name: &[u8]) -> bool {
+    !name.is_empty() && !name.starts_with(b"-")
+}
+
+fn join(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn split(pair: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = pair.iter().position(|&byte| byte == b'=')?;
+    Some((&pair[..at], &pair[at + 1..]))
+}
+
+fn is_noise(name: &[u8]) -> bool {
+    SHELL_NOISE.contains(&name)
+}
+
+fn is_name(name: &[u8]) -> bool {
+    name.first().is_some_and(|byte| !byte.is_ascii_digit())
+        && name.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// One word for a shell, as an argument.
+pub fn quote(word: &[u8]) -> String {
+    let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(byte);
+    match std::str::from_utf8(word) {
+        // zsh takes `=name` for the path of a command.
+        Ok(text) if !word.is_empty() && word[0] != b'=' && word.iter().all(safe) => text.to_owned(),
+        Ok(text) if !text.chars().any(unprintable) => format!("'{}'", text.replace('\'', "'\\''")),
+        _ => escaped(word),
+    }
+}
+
+/// One word as the name of a command, where `=` would make it an assignment.
+fn quote_name(word: &[u8]) -> String {
+    let line = quote(word);
+    if line.contains('=') && !line.contains('\'') { format!("'{line}'") } else { line }
+}
+
+/// Control characters, and those that change how the rest of the line is shown.
+fn unprintable(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// `$'…'`, with everything odd in octal: three digits always, so that what follows cannot be taken for one more.
+fn escaped(word: &[u8]) -> String {
+    let mut line = String::from("$'");
+    for chunk in word.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\'' | '\\' => line.extend(['\\', c]),
+                '\n' => line.push_str("\\n"),
+                '\t' => line.push_str("\\t"),
+                c if unprintable(c) => {
+                    let mut buffer = [0; 4];
+                    c.encode_utf8(&mut buffer).bytes().for_each(|byte| line.push_str(&format!("\\{byte:03o}")));
+                }
+                c => line.push(c),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| line.push_str(&format!("\\{byte:03o}")));
+    }
+    line.push('\'');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::process::Command;
+
+    fn boxed(words: &[&[u8]]) -> Vec<Bytes> {
+        words.iter().map(|word| (*word).into()).collect()
+    }
+
+    fn line(argv: &[&[u8]], cwd: &[u8], set: &[&[u8]], unset: &[&[u8]]) -> String {
+        let (argv, set, unset) = (boxed(argv), boxed(set), boxed(unset));
+        Call { exec_path: None, argv: &argv, cwd, env_set: &set, env_unset: &unset }.line(b"/here")
+    }
+
+    #[test]
+    fn a_plain_command_stays_plain() {
+        assert_eq!(line(&[b"sort", b"-k2,2", b"--key=1", b"a.txt"], b"/here", &[], &[]), "sort -k2,2 --key=1 a.txt");
+    }
+
+    #[test]
+    fn directory_and_environment_come_first() {
+        assert_eq!(
+            line(&[b"make"], b"/a b", &[b"CC=gcc -m32", b"V=1", b"E="], &[]),
+            "cd '/a b' && CC='gcc -m32' V=1 E= make"
+        );
+        assert_eq!(line(&[b"make"], b"/here", &[b"V=1"], &[b"LANG"]), "env -u LANG V=1 make");
+    }
+
+    #[test]
+    fn a_program_with_an_equals_sign_in_its_name_is_no_assignment() {
+        assert_eq!(line(&[b"a=b", b"c=d"], b"/here", &[], &[]), "'a=b' c=d");
+    }
+
+    #[test]
+    fn what_a_shell_sets_by_itself_is_left_out() {
+        assert_eq!(line(&[b"ls"], b"/here", &[b"_=/bin/ls", b"SHLVL=2", b"PWD=/x"], &[b"OLDPWD"]), "ls");
+    }
+
+    #[test]
+    fn a_login_shell_is_called_by_its_path() {
+        let argv = boxed(&[b"-bash", b"-c", b"x"]);
+        let call = Call { exec_path: Some(b"/bin/bash"), argv: &argv, cwd: b"", env_set: &[], env_unset: &[] };
+        assert_eq!(call.line(b""), "/bin/bash -c x");
+    }
+
+    #[test]
+    fn bash_reads_every_word_back_as_it_was() {
+        let words: Vec<Vec<u8>> = vec![
+            b"plain".to_vec(),
+            b"".to_vec(),
+            b"it's".to_vec(),
+            b"a=b".to_vec(),
+            b"~".to_vec(),
+            b"*?[x]{a,b}$HOME`id`!;&|<>#\"\\".to_vec(),
+            b"new\nline\ttab\x1b[0m\x07".to_vec(),
+            b"\xff\xfe7 \xc3\xa4'\\".to_vec(),
+            "\u{202e}right-to-left".as_bytes().to_vec(),
+            (1..=255).collect(),
+        ];
+        for word in words {
+            let line = format!("printf %s {}", quote(&word));
+            let Ok(output) = Command::new("bash").arg("-c").arg(OsStr::from_bytes(line.as_bytes())).output() else {
+                println!("SKIPPED: bash is not here");
+                return;
+            };
+            assert_eq!(output.stdout, word, "{line}");
+        }
+    }
+
+    #[test]
+    fn nothing_reaches_the_terminal_that_could_command_it() {
+        assert!(!quote(b"\x1b]0;title\x07").contains('\x1b'));
+    }
+}

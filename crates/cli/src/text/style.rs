@@ -1,0 +1,48 @@
+//! Colours, only where a terminal shows them and the user has not declined (`NO_COLOR`, `TERM=dumb`).
+
+use std::io::IsTerminal;
+
+/// Roles that text can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// What was asked about.
+    Subject,
+    /// A command line.
+    Command,
+    /// Lines, run ids, what matters less.
+    Dim,
+    /// Something is wrong.
+    Bad,
+    /// All is well.
+    Good,
+}
+
+/// Whether to paint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    colour: bool,
+}
+
+impl Style {
+    /// No colours.
+    pub const PLAIN: Style = Style { colour: false };
+
+    /// What stdout deserves.
+    pub fn of_stdout() -> Style {
+        let declined = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Style { colour: !declined && std::io::stdout().is_terminal() }
+    }
+
+    /// The text in its role.
+    pub fn paint(self, role: Role, text: &str) -> String {
+        let code = match role {
+            Role::Subject => "1",
+            Role::Command => "36",
+            Role::Dim => "2",
+            Role::Bad => "31",
+            Role::Good => "32",
+        };
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}

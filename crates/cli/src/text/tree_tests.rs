@@ -1,0 +1,147 @@
+//! Small lineages, drawn.
+
+use super::*;
+use backstory_graph::model::{Informed, Interval, Relation};
+use backstory_query::answer::Link;
+
+const ALWAYS: Interval = Interval { start: 0, end: 0 };
+
+/// A file version.
+pub fn file(path: &str, version: u32) -> Node {
+    let (id, run) = (0, "r1".to_owned());
+    Node::Entity { id, run, kind: EntityKind::File, path: path.as_bytes().into(), version, ident: None }
+}
+
+/// An exec epoch.
+pub fn command(line: &str, epoch: u32) -> Node {
+    Node::Activity {
+        id: 0,
+        run: "r1".to_owned(),
+        pid: 1,
+        epoch,
+        exec_path: None,
+        argv: line.split(' ').map(|word| word.as_bytes().into()).collect(),
+        cwd: b"/w".as_slice().into(),
+        interval: Interval { start: i64::MIN, end: 0 },
+        env_set: Vec::new(),
+        env_unset: Vec::new(),
+    }
+}
+
+/// A link.
+pub fn link(from: usize, to: usize, flow: Flow) -> Link {
+    Link { from, to, flow, certainty: Certainty::Seen, interval: ALWAYS }
+}
+
+fn drawn(lineage: &Lineage, direction: Direction, all: bool) -> String {
+    let mut out = Vec::new();
+    let drawing = Drawing { direction, all, here: b"/w", style: Style::PLAIN };
+    draw(lineage, drawing, &mut out).unwrap();
+    String::from_utf8(out).unwrap().replace("  [r1, at an unknown time]", "")
+}
+
+fn pipeline() -> Lineage {
+    let nodes = vec![
+        file("/w/out", 1),
+        command("sort -u", 1),
+        file("/w/in", 0),
+        file("/usr/lib/libc.so.6", 0),
+        file("/usr/lib/locale/C", 0),
+        command("sh run.sh", 0),
+        command("sh run.sh", 1),
+        file("/w/run.sh", 0),
+    ];
+    let links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 1, Flow::Used(Relation::Read)),
+        link(4, 1, Flow::Used(Relation::Read)),
+        link(5, 1, Flow::Informed(Informed::Exec)),
+        link(6, 5, Flow::Informed(Informed::Fork)),
+        link(7, 6, Flow::Used(Relation::Read)),
+    ];
+    Lineage { nodes, roots: 1, links, cut: false }
+}
+
+#[test]
+fn a_file_stands_over_its_command_and_that_over_its_inputs() {
+    let wanted = "\
+/w/out  [run r1]
+└─ written by sort -u
+   ├─ read /w/in
+   ├─ started by sh run.sh
+   │  └─ read /w/run.sh
+   └─ … and 2 files under /usr/lib (--all lists them)
+";
+    assert_eq!(drawn(&pipeline(), Direction::Of, false), wanted);
+}
+
+#[test]
+fn all_lists_what_is_otherwise_counted() {
+    let text = drawn(&pipeline(), Direction::Of, true);
+    assert!(text.contains("read /usr/lib/libc.so.6\n") && !text.contains("--all"), "{text}");
+}
+
+#[test]
+fn effects_read_the_other_way() {
+    let mut lineage = pipeline();
+    lineage.nodes.swap(0, 2);
+    for link in &mut lineage.links {
+        for end in [&mut link.from, &mut link.to] {
+            *end = match *end {
+                0 => 2,
+                2 => 0,
+                other => other,
+            };
+        }
+    }
+    assert_eq!(drawn(&lineage, Direction::Uses, false), "/w/in\n└─ read by sort -u\n   └─ wrote /w/out\n");
+}
+
+#[test]
+fn a_file_nobody_made_says_so() {
+    let lineage = Lineage { nodes: vec![file("/w/in", 0)], roots: 1, links: Vec::new(), cut: false };
+    assert_eq!(drawn(&lineage, Direction::Of, false), "/w/in\n└─ no recorded command made it\n");
+}
+
+#[test]
+fn a_circle_of_epochs_ends() {
+    // A writes g; B reads g and writes h; A reads h.
+    let nodes = vec![file("/w/g", 1), command("a", 1), file("/w/h", 1), command("b", 1)];
+    let links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 2, Flow::Generated(Relation::Write)),
+        link(0, 3, Flow::Used(Relation::Read)),
+    ];
+    let text = drawn(&Lineage { nodes, roots: 1, links, cut: false }, Direction::Of, false);
+    assert!(text.ends_with("read /w/g  (shown above)\n"), "{text}");
+}
+
+#[test]
+fn the_same_version_in_another_run_is_looked_through() {
+    let nodes = vec![file("/w/x", 0), file("/w/x", 1), command("make", 1)];
+    let links = vec![link(1, 0, Flow::Same), link(2, 1, Flow::Generated(Relation::Write))];
+    let text = drawn(&Lineage { nodes, roots: 1, links, cut: false }, Direction::Of, false);
+    assert_eq!(text, "/w/x\n└─ written by make\n");
+}
+
+#[test]
+fn what_only_could_have_happened_says_possibly() {
+    let mut lineage = pipeline();
+    lineage.links[1].certainty = Certainty::Possible;
+    assert!(drawn(&lineage, Direction::Of, false).contains("├─ possibly read /w/in\n"));
+}
+
+#[test]
+fn a_chain_of_ten_thousand_commands_is_drawn_without_overflow() {
+    let mut lineage = Lineage { nodes: vec![file("/w/0", 1)], roots: 1, links: Vec::new(), cut: false };
+    for step in 0..10_000 {
+        lineage.nodes.push(command("next", 1));
+        lineage.nodes.push(file("/w/f", 1));
+        lineage.links.push(link(2 * step + 1, 2 * step, Flow::Generated(Relation::Write)));
+        lineage.links.push(link(2 * step + 2, 2 * step + 1, Flow::Used(Relation::Read)));
+    }
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(text.ends_with("… goes on: use --depth or --json\n"));
+}

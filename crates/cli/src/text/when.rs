@@ -1,0 +1,54 @@
+//! Moments and durations as people read them.
+
+use backstory_eventlog::event::Time;
+
+/// `2026-11-20 08:31:02` in local time. 0 and before mean that nobody knows.
+pub fn moment(time: Time) -> String {
+    if time <= 0 {
+        return "at an unknown time".to_owned();
+    }
+    match jiff::Timestamp::from_nanosecond(time.into()) {
+        Ok(stamp) => stamp.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => "at an unknown time".to_owned(),
+    }
+}
+
+/// `0.42 s`, `3 min 12 s`, `2 h 5 min`.
+pub fn duration(ns: i64) -> String {
+    let ns = ns.max(0);
+    let seconds = ns / 1_000_000_000;
+    match seconds {
+        0..60 => format!("{:.2} s", ns as f64 / 1e9),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// `512 B`, `3.4 kB`, `1.2 MB`
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_use_the_unit_people_would() {
+        assert_eq!(duration(-5), "0.00 s");
+        assert_eq!(duration(420_000_000), "0.42 s");
+        assert_eq!(duration(192_000_000_000), "3 min 12 s");
+        assert_eq!(duration(7_500_000_000_000), "2 h 5 min");
+    }
+
+    #[test]
+    fn a_time_no_calendar_has_is_said_to_be_unknown() {
+        assert_eq!(moment(i64::MIN), "at an unknown time");
+        assert_eq!(size(1_234_567), "1.2 MB");
+    }
+}
