@@ -1,0 +1,36 @@
+//! Tools a test may need. A missing one skips the test loudly, never silently.
+
+use std::env;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where `tool` is on the search path, if it is.
+pub fn find(tool: &str) -> Option<PathBuf> {
+    if tool.contains('/') {
+        return Path::new(tool).exists().then(|| PathBuf::from(tool));
+    }
+    let path = env::var_os("PATH")?;
+    let extra = ["/usr/local/go/bin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    env::split_paths(&path).chain(extra).map(|dir| dir.join(tool)).find(|file| file.is_file())
+}
+
+/// True if every tool is there; else says `SKIPPED: …` on stderr, past the test harness's capture, and returns false.
+pub fn needs(what: &str, tools: &[&str]) -> bool {
+    let missing: Vec<&str> = tools.iter().copied().filter(|t| find(t).is_none()).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    skipped(what, &format!("needs {}", missing.join(", ")));
+    false
+}
+
+/// Says that something was not tested, and why.
+pub fn skipped(what: &str, why: &str) {
+    say(&format!("SKIPPED: {what}: {why}"));
+}
+
+/// One line on stderr that the test harness does not swallow.
+pub fn say(line: &str) {
+    // Nobody to tell if stderr is gone.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}

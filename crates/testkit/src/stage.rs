@@ -1,0 +1,104 @@
+//! A place for a test: a directory that its user owns, with the binary under test and fixtures where the user can reach them.
+//!
+//! The build directory may lie below a home that only its owner can enter, so everything is linked or copied to the place first.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::user::User;
+
+/// Search path of staged commands: nothing that differs between machines of the same distribution.
+pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+
+/// A temporary place. It is removed with everything in it when dropped.
+#[derive(Debug)]
+pub struct Stage {
+    directory: TempDir,
+    user: User,
+    binary: PathBuf,
+}
+
+impl Stage {
+    /// A place for tests of the executable `binary`, run as an ordinary user.
+    pub fn new(binary: impl AsRef<Path>) -> io::Result<Stage> {
+        Stage::of(User::ordinary(), binary.as_ref())
+    }
+
+    /// The same for a given user.
+    pub fn of(user: User, binary: &Path) -> io::Result<Stage> {
+        let directory = tempfile::Builder::new().prefix("backstory-test-").tempdir_in("/tmp")?;
+        user.directory(directory.path())?;
+        for part in ["bin", "home", "store"] {
+            user.directory(&directory.path().join(part))?;
+        }
+        let staged = directory.path().join("bin/backstory");
+        place(binary, &staged)?;
+        Ok(Stage { directory, user, binary: staged })
+    }
+
+    /// The place's directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Where [`Stage::record`] keeps runs.
+    pub fn store(&self) -> PathBuf {
+        self.path().join("store")
+    }
+
+    /// Whom commands run as.
+    pub fn user(&self) -> User {
+        self.user
+    }
+
+    /// A new directory of the user's inside the place.
+    pub fn directory(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path().join(name);
+        self.user.directory(&path)?;
+        Ok(path)
+    }
+
+    /// Links or copies `from` to `bin/NAME` of the place.
+    pub fn install(&self, from: &Path) -> io::Result<PathBuf> {
+        let name = from.file_name().ok_or_else(|| io::Error::other("a file without a name"))?;
+        let to = self.path().join("bin").join(name);
+        place(from, &to)?;
+        Ok(to)
+    }
+
+    /// A command of the staged user, with a fixed environment: no variable of the suite's own reaches it.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", PATH).env("HOME", self.path().join("home")).env("LANG", "C.UTF-8").env("TZ", "UTC");
+        command.env("FIX", self.path().join("bin")).env("TMPDIR", "/tmp");
+        command.stdin(Stdio::null());
+        self.user.runs(&mut command);
+        command
+    }
+
+    /// `backstory ARGS…`, with the place's own store.
+    pub fn backstory(&self, args: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = self.command(&self.binary);
+        command.env("BACKSTORY_STORE", self.store()).args(args);
+        command
+    }
+
+    /// `backstory record -- ARGV…`
+    pub fn record(&self, argv: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = self.backstory(&["record", "--"]);
+        command.args(argv);
+        command
+    }
+}
+
+fn place(from: &Path, to: &Path) -> io::Result<()> {
+    if fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    fs::copy(from, to).map(|_| ())
+}

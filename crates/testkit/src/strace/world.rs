@@ -1,0 +1,185 @@
+//! Who is who and where: the process tree and everybody's current directory, replayed from the calls.
+
+use std::collections::HashMap;
+
+use super::calls::{Call, What};
+use super::line::{Arg, Returned};
+use super::lookup::{self, Loaded};
+
+/// One successful exec.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Image {
+    /// Path of the program as it was asked for, absolute.
+    pub path: Vec<u8>,
+    /// Arguments; strace may have cut a long one, then `true` stands beside it.
+    pub argv: Vec<(Vec<u8>, bool)>,
+    /// Interpreters the kernel loaded for it.
+    pub interpreters: Vec<Vec<u8>>,
+    /// Dynamically linked, and so were all images before it: look-ups are expected to be known.
+    pub dynamic: bool,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// With this status.
+    Exited(i32),
+    /// By this signal.
+    Killed(String),
+    /// It outlived the trace, or strace lost sight of it.
+    Unknown,
+}
+
+/// A process (not a thread).
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Index of the process that made it.
+    pub parent: Option<usize>,
+    /// The image of its parent that it was forked from: index into the parent's `images`, none before the first.
+    pub parent_image: Option<usize>,
+    /// The programs it ran, in order; none if it never called exec.
+    pub images: Vec<Image>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// What a call needs beside its own text.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Index of the process.
+    pub process: usize,
+    /// Its current directory before the call.
+    pub cwd: Vec<u8>,
+    /// Its current program is dynamically linked, with only such before it.
+    pub dynamic: bool,
+}
+
+/// Replays the calls; the n-th context belongs to the n-th call.
+pub fn replay(calls: &[Call], cwd: &[u8]) -> (Vec<Process>, Vec<Context>) {
+    let mut world = World { processes: Vec::new(), cwds: Vec::new(), threads: HashMap::new(), start: cwd.to_vec() };
+    let contexts = calls.iter().map(|call| world.step(call)).collect();
+    (world.processes, contexts)
+}
+
+struct World {
+    processes: Vec<Process>,
+    /// Current directory of each process.
+    cwds: Vec<Vec<u8>>,
+    /// Thread → process, and whether the thread is the one the process began with.
+    threads: HashMap<u32, (usize, bool)>,
+    start: Vec<u8>,
+}
+
+impl World {
+    fn step(&mut self, call: &Call) -> Context {
+        let (process, first) = self.who(call.tid);
+        if let What::Call { args, .. } = &call.what
+            && let Some(Arg::Fd { path, .. }) = args.iter().find(|a| is_cwd(a))
+        {
+            self.cwds[process].clone_from(path);
+        }
+        let context = Context {
+            process,
+            cwd: self.cwds[process].clone(),
+            dynamic: self.processes[process].images.last().is_some_and(|i| i.dynamic) || self.inherited_dynamic(process),
+        };
+        match &call.what {
+            What::Call { name, args, returned } => self.call(process, name, args, returned),
+            What::Exited(status) if first => self.processes[process].end = End::Exited(*status),
+            What::Killed(signal) if first => self.processes[process].end = End::Killed(signal.clone()),
+            What::Superseded { by } => {
+                self.threads.remove(by);
+                self.threads.insert(call.tid, (process, true));
+            }
+            _ => {}
+        }
+        context
+    }
+
+    fn who(&mut self, tid: u32) -> (usize, bool) {
+        if let Some(known) = self.threads.get(&tid) {
+            return *known;
+        }
+        let process = self.add(None);
+        self.threads.insert(tid, (process, true));
+        (process, true)
+    }
+
+    fn add(&mut self, parent: Option<usize>) -> usize {
+        let parent_image = parent.and_then(|p| self.processes[p].images.len().checked_sub(1));
+        self.cwds.push(parent.map_or_else(|| self.start.clone(), |p| self.cwds[p].clone()));
+        self.processes.push(Process { parent, parent_image, images: Vec::new(), end: End::Unknown });
+        self.processes.len() - 1
+    }
+
+    /// A fork child runs its parent's image until it calls exec.
+    fn inherited_dynamic(&self, process: usize) -> bool {
+        let this = &self.processes[process];
+        match (this.images.last(), this.parent, this.parent_image) {
+            (Some(image), ..) => image.dynamic,
+            (None, Some(parent), Some(image)) => self.processes[parent].images[image].dynamic,
+            (None, Some(parent), None) => self.inherited_dynamic(parent),
+            (None, None, _) => true,
+        }
+    }
+
+    fn call(&mut self, process: usize, name: &str, args: &[Arg], returned: &Returned) {
+        if !returned.ok() {
+            return;
+        }
+        match name {
+            "chdir" => {
+                if let Some(Arg::Text { bytes, .. }) = args.first() {
+                    self.cwds[process] = lookup::absolute(&self.cwds[process], bytes);
+                }
+            }
+            "fchdir" => {
+                if let Some(Arg::Fd { path, .. }) = args.first() {
+                    self.cwds[process].clone_from(path);
+                }
+            }
+            "fork" | "vfork" | "clone" | "clone3" => self.fork(process, args, returned),
+            "execve" | "execveat" => self.exec(process, name, args),
+            _ => {}
+        }
+    }
+
+    fn fork(&mut self, parent: usize, args: &[Arg], returned: &Returned) {
+        let child = returned.outer_pid.or_else(|| returned.value.and_then(|v| u32::try_from(v).ok()));
+        let Some(child) = child else { return };
+        let thread = args.iter().any(|a| a.raw().contains("CLONE_THREAD"));
+        let process = if thread { parent } else { self.add(Some(parent)) };
+        self.threads.insert(child, (process, !thread));
+    }
+
+    fn exec(&mut self, process: usize, name: &str, args: &[Arg]) {
+        let Some(path) = exec_path(&self.cwds[process], name, args) else { return };
+        let Loaded { interpreters, dynamic } = lookup::loaded(&path);
+        let argv = args.iter().find_map(|a| if let Arg::List(list) = a { Some(list) } else { None });
+        let argv = argv.into_iter().flatten().filter_map(|a| match a {
+            Arg::Text { bytes, cut } => Some((bytes.clone(), *cut)),
+            _ => None,
+        });
+        let image =
+            Image { path, argv: argv.collect(), interpreters, dynamic: dynamic && self.inherited_dynamic(process) };
+        self.processes[process].images.push(image);
+    }
+}
+
+/// The absolute path an exec names.
+pub fn exec_path(cwd: &[u8], name: &str, args: &[Arg]) -> Option<Vec<u8>> {
+    let (base, text) = match (name, args) {
+        ("execveat", [Arg::Fd { path, .. }, text, ..]) => (path.as_slice(), text),
+        (_, [text, ..]) => (cwd, text),
+        _ => return None,
+    };
+    match text {
+        Arg::Text { bytes, .. } if bytes.is_empty() => Some(base.to_vec()),
+        Arg::Text { bytes, .. } => Some(lookup::absolute(base, bytes)),
+        _ => None,
+    }
+}
+
+fn is_cwd(arg: &Arg) -> bool {
+    matches!(arg, Arg::Fd { cwd: true, .. })
+}
