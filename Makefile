@@ -1,0 +1,67 @@
+# The whole menu. Each target sets up what it needs (see scripts/setup): packages where it may install them, Rust where it is
+# missing or too old.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+PYTHON ?= python3
+RELEASE = target/release/backstory
+# Where rustup puts Rust: before a distribution's, which is often too old.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: help demo test test-all lint fmt bench install uninstall setup setup-test build
+
+help:
+	@echo 'make demo      build, record a small pipeline, print where its result comes from'
+	@echo 'make test      format, lints, all tests (what CI runs)'
+	@echo 'make test-all  the long tests, too'
+	@echo 'make lint      format and lints alone'
+	@echo 'make fmt       format in place'
+	@echo 'make bench     timings against native'
+	@echo 'make install   program, man pages and completions into PREFIX=$(PREFIX)'
+
+setup:
+	@scripts/setup build
+
+setup-test:
+	@scripts/setup test
+
+build: setup
+	$(CARGO) build --release --locked -p backstory
+
+demo: build
+	@examples/demo $(RELEASE)
+
+test: setup-test lint
+	scripts/test
+
+test-all: test
+	scripts/test --all
+
+lint: setup-test
+	$(CARGO) fmt --all --check
+	scripts/lint-c
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+fmt:
+	$(CARGO) fmt --all
+	scripts/lint-c --fix
+
+bench: build
+	PYTHONPATH=bench $(PYTHON) -m backstory_bench --backstory $(RELEASE)
+
+install: build
+	install -Dm755 $(RELEASE) $(DESTDIR)$(PREFIX)/bin/backstory
+	$(RELEASE) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(RELEASE) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/backstory
+	$(RELEASE) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_backstory
+	$(RELEASE) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/backstory.fish
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \
+		$(DESTDIR)$(PREFIX)/share/man/man1/backstory-*.1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/backstory \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_backstory \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/backstory.fish
