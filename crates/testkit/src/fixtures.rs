@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use crate::need::{find, skipped};
 
-const DEFAULT: &str = "gcc -O1 -Wall -o $OUT $IN -pthread";
+const DEFAULT: &str = "gcc -D_GNU_SOURCE -O1 -Wall -o $OUT $IN -pthread";
 const GO: &str = "go build -o $OUT $IN";
 
 /// Directory of the sources.
@@ -56,7 +56,10 @@ fn newer(executable: &Path, source: &Path) -> bool {
 fn compile(recipe: &str, source: &Path, executable: &Path) -> io::Result<bool> {
     let mut words = recipe.split(' ');
     let Some(compiler) = words.next().and_then(find) else {
-        skipped(&format!("fixture {}", source.display()), &format!("no compiler for `{recipe}`"));
+        skipped(
+            &format!("fixture {}", source.display()),
+            &format!("no compiler for `{recipe}`"),
+        );
         return Ok(false);
     };
     let mut command = Command::new(compiler);
@@ -67,7 +70,11 @@ fn compile(recipe: &str, source: &Path, executable: &Path) -> io::Result<bool> {
             _ => command.arg(word),
         };
     }
-    command.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off").stdin(Stdio::null());
+    command
+        .env("CGO_ENABLED", "0")
+        .env("GOFLAGS", "-mod=mod")
+        .env("GO111MODULE", "off")
+        .stdin(Stdio::null());
     if std::env::var_os("HOME").is_none() {
         command.env("GOCACHE", executable.with_extension("gocache"));
     }
@@ -76,5 +83,8 @@ fn compile(recipe: &str, source: &Path, executable: &Path) -> io::Result<bool> {
         return Ok(true);
     }
     let why = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(io::Error::other(format!("fixture {} does not compile: {why}", source.display())))
+    Err(io::Error::other(format!(
+        "fixture {} does not compile: {why}",
+        source.display()
+    )))
 }

@@ -11,7 +11,10 @@ pub fn find(tool: &str) -> Option<PathBuf> {
     }
     let path = env::var_os("PATH")?;
     let extra = ["/usr/local/go/bin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    env::split_paths(&path).chain(extra).map(|dir| dir.join(tool)).find(|file| file.is_file())
+    env::split_paths(&path)
+        .chain(extra)
+        .map(|dir| dir.join(tool))
+        .find(|file| file.is_file())
 }
 
 /// True if every tool is there; else says `SKIPPED: …` on stderr, past the test harness's capture, and returns false.

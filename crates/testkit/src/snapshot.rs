@@ -56,7 +56,14 @@ fn walk(
                 None
             }
         };
-        snapshot.insert(name.clone(), Thing { mode: meta.mode(), contents, same_as });
+        snapshot.insert(
+            name.clone(),
+            Thing {
+                mode: meta.mode(),
+                contents,
+                same_as,
+            },
+        );
         if meta.is_dir() {
             name.push(b'/');
             walk(&path, &name, snapshot, inodes)?;
@@ -68,14 +75,21 @@ fn walk(
 /// How two snapshots differ, one line per name; empty if they don't.
 pub fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
-    for name in before.keys().chain(after.keys().filter(|n| !before.contains_key(*n))) {
+    for name in before
+        .keys()
+        .chain(after.keys().filter(|n| !before.contains_key(*n)))
+    {
         let shown = String::from_utf8_lossy(name);
         match (before.get(name), after.get(name)) {
             (Some(_), None) => lines.push(format!("{shown}: is not there")),
             (None, Some(_)) => lines.push(format!("{shown}: should not be there")),
-            (Some(a), Some(b)) if a.mode != b.mode => lines.push(format!("{shown}: mode {:o} became {:o}", a.mode, b.mode)),
+            (Some(a), Some(b)) if a.mode != b.mode => {
+                lines.push(format!("{shown}: mode {:o} became {:o}", a.mode, b.mode))
+            }
             (Some(a), Some(b)) if a.contents != b.contents => lines.push(format!("{shown}: contents differ")),
-            (Some(a), Some(b)) if a.same_as != b.same_as => lines.push(format!("{shown}: linked differently")),
+            (Some(a), Some(b)) if a.same_as != b.same_as => {
+                lines.push(format!("{shown}: linked differently"))
+            }
             _ => {}
         }
     }

@@ -31,14 +31,20 @@ impl Stage {
 
     /// The same for a given user.
     pub fn of(user: User, binary: &Path) -> io::Result<Stage> {
-        let directory = tempfile::Builder::new().prefix("backstory-test-").tempdir_in("/tmp")?;
+        let directory = tempfile::Builder::new()
+            .prefix("backstory-test-")
+            .tempdir_in("/tmp")?;
         user.directory(directory.path())?;
         for part in ["bin", "home", "store"] {
             user.directory(&directory.path().join(part))?;
         }
         let staged = directory.path().join("bin/backstory");
         place(binary, &staged)?;
-        Ok(Stage { directory, user, binary: staged })
+        Ok(Stage {
+            directory,
+            user,
+            binary: staged,
+        })
     }
 
     /// The place's directory.
@@ -65,7 +71,9 @@ impl Stage {
 
     /// Links or copies `from` to `bin/NAME` of the place.
     pub fn install(&self, from: &Path) -> io::Result<PathBuf> {
-        let name = from.file_name().ok_or_else(|| io::Error::other("a file without a name"))?;
+        let name = from
+            .file_name()
+            .ok_or_else(|| io::Error::other("a file without a name"))?;
         let to = self.path().join("bin").join(name);
         place(from, &to)?;
         Ok(to)
@@ -74,8 +82,19 @@ impl Stage {
     /// A command of the staged user, with a fixed environment: no variable of the suite's own reaches it.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.env_clear().env("PATH", PATH).env("HOME", self.path().join("home")).env("LANG", "C.UTF-8").env("TZ", "UTC");
+        command
+            .env_clear()
+            .env("PATH", PATH)
+            .env("HOME", self.path().join("home"))
+            .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC");
         command.env("FIX", self.path().join("bin")).env("TMPDIR", "/tmp");
+        for who in ["AUTHOR", "COMMITTER"] {
+            command
+                .env(format!("GIT_{who}_NAME"), "Test")
+                .env(format!("GIT_{who}_EMAIL"), "test@example.org");
+            command.env(format!("GIT_{who}_DATE"), "2001-02-03T04:05:06Z");
+        }
         command.stdin(Stdio::null());
         self.user.runs(&mut command);
         command

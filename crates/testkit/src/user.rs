@@ -51,7 +51,9 @@ impl User {
 
     /// Gives `path`, and everything below a directory, to this user.
     pub fn owns(self, path: &Path) -> io::Result<()> {
-        let User::Other { uid, gid } = self else { return Ok(()) };
+        let User::Other { uid, gid } = self else {
+            return Ok(());
+        };
         let kind = fs::symlink_metadata(path)?.file_type();
         if kind.is_dir() {
             for entry in fs::read_dir(path)? {
@@ -81,8 +83,18 @@ fn entry() -> Option<(u32, u32)> {
 
 fn make() -> Option<(u32, u32)> {
     let mut useradd = Command::new("useradd");
-    useradd.args(["--system", "--no-create-home", "--user-group", "--shell", "/bin/sh", NAME]);
-    useradd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    useradd.args([
+        "--system",
+        "--no-create-home",
+        "--user-group",
+        "--shell",
+        "/bin/sh",
+        NAME,
+    ]);
+    useradd
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     // Another test binary may be making the same user: whatever the status, what counts is the entry.
     let _ = useradd.status();
     entry()

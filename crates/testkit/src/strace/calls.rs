@@ -17,7 +17,11 @@ pub struct Call {
 #[derive(Debug)]
 pub enum What {
     /// A system call.
-    Call { name: String, args: Vec<Arg>, returned: Returned },
+    Call {
+        name: String,
+        args: Vec<Arg>,
+        returned: Returned,
+    },
     /// The thread exited with this status.
     Exited(i32),
     /// The thread was killed by this signal.
@@ -33,7 +37,9 @@ pub fn join(text: &[u8]) -> Vec<Call> {
     let mut placed: Vec<(usize, Call)> = Vec::new();
     for (number, line) in text.split(|b| *b == b'\n').enumerate() {
         let line = String::from_utf8_lossy(line);
-        let Some((tid, rest)) = pid_and_rest(&line) else { continue };
+        let Some((tid, rest)) = pid_and_rest(&line) else {
+            continue;
+        };
         if let Some(begun) = unfinished(rest) {
             open.insert(tid, (number, begun.to_owned()));
             continue;
@@ -74,7 +80,8 @@ fn unfinished(text: &str) -> Option<&str> {
         return Some(head.trim_end());
     }
     // exec from a thread: the same call comes back under the thread group's number.
-    text.contains("<pid changed to ").then(|| text.split(" <pid changed").next().unwrap_or(text))
+    text.contains("<pid changed to ")
+        .then(|| text.split(" <pid changed").next().unwrap_or(text))
 }
 
 fn resumed(text: &str) -> Option<&str> {
@@ -122,6 +129,9 @@ mod tests {
 
     #[test]
     fn a_call_its_thread_died_in_is_kept() {
-        assert_eq!(names("1 read(3<\\x2f>,  <unfinished ...>\n1 +++ killed by SIGKILL +++\n").len(), 2);
+        assert_eq!(
+            names("1 read(3<\\x2f>,  <unfinished ...>\n1 +++ killed by SIGKILL +++\n").len(),
+            2
+        );
     }
 }

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
-use std::path::Path;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use serde::Deserialize;
 
@@ -54,13 +54,28 @@ pub fn collect(calls: &[Call], contexts: &[Context]) -> Vec<Fact> {
     let directories = directories(calls, contexts);
     let mut facts = BTreeMap::new();
     for (call, context) in calls.iter().zip(contexts) {
-        let What::Call { name, args, returned } = &call.what else { continue };
-        let mut scene = Scene { name, args, returned, context, directories: &directories, found: Vec::new() };
+        let What::Call { name, args, returned } = &call.what else {
+            continue;
+        };
+        let mut scene = Scene {
+            name,
+            args,
+            returned,
+            context,
+            directories: &directories,
+            found: Vec::new(),
+        };
         scene.tell();
         for mut fact in scene.found {
             fact.names.dedup();
-            if fact.names.iter().all(|n| n.starts_with(b"/") && !n.starts_with(b"/memfd:")) {
-                let known = facts.entry((fact.words.clone(), fact.names.clone(), fact.follows)).or_insert_with(|| fact.clone());
+            if fact
+                .names
+                .iter()
+                .all(|n| n.starts_with(b"/") && !n.starts_with(b"/memfd:"))
+            {
+                let known = facts
+                    .entry((fact.words.clone(), fact.names.clone(), fact.follows))
+                    .or_insert_with(|| fact.clone());
                 known.required |= fact.required;
             }
         }
@@ -72,14 +87,20 @@ pub fn collect(calls: &[Call], contexts: &[Context]) -> Vec<Fact> {
 fn directories(calls: &[Call], contexts: &[Context]) -> HashSet<Vec<u8>> {
     let mut found = HashSet::new();
     for (call, context) in calls.iter().zip(contexts) {
-        let What::Call { name, args, returned } = &call.what else { continue };
+        let What::Call { name, args, returned } = &call.what else {
+            continue;
+        };
         if !returned.ok() {
             continue;
         }
         match (name.as_str(), args.as_slice()) {
             ("getdents64" | "getdents" | "fchdir", [Arg::Fd { path, .. }, ..]) => found.insert(path.clone()),
-            ("mkdir" | "rmdir" | "chdir", [Arg::Text { bytes, .. }, ..]) => found.insert(lookup::absolute(&context.cwd, bytes)),
-            ("mkdirat", [Arg::Fd { path, .. }, Arg::Text { bytes, .. }, ..]) => found.insert(lookup::absolute(path, bytes)),
+            ("mkdir" | "rmdir" | "chdir", [Arg::Text { bytes, .. }, ..]) => {
+                found.insert(lookup::absolute(&context.cwd, bytes))
+            }
+            ("mkdirat", [Arg::Fd { path, .. }, Arg::Text { bytes, .. }, ..]) => {
+                found.insert(lookup::absolute(path, bytes))
+            }
             ("open" | "openat", _) if args.iter().any(|a| a.has("O_DIRECTORY")) => {
                 returned.path.clone().is_some_and(|p| found.insert(p))
             }
@@ -106,13 +127,22 @@ impl Scene<'_> {
             "openat" | "openat2" => self.open(Some(0), 1),
             "execve" | "execveat" => self.exec(),
             "read" | "pread64" | "readv" | "preadv" | "preadv2" => self.moved(0, Read),
-            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate" | "fallocate" => self.moved(0, Write),
+            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate" | "fallocate" => {
+                self.moved(0, Write)
+            }
             "getdents" | "getdents64" => self.listed(),
             "mmap" => self.mapped(),
             "sendfile" | "sendfile64" => self.copied(1, 0),
             "copy_file_range" => self.copied(0, 2),
             "splice" => self.copied(0, 2),
-            "ioctl" if self.args.get(1).is_some_and(|a| a.has("FICLONE") || a.has("BTRFS_IOC_CLONE")) => self.copied(2, 0),
+            "ioctl"
+                if self
+                    .args
+                    .get(1)
+                    .is_some_and(|a| a.has("FICLONE") || a.has("BTRFS_IOC_CLONE")) =>
+            {
+                self.copied(2, 0)
+            }
             "truncate" => self.changed(&[Write], None, 0),
             "mkdir" | "mknod" => self.changed(&[Write, Dir], None, 0),
             "mkdirat" | "mknodat" => self.changed(&[Write, Dir], Some(0), 1),
@@ -124,13 +154,19 @@ impl Scene<'_> {
             "renameat" | "renameat2" => self.renamed((Some(0), 1), (Some(2), 3)),
             "link" => self.linked((None, 0), (None, 1)),
             "linkat" => self.linked((Some(0), 1), (Some(2), 3)),
-            "chmod" | "chown" | "lchown" | "utime" | "utimes" | "setxattr" | "lsetxattr" | "removexattr" | "lremovexattr" => {
+            "chmod" | "chown" | "lchown" | "utime" | "utimes" | "setxattr" | "lsetxattr" | "removexattr"
+            | "lremovexattr" => {
                 self.changed(&[Meta], None, 0);
             }
-            "fchmodat" | "fchmodat2" | "fchownat" | "utimensat" | "futimesat" => self.changed(&[Meta], Some(0), 1),
+            "fchmodat" | "fchmodat2" | "fchownat" | "utimensat" | "futimesat" => {
+                self.changed(&[Meta], Some(0), 1)
+            }
             "fchmod" | "fchown" | "fsetxattr" | "fremovexattr" => self.moved(0, Meta),
-            "stat" | "lstat" | "access" | "statfs" | "getxattr" | "lgetxattr" | "listxattr" | "llistxattr" => self.looked(None, 0),
-            "newfstatat" | "statx" | "faccessat" | "faccessat2" | "name_to_handle_at" => self.looked(Some(0), 1),
+            "stat" | "lstat" | "access" | "statfs" | "getxattr" | "lgetxattr" | "listxattr"
+            | "llistxattr" => self.looked(None, 0),
+            "newfstatat" | "statx" | "faccessat" | "faccessat2" | "name_to_handle_at" => {
+                self.looked(Some(0), 1)
+            }
             "readlink" => self.link_read(None, 0),
             "readlinkat" => self.link_read(Some(0), 1),
             "chdir" | "chroot" => self.permitted(&[Stat, Dir, Missing], None, 0),
@@ -165,16 +201,38 @@ impl Scene<'_> {
 
     fn add(&mut self, words: &[Word], names: Vec<Vec<u8>>, required: bool) {
         let nofollow = ["O_NOFOLLOW", "AT_SYMLINK_NOFOLLOW"];
-        let stays = self.args.iter().any(|a| nofollow.iter().any(|flag| a.raw().contains(flag)))
-            || ["lstat", "lchown", "lsetxattr", "lgetxattr", "lremovexattr", "llistxattr"].contains(&self.name)
-            || words.iter().all(|w| matches!(w, Delete | Rename | Link | Missing));
+        let stays = self
+            .args
+            .iter()
+            .any(|a| nofollow.iter().any(|flag| a.raw().contains(flag)))
+            || [
+                "lstat",
+                "lchown",
+                "lsetxattr",
+                "lgetxattr",
+                "lremovexattr",
+                "llistxattr",
+            ]
+            .contains(&self.name)
+            || words
+                .iter()
+                .all(|w| matches!(w, Delete | Rename | Link | Missing));
         let error = self.returned.error.as_deref().unwrap_or("ok");
         let call = format!("{} {error}", self.name);
-        self.found.push(Fact { words: words.to_vec(), names, required, follows: !stays, call });
+        self.found.push(Fact {
+            words: words.to_vec(),
+            names,
+            required,
+            follows: !stays,
+            call,
+        });
     }
 
     fn failed_with(&self, errors: &[&str]) -> bool {
-        self.returned.error.as_deref().is_some_and(|e| errors.contains(&e))
+        self.returned
+            .error
+            .as_deref()
+            .is_some_and(|e| errors.contains(&e))
     }
 
     fn absent(&self) -> bool {
@@ -183,7 +241,11 @@ impl Scene<'_> {
 
     fn open(&mut self, dir: Option<usize>, text: usize) {
         let Some(path) = self.path(dir, text) else { return };
-        let flags = self.args.get(text + 1).map(|a| a.raw().to_owned()).unwrap_or_default();
+        let flags = self
+            .args
+            .get(text + 1)
+            .map(|a| a.raw().to_owned())
+            .unwrap_or_default();
         let creat = self.name == "creat";
         let has = |flag: &str| creat && flag == "O_TRUNC" || flags.contains(flag);
         if self.returned.value.is_none() {
@@ -193,7 +255,11 @@ impl Scene<'_> {
             if self.failed_with(&["EINTR"]) {
                 return self.add(&[Read, Write, Stat, Missing], vec![path], false);
             }
-            let words: &[Word] = if self.absent() { &[Missing] } else { &[Missing, Stat, Read, Write] };
+            let words: &[Word] = if self.absent() {
+                &[Missing]
+            } else {
+                &[Missing, Stat, Read, Write]
+            };
             return self.add(words, vec![path], true);
         }
         let kernel = self.returned.path.clone().unwrap_or_else(|| path.clone());
@@ -221,15 +287,25 @@ impl Scene<'_> {
     }
 
     fn exec(&mut self) {
-        let Some(path) = exec_path(&self.context.cwd, self.name, self.args) else { return };
+        let Some(path) = exec_path(&self.context.cwd, self.name, self.args) else {
+            return;
+        };
         if self.returned.ok() {
             for interpreter in lookup::loaded(&path).interpreters {
-                self.add(&[Exec, Read], vec![lookup::absolute(&self.context.cwd, &interpreter)], false);
+                self.add(
+                    &[Exec, Read],
+                    vec![lookup::absolute(&self.context.cwd, &interpreter)],
+                    false,
+                );
             }
             self.add(&[Exec], vec![path.clone()], true);
             self.add(&[Read], vec![path], false);
         } else {
-            let words: &[Word] = if self.absent() { &[Missing] } else { &[Missing, Stat, Exec, Read] };
+            let words: &[Word] = if self.absent() {
+                &[Missing]
+            } else {
+                &[Missing, Stat, Exec, Read]
+            };
             self.add(words, vec![path], self.returned.value.is_some());
         }
     }
@@ -248,7 +324,11 @@ impl Scene<'_> {
     fn listed(&mut self) {
         let Some(path) = self.descriptor(0) else { return };
         // What a static program listed is not known, that it opened the directory is.
-        let words: &[Word] = if self.context.dynamic { &[Dir] } else { &[Dir, Stat, Read] };
+        let words: &[Word] = if self.context.dynamic {
+            &[Dir]
+        } else {
+            &[Dir, Stat, Read]
+        };
         let required = self.returned.ok();
         self.add(words, vec![path.clone()], required);
         self.add(&[Dir], vec![path], false);
@@ -288,7 +368,9 @@ impl Scene<'_> {
     }
 
     fn renamed(&mut self, from: (Option<usize>, usize), to: (Option<usize>, usize)) {
-        let (Some(old), Some(new)) = (self.path(from.0, from.1), self.path(to.0, to.1)) else { return };
+        let (Some(old), Some(new)) = (self.path(from.0, from.1), self.path(to.0, to.1)) else {
+            return;
+        };
         if !self.returned.ok() {
             self.add(&[Missing, Stat], vec![old], false);
             return self.add(&[Missing, Stat], vec![new], false);
@@ -299,13 +381,22 @@ impl Scene<'_> {
     }
 
     fn linked(&mut self, from: (Option<usize>, usize), to: (Option<usize>, usize)) {
-        let (Some(old), Some(new)) = (self.path(from.0, from.1), self.path(to.0, to.1)) else { return };
+        let (Some(old), Some(new)) = (self.path(from.0, from.1), self.path(to.0, to.1)) else {
+            return;
+        };
         if !self.returned.ok() {
             self.add(&[Missing, Stat], vec![old], false);
             return self.add(&[Missing, Stat], vec![new], false);
         }
         self.add(&[Link, Write], vec![new], true);
-        self.add(&[Link, Stat, Meta], vec![old], !self.args.iter().any(|a| a.has("AT_EMPTY_PATH") || a.has("AT_SYMLINK_FOLLOW")));
+        self.add(
+            &[Link, Stat, Meta],
+            vec![old],
+            !self
+                .args
+                .iter()
+                .any(|a| a.has("AT_EMPTY_PATH") || a.has("AT_SYMLINK_FOLLOW")),
+        );
     }
 
     /// A look-up: known where the recorder is in the process.

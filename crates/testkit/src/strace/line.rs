@@ -57,23 +57,38 @@ impl Returned {
 pub fn call(text: &str) -> Option<(String, Vec<Arg>, Returned)> {
     let open = text.find('(')?;
     let name = text[..open].to_owned();
-    let mut reader = Reader { text: text.as_bytes(), at: open + 1 };
+    let mut reader = Reader {
+        text: text.as_bytes(),
+        at: open + 1,
+    };
     let args = reader.list(b')');
     let rest = text.get(reader.at..).unwrap_or_default().trim_start();
-    let returned = rest.strip_prefix('=').map(|r| returned(r.trim_start())).unwrap_or_default();
+    let returned = rest
+        .strip_prefix('=')
+        .map(|r| returned(r.trim_start()))
+        .unwrap_or_default();
     Some((name, args, returned))
 }
 
 fn returned(text: &str) -> Returned {
-    let number: String = text.chars().take_while(|c| c.is_ascii_hexdigit() || matches!(c, '-' | 'x')).collect();
+    let number: String = text
+        .chars()
+        .take_while(|c| c.is_ascii_hexdigit() || matches!(c, '-' | 'x'))
+        .collect();
     let value = match number.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16).ok(),
         None => number.parse().ok(),
     };
     let rest = &text[number.len()..];
-    let mut result = Returned { value, ..Returned::default() };
+    let mut result = Returned {
+        value,
+        ..Returned::default()
+    };
     if rest.starts_with('<') {
-        let mut reader = Reader { text: rest.as_bytes(), at: 0 };
+        let mut reader = Reader {
+            text: rest.as_bytes(),
+            at: 0,
+        };
         let (path, deleted) = reader.angle();
         (result.path, result.deleted) = (Some(path), deleted);
     } else if let Some(name) = rest.split_whitespace().next().filter(|n| n.starts_with('E')) {
@@ -152,7 +167,11 @@ impl Reader<'_> {
             }
             self.at += 1;
         }
-        Arg::Raw(String::from_utf8_lossy(&self.text[start..self.at]).trim().to_owned())
+        Arg::Raw(
+            String::from_utf8_lossy(&self.text[start..self.at])
+                .trim()
+                .to_owned(),
+        )
     }
 
     /// `<\x2f…>` and a `(deleted)` behind it.
@@ -196,8 +215,21 @@ mod tests {
         let line = r#"openat(AT_FDCWD<\x2f\x74>, "\x61\x2c", O_RDONLY|O_CLOEXEC) = 3<\x2f\x74\x2f\x61\x2c>"#;
         let (name, args, result) = call(line).expect("a call");
         assert_eq!(name, "openat");
-        assert_eq!(args[0], Arg::Fd { path: b"/t".to_vec(), deleted: false, cwd: true });
-        assert_eq!(args[1], Arg::Text { bytes: b"a,".to_vec(), cut: false });
+        assert_eq!(
+            args[0],
+            Arg::Fd {
+                path: b"/t".to_vec(),
+                deleted: false,
+                cwd: true
+            }
+        );
+        assert_eq!(
+            args[1],
+            Arg::Text {
+                bytes: b"a,".to_vec(),
+                cut: false
+            }
+        );
         assert!(args[2].has("O_CLOEXEC") && !args[2].has("O_RDWR"));
         assert_eq!(result.path.as_deref(), Some(b"/t/a,".as_slice()));
     }
@@ -207,18 +239,34 @@ mod tests {
         let (_, _, failed) = call(r#"access("\x61", R_OK) = -1 ENOENT (No such file)"#).expect("a call");
         assert_eq!((failed.ok(), failed.error.as_deref()), (false, Some("ENOENT")));
         let (_, args, _) = call(r#"read(3<\x2f\x61>(deleted), "\x00"..., 10) = 1"#).expect("a call");
-        assert_eq!(args[0], Arg::Fd { path: b"/a".to_vec(), deleted: true, cwd: false });
-        assert_eq!(args[1], Arg::Text { bytes: vec![0], cut: true });
-        let (_, _, forked) = call("clone(child_stack=NULL, flags=SIGCHLD) = 2 /* 812 in strace's PID NS */").expect("a call");
+        assert_eq!(
+            args[0],
+            Arg::Fd {
+                path: b"/a".to_vec(),
+                deleted: true,
+                cwd: false
+            }
+        );
+        assert_eq!(
+            args[1],
+            Arg::Text {
+                bytes: vec![0],
+                cut: true
+            }
+        );
+        let (_, _, forked) =
+            call("clone(child_stack=NULL, flags=SIGCHLD) = 2 /* 812 in strace's PID NS */").expect("a call");
         assert_eq!(forked.outer_pid, Some(812));
     }
 
     #[test]
     fn lists_and_structures_do_not_split_at_their_own_commas() {
-        let (_, args, _) = call(r#"execve("\x61", ["\x62", "\x63"], 0x7f /* 3 vars */) = 0"#).expect("a call");
+        let (_, args, _) =
+            call(r#"execve("\x61", ["\x62", "\x63"], 0x7f /* 3 vars */) = 0"#).expect("a call");
         assert_eq!(args.len(), 3);
         assert!(matches!(&args[1], Arg::List(l) if l.len() == 2));
-        let (_, args, _) = call("fstat(3<\\x2f>, {st_mode=S_IFREG|0644, st_size=3, ...}) = 0").expect("a call");
+        let (_, args, _) =
+            call("fstat(3<\\x2f>, {st_mode=S_IFREG|0644, st_size=3, ...}) = 0").expect("a call");
         assert_eq!(args.len(), 2);
     }
 }

@@ -75,7 +75,9 @@ fn head_of(path: &[u8]) -> Vec<u8> {
 
 fn shebang(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
-    line.split(|b| b.is_ascii_whitespace()).find(|w| !w.is_empty()).map(<[u8]>::to_vec)
+    line.split(|b| b.is_ascii_whitespace())
+        .find(|w| !w.is_empty())
+        .map(<[u8]>::to_vec)
 }
 
 /// `PT_INTERP` of a 64-bit little-endian ELF file.
@@ -90,7 +92,11 @@ fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
         let entry = table + i * size;
         if number(entry, 4)? == 3 {
             let (at, length) = (number(entry + 8, 8)?, number(entry + 32, 8)?);
-            return head.get(at..at + length)?.split(|b| *b == 0).next().map(<[u8]>::to_vec);
+            return head
+                .get(at..at + length)?
+                .split(|b| *b == 0)
+                .next()
+                .map(<[u8]>::to_vec);
         }
     }
     None
@@ -111,6 +117,9 @@ mod tests {
     #[test]
     fn a_shells_loader_is_found() {
         let found = loaded(b"/bin/sh");
-        assert!(found.dynamic && found.interpreters[0].starts_with(b"/lib"), "{found:?}");
+        assert!(
+            found.dynamic && found.interpreters[0].starts_with(b"/lib"),
+            "{found:?}"
+        );
     }
 }

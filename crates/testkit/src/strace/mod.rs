@@ -33,7 +33,7 @@ pub struct Trace {
 const OPTIONS: [&str; 10] = [
     "-f",
     "-y",
-    "-qq",
+    "-q",
     "-xx",
     "-s",
     "512",

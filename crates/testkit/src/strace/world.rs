@@ -46,17 +46,20 @@ pub struct Process {
 /// What a call needs beside its own text.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// Index of the process.
-    pub process: usize,
-    /// Its current directory before the call.
+    /// Current directory of its process before the call.
     pub cwd: Vec<u8>,
-    /// Its current program is dynamically linked, with only such before it.
+    /// The process's current program is dynamically linked, with only such before it.
     pub dynamic: bool,
 }
 
 /// Replays the calls; the n-th context belongs to the n-th call.
 pub fn replay(calls: &[Call], cwd: &[u8]) -> (Vec<Process>, Vec<Context>) {
-    let mut world = World { processes: Vec::new(), cwds: Vec::new(), threads: HashMap::new(), start: cwd.to_vec() };
+    let mut world = World {
+        processes: Vec::new(),
+        cwds: Vec::new(),
+        threads: HashMap::new(),
+        start: cwd.to_vec(),
+    };
     let contexts = calls.iter().map(|call| world.step(call)).collect();
     (world.processes, contexts)
 }
@@ -79,9 +82,9 @@ impl World {
             self.cwds[process].clone_from(path);
         }
         let context = Context {
-            process,
             cwd: self.cwds[process].clone(),
-            dynamic: self.processes[process].images.last().is_some_and(|i| i.dynamic) || self.inherited_dynamic(process),
+            dynamic: self.processes[process].images.last().is_some_and(|i| i.dynamic)
+                || self.inherited_dynamic(process),
         };
         match &call.what {
             What::Call { name, args, returned } => self.call(process, name, args, returned),
@@ -107,8 +110,14 @@ impl World {
 
     fn add(&mut self, parent: Option<usize>) -> usize {
         let parent_image = parent.and_then(|p| self.processes[p].images.len().checked_sub(1));
-        self.cwds.push(parent.map_or_else(|| self.start.clone(), |p| self.cwds[p].clone()));
-        self.processes.push(Process { parent, parent_image, images: Vec::new(), end: End::Unknown });
+        self.cwds
+            .push(parent.map_or_else(|| self.start.clone(), |p| self.cwds[p].clone()));
+        self.processes.push(Process {
+            parent,
+            parent_image,
+            images: Vec::new(),
+            end: End::Unknown,
+        });
         self.processes.len() - 1
     }
 
@@ -145,7 +154,9 @@ impl World {
     }
 
     fn fork(&mut self, parent: usize, args: &[Arg], returned: &Returned) {
-        let child = returned.outer_pid.or_else(|| returned.value.and_then(|v| u32::try_from(v).ok()));
+        let child = returned
+            .outer_pid
+            .or_else(|| returned.value.and_then(|v| u32::try_from(v).ok()));
         let Some(child) = child else { return };
         let thread = args.iter().any(|a| a.raw().contains("CLONE_THREAD"));
         let process = if thread { parent } else { self.add(Some(parent)) };
@@ -153,15 +164,26 @@ impl World {
     }
 
     fn exec(&mut self, process: usize, name: &str, args: &[Arg]) {
-        let Some(path) = exec_path(&self.cwds[process], name, args) else { return };
-        let Loaded { interpreters, dynamic } = lookup::loaded(&path);
-        let argv = args.iter().find_map(|a| if let Arg::List(list) = a { Some(list) } else { None });
+        let Some(path) = exec_path(&self.cwds[process], name, args) else {
+            return;
+        };
+        let Loaded {
+            interpreters,
+            dynamic,
+        } = lookup::loaded(&path);
+        let argv = args
+            .iter()
+            .find_map(|a| if let Arg::List(list) = a { Some(list) } else { None });
         let argv = argv.into_iter().flatten().filter_map(|a| match a {
             Arg::Text { bytes, cut } => Some((bytes.clone(), *cut)),
             _ => None,
         });
-        let image =
-            Image { path, argv: argv.collect(), interpreters, dynamic: dynamic && self.inherited_dynamic(process) };
+        let image = Image {
+            path,
+            argv: argv.collect(),
+            interpreters,
+            dynamic: dynamic && self.inherited_dynamic(process),
+        };
         self.processes[process].images.push(image);
     }
 }

@@ -1,0 +1,284 @@
+//! A command of the corpus, and how to run it from a known state: alone, under strace, or recorded.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::snapshot::{self, Snapshot};
+use crate::stage::Stage;
+use crate::strace;
+
+/// Longest a command of the corpus may take before it counts as hung.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What every case finds in its directory, before its own set-up.
+const COMMON: &str = "umask 022; printf 'one\\ntwo\\nthree\\n' >a; printf 'beta\\nalpha\\n' >b; mkdir d; printf 'x\\n' >d/x; \
+                      printf 'y\\n' >d/y; ln -s a soft; ln -s loop loop; ln -s nowhere dangling";
+
+/// How a case's command is given.
+#[derive(Debug, Clone, Copy)]
+pub enum How {
+    /// A program and its arguments; `$FIX/` in one is the directory of the fixtures.
+    Program(&'static [&'static str]),
+    /// A line for `sh -c`; `$FIX` is in its environment.
+    Sh(&'static str),
+    /// A line for `bash -c`.
+    Bash(&'static str),
+}
+
+/// A command whose account must be complete.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// Its name, also that of its directory.
+    pub name: &'static str,
+    /// What is run.
+    pub how: How,
+    /// Shell text that prepares the directory, beyond the files every case finds.
+    pub setup: &'static str,
+    /// Tools it needs beside coreutils and a shell.
+    pub needs: &'static [&'static str],
+    /// Two plain runs of it produce different output or files: only its account is compared, not its effects.
+    pub restless: bool,
+}
+
+/// A program called directly.
+pub const fn program(name: &'static str, argv: &'static [&'static str]) -> Case {
+    Case {
+        name,
+        how: How::Program(argv),
+        setup: "",
+        needs: &[],
+        restless: false,
+    }
+}
+
+/// A line for `sh -c`.
+pub const fn sh(name: &'static str, line: &'static str) -> Case {
+    Case {
+        name,
+        how: How::Sh(line),
+        setup: "",
+        needs: &[],
+        restless: false,
+    }
+}
+
+/// A line for `bash -c`.
+pub const fn bash(name: &'static str, line: &'static str) -> Case {
+    Case {
+        name,
+        how: How::Bash(line),
+        setup: "",
+        needs: &[],
+        restless: false,
+    }
+}
+
+impl Case {
+    /// With this preparation.
+    pub const fn after(mut self, setup: &'static str) -> Case {
+        self.setup = setup;
+        self
+    }
+
+    /// Only where these tools are.
+    pub const fn needs(mut self, tools: &'static [&'static str]) -> Case {
+        self.needs = tools;
+        self
+    }
+
+    /// Its effects differ from run to run.
+    pub const fn restless(mut self) -> Case {
+        self.restless = true;
+        self
+    }
+}
+
+/// What a run of a case did that can be seen from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// How it ended; none if it hung and was killed.
+    pub status: Option<ExitStatus>,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: Vec<u8>,
+    /// The directory afterwards.
+    pub files: Snapshot,
+}
+
+impl Outcome {
+    /// Exit status as a shell gives it: 128 + n for a signal; -1 if it hung.
+    pub fn code(&self) -> i32 {
+        self.status
+            .map_or(-1, |s| s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or(0)))
+    }
+}
+
+/// Where cases are run.
+#[derive(Debug)]
+pub struct Bench {
+    stage: Stage,
+}
+
+impl Bench {
+    /// Cases run in `stage`.
+    pub fn new(stage: Stage) -> Bench {
+        Bench { stage }
+    }
+
+    /// The stage below.
+    pub fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// Runs the case by itself.
+    pub fn plain(&self, case: &Case) -> io::Result<Outcome> {
+        let directory = self.prepare(case)?;
+        let argv = self.argv(case);
+        let mut command = self.stage.command(&argv[0]);
+        command.args(&argv[1..]);
+        watch(&mut command, &directory)
+    }
+
+    /// Runs the case under strace. The trace is read while the directory is as the case left it.
+    pub fn traced(&self, case: &Case) -> io::Result<(Outcome, strace::Trace)> {
+        let directory = self.prepare(case)?;
+        let text = self
+            .stage
+            .directory("traces")?
+            .join(format!("{}.strace", case.name));
+        let tracer = strace::command(&text, &self.argv(case));
+        let mut command = self.stage.command(tracer.get_program());
+        command.args(tracer.get_args());
+        let outcome = watch(&mut command, &directory)?;
+        let trace = strace::read(&fs::read(&text)?, directory.as_os_str().as_encoded_bytes());
+        Ok((outcome, trace))
+    }
+
+    /// Runs the case recorded, into a store of its own, with further options of `record`.
+    pub fn recorded(&self, case: &Case, options: &[&str]) -> io::Result<(Outcome, PathBuf)> {
+        let directory = self.prepare(case)?;
+        let store = self.stage.directory(&format!("store/{}", case.name))?;
+        fs::remove_dir_all(&store)?;
+        let mut command = self.stage.backstory(&["record"]);
+        command
+            .args(options)
+            .arg("--")
+            .args(self.argv(case))
+            .env("BACKSTORY_STORE", &store);
+        Ok((watch(&mut command, &directory)?, store))
+    }
+
+    /// Asks the store that [`Bench::recorded`] filled.
+    pub fn ask(&self, store: &Path, question: &[&str]) -> io::Result<Vec<u8>> {
+        let mut command = self.stage.backstory(question);
+        let output = command
+            .env("BACKSTORY_STORE", store)
+            .stderr(Stdio::piped())
+            .output()?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(io::Error::other(format!(
+            "backstory {}: {} {why}",
+            question.join(" "),
+            output.status
+        )))
+    }
+
+    fn argv(&self, case: &Case) -> Vec<String> {
+        let fixtures = format!("{}/bin/", self.stage.path().display());
+        match case.how {
+            How::Program(argv) => argv.iter().map(|word| word.replace("$FIX/", &fixtures)).collect(),
+            How::Sh(line) => ["sh", "-c", line].map(str::to_owned).to_vec(),
+            How::Bash(line) => ["bash", "-c", line].map(str::to_owned).to_vec(),
+        }
+    }
+
+    fn prepare(&self, case: &Case) -> io::Result<PathBuf> {
+        let directory = self.stage.path().join("work").join(case.name);
+        if directory.exists() {
+            fs::remove_dir_all(&directory)?;
+        }
+        self.stage.directory("work")?;
+        self.stage.directory(&format!("work/{}", case.name))?;
+        let mut setup = self.stage.command("sh");
+        setup
+            .arg("-ec")
+            .arg(format!("{COMMON}\n{}", case.setup))
+            .current_dir(&directory);
+        let output = setup.output()?;
+        if output.status.success() {
+            return Ok(directory);
+        }
+        Err(io::Error::other(format!(
+            "set-up of {}: {}",
+            case.name,
+            String::from_utf8_lossy(&output.stderr)
+        )))
+    }
+}
+
+/// Runs `command` in `directory` and collects what can be seen of it. One that takes too long is killed, with its process group.
+pub fn watch(command: &mut Command, directory: &Path) -> io::Result<Outcome> {
+    command
+        .current_dir(directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = command.spawn()?;
+    let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
+    let status = wait(&mut child)?;
+    if status.is_none() {
+        return Ok(Outcome {
+            status,
+            stdout: Vec::new(),
+            stderr: b"(hung)".to_vec(),
+            files: Snapshot::new(),
+        });
+    }
+    let collected = |reader: JoinHandle<Vec<u8>>| reader.join().unwrap_or_default();
+    let (stdout, stderr) = (collected(stdout), collected(stderr));
+    Ok(Outcome {
+        status,
+        stdout,
+        stderr,
+        files: snapshot::take(directory)?,
+    })
+}
+
+fn drain(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            // What was read before an error is what there is.
+            let _ = stream.read_to_end(&mut bytes);
+        }
+        bytes
+    })
+}
+
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    if let Some(group) = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+    {
+        // Whatever of it is still there.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    child.wait()?;
+    Ok(None)
+}

@@ -1,0 +1,39 @@
+//! Spoils an account on purpose, so that a test can see the oracle fail: what the environment variable
+//! `BACKSTORY_ORACLE_DROP` names is left out before the comparison.
+
+use super::verdict::Account;
+use crate::strace::Word;
+
+/// Name of the variable.
+pub const VARIABLE: &str = "BACKSTORY_ORACLE_DROP";
+
+/// Every kind that can be left out.
+pub const KINDS: [&str; 11] = [
+    "read", "write", "delete", "rename", "exec", "stat", "dir", "missing", "link", "meta", "process",
+];
+
+/// The word of a kind; none for `process`.
+fn word(kind: &str) -> Option<Word> {
+    serde_json::from_value(serde_json::Value::String(kind.to_owned())).ok()
+}
+
+/// Leaves out one claim of `kind`: the last one, so that a single loss must be noticed. False if there was none.
+pub fn one(account: &mut Account, kind: &str) -> bool {
+    let Some(word) = word(kind) else {
+        return account.processes.pop().is_some();
+    };
+    let Some(line) = account.files.iter_mut().rev().find(|l| l.access.contains(&word)) else {
+        return false;
+    };
+    line.access.retain(|w| *w != word);
+    true
+}
+
+/// Leaves out every claim of `kind`. False if there was none.
+pub fn all(account: &mut Account, kind: &str) -> bool {
+    let mut any = false;
+    while one(account, kind) {
+        any = true;
+    }
+    any
+}

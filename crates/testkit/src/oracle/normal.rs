@@ -1,0 +1,177 @@
+//! The one list of what may differ between two runs of a command without either account being wrong.
+//!
+//! Ten entries at most. The number of paths each one touched is printed with the oracle's result.
+
+/// What to do with a path that a rule matches.
+pub enum Effect {
+    /// Leave it out of the comparison, on both sides.
+    Ignore,
+    /// Compare it under this name.
+    Rewrite(Vec<u8>),
+}
+
+/// A rule of the list.
+pub struct Rule {
+    /// The pattern, for people.
+    pub pattern: &'static str,
+    /// Why two right accounts may differ here.
+    pub reason: &'static str,
+    /// Applies it to an absolute path.
+    pub apply: fn(&[u8]) -> Option<Effect>,
+}
+
+/// The list.
+pub const RULES: [Rule; 5] = [
+    Rule {
+        pattern: "/proc/PID/…, /proc/self/…, /proc/thread-self/…",
+        reason: "process numbers differ from run to run, and `self` is one of them",
+        apply: proc_pid,
+    },
+    Rule {
+        pattern: "PREFIXxxxxxx (cc, tmp, tmp., tmp_obj_, sed, sort, sh-thd., pymp-)",
+        reason: "names made by mkstemp and its kin are random",
+        apply: random_name,
+    },
+    Rule {
+        pattern: "….pyc.NUMBER",
+        reason: "Python writes compiled modules under a random name before it renames them",
+        apply: compiled_module,
+    },
+    Rule {
+        pattern: "DIRECTORY/#INODE",
+        reason: "the kernel's name for a file made with O_TMPFILE; it has none of its own",
+        apply: nameless,
+    },
+    Rule {
+        pattern: "/etc/ld.so.preload",
+        reason: "the loader looks for it before any library, and so any recorder, is there",
+        apply: loader_lookup,
+    },
+];
+
+/// How often each rule was used.
+pub type Counts = [u64; RULES.len()];
+
+/// A path as it is compared; `None` if it is ignored.
+pub fn normal(path: &[u8], counts: &mut Counts) -> Option<Vec<u8>> {
+    for (rule, count) in RULES.iter().zip(counts.iter_mut()) {
+        match (rule.apply)(path) {
+            Some(Effect::Ignore) => {
+                *count += 1;
+                return None;
+            }
+            Some(Effect::Rewrite(other)) => {
+                *count += 1;
+                return Some(other);
+            }
+            None => {}
+        }
+    }
+    Some(path.to_vec())
+}
+
+fn proc_pid(path: &[u8]) -> Option<Effect> {
+    let rest = path.strip_prefix(b"/proc/")?;
+    let end = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
+    let who = &rest[..end];
+    let numbered = !who.is_empty() && who.iter().all(u8::is_ascii_digit);
+    let mut tail = &rest[end..];
+    if numbered || who == b"self" || who == b"thread-self" {
+        if let Some(thread) = tail.strip_prefix(b"/task/") {
+            let skip = thread.iter().position(|b| *b == b'/').unwrap_or(thread.len());
+            tail = &thread[skip..];
+        }
+        return Some(Effect::Rewrite([b"/proc/PID", tail].concat()));
+    }
+    None
+}
+
+fn random_name(path: &[u8]) -> Option<Effect> {
+    const PREFIXES: [&[u8]; 8] = [
+        b"tmp_obj_",
+        b"sh-thd.",
+        b"pymp-",
+        b"tmp.",
+        b"sort",
+        b"tmp",
+        b"sed",
+        b"cc",
+    ];
+    let parts = path.split(|b| *b == b'/').map(|part| {
+        let prefix = PREFIXES.iter().find(|p| {
+            part.strip_prefix(**p).is_some_and(|rest| {
+                let stem = rest.split(|b| *b == b'.').next().unwrap_or(rest);
+                (6..=10).contains(&stem.len())
+                    && stem.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
+                    && stem
+                        .iter()
+                        .any(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+            })
+        });
+        match prefix {
+            Some(prefix) => {
+                let rest = &part[prefix.len()..];
+                let dot = rest.iter().position(|b| *b == b'.').unwrap_or(rest.len());
+                [prefix, b"RANDOM".as_slice(), &rest[dot..]].concat()
+            }
+            None => part.to_vec(),
+        }
+    });
+    let rewritten = parts.collect::<Vec<_>>().join(&b'/');
+    (rewritten != path).then_some(Effect::Rewrite(rewritten))
+}
+
+fn compiled_module(path: &[u8]) -> Option<Effect> {
+    let dot = path.iter().rposition(|b| *b == b'.')?;
+    let (stem, number) = (&path[..dot], &path[dot + 1..]);
+    let random = stem.ends_with(b".pyc") && !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+    random.then(|| Effect::Rewrite([stem, b".RANDOM"].concat()))
+}
+
+fn nameless(path: &[u8]) -> Option<Effect> {
+    let slash = path.iter().rposition(|b| *b == b'/')?;
+    let number = path[slash + 1..].strip_prefix(b"#")?;
+    (!number.is_empty() && number.iter().all(u8::is_ascii_digit)).then_some(Effect::Ignore)
+}
+
+fn loader_lookup(path: &[u8]) -> Option<Effect> {
+    (path == b"/etc/ld.so.preload").then_some(Effect::Ignore)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(path: &str) -> Option<String> {
+        normal(path.as_bytes(), &mut Counts::default()).map(|p| String::from_utf8_lossy(&p).into_owned())
+    }
+
+    #[test]
+    fn random_and_numbered_names_become_one() {
+        assert_eq!(
+            shown("/proc/812/task/813/stat").as_deref(),
+            Some("/proc/PID/stat")
+        );
+        assert_eq!(shown("/tmp/ccAb12Cd.o").as_deref(), Some("/tmp/ccRANDOM.o"));
+        assert_eq!(shown("/w/tmp.X9dkfjslw1/f").as_deref(), Some("/w/tmp.RANDOM/f"));
+        assert_eq!(
+            shown("/w/m.cpython-311.pyc.140002").as_deref(),
+            Some("/w/m.cpython-311.pyc.RANDOM")
+        );
+        assert_eq!(shown("/w/#1234"), None);
+    }
+
+    #[test]
+    fn ordinary_names_stay_themselves() {
+        for path in [
+            "/proc/meminfo",
+            "/w/sorted.txt",
+            "/w/ccache",
+            "/usr/bin/sed",
+            "/w/tmpfile",
+            "/w/a.pyc",
+        ] {
+            assert_eq!(shown(path).as_deref(), Some(path));
+        }
+    }
+}
