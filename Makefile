@@ -17,7 +17,7 @@ help:
 	@echo 'make test-all  the long tests, too'
 	@echo 'make lint      format and lints alone'
 	@echo 'make fmt       format in place'
-	@echo 'make bench     timings against native'
+	@echo 'make bench     timings against native (BENCH="--suite … --rounds …")'
 	@echo 'make install   program, man pages and completions into PREFIX=$(PREFIX)'
 
 setup:
@@ -48,7 +48,7 @@ fmt:
 	scripts/lint-c --fix
 
 bench: build
-	PYTHONPATH=bench $(PYTHON) -m backstory_bench --backstory $(RELEASE)
+	BACKSTORY=$(CURDIR)/$(RELEASE) PYTHONPATH=bench $(PYTHON) -m backstory_bench.cli run $(BENCH)
 
 install: build
 	install -Dm755 $(RELEASE) $(DESTDIR)$(PREFIX)/bin/backstory
