@@ -136,68 +136,230 @@ pub enum Thread {
 #[allow(missing_docs)]
 pub enum Op {
     /// A recorder started in this process (first event of an exec epoch or of a fork child).
-    Start { ppid: Pid, forked: bool },
-    Open { dir: i32, path: Bytes, flags: i32, mode: u32 },
-    Close { fd: i32 },
-    CloseRange { first: i32, last: u32, flags: i32 },
+    Start {
+        ppid: Pid,
+        forked: bool,
+    },
+    Open {
+        dir: i32,
+        path: Bytes,
+        flags: i32,
+        mode: u32,
+    },
+    Close {
+        fd: i32,
+    },
+    CloseRange {
+        first: i32,
+        last: u32,
+        flags: i32,
+    },
     /// First read from a descriptor since it was opened.
-    Read { fd: i32 },
+    Read {
+        fd: i32,
+    },
     /// First write to a descriptor since it was opened.
-    Write { fd: i32 },
-    Map { fd: i32, prot: i32, flags: u32 },
+    Write {
+        fd: i32,
+    },
+    Map {
+        fd: i32,
+        prot: i32,
+        flags: u32,
+    },
     /// `replaced`: the new number was closed first (`dup2`).
-    Dup { fd: i32, cloexec: bool, replaced: bool },
-    Cloexec { fd: i32, on: bool },
+    Dup {
+        fd: i32,
+        cloexec: bool,
+        replaced: bool,
+    },
+    Cloexec {
+        fd: i32,
+        on: bool,
+    },
     /// `fd` is used when `path` is empty.
-    Truncate { fd: i32, path: Bytes },
-    Copy { from: i32, to: i32 },
-    Stat { dir: i32, path: Bytes, flags: i32 },
-    Access { dir: i32, path: Bytes, mode: i32 },
-    Readlink { dir: i32, path: Bytes },
-    List { fd: i32 },
-    Rename { from_dir: i32, from: Bytes, to_dir: i32, to: Bytes, flags: u32 },
-    Link { from_dir: i32, from: Bytes, to_dir: i32, to: Bytes, flags: u32 },
-    Symlink { target: Bytes, dir: i32, path: Bytes },
+    Truncate {
+        fd: i32,
+        path: Bytes,
+    },
+    Copy {
+        from: i32,
+        to: i32,
+    },
+    Stat {
+        dir: i32,
+        path: Bytes,
+        flags: i32,
+    },
+    Access {
+        dir: i32,
+        path: Bytes,
+        mode: i32,
+    },
+    Readlink {
+        dir: i32,
+        path: Bytes,
+    },
+    List {
+        fd: i32,
+    },
+    Rename {
+        from_dir: i32,
+        from: Bytes,
+        to_dir: i32,
+        to: Bytes,
+        flags: u32,
+    },
+    Link {
+        from_dir: i32,
+        from: Bytes,
+        to_dir: i32,
+        to: Bytes,
+        flags: u32,
+    },
+    Symlink {
+        target: Bytes,
+        dir: i32,
+        path: Bytes,
+    },
     /// `directory`: `rmdir`.
-    Unlink { dir: i32, path: Bytes, directory: bool },
-    Mkdir { dir: i32, path: Bytes },
-    Mknod { dir: i32, path: Bytes, mode: u32 },
+    Unlink {
+        dir: i32,
+        path: Bytes,
+        directory: bool,
+    },
+    Mkdir {
+        dir: i32,
+        path: Bytes,
+    },
+    Mknod {
+        dir: i32,
+        path: Bytes,
+        mode: u32,
+    },
     /// `dir` itself is meant when `path` is empty.
-    Meta { dir: i32, path: Bytes, what: Meta },
+    Meta {
+        dir: i32,
+        path: Bytes,
+        what: Meta,
+    },
     /// `now` is the absolute directory after the call.
-    Chdir { fd: i32, path: Bytes, now: Bytes },
-    Chroot { path: Bytes },
-    Mount { source: Bytes, target: Bytes, unmounted: bool },
-    Pivot { new_root: Bytes, put_old: Bytes },
-    Namespace { flags: u32 },
+    Chdir {
+        fd: i32,
+        path: Bytes,
+        now: Bytes,
+    },
+    Chroot {
+        path: Bytes,
+    },
+    Mount {
+        source: Bytes,
+        target: Bytes,
+        unmounted: bool,
+    },
+    Pivot {
+        new_root: Bytes,
+        put_old: Bytes,
+    },
+    Namespace {
+        flags: u32,
+    },
     /// Outcome: the child's pid. Follows every event of the parent before the fork; precedes every event of the child.
-    Fork { flags: u32, spawn: Option<Spawn> },
+    Fork {
+        flags: u32,
+        spawn: Option<Spawn>,
+    },
     /// `args` and `env` as given; `env` is `None` if it could not be read.
-    Exec { dir: i32, path: Bytes, flags: u32, args: Vec<Bytes>, env: Option<std::sync::Arc<[Bytes]>> },
+    Exec {
+        dir: i32,
+        path: Bytes,
+        flags: u32,
+        args: Vec<Bytes>,
+        env: Option<std::sync::Arc<[Bytes]>>,
+    },
     /// Outcome: the child's pid.
-    Wait { status: i32, looked: bool },
-    Exit { status: i32 },
-    Thread { handle: u64, what: Thread },
-    Kill { pid: i32, signal: i32 },
-    Pipe { read: i32, write: i32, flags: u32 },
-    Socket { domain: i32, kind: i32 },
-    SocketPair { a: i32, b: i32, kind: u32 },
-    Connect { fd: i32, address: Bytes },
-    Bind { fd: i32, address: Bytes },
-    Accept { fd: i32, address: Bytes },
-    Listen { fd: i32 },
-    Pass { socket: i32, fd: i32, received: bool },
-    Memfd { name: Bytes },
-    Eventfd { kind: i32 },
-    Load { path: Bytes },
-    Lost { count: u32, why: i32 },
-    Opaque { name: Bytes },
+    Wait {
+        status: i32,
+        looked: bool,
+    },
+    Exit {
+        status: i32,
+    },
+    Thread {
+        handle: u64,
+        what: Thread,
+    },
+    Kill {
+        pid: i32,
+        signal: i32,
+    },
+    Pipe {
+        read: i32,
+        write: i32,
+        flags: u32,
+    },
+    Socket {
+        domain: i32,
+        kind: i32,
+    },
+    SocketPair {
+        a: i32,
+        b: i32,
+        kind: u32,
+    },
+    Connect {
+        fd: i32,
+        address: Bytes,
+    },
+    Bind {
+        fd: i32,
+        address: Bytes,
+    },
+    Accept {
+        fd: i32,
+        address: Bytes,
+    },
+    Listen {
+        fd: i32,
+    },
+    Pass {
+        socket: i32,
+        fd: i32,
+        received: bool,
+    },
+    Memfd {
+        name: Bytes,
+    },
+    Eventfd {
+        kind: i32,
+    },
+    Load {
+        path: Bytes,
+    },
+    Lost {
+        count: u32,
+        why: i32,
+    },
+    Opaque {
+        name: Bytes,
+    },
     /// What the file system said of `path` (absolute) after the fact.
-    Ident { path: Bytes },
+    Ident {
+        path: Bytes,
+    },
     /// A process ended; `status` as `wait` reports it, if known.
-    Gone { status: Option<i32> },
+    Gone {
+        status: Option<i32>,
+    },
     /// A process that only the supervisor saw begin.
-    Born { parent: Pid, exe: Bytes, cwd: Bytes },
+    Born {
+        parent: Pid,
+        exe: Bytes,
+        cwd: Bytes,
+    },
     /// A fact from a source or an inspector: typed, application-specific, any payload. The graph stores it untouched.
-    Extended { kind: Bytes, payload: Bytes },
+    Extended {
+        kind: Bytes,
+        payload: Bytes,
+    },
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// First frame of every log: everything known before the command starts. Paths and strings that may not be UTF-8 are bytes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RunHeader {
     /// Short id, unique in a store: 8 characters of Crockford base 32, lower case.
     pub id: String,
@@ -46,7 +46,7 @@ pub struct Machine {
 }
 
 /// How a run was recorded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Modes {
     /// `on`, `off`, `strict`

@@ -1,0 +1,163 @@
+//! Who came from whom: matching each recorder's start with the fork or exec that it must come after.
+//!
+//! Clocks of different cores may differ by a little, and process ids are used again. So a start is matched with the latest
+//! cause before it; or, if that is another start's, with the next one that is not later than the clocks may differ.
+
+use crate::index::{Lane, Position, head};
+use crate::log::Log;
+use std::collections::HashMap;
+
+/// A fork, or an exec.
+#[derive(Debug, Clone, Copy)]
+pub struct Cause {
+    /// Its slot.
+    pub at: Position,
+    /// Its counter.
+    pub time: u64,
+    /// Number of the recorder start that logged it; 0 for the guard.
+    pub epoch: u64,
+}
+
+impl Cause {
+    /// A start's own epoch, or a later one, can't have caused it; so no lane can come to wait for itself.
+    fn may_precede(&self, start: &Started, slack: u64) -> bool {
+        let older = self.epoch == 0 || self.epoch < start.epoch;
+        older && self.time <= start.time.saturating_add(slack)
+    }
+}
+
+/// A recorder's start in a process.
+#[derive(Debug, Clone, Copy)]
+pub struct Started {
+    /// The lane that begins with it.
+    pub lane: u32,
+    /// The process.
+    pub pid: u32,
+    /// Its number, rising with time whatever the clocks say.
+    pub epoch: u64,
+    /// Its counter.
+    pub time: u64,
+    /// After a fork; else after an exec.
+    pub forked: bool,
+    /// Its slot.
+    pub at: Position,
+}
+
+/// Everything that makes processes and programs start, and the starts.
+#[derive(Debug, Default)]
+pub struct Causes {
+    forks: HashMap<u32, Vec<Cause>>,
+    execs: HashMap<u32, Vec<Cause>>,
+    starts: Vec<Started>,
+    /// Lanes of each epoch.
+    lanes: HashMap<u64, Vec<u32>>,
+}
+
+impl Causes {
+    /// Notes that a process was made.
+    pub fn fork(&mut self, child: u32, cause: Cause) {
+        self.forks.entry(child).or_default().push(cause);
+    }
+
+    /// Notes that a process executed a program.
+    pub fn exec(&mut self, pid: u32, cause: Cause) {
+        self.execs.entry(pid).or_default().push(cause);
+    }
+
+    /// Notes that a recorder started.
+    pub fn start(&mut self, started: Started) {
+        self.starts.push(started);
+    }
+
+    /// Notes that a lane belongs to an epoch.
+    pub fn lane(&mut self, epoch: u64, lane: u32) {
+        if epoch != 0 {
+            self.lanes.entry(epoch).or_default().push(lane);
+        }
+    }
+
+    /// Which lanes may not start before which slots.
+    pub fn gates(mut self, slack: u64) -> Vec<(Position, u32)> {
+        let mut gates = Vec::new();
+        for causes in self.forks.values_mut().chain(self.execs.values_mut()) {
+            causes.sort_by_key(|c| (c.time, c.at));
+        }
+        self.starts.sort_by_key(|s| (s.epoch, s.time));
+        // How many of a process's causes are taken by earlier starts.
+        let mut taken: HashMap<(u32, bool), usize> = HashMap::new();
+        for start in &self.starts {
+            let causes = if start.forked { &self.forks } else { &self.execs };
+            let causes = causes.get(&start.pid).map_or(&[][..], Vec::as_slice);
+            let used = taken.entry((start.pid, start.forked)).or_default();
+            let before = causes.partition_point(|c| c.time <= start.time);
+            let chosen = if before > *used { before - 1 } else { *used };
+            if let Some(cause) = causes.get(chosen).filter(|c| c.may_precede(start, slack)) {
+                *used = chosen + 1;
+                gates.push((cause.at, start.lane));
+            }
+            for lane in self
+                .lanes
+                .get(&start.epoch)
+                .into_iter()
+                .flatten()
+                .filter(|l| **l != start.lane)
+            {
+                gates.push((start.at, *lane));
+            }
+        }
+        gates
+    }
+}
+
+/// Processes by parent, and by the numbers they have in their own pid namespace.
+#[derive(Debug, Default)]
+pub struct Births {
+    /// By parent: when, who.
+    children: HashMap<u32, Vec<(u64, u32)>>,
+    /// By parent's and own number inside a namespace: when, and the number outside.
+    inner: HashMap<(u32, u32), Vec<(u64, u32)>>,
+}
+
+impl Births {
+    /// From the chunks' headers.
+    pub fn new(log: &Log, lanes: &[Lane]) -> Births {
+        let mut births = Births::default();
+        for lane in lanes.iter().filter(|l| !l.guard) {
+            let Some(first) = lane.chunks.first().map(|c| head(log, &log.chunks()[*c as usize])) else {
+                continue;
+            };
+            match lane.inner {
+                Some(own) => births
+                    .inner
+                    .entry((first.ppid, own))
+                    .or_default()
+                    .push((first.taken, lane.pid)),
+                None => births.seen(lane.pid, first.ppid, first.taken),
+            }
+        }
+        births.inner.values_mut().for_each(|v| v.sort_unstable());
+        births
+    }
+
+    /// Notes that a process was seen with this parent.
+    pub fn seen(&mut self, pid: u32, parent: u32, time: u64) {
+        self.children.entry(parent).or_default().push((time, pid));
+    }
+
+    /// The first child of a process that was seen after that time.
+    pub fn child(&self, parent: u32, time: u64) -> Option<u32> {
+        let children = self.children.get(&parent)?;
+        children
+            .iter()
+            .filter(|c| c.0 > time && c.1 != parent)
+            .min()
+            .map(|c| c.1)
+    }
+
+    /// A process id that a lane's owner saw, as the supervisor sees it: of the child of that number that appeared next, else last.
+    pub fn translate(&self, lane: &Lane, pid: u32, time: u64) -> Option<u32> {
+        let Some(own) = lane.inner else { return Some(pid) };
+        let known = self.inner.get(&(own, pid))?;
+        known.iter().find(|k| k.0 >= time).or(known.last()).map(|k| k.1)
+    }
+}

@@ -1,0 +1,196 @@
+//! Chunks: what one thread (or the guard) logged, slot after slot, possibly cut off by death at any instruction.
+//!
+//! Invariant: whatever the bytes are, a walk ends, stays within them, and finds every whole slot before the first damage.
+
+use backstory_abi::{self as abi, Chunk, DONE, F_IDENT, F_WHO, LIST, RESERVED, Slot, Who, op_info};
+
+/// Every flag that this version defines.
+const FLAGS: u16 = 0x7f;
+
+/// A chunk's bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    bytes: &'a [u8],
+    limit: usize,
+    /// The last reservation did not fit: zeros at the end are no lost slot.
+    overrun: bool,
+}
+
+/// What was found on the way to the next slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Skipped {
+    /// Slots that a thread was killed in before they were valid, or that were overwritten.
+    pub torn: u64,
+    /// Whole slots of operations that this version does not know.
+    pub unknown: u64,
+}
+
+impl<'a> View<'a> {
+    /// The chunk in these bytes, and its header; none if they begin with none.
+    pub fn new(bytes: &'a [u8]) -> Option<(Chunk, View<'a>)> {
+        let head = Chunk::read(bytes).filter(|c| c.magic == abi::CHUNK_MAGIC)?;
+        // `next` is where the owner would have gone on; past the end it names a slot that did not fit.
+        let next = usize::try_from(head.next).unwrap_or(usize::MAX);
+        let limit = if next < Chunk::SIZE {
+            bytes.len()
+        } else {
+            next.min(bytes.len())
+        };
+        Some((
+            head,
+            View {
+                bytes,
+                limit,
+                overrun: next > bytes.len(),
+            },
+        ))
+    }
+
+    /// Slots without a chunk around them.
+    pub fn bare(bytes: &'a [u8]) -> View<'a> {
+        View {
+            bytes,
+            limit: bytes.len(),
+            overrun: false,
+        }
+    }
+
+    /// The bytes from a slot's offset on, up to where slots can be.
+    pub fn from(&self, offset: usize) -> &'a [u8] {
+        self.bytes.get(offset..self.limit).unwrap_or(&[])
+    }
+
+    /// The first slot at or after `offset`: where it begins, and its fixed part.
+    pub fn next(&self, mut offset: usize, skipped: &mut Skipped) -> Option<(usize, Slot)> {
+        while let Some(slot) = Slot::read(self.from(offset)) {
+            let room = self.limit - offset;
+            match judge(&slot, room) {
+                Judged::Good => return Some((offset, slot)),
+                Judged::Unknown => {
+                    skipped.unknown += 1;
+                    offset += usize::from(slot.size);
+                }
+                // The owner died after it had written the size, before the rest.
+                Judged::Begun => {
+                    skipped.torn += 1;
+                    offset += usize::from(slot.size);
+                }
+                Judged::Torn => {
+                    let Some(next) = self.resync(offset + 8) else {
+                        let nothing = self.overrun && self.from(offset).iter().all(|b| *b == 0);
+                        skipped.torn += u64::from(!nothing);
+                        return None;
+                    };
+                    skipped.torn += 1;
+                    offset = next;
+                }
+            }
+        }
+        None
+    }
+
+    /// The next offset at which a slot begins whose strings are where they should be: what lies in a torn slot may look like one.
+    fn resync(&self, mut offset: usize) -> Option<usize> {
+        while let Some(slot) = Slot::read(self.from(offset)) {
+            if judge(&slot, self.limit - offset) == Judged::Good && self.strings_fit(offset, &slot) {
+                return Some(offset);
+            }
+            offset += 8;
+        }
+        None
+    }
+
+    fn strings_fit(&self, offset: usize, slot: &Slot) -> bool {
+        let body = &self.from(offset)[fixed(slot)..usize::from(slot.size)];
+        let wanted = op_info(slot.op).map_or(0, |info| info.strings);
+        wanted == LIST || body.iter().filter(|b| **b == 0).count() >= usize::from(wanted)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Judged {
+    Good,
+    Begun,
+    Unknown,
+    Torn,
+}
+
+fn fixed(slot: &Slot) -> usize {
+    let who = if slot.flags & F_WHO != 0 { Who::SIZE } else { 0 };
+    let ident = if slot.flags & F_IDENT != 0 {
+        abi::Ident::SIZE
+    } else {
+        0
+    };
+    Slot::SIZE + who + ident
+}
+
+fn judge(slot: &Slot, room: usize) -> Judged {
+    let size = usize::from(slot.size);
+    if size % 8 != 0 || size < Slot::SIZE || size > room {
+        return Judged::Torn;
+    }
+    let state_valid = slot.state == RESERVED || slot.state == DONE;
+    if slot.state == 0 {
+        Judged::Begun
+    } else if !state_valid {
+        Judged::Torn
+    } else if op_info(slot.op).is_none() || slot.flags & !FLAGS != 0 {
+        Judged::Unknown
+    } else if fixed(slot) > size {
+        Judged::Torn
+    } else {
+        Judged::Good
+    }
+}
+
+/// Builds a chunk, for the supervisor's own slots and for tests.
+#[derive(Debug)]
+pub struct Builder {
+    bytes: Vec<u8>,
+    head: Chunk,
+}
+
+impl Builder {
+    /// An empty chunk with this header; magic and `next` are set here.
+    pub fn new(head: Chunk) -> Builder {
+        let head = Chunk {
+            magic: abi::CHUNK_MAGIC,
+            next: Chunk::SIZE as u64,
+            ..head
+        };
+        Builder {
+            bytes: head.to_bytes().to_vec(),
+            head,
+        }
+    }
+
+    /// Appends a slot; false (and nothing appended) if it does not fit.
+    pub fn push(&mut self, slot: &[u8]) -> bool {
+        if self.bytes.len() + slot.len() > abi::CHUNK_SIZE as usize {
+            return false;
+        }
+        self.bytes.extend_from_slice(slot);
+        self.head.next = self.bytes.len() as u64;
+        self.bytes[..Chunk::SIZE].copy_from_slice(&self.head.to_bytes());
+        true
+    }
+
+    /// True if it has no slot.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == Chunk::SIZE
+    }
+
+    /// The chunk, as [`crate::writer::Writer::chunk`] takes it.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Empties it and gives it the next number of its thread.
+    pub fn restart(&mut self) {
+        self.head.seq = self.head.seq.wrapping_add(1);
+        self.head.next = Chunk::SIZE as u64;
+        self.bytes.truncate(Chunk::SIZE);
+        self.bytes[..Chunk::SIZE].copy_from_slice(&self.head.to_bytes());
+    }
+}

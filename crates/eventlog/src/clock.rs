@@ -1,0 +1,83 @@
+//! From time-stamp counters to time.
+//!
+//! Invariant: the conversion never decreases, even where the real-time clock was set back.
+
+use crate::event::Time;
+use crate::run::ClockPoint;
+
+/// Straight lines between the clock readings of a log.
+#[derive(Debug, Clone, Default)]
+pub struct Clock {
+    lines: Vec<Line>,
+}
+
+/// From a reading on: where it was, and how fast real time went.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    counter: u64,
+    real: i64,
+    slope: f64,
+    /// Real time at the next reading, which this line must not pass.
+    end: i64,
+}
+
+impl Clock {
+    /// From the readings of a log, in any order. With a single one, a counter is taken for nanoseconds; with none, for the time.
+    pub fn new(mut points: Vec<ClockPoint>) -> Clock {
+        points.sort_by_key(|p| (p.counter, p.real));
+        points.dedup_by_key(|p| p.counter);
+        let mut high = i64::MIN;
+        for point in &mut points {
+            high = high.max(point.real);
+            point.real = high;
+        }
+        let mut lines: Vec<Line> = points
+            .windows(2)
+            .map(|w| Line {
+                counter: w[0].counter,
+                real: w[0].real,
+                slope: w[1].real.abs_diff(w[0].real) as f64 / (w[1].counter - w[0].counter) as f64,
+                end: w[1].real,
+            })
+            .collect();
+        if let Some(last) = points.last() {
+            let slope = lines.last().map_or(1.0, |l| l.slope);
+            lines.push(Line {
+                counter: last.counter,
+                real: last.real,
+                slope,
+                end: i64::MAX,
+            });
+        }
+        Clock { lines }
+    }
+
+    /// The time at which the counter stood there.
+    pub fn time(&self, counter: u64) -> Time {
+        let after = self.lines.partition_point(|l| l.counter <= counter);
+        match (
+            after.checked_sub(1).and_then(|i| self.lines.get(i)),
+            self.lines.first(),
+        ) {
+            (Some(line), _) => {
+                let passed = ((counter - line.counter) as f64 * line.slope) as i64;
+                line.real.saturating_add(passed).min(line.end)
+            }
+            (None, Some(line)) => {
+                let missing = ((line.counter - counter) as f64 * line.slope) as i64;
+                line.real.saturating_sub(missing)
+            }
+            (None, None) => i64::try_from(counter).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// About how far the counter goes in so many nanoseconds.
+    pub fn counts(&self, nanoseconds: u64) -> u64 {
+        let slope = self.lines.first().map_or(1.0, |l| l.slope);
+        if slope > 0.0 {
+            (nanoseconds as f64 / slope) as u64
+        } else {
+            nanoseconds
+        }
+    }
+}

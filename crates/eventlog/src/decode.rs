@@ -1,0 +1,256 @@
+//! From a slot to the operation it stands for. Knows the fields of every operation, and nothing of threads or time.
+
+use crate::event::{Meta, Op, Outcome, Spawn, Thread};
+use crate::slot::Raw;
+use backstory_abi::{self as abi, DONE, F_PREDICTED, op};
+
+const AT_REMOVEDIR: i32 = 0x200;
+
+/// What came of the call.
+pub fn outcome(raw: &Raw<'_>) -> Outcome {
+    match raw.head.state {
+        DONE if raw.head.flags & F_PREDICTED != 0 => Outcome::Predicted(raw.head.result),
+        DONE => Outcome::Done(raw.head.result),
+        _ => Outcome::Unknown,
+    }
+}
+
+/// How the child of a `VFORK` slot runs.
+pub fn spawn(arg: i32) -> Spawn {
+    match arg {
+        abi::SPAWN_POSIX => Spawn::Posix,
+        abi::SPAWN_SYSTEM => Spawn::System,
+        abi::SPAWN_POPEN => Spawn::Popen,
+        abi::SPAWN_CLONE => Spawn::Clone,
+        _ => Spawn::Vfork,
+    }
+}
+
+/// The operation, if the slot stands for one by itself; `ARGS`, `ENV`, `VFORK`, `VFORKED` and `EXEC` do not.
+pub fn operation(raw: &Raw<'_>) -> Option<Op> {
+    let h = &raw.head;
+    let (fd, arg, aux) = (h.fd, h.arg, h.aux);
+    Some(match h.op {
+        op::START => Op::Start {
+            ppid: arg as u32,
+            forked: aux == 1,
+        },
+        op::CLOSE => Op::Close { fd },
+        op::CLOSE_RANGE => Op::CloseRange {
+            first: fd,
+            last: aux,
+            flags: arg,
+        },
+        op::READ => Op::Read { fd },
+        op::WRITE => Op::Write { fd },
+        op::MAP => Op::Map {
+            fd,
+            prot: arg,
+            flags: aux,
+        },
+        op::DUP => Op::Dup {
+            fd,
+            cloexec: arg != 0,
+            replaced: aux == 1,
+        },
+        op::CLOEXEC => Op::Cloexec { fd, on: arg != 0 },
+        op::COPY => Op::Copy { from: fd, to: arg },
+        op::LIST => Op::List { fd },
+        op::NAMESPACE => Op::Namespace { flags: aux },
+        op::FORK => Op::Fork {
+            flags: aux,
+            spawn: None,
+        },
+        op::WAIT => Op::Wait {
+            status: arg,
+            looked: aux == 1,
+        },
+        op::EXIT => Op::Exit { status: arg },
+        op::THREAD => thread(raw)?,
+        op::KILL => Op::Kill { pid: fd, signal: arg },
+        op::LOST => Op::Lost { count: aux, why: arg },
+        op::GONE => Op::Gone {
+            status: (aux == 1).then_some(arg),
+        },
+        op::PIPE
+        | op::SOCKET
+        | op::SOCKETPAIR
+        | op::CONNECT
+        | op::BIND
+        | op::ACCEPT
+        | op::LISTEN
+        | op::PASS
+        | op::EVENTFD => channel(raw)?,
+        _ => named(raw)?,
+    })
+}
+
+fn thread(raw: &Raw<'_>) -> Option<Op> {
+    let what = match raw.head.aux {
+        abi::THREAD_CREATE => Thread::Create,
+        abi::THREAD_START => Thread::Start,
+        abi::THREAD_JOIN => Thread::Join,
+        _ => return None,
+    };
+    Some(Op::Thread {
+        handle: halves(raw),
+        what,
+    })
+}
+
+/// The number whose low half is in `fd` and whose high half is in `arg`.
+pub fn halves(raw: &Raw<'_>) -> u64 {
+    u64::from(raw.head.fd as u32) | u64::from(raw.head.arg as u32) << 32
+}
+
+fn channel(raw: &Raw<'_>) -> Option<Op> {
+    let h = &raw.head;
+    let (fd, arg, aux) = (h.fd, h.arg, h.aux);
+    let address = || raw.body.get(..aux as usize).unwrap_or(raw.body).into();
+    Some(match h.op {
+        op::PIPE => Op::Pipe {
+            read: fd,
+            write: arg,
+            flags: aux,
+        },
+        op::SOCKET => Op::Socket {
+            domain: fd,
+            kind: arg,
+        },
+        op::SOCKETPAIR => Op::SocketPair {
+            a: fd,
+            b: arg,
+            kind: aux,
+        },
+        op::CONNECT => Op::Connect {
+            fd,
+            address: address(),
+        },
+        op::BIND => Op::Bind {
+            fd,
+            address: address(),
+        },
+        op::ACCEPT => Op::Accept {
+            fd,
+            address: address(),
+        },
+        op::LISTEN => Op::Listen { fd },
+        op::PASS => Op::Pass {
+            socket: fd,
+            fd: arg,
+            received: aux == 1,
+        },
+        op::EVENTFD => Op::Eventfd { kind: arg },
+        _ => return None,
+    })
+}
+
+/// Operations with one or two strings.
+fn named(raw: &Raw<'_>) -> Option<Op> {
+    let h = &raw.head;
+    let (dir, arg, aux) = (h.fd, h.arg, h.aux);
+    let path = || raw.strings()[0].into();
+    let two = || raw.strings().map(Into::into);
+    Some(match h.op {
+        op::OPEN => Op::Open {
+            dir,
+            path: path(),
+            flags: arg,
+            mode: aux,
+        },
+        op::TRUNCATE => Op::Truncate {
+            fd: dir,
+            path: path(),
+        },
+        op::STAT => Op::Stat {
+            dir,
+            path: path(),
+            flags: arg,
+        },
+        op::ACCESS => Op::Access {
+            dir,
+            path: path(),
+            mode: arg,
+        },
+        op::READLINK => Op::Readlink { dir, path: path() },
+        op::RENAME => {
+            let [from, to] = two();
+            Op::Rename {
+                from_dir: dir,
+                from,
+                to_dir: arg,
+                to,
+                flags: aux,
+            }
+        }
+        op::LINK => {
+            let [from, to] = two();
+            Op::Link {
+                from_dir: dir,
+                from,
+                to_dir: arg,
+                to,
+                flags: aux,
+            }
+        }
+        op::SYMLINK => {
+            let [target, path] = two();
+            Op::Symlink { target, dir, path }
+        }
+        op::UNLINK => Op::Unlink {
+            dir,
+            path: path(),
+            directory: arg & AT_REMOVEDIR != 0,
+        },
+        op::MKDIR => Op::Mkdir { dir, path: path() },
+        op::MKNOD => Op::Mknod {
+            dir,
+            path: path(),
+            mode: aux,
+        },
+        op::META => Op::Meta {
+            dir,
+            path: path(),
+            what: meta(arg),
+        },
+        op::CHDIR => {
+            let [path, now] = two();
+            Op::Chdir { fd: dir, path, now }
+        }
+        op::CHROOT => Op::Chroot { path: path() },
+        op::MOUNT => {
+            let [source, target] = two();
+            Op::Mount {
+                source,
+                target,
+                unmounted: arg == 1,
+            }
+        }
+        op::PIVOT => {
+            let [new_root, put_old] = two();
+            Op::Pivot { new_root, put_old }
+        }
+        op::MEMFD => Op::Memfd { name: path() },
+        op::LOAD => Op::Load { path: path() },
+        op::OPAQUE => Op::Opaque { name: path() },
+        op::IDENT => Op::Ident { path: path() },
+        op::BORN => {
+            let [exe, cwd] = two();
+            Op::Born {
+                parent: arg as u32,
+                exe,
+                cwd,
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn meta(arg: i32) -> Meta {
+    match arg {
+        abi::META_MODE => Meta::Mode,
+        abi::META_OWNER => Meta::Owner,
+        abi::META_TIMES => Meta::Times,
+        _ => Meta::Attributes,
+    }
+}

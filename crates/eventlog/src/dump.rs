@@ -1,0 +1,121 @@
+//! A log as text, one line per slot, for people who look for a fault. Not a format: it may change.
+
+use crate::chunk::{Skipped, View};
+use crate::log::Log;
+use crate::slot::Raw;
+use backstory_abi::{
+    Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_PREDICTED, F_RESOLVED, LIST, RESERVED, op, op_info,
+};
+use std::io::{Result, Write};
+
+const FLAGS: [(u16, &str); 5] = [
+    (F_CUT, "cut"),
+    (F_MORE, "more"),
+    (F_PREDICTED, "predicted"),
+    (F_RESOLVED, "resolved"),
+    (F_CHILD, "child"),
+];
+
+/// Writes every slot as it stands in the log, in the log's order, and what could not be read.
+pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
+    let header = log.header();
+    writeln!(
+        out,
+        "run {} backstory {} boot {}",
+        header.id, header.version, header.boot_id
+    )?;
+    for point in log.points() {
+        writeln!(out, "clock {} = {} ns", point.counter, point.real)?;
+    }
+    for chunk in log.chunks() {
+        let Some((head, view)) = View::new(log.bytes(chunk)) else {
+            continue;
+        };
+        writeln!(
+            out,
+            "chunk {} at {:#x}: pid {} tid {} epoch {} seq {} ppid {} host {} next {}",
+            head.index,
+            chunk.start,
+            head.pid,
+            head.tid,
+            head.epoch,
+            head.seq,
+            head.ppid,
+            head.host_pid,
+            head.next
+        )?;
+        slots(&view, Chunk::SIZE, out)?;
+    }
+    for place in log.idents() {
+        writeln!(out, "settled at {:#x}", place.start)?;
+        slots(&View::bare(log.bytes(place)), 0, out)?;
+    }
+    if let Some(end) = log.end() {
+        writeln!(out, "end {end:?}")?;
+    }
+    let damage = log.damage();
+    if damage.is_none() {
+        Ok(())
+    } else {
+        writeln!(out, "damage {damage:?}")
+    }
+}
+
+fn slots(view: &View<'_>, mut offset: usize, out: &mut impl Write) -> Result<()> {
+    while let Some((at, head)) = view.next(offset, &mut Skipped::default()) {
+        if at != offset {
+            writeln!(out, "  {offset:5} {} bytes that are no slot", at - offset)?;
+        }
+        if let Some(raw) = Raw::parse(view.from(at)) {
+            slot(at, &raw, out)?;
+        }
+        offset = at + usize::from(head.size);
+    }
+    Ok(())
+}
+
+fn slot(at: usize, raw: &Raw<'_>, out: &mut impl Write) -> Result<()> {
+    let h = &raw.head;
+    let info = op_info(h.op);
+    write!(out, "  {at:5} {} {}", h.time, info.map_or("?", |i| i.name))?;
+    if let Some(who) = &raw.who {
+        write!(
+            out,
+            " [{}/{} nr {} arch {:x}]",
+            who.pid, who.tid, who.nr, who.arch
+        )?;
+    }
+    write!(out, " fd={} arg={:#x} aux={:#x}", h.fd, h.arg, h.aux)?;
+    match h.state {
+        DONE => write!(out, " -> {}", h.result)?,
+        RESERVED => write!(out, " -> ?")?,
+        other => write!(out, " state {other}")?,
+    }
+    match (h.op, info.map_or(0, |i| i.strings)) {
+        (op::CONNECT | op::BIND | op::ACCEPT, _) => {
+            let address = raw.body.get(..h.aux as usize).unwrap_or(raw.body);
+            write!(out, " {}", address.escape_ascii())?;
+        }
+        (_, LIST) => raw
+            .list()
+            .try_for_each(|s| write!(out, " \"{}\"", s.escape_ascii()))?,
+        (_, count) => {
+            let strings = raw.strings();
+            strings
+                .iter()
+                .take(count.into())
+                .try_for_each(|s| write!(out, " \"{}\"", s.escape_ascii()))?;
+        }
+    }
+    for (_, name) in FLAGS.iter().filter(|(bit, _)| h.flags & bit != 0) {
+        write!(out, " {name}")?;
+    }
+    if let Some(i) = &raw.ident {
+        write!(
+            out,
+            " ident dev={:#x} ino={} size={} mtime={} ctime={} birth={} mode={:o} nlink={}",
+            i.dev, i.ino, i.size, i.mtime, i.ctime, i.birth, i.mode, i.nlink
+        )?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,97 @@
+//! Joining what an `exec` was given: its `ARGS` and `ENV` slots come before it, in as many pieces as needed.
+
+use crate::decode::halves;
+use crate::event::{Bytes, Op};
+use crate::slot::Raw;
+use std::sync::Arc;
+
+/// Strings that arrive in slots, the last of one slot possibly going on in the next.
+#[derive(Debug, Default)]
+pub struct Strings {
+    whole: Vec<Bytes>,
+    open: Option<Vec<u8>>,
+}
+
+impl Strings {
+    /// Adds a slot's strings.
+    pub fn add(&mut self, raw: &Raw<'_>) {
+        let mut list = raw.list().peekable();
+        if let (Some(open), Some(first)) = (&mut self.open, list.peek()) {
+            open.extend_from_slice(first);
+            list.next();
+            if list.peek().is_some() || !raw.more() {
+                self.close();
+            }
+        }
+        while let Some(string) = list.next() {
+            if raw.more() && list.peek().is_none() {
+                self.open = Some(string.to_vec());
+            } else {
+                self.whole.push(string.into());
+            }
+        }
+        if !raw.more() {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        self.whole.extend(self.open.take().map(Vec::into_boxed_slice));
+    }
+
+    /// All of them.
+    pub fn finish(mut self) -> Vec<Bytes> {
+        self.close();
+        self.whole
+    }
+}
+
+/// What the next `EXEC` of a thread will be given, as far as it was seen.
+#[derive(Debug, Default)]
+pub struct Pending {
+    args: Option<Strings>,
+    env: Option<Strings>,
+    hash: u64,
+}
+
+impl Pending {
+    /// Takes an `ARGS` slot.
+    pub fn args(&mut self, raw: &Raw<'_>) {
+        self.args.get_or_insert_default().add(raw);
+    }
+
+    /// Takes an `ENV` slot.
+    pub fn env(&mut self, raw: &Raw<'_>) {
+        match halves(raw) {
+            0 => self.env.get_or_insert_default().add(raw),
+            hash => self.hash = hash,
+        }
+    }
+
+    /// Completes the `EXEC`; `known` finds an environment by its hash.
+    pub fn exec(self, raw: &Raw<'_>, known: impl FnOnce(u64) -> Option<Arc<[Bytes]>>) -> Op {
+        let mut args = Vec::new();
+        if let Some(seen) = self.args {
+            args = seen.finish();
+            // Empty arguments at the end look like padding; the number of arguments brings them back.
+            let missing = usize::try_from(raw.head.arg)
+                .unwrap_or(0)
+                .saturating_sub(args.len());
+            args.extend(std::iter::repeat_n(Bytes::default(), missing.min(MOST_EMPTY)));
+        }
+        let env = match self.hash {
+            0 => self.env.map(|e| e.finish().into()),
+            hash => known(hash),
+        };
+        Op::Exec {
+            dir: raw.head.fd,
+            path: raw.strings()[0].into(),
+            flags: raw.head.aux,
+            args,
+            env,
+        }
+    }
+}
+
+/// Empty arguments that padding can hide, with room to spare; a damaged count must not ask for more.
+const MOST_EMPTY: usize = 4096;

@@ -1,0 +1,129 @@
+//! Frames: how a log is cut into pieces that can be checked and, after damage, found again.
+//!
+//! A frame is a 16-byte header and a payload. The checksum covers the header's kind, version and length and the payload, so a
+//! frame is taken whole or not at all. `docs/formats/log.md` draws it.
+
+use std::ops::Range;
+
+/// First bytes of every frame.
+pub const MAGIC: [u8; 4] = *b"\xb5log";
+/// Version of the frames this crate writes; slots inside chunks follow `backstory_abi::ABI_VERSION`.
+pub const VERSION: u16 = 1;
+/// Bytes before the payload.
+pub const HEADER: usize = 16;
+
+/// What a frame holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// JSON of a [`crate::run::RunHeader`].
+    Header = 1,
+    /// A chunk: its header, then slots.
+    Chunk = 2,
+    /// A [`crate::run::ClockPoint`]: counter, real time.
+    Clock = 3,
+    /// `IDENT` slots taken after the end, more to come.
+    Idents = 4,
+    /// `IDENT` slots taken after the end, the last of them: the log is settled.
+    Settled = 5,
+    /// JSON of a [`crate::run::RunEnd`].
+    End = 6,
+}
+
+impl Kind {
+    fn from_number(number: u16) -> Option<Kind> {
+        use Kind::*;
+        [Header, Chunk, Clock, Idents, Settled, End]
+            .into_iter()
+            .find(|k| *k as u16 == number)
+    }
+}
+
+/// One undamaged frame: where its payload lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// None if a later version defined it.
+    pub kind: Option<Kind>,
+    /// Version of its content.
+    pub version: u16,
+    /// The payload's place in the file.
+    pub payload: Range<usize>,
+}
+
+/// The header of a frame with this content, given in pieces.
+pub fn header(kind: Kind, version: u16, length: u32, payload: &[&[u8]]) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[0..4].copy_from_slice(&MAGIC);
+    bytes[4..6].copy_from_slice(&(kind as u16).to_le_bytes());
+    bytes[6..8].copy_from_slice(&version.to_le_bytes());
+    bytes[8..12].copy_from_slice(&length.to_le_bytes());
+    let sum = checksum(&bytes[4..12], payload);
+    bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+fn checksum(head: &[u8], payload: &[&[u8]]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(head);
+    payload.iter().for_each(|piece| hasher.update(piece));
+    hasher.finalize()
+}
+
+/// The frame that begins at `at`, if one does and it is whole.
+pub fn read(file: &[u8], at: usize) -> Option<Frame> {
+    let head = file.get(at..)?.first_chunk::<HEADER>()?;
+    if head[0..4] != MAGIC {
+        return None;
+    }
+    let kind = u16::from_le_bytes([head[4], head[5]]);
+    let version = u16::from_le_bytes([head[6], head[7]]);
+    let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+    let sum = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
+    let start = at + HEADER;
+    let payload = start..start.checked_add(length as usize)?;
+    let content = file.get(payload.clone())?;
+    (checksum(&head[4..12], &[content]) == sum).then(|| Frame {
+        kind: Kind::from_number(kind),
+        version,
+        payload,
+    })
+}
+
+/// What a walk over a file finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// An undamaged frame.
+    Frame(Frame),
+    /// Bytes that are no frame, up to the next one or the end.
+    Garbage(Range<usize>),
+}
+
+/// Walks a file: every undamaged frame, and what lies between.
+pub fn walk(file: &[u8]) -> impl Iterator<Item = Piece> {
+    let mut at = 0;
+    let mut found = None;
+    std::iter::from_fn(move || {
+        if let Some(frame) = found.take().or_else(|| read(file, at)) {
+            at = frame.payload.end;
+            return Some(Piece::Frame(frame));
+        }
+        if at >= file.len() {
+            return None;
+        }
+        let start = at;
+        at += 1;
+        while let Some(step) = next_magic(&file[at..]) {
+            at += step;
+            found = read(file, at);
+            if found.is_some() {
+                return Some(Piece::Garbage(start..at));
+            }
+            at += 1;
+        }
+        at = file.len();
+        Some(Piece::Garbage(start..at))
+    })
+}
+
+fn next_magic(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(MAGIC.len()).position(|w| w == MAGIC)
+}

@@ -1,0 +1,79 @@
+//! What the file system said of paths after a run's end.
+
+use crate::chunk::{Skipped, View};
+use crate::event::Ident;
+use crate::slot::{NOFOLLOW, Raw};
+use backstory_abi::{DONE, op};
+use std::collections::HashMap;
+
+const FILE_TYPE: u32 = 0o170_000;
+const SYMLINK: u32 = 0o120_000;
+
+/// Two answers for a path: its last link followed, and not. `Some(None)`: it is not there.
+type Answers = [Option<Option<Ident>>; 2];
+
+/// Identities by path. What was asked for later replaces what was asked for before.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Identities {
+    paths: HashMap<Box<[u8]>, Answers>,
+}
+
+impl Identities {
+    /// From frames of `IDENT` slots.
+    pub(crate) fn read<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Identities {
+        let mut identities = Identities::default();
+        for frame in frames {
+            let view = View::bare(frame);
+            let mut offset = 0;
+            while let Some((at, head)) = view.next(offset, &mut Skipped::default()) {
+                offset = at + usize::from(head.size);
+                if let Some(raw) = Raw::parse(view.from(at)) {
+                    identities.take(&raw);
+                }
+            }
+        }
+        identities
+    }
+
+    fn take(&mut self, raw: &Raw<'_>) {
+        if raw.head.op != op::IDENT || raw.head.state != DONE {
+            return;
+        }
+        let answer = if raw.head.result < 0 { None } else { raw.ident };
+        if raw.head.result >= 0 && answer.is_none() {
+            return;
+        }
+        let follow = raw.head.arg & NOFOLLOW == 0;
+        let path = raw.strings()[0];
+        match self.paths.get_mut(path) {
+            Some(answers) => answers[usize::from(follow)] = Some(answer),
+            None => {
+                let mut answers = Answers::default();
+                answers[usize::from(follow)] = Some(answer);
+                self.paths.insert(path.into(), answers);
+            }
+        }
+    }
+
+    /// What is known of a path, with its last link followed or not. None: it was not asked; `Some(None)`: it is not there.
+    ///
+    /// One answer serves for the other where it must be the same: nothing there, or something that is no link.
+    pub fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+        let answers = self.paths.get(path)?;
+        answers[usize::from(follow)].or_else(|| match (follow, answers[usize::from(!follow)]?) {
+            (true, None) => Some(None),
+            (true, Some(ident)) => (ident.mode & FILE_TYPE != SYMLINK).then_some(Some(ident)),
+            (false, _) => None,
+        })
+    }
+
+    /// How many paths something is known of.
+    pub fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// True if nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+}

@@ -1,0 +1,357 @@
+//! What must be known of a whole log before its events can be put in order: which chunks belong to one thread, who forked
+//! whom, which program was started by which `exec`, and where each environment was logged.
+//!
+//! Its size is bounded by the chunks, processes and environments of a run, not by its events.
+
+use crate::causes::{Births, Cause, Causes, Started};
+use crate::chunk::{Skipped, View};
+use crate::log::Log;
+use crate::slot::Raw;
+use backstory_abi::{Chunk, DONE, Slot, op};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+/// Where a slot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Position {
+    /// Number of the chunk in the log.
+    pub chunk: u32,
+    /// Where in the chunk it begins.
+    pub offset: u32,
+}
+
+/// A sequence of chunks in which slots are in the order in which they were made: a thread's, or one chunk of the guard.
+#[derive(Debug, Clone)]
+pub struct Lane {
+    /// Numbers of its chunks in the log, in order.
+    pub chunks: Vec<u32>,
+    /// Recorder start it belongs to; 0 for the guard.
+    pub epoch: u64,
+    /// Process as the supervisor sees it, if that is known; else as it sees itself.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The process's own number, if it lives in another pid namespace.
+    pub inner: Option<u32>,
+    /// True for the guard's: its slots carry who did them.
+    pub guard: bool,
+    /// Counter of its first slot.
+    pub start: u64,
+    /// True if it must not start before a slot of another lane (see [`Index::gates`]).
+    pub gated: bool,
+}
+
+impl Lane {
+    /// A cursor that stands before a slot of this lane.
+    pub fn cursor_at(&self, at: Position) -> Cursor {
+        let chunk = self
+            .chunks
+            .iter()
+            .position(|c| *c == at.chunk)
+            .unwrap_or(self.chunks.len());
+        Cursor {
+            chunk: chunk as u32,
+            offset: at.offset,
+        }
+    }
+}
+
+/// What a `VFORK` slot came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spawned {
+    /// Result of the call: the child, or `-errno`; none if nobody knows.
+    pub result: Option<i32>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// All lanes, in the order in which the log mentions them first.
+    pub lanes: Vec<Lane>,
+    /// Lanes that wait for a slot: a child for its fork, a program for its exec, a thread for its process.
+    pub gates: HashMap<Position, Vec<u32>>,
+    /// What each `VFORK` came to.
+    pub spawned: HashMap<Position, Spawned>,
+    /// Lane and position of the first slot of each environment.
+    pub environments: HashMap<u64, (u32, Position)>,
+    /// Processes in other pid namespaces, to translate their numbers.
+    pub births: Births,
+    /// What could not be understood.
+    pub skipped: Skipped,
+}
+
+impl Index {
+    /// Reads every slot's fixed part once.
+    pub fn new(log: &Log) -> Index {
+        let lanes = lanes(log);
+        let births = Births::new(log, &lanes);
+        let mut index = Index {
+            lanes,
+            births,
+            ..Index::default()
+        };
+        let mut causes = Causes::default();
+        // The guard's first: it may have seen the child that a thread died with.
+        let (guards, threads): (Vec<u32>, Vec<u32>) =
+            (0..index.lanes.len() as u32).partition(|l| index.lanes[*l as usize].guard);
+        for lane in guards.into_iter().chain(threads) {
+            Walk {
+                log,
+                index: &mut index,
+                causes: &mut causes,
+                lane,
+                calls: Vec::new(),
+            }
+            .run();
+        }
+        // Clocks of cores differ by less; nothing starts and executes something else in so short a time.
+        let slack = if log.points().len() < 2 {
+            0
+        } else {
+            log.clock().counts(5_000)
+        };
+        for (gate, lane) in causes.gates(slack) {
+            index.gates.entry(gate).or_default().push(lane);
+            index.lanes[lane as usize].gated = true;
+        }
+        index
+    }
+
+    /// The next slot of a lane at or after a place in it.
+    pub fn next(&self, log: &Log, lane: &Lane, cursor: &mut Cursor) -> Option<(Position, Slot)> {
+        next_slot(log, &lane.chunks, cursor, &mut Skipped::default())
+    }
+}
+
+/// How far a lane has been read: which of its chunks, and where in that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cursor {
+    /// Index into the lane's chunks.
+    pub chunk: u32,
+    /// Where the next slot may begin; 0 before the first.
+    pub offset: u32,
+}
+
+fn next_slot(log: &Log, chunks: &[u32], at: &mut Cursor, skipped: &mut Skipped) -> Option<(Position, Slot)> {
+    loop {
+        let chunk = *chunks.get(at.chunk as usize)?;
+        let (_, view) = View::new(log.bytes(&log.chunks()[chunk as usize]))?;
+        let offset = (at.offset as usize).max(Chunk::SIZE);
+        if let Some((found, slot)) = view.next(offset, skipped) {
+            at.offset = (found + usize::from(slot.size)) as u32;
+            return Some((
+                Position {
+                    chunk,
+                    offset: found as u32,
+                },
+                slot,
+            ));
+        }
+        *at = Cursor {
+            chunk: at.chunk + 1,
+            offset: 0,
+        };
+    }
+}
+
+/// The slot at a position.
+pub fn slot_at(log: &Log, at: Position) -> Option<Raw<'_>> {
+    let (_, view) = View::new(log.bytes(log.chunks().get(at.chunk as usize)?))?;
+    Raw::parse(view.from(at.offset as usize))
+}
+
+/// Which chunks belong together. A chunk that was appended twice counts once: the later copy has all that the earlier had.
+fn lanes(log: &Log) -> Vec<Lane> {
+    let heads: Vec<Chunk> = log.chunks().iter().map(|c| head(log, c)).collect();
+    let mut copies = HashMap::new();
+    for (number, chunk) in heads.iter().enumerate() {
+        let first = View::new(log.bytes(&log.chunks()[number]))
+            .and_then(|(_, view)| view.next(Chunk::SIZE, &mut Skipped::default()))
+            .map(|(_, slot)| (slot.time, slot.op));
+        let same = (
+            chunk.epoch,
+            chunk.pid,
+            chunk.tid,
+            chunk.seq,
+            chunk.index,
+            chunk.taken,
+            first,
+        );
+        copies.insert(same, number as u32);
+    }
+    let kept: HashSet<u32> = copies.into_values().collect();
+    let mut hosts = HashMap::new();
+    for chunk in heads.iter().filter(|c| c.host_pid != 0) {
+        hosts.insert((chunk.epoch, chunk.pid), chunk.host_pid);
+    }
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut threads: HashMap<(u64, u32, u32), usize> = HashMap::new();
+    for (number, chunk) in heads
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| kept.contains(&(*n as u32)))
+    {
+        let guard = chunk.tid == 0;
+        let key = (chunk.epoch, chunk.pid, chunk.tid);
+        if let Some(lane) = threads.get(&key).filter(|_| !guard) {
+            lanes[*lane].chunks.push(number as u32);
+            continue;
+        }
+        threads.insert(key, lanes.len());
+        let pid = hosts.get(&(chunk.epoch, chunk.pid)).copied().unwrap_or(chunk.pid);
+        lanes.push(Lane {
+            chunks: vec![number as u32],
+            epoch: chunk.epoch,
+            pid,
+            tid: if chunk.tid == chunk.pid { pid } else { chunk.tid },
+            inner: (pid != chunk.pid).then_some(chunk.pid),
+            guard,
+            start: 0,
+            gated: false,
+        });
+    }
+    for lane in &mut lanes {
+        lane.chunks.sort_by_key(|c| (heads[*c as usize].seq, *c));
+    }
+    lanes
+}
+
+/// A chunk's header; it was seen to be there when the log was opened.
+pub fn head(log: &Log, chunk: &Range<usize>) -> Chunk {
+    Chunk::read(log.bytes(chunk)).unwrap_or_default()
+}
+
+/// An `EXEC` that may have succeeded: where, when, whose.
+type Exec = (Position, u64, u32);
+
+/// One pass over a lane.
+struct Walk<'a> {
+    log: &'a Log,
+    index: &'a mut Index,
+    causes: &'a mut Causes,
+    lane: u32,
+    /// `VFORK`s that have not come back: where, when, and which of the causes are the child's.
+    calls: Vec<(Position, u64, usize)>,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        let lane = self.index.lanes[self.lane as usize].clone();
+        let mut cursor = Cursor::default();
+        let mut skipped = self.index.skipped;
+        let mut first = None;
+        let mut last = 0;
+        // Causes that this lane's process (or a child in it) makes; who it was is known when the VFORKs have come back.
+        let mut execs: Vec<Exec> = Vec::new();
+        while let Some((at, slot)) = next_slot(self.log, &lane.chunks, &mut cursor, &mut skipped) {
+            let time = self.log.plausible(slot.time).unwrap_or(last);
+            last = time;
+            if first.is_none() || lane.guard {
+                first = Some(first.unwrap_or(u64::MAX).min(time));
+            }
+            match slot.op {
+                op::VFORK => self.calls.push((at, time, execs.len())),
+                op::VFORKED => self.back(&lane, time, &slot, &mut execs),
+                op::EXEC if !(slot.state == DONE && slot.result < 0) => {
+                    let pid = self.who(&lane, at).unwrap_or(lane.pid);
+                    execs.push((at, time, pid));
+                }
+                op::START => self.causes.start(Started {
+                    lane: self.lane,
+                    pid: lane.pid,
+                    epoch: lane.epoch,
+                    time,
+                    forked: slot.aux == 1,
+                    at,
+                }),
+                op::FORK if slot.state == DONE && slot.result > 0 => {
+                    if let Some(child) = self.index.births.translate(&lane, slot.result as u32, time) {
+                        self.causes.fork(
+                            child,
+                            Cause {
+                                at,
+                                time,
+                                epoch: lane.epoch,
+                            },
+                        );
+                    }
+                }
+                op::ENV if slot.fd != 0 || slot.arg != 0 => self.environment(at),
+                op::BORN => self.index.births.seen(slot.fd as u32, slot.arg as u32, time),
+                _ => {}
+            }
+        }
+        self.never_back(&lane, &mut execs);
+        for (at, time, pid) in execs {
+            self.causes.exec(
+                pid,
+                Cause {
+                    at,
+                    time,
+                    epoch: lane.epoch,
+                },
+            );
+        }
+        self.index.skipped = skipped;
+        self.index.lanes[self.lane as usize].start = first.unwrap_or(u64::MAX);
+        self.causes.lane(lane.epoch, self.lane);
+    }
+
+    /// Who did it, where the slot says so.
+    fn who(&self, lane: &Lane, at: Position) -> Option<u32> {
+        let raw = slot_at(self.log, at).filter(|_| lane.guard)?;
+        raw.who.map(|w| w.pid)
+    }
+
+    fn environment(&mut self, at: Position) {
+        let Some(raw) = slot_at(self.log, at) else { return };
+        if raw.list().next().is_some() {
+            let hash = crate::decode::halves(&raw);
+            self.index.environments.entry(hash).or_insert((self.lane, at));
+        }
+    }
+
+    /// A `VFORK` has come back: what lies between was the child's.
+    fn back(&mut self, lane: &Lane, time: u64, slot: &Slot, execs: &mut [Exec]) {
+        let Some((at, began, inside)) = self.calls.pop() else {
+            return;
+        };
+        let known = (slot.state == DONE).then_some(slot.result);
+        let result = match known {
+            Some(child) if child > 0 => {
+                let child = self.index.births.translate(lane, child as u32, time);
+                child.and_then(|c| i32::try_from(c).ok())
+            }
+            other => other,
+        };
+        self.spawned(at, began, result, execs.get_mut(inside..).unwrap_or(&mut []));
+    }
+
+    /// The thread died in its `VFORK`s, or sits there still: the innermost child is the rest of the lane's owner.
+    fn never_back(&mut self, lane: &Lane, execs: &mut [Exec]) {
+        let mut parent = lane.pid;
+        let mut calls = std::mem::take(&mut self.calls).into_iter().peekable();
+        while let Some((at, time, inside)) = calls.next() {
+            let child = self.index.births.child(parent, time);
+            let end = calls.peek().map_or(execs.len(), |next| next.2);
+            let result = child.and_then(|c| i32::try_from(c).ok());
+            self.spawned(at, time, result, execs.get_mut(inside..end).unwrap_or(&mut []));
+            parent = child.unwrap_or(parent);
+        }
+    }
+
+    fn spawned(&mut self, at: Position, time: u64, result: Option<i32>, execs: &mut [Exec]) {
+        let lane = &self.index.lanes[self.lane as usize];
+        let (owner, epoch) = (lane.pid, lane.epoch);
+        self.index.spawned.insert(at, Spawned { result });
+        if let Some(child) = result.filter(|r| *r > 0) {
+            let child = child as u32;
+            self.causes.fork(child, Cause { at, time, epoch });
+            // An inner VFORK has named its own already.
+            execs
+                .iter_mut()
+                .filter(|e| e.2 == owner)
+                .for_each(|e| e.2 = child);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A log's bytes in memory, read when they are touched.
+#![allow(unsafe_code)]
+
+use crate::error::Error;
+use memmap2::Mmap;
+use std::fs::File;
+use std::path::Path;
+
+/// The bytes that a log had when it was opened.
+#[derive(Debug)]
+pub struct Map(Option<Mmap>);
+
+impl Map {
+    /// Maps a file; an empty one is no bytes.
+    pub fn open(path: &Path) -> Result<Map, Error> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let length = file.metadata().map_err(Error::io("look at", path))?.len();
+        if length == 0 {
+            return Ok(Map(None));
+        }
+        // SAFETY: logs are private to their owner and only ever appended to, so the mapped range neither changes nor goes away.
+        // Whoever shortens one while it is read gets this process killed by SIGBUS, never wrong memory.
+        let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
+        Ok(Map(Some(map)))
+    }
+
+    /// No bytes.
+    pub fn nothing() -> Map {
+        Map(None)
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or(&[])
+    }
+}

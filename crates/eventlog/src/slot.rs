@@ -1,0 +1,264 @@
+//! Slots: one operation each, as bytes. Reading them within bounds, and building them.
+
+use crate::event::Ident;
+use backstory_abi::{
+    self as abi, DONE, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Slot, Who, op,
+};
+
+/// Bytes a slot can have: what fits into a chunk after its header.
+pub const MAX: usize = abi::CHUNK_SIZE as usize - abi::Chunk::SIZE;
+
+/// `AT_SYMLINK_NOFOLLOW`: in an `IDENT` slot's `arg`, the path's last link was not followed.
+pub const NOFOLLOW: i32 = 0x100;
+
+/// A slot, taken apart. Its strings are still in `body`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Raw<'a> {
+    /// The fixed part.
+    pub head: Slot,
+    /// Who did it, where the supervisor wrote it.
+    pub who: Option<Who>,
+    /// The file concerned.
+    pub ident: Option<Ident>,
+    /// Strings, or a socket address; then padding.
+    pub body: &'a [u8],
+}
+
+impl<'a> Raw<'a> {
+    /// Takes apart the slot that begins these bytes; none if it does not lie within them.
+    pub fn parse(bytes: &'a [u8]) -> Option<Raw<'a>> {
+        let head = Slot::read(bytes)?;
+        let mut body = bytes.get(Slot::SIZE..usize::from(head.size))?;
+        let mut who = None;
+        let mut ident = None;
+        if head.flags & F_WHO != 0 {
+            who = Some(Who::read(body)?);
+            body = &body[Who::SIZE..];
+        }
+        if head.flags & F_IDENT != 0 {
+            ident = Some(event_ident(abi::Ident::read(body)?));
+            body = &body[abi::Ident::SIZE..];
+        }
+        Some(Raw {
+            head,
+            who,
+            ident,
+            body,
+        })
+    }
+
+    /// The next string of a body, without its NUL, and what follows it.
+    pub fn string(body: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        match body.iter().position(|b| *b == 0) {
+            Some(end) => (&body[..end], &body[end + 1..]),
+            None => (body, &[]),
+        }
+    }
+
+    /// The slot's first two strings; empty where there is none.
+    pub fn strings(&self) -> [&'a [u8]; 2] {
+        let (first, rest) = Raw::string(self.body);
+        [first, Raw::string(rest).0]
+    }
+
+    /// The strings of a list (`ARGS`, `ENV`). Padding can't be told from empty strings at the end, so those are left out.
+    pub fn list(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let end = self.body.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+        let mut rest = Some(&self.body[..end]).filter(|r| !r.is_empty());
+        std::iter::from_fn(move || {
+            let body = rest?;
+            let (first, after) = Raw::string(body);
+            rest = (first.len() < body.len()).then_some(after);
+            Some(first)
+        })
+    }
+
+    /// True if the last string goes on in the thread's next slot of this operation.
+    pub fn more(&self) -> bool {
+        self.head.flags & F_MORE != 0
+    }
+}
+
+/// As the events have it.
+pub fn event_ident(i: abi::Ident) -> Ident {
+    Ident {
+        dev: i.dev,
+        ino: i.ino,
+        size: i.size,
+        mtime: i.mtime,
+        ctime: i.ctime,
+        birth: i.birth,
+        mode: i.mode,
+        nlink: i.nlink,
+    }
+}
+
+/// As a slot has it.
+pub fn slot_ident(i: &Ident) -> abi::Ident {
+    abi::Ident {
+        dev: i.dev,
+        ino: i.ino,
+        size: i.size,
+        mtime: i.mtime,
+        ctime: i.ctime,
+        birth: i.birth,
+        mode: i.mode,
+        nlink: i.nlink,
+    }
+}
+
+/// Builds slots, one after the other, in memory that it keeps.
+///
+/// ```
+/// use backstory_eventlog::slot::Builder;
+/// use backstory_abi::op;
+/// let mut builder = Builder::new();
+/// let bytes = builder.start(op::OPEN, 7).fd(-100).arg(0).result(3).string(b"/etc/hosts").finish();
+/// assert_eq!(bytes.len() % 8, 0);
+/// ```
+#[derive(Debug, Default)]
+pub struct Builder {
+    head: Slot,
+    who: Option<Who>,
+    ident: Option<abi::Ident>,
+    body: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Builder {
+    /// A builder with nothing begun.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// Begins a slot: reserved, every field 0.
+    pub fn start(&mut self, op: u16, time: u64) -> &mut Self {
+        self.head = Slot {
+            state: RESERVED,
+            op,
+            time,
+            ..Slot::default()
+        };
+        self.who = None;
+        self.ident = None;
+        self.body.clear();
+        self
+    }
+
+    /// Who did it.
+    pub fn who(&mut self, who: Who) -> &mut Self {
+        self.who = Some(who);
+        self
+    }
+
+    /// The file concerned.
+    pub fn ident(&mut self, ident: &Ident) -> &mut Self {
+        self.ident = Some(slot_ident(ident));
+        self
+    }
+
+    /// Sets `fd`.
+    pub fn fd(&mut self, fd: i32) -> &mut Self {
+        self.head.fd = fd;
+        self
+    }
+
+    /// Sets `arg`.
+    pub fn arg(&mut self, arg: i32) -> &mut Self {
+        self.head.arg = arg;
+        self
+    }
+
+    /// Sets `aux`.
+    pub fn aux(&mut self, aux: u32) -> &mut Self {
+        self.head.aux = aux;
+        self
+    }
+
+    /// The call returned this: the slot is done.
+    pub fn result(&mut self, result: i32) -> &mut Self {
+        self.head.state = DONE;
+        self.head.result = result;
+        self
+    }
+
+    /// The supervisor concludes that the call returned this: the slot is done.
+    pub fn predicted(&mut self, result: i32) -> &mut Self {
+        self.head.flags |= F_PREDICTED;
+        self.result(result)
+    }
+
+    /// The paths are absolute, as resolved for the caller.
+    pub fn resolved(&mut self) -> &mut Self {
+        self.head.flags |= F_RESOLVED;
+        self
+    }
+
+    /// The last string goes on in the next slot.
+    pub fn more(&mut self) -> &mut Self {
+        self.head.flags |= F_MORE;
+        self
+    }
+
+    /// Sets further flags.
+    pub fn flags(&mut self, flags: u16) -> &mut Self {
+        self.head.flags |= flags;
+        self
+    }
+
+    /// Adds a string. What does not fit is cut, and the slot says so; a NUL within ends it.
+    pub fn string(&mut self, string: &[u8]) -> &mut Self {
+        let string = Raw::string(string).0;
+        let fits = self.room().saturating_sub(1).min(string.len());
+        if fits < string.len() {
+            self.head.flags |= F_CUT;
+        }
+        self.body.extend_from_slice(&string[..fits]);
+        self.body.push(0);
+        self
+    }
+
+    /// Adds a socket address and sets `aux` to its length.
+    pub fn address(&mut self, address: &[u8]) -> &mut Self {
+        let fits = self.room().min(address.len());
+        self.body.extend_from_slice(&address[..fits]);
+        self.aux(fits as u32)
+    }
+
+    /// Bytes that strings may still take. The last 8 of a slot are kept for NULs of strings that are cut.
+    pub fn room(&self) -> usize {
+        (MAX - 8 - Slot::SIZE - Who::SIZE - abi::Ident::SIZE).saturating_sub(self.body.len())
+    }
+
+    /// The slot, padded. Its bytes stay valid until the next [`Builder::start`].
+    pub fn finish(&mut self) -> &[u8] {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&[0; Slot::SIZE]);
+        if let Some(who) = &self.who {
+            self.head.flags |= F_WHO;
+            self.bytes.extend_from_slice(&who.to_bytes());
+        }
+        if let Some(ident) = &self.ident {
+            self.head.flags |= F_IDENT;
+            self.bytes.extend_from_slice(&ident.to_bytes());
+        }
+        self.bytes.extend_from_slice(&self.body);
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        // Room is kept so that this can't exceed MAX, which fits.
+        self.head.size = self.bytes.len() as u16;
+        self.bytes[..Slot::SIZE].copy_from_slice(&self.head.to_bytes());
+        &self.bytes
+    }
+
+    /// What the file system says of a path: its identity, or the errno with which it is not there. Finished.
+    pub fn identity(&mut self, time: u64, path: &[u8], follow: bool, found: Result<&Ident, i32>) -> &[u8] {
+        self.start(op::IDENT, time)
+            .arg(if follow { 0 } else { NOFOLLOW })
+            .string(path);
+        match found {
+            Ok(ident) => self.ident(ident).result(0),
+            Err(errno) => self.result(-errno.abs()),
+        };
+        self.finish()
+    }
+}

@@ -1,0 +1,156 @@
+//! Appending to a log.
+//!
+//! Invariant: when a method returns `Ok`, its frame is in the kernel's hands: it survives the death of this process (not of the
+//! machine; that takes [`Writer::sync`]). So a chunk of the arena may be freed as soon as [`Writer::chunk`] has returned, and
+//! nothing is buffered here: a frame is one gathering write. The file is opened for appending, so two writers of one log
+//! (a keeper and whoever settles the run) can't overwrite each other.
+
+use crate::error::Error;
+use crate::frame::{self, Kind};
+use crate::run::{ClockPoint, RunEnd, RunHeader};
+use backstory_abi::ABI_VERSION;
+use std::fs::{File, OpenOptions};
+use std::io::{IoSlice, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Longest `IDENT` frame; more slots are spread over several.
+const IDENTS_FRAME: usize = 1 << 20;
+
+/// Appends frames to a log.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    path: PathBuf,
+}
+
+impl Writer {
+    /// Makes a new log, readable by its owner only, and writes its header. The file must not exist.
+    pub fn create(path: impl AsRef<Path>, header: &RunHeader) -> Result<Writer, Error> {
+        let path = path.as_ref();
+        let mut options = OpenOptions::new();
+        let file = options
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(Error::io("create", path))?;
+        let mut writer = Writer {
+            file,
+            path: path.to_owned(),
+        };
+        let json = serde_json::to_vec(header).map_err(|source| writer.encode("header", source))?;
+        writer.frame(Kind::Header, frame::VERSION, &json)?;
+        Ok(writer)
+    }
+
+    /// Opens an existing log to append to it. What a crash left at its end stays where it is; readers skip it.
+    pub fn reopen(path: impl AsRef<Path>) -> Result<Writer, Error> {
+        let path = path.as_ref();
+        let file = OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(Error::io("open", path))?;
+        Ok(Writer {
+            file,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Where the log is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a chunk as it is: its header and slots up to the last one. A chunk that is appended again (grown, or after a
+    /// crash that hid whether it had been) replaces its earlier copy for readers.
+    pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.frame(Kind::Chunk, ABI_VERSION as u16, bytes)
+    }
+
+    /// Appends a pair of clock readings. Two or more are needed to turn counters into time: write one at the start, one at the
+    /// end, and some between. A reading also bounds the counters of all chunks that were appended before it.
+    pub fn clock(&mut self, point: ClockPoint) -> Result<(), Error> {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&point.counter.to_le_bytes());
+        bytes[8..].copy_from_slice(&point.real.to_le_bytes());
+        self.frame(Kind::Clock, frame::VERSION, &bytes)
+    }
+
+    /// Appends `IDENT` slots of a settlement in progress; [`Writer::settled`] must follow.
+    pub fn idents(&mut self, slots: &[u8]) -> Result<(), Error> {
+        let mut rest = slots;
+        while !rest.is_empty() {
+            let (head, tail) = rest.split_at(whole_slots(rest));
+            self.frame(Kind::Idents, ABI_VERSION as u16, head)?;
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// Appends the (last) `IDENT` slots taken after the end, and with them the mark that the log is settled.
+    pub fn settled(&mut self, slots: &[u8]) -> Result<(), Error> {
+        self.idents(slots)?;
+        self.frame(Kind::Settled, ABI_VERSION as u16, &[])
+    }
+
+    /// Appends the end of the run. A later one replaces it for readers.
+    pub fn end(&mut self, end: &RunEnd) -> Result<(), Error> {
+        let json = serde_json::to_vec(end).map_err(|source| self.encode("end", source))?;
+        self.frame(Kind::End, frame::VERSION, &json)
+    }
+
+    /// Makes everything appended so far survive the death of the machine.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.file.sync_data().map_err(Error::io("sync", &self.path))
+    }
+
+    fn encode(&self, what: &'static str, source: serde_json::Error) -> Error {
+        Error::Encode {
+            what,
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    fn frame(&mut self, kind: Kind, version: u16, payload: &[u8]) -> Result<(), Error> {
+        let length = u32::try_from(payload.len()).map_err(|_| Error::TooLong {
+            path: self.path.clone(),
+            bytes: payload.len(),
+        })?;
+        let head = frame::header(kind, version, length, &[payload]);
+        self.write(&head, payload)
+            .map_err(Error::io("append to", &self.path))
+    }
+
+    /// Both pieces by one system call where the kernel takes them at once, as it does unless the disk is full.
+    fn write(&mut self, head: &[u8], payload: &[u8]) -> std::io::Result<()> {
+        let mut pieces = [IoSlice::new(head), IoSlice::new(payload)];
+        let mut rest = &mut pieces[..];
+        while !rest.is_empty() {
+            match self.file.write_vectored(rest) {
+                Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Ok(n) => IoSlice::advance_slices(&mut rest, n),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            while rest.first().is_some_and(|piece| piece.is_empty()) {
+                rest = &mut rest[1..];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of these bytes to put into one frame: as many whole slots as fit, and at least one.
+fn whole_slots(slots: &[u8]) -> usize {
+    let mut end = 0;
+    while let Some(slot) = slots.get(end..).and_then(backstory_abi::Slot::read) {
+        let next = end + usize::from(slot.size);
+        if slot.size == 0 || next > slots.len() || (end > 0 && next > IDENTS_FRAME) {
+            break;
+        }
+        end = next;
+    }
+    if end == 0 { slots.len() } else { end }
+}

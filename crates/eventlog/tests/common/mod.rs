@@ -1,0 +1,115 @@
+//! Builds logs slot by slot.
+#![allow(dead_code)]
+
+use backstory_abi::{Chunk, Who};
+use backstory_eventlog::event::Event;
+use backstory_eventlog::run::{ClockPoint, RunHeader};
+use backstory_eventlog::slot::Builder;
+use backstory_eventlog::{Log, Writer, chunk};
+use std::path::PathBuf;
+
+/// A log in a directory that goes away with it.
+pub struct Scratch {
+    pub dir: tempfile::TempDir,
+    pub writer: Writer,
+}
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let writer = Writer::create(dir.path().join("log"), &header()).expect("create");
+        Scratch { dir, writer }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("log")
+    }
+
+    pub fn add(&mut self, lane: &Lane) -> &mut Self {
+        self.writer.chunk(lane.chunk.bytes()).expect("append");
+        self
+    }
+
+    /// Counters are time, in ns.
+    pub fn clock(&mut self, counter: u64) -> &mut Self {
+        self.writer
+            .clock(ClockPoint {
+                counter,
+                real: counter as i64,
+            })
+            .expect("append");
+        self
+    }
+
+    pub fn open(&self) -> Log {
+        Log::open(self.path()).expect("open")
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        self.open().events().collect()
+    }
+}
+
+pub fn header() -> RunHeader {
+    RunHeader {
+        id: "abcd1234".to_owned(),
+        command: vec![b"true".to_vec()],
+        ..RunHeader::default()
+    }
+}
+
+/// One chunk under construction.
+pub struct Lane {
+    pub chunk: chunk::Builder,
+    builder: Builder,
+    pub who: Option<Who>,
+}
+
+impl Lane {
+    pub fn of(head: Chunk) -> Lane {
+        Lane {
+            chunk: chunk::Builder::new(head),
+            builder: Builder::new(),
+            who: None,
+        }
+    }
+
+    /// A thread's chunk.
+    pub fn new(epoch: u64, pid: u32, tid: u32) -> Lane {
+        Lane::of(Chunk {
+            epoch,
+            pid,
+            tid,
+            ..Chunk::default()
+        })
+    }
+
+    /// The guard's chunk.
+    pub fn guard(seq: u32) -> Lane {
+        Lane::of(Chunk {
+            seq,
+            ..Chunk::default()
+        })
+    }
+
+    /// What follows was done by this process.
+    pub fn by(&mut self, pid: u32, tid: u32) -> &mut Self {
+        self.who = Some(Who {
+            pid,
+            tid,
+            nr: 0,
+            arch: 0,
+        });
+        self
+    }
+
+    pub fn slot(&mut self, op: u16, time: u64, build: impl FnOnce(&mut Builder)) -> &mut Self {
+        self.builder.start(op, time);
+        if let Some(who) = self.who {
+            self.builder.who(who);
+        }
+        build(&mut self.builder);
+        assert!(self.chunk.push(self.builder.finish()), "it fits");
+        self
+    }
+}
