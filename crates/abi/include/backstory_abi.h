@@ -175,7 +175,8 @@ struct bs_ident {
     X(LOAD, 70, 1, "a library was loaded by dlopen: its path from the link map")                                   \
     X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*")                                       \
     X(OPAQUE, 81, 1, "an interface was used that can't be decoded: its name")                                      \
-    X(IDENT, 90, 1, "what the file system says of path at this time; result -errno and no ident if it is not there") \
+    X(IDENT, 90, 1, "what the file system says of path at this time (arg AT_SYMLINK_NOFOLLOW: of the link itself);" \
+                 " result -errno and no ident if it is not there")                                             \
     X(GONE, 91, 0, "supervisor: fd pid ended, arg wait status, aux 1 if the status is known")                      \
     X(BORN, 92, 2, "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' unknown)")
 

@@ -51,7 +51,7 @@ impl Strings {
 pub struct Pending {
     args: Option<Strings>,
     env: Option<Strings>,
-    hash: u64,
+    hash: Option<u64>,
 }
 
 impl Pending {
@@ -60,11 +60,12 @@ impl Pending {
         self.args.get_or_insert_default().add(raw);
     }
 
-    /// Takes an `ENV` slot.
+    /// Takes an `ENV` slot: with the strings themselves, or naming ones that were logged before.
     pub fn env(&mut self, raw: &Raw<'_>) {
-        match halves(raw) {
-            0 => self.env.get_or_insert_default().add(raw),
-            hash => self.hash = hash,
+        if self.env.is_none() && raw.list().next().is_none() {
+            self.hash = Some(halves(raw));
+        } else {
+            self.env.get_or_insert_default().add(raw);
         }
     }
 
@@ -79,9 +80,9 @@ impl Pending {
                 .saturating_sub(args.len());
             args.extend(std::iter::repeat_n(Bytes::default(), missing.min(MOST_EMPTY)));
         }
-        let env = match self.hash {
-            0 => self.env.map(|e| e.finish().into()),
-            hash => known(hash),
+        let env = match self.env {
+            Some(strings) => Some(strings.finish().into()),
+            None => self.hash.and_then(known),
         };
         Op::Exec {
             dir: raw.head.fd,

@@ -165,9 +165,11 @@ fn lanes(log: &Log) -> Vec<Lane> {
     let heads: Vec<Chunk> = log.chunks().iter().map(|c| head(log, c)).collect();
     let mut copies = HashMap::new();
     for (number, chunk) in heads.iter().enumerate() {
+        // Who writes without a clock is told apart by the first slot.
         let first = View::new(log.bytes(&log.chunks()[number]))
+            .filter(|_| chunk.taken == 0)
             .and_then(|(_, view)| view.next(Chunk::SIZE, &mut Skipped::default()))
-            .map(|(_, slot)| (slot.time, slot.op));
+            .map(|(_, slot)| (slot.time, slot.op, slot.fd));
         let same = (
             chunk.epoch,
             chunk.pid,

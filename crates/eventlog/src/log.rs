@@ -181,6 +181,11 @@ impl Log {
         }
     }
 
+    /// True if nothing is known to be missing.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.damage().is_none() && self.end.as_ref().is_none_or(|e| e.lost == 0)
+    }
+
     /// Every event, all threads merged in order of time. Memory is bounded by the number of threads and processes, not of events.
     pub fn events(&self) -> Events<'_> {
         Events::new(self, self.index())

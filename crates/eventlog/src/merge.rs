@@ -301,7 +301,11 @@ impl<'a> Events<'a> {
         if let Some(known) = self.environments.get(&hash) {
             return Some(known.clone());
         }
-        let strings: Arc<[Bytes]> = self.read_environment(hash)?.finish().into();
+        let strings: Arc<[Bytes]> = match self.read_environment(hash) {
+            Some(strings) => strings.finish().into(),
+            // An empty one is never logged with strings; a log without loss that has none for this hash means just that.
+            None => self.log.is_whole().then(Arc::default)?,
+        };
         if self.environments.len() >= KEPT_ENVIRONMENTS {
             self.environments.clear();
         }
@@ -329,7 +333,9 @@ impl<'a> Events<'a> {
                 };
                 match slot.op {
                     op::EXEC => return Some(strings),
-                    op::ENV if decode::halves(&raw) == hash => strings.add(&raw),
+                    op::ENV if decode::halves(&raw) == 0 || decode::halves(&raw) == hash => {
+                        strings.add(&raw);
+                    }
                     _ => {}
                 }
             }
