@@ -1,0 +1,151 @@
+//! What can go wrong with a store, each with the object it concerns.
+
+use std::path::{Path, PathBuf};
+
+/// Result of store operations.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a store operation failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing says where the store is.
+    #[error(
+        "cannot tell where the store is: neither --store, BACKSTORY_STORE, XDG_DATA_HOME nor HOME is set; give --store DIR"
+    )]
+    NoHome,
+    /// The path of the store is something else.
+    #[error("the store {} is not a directory; choose another with --store DIR", .0.display())]
+    NotADirectory(PathBuf),
+    /// The store's directory can't be written.
+    #[error("the store {} is not writable ({reason}); choose another with --store DIR", dir.display())]
+    NotWritable {
+        /// The store.
+        dir: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// There is no store there, and this operation does not make one.
+    #[error("there is no store at {}; record something first, or give --store DIR", .0.display())]
+    NoStore(PathBuf),
+    /// The directory was made by a newer program.
+    #[error("the store {} has format {found}, this program knows formats up to {known}; upgrade backstory", dir.display())]
+    NewerFormat {
+        /// The store.
+        dir: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The newest this program knows.
+        known: u64,
+    },
+    /// The `format` file holds no number.
+    #[error("{} does not hold a format number; this is no backstory store, or it is damaged", .0.display())]
+    BadFormat(PathBuf),
+    /// The database was made by a newer program.
+    #[error("the database {} has schema {found}, this program knows schemas up to {known}; upgrade backstory", path.display())]
+    NewerSchema {
+        /// The database.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The newest this program knows.
+        known: i64,
+    },
+    /// The file is a database of something else, or none.
+    #[error("{} is not a backstory database; move it away and the runs are indexed again from their logs", .0.display())]
+    NotOurs(PathBuf),
+    /// The database is damaged.
+    #[error("the database {} is damaged ({detail}); move it away and the runs are indexed again from their logs", path.display())]
+    Corrupt {
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// No space is left.
+    #[error("no space left for the database {}; nothing was changed", .0.display())]
+    Full(PathBuf),
+    /// Another process kept the database locked for longer than we wait.
+    #[error("the database {} is locked by another process; try again", .0.display())]
+    Busy(PathBuf),
+    /// Any other failure of the database.
+    #[error("cannot {doing} in the database {}: {source}", path.display())]
+    Database {
+        /// What was tried.
+        doing: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What it said.
+        source: rusqlite::Error,
+    },
+    /// A file of the store could not be read or written.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A stored record can't be decoded.
+    #[error("a stored {0} is damaged; move the database away and the runs are indexed again from their logs")]
+    Damaged(&'static str),
+    /// The run is in the store already.
+    #[error("run {0} is in the store already")]
+    Exists(String),
+    /// No such run.
+    #[error("no run {0} in the store")]
+    NoRun(String),
+    /// Something was named that was not announced.
+    #[error("run {run}: {what} {id} was named before it was announced")]
+    Unannounced {
+        /// The run being appended.
+        run: String,
+        /// `activity` or `entity`.
+        what: &'static str,
+        /// Its id in the run.
+        id: u64,
+    },
+    /// A number outgrew its field.
+    #[error("too many {0} for this store")]
+    TooMany(&'static str),
+    /// What was being appended could not be produced.
+    #[error("cannot build the graph: {0}")]
+    Source(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Wraps the failure of whoever produces what is appended.
+    pub fn source_failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Error::Source(error.into())
+    }
+
+    pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Error::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Sorts a database failure by what the user can do about it.
+    pub(crate) fn database(doing: &'static str, path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::*;
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(NotADatabase) => Error::NotOurs(path),
+            Some(DatabaseCorrupt) => Error::Corrupt {
+                path,
+                detail: source.to_string(),
+            },
+            Some(DiskFull) => Error::Full(path),
+            Some(DatabaseBusy | DatabaseLocked) => Error::Busy(path),
+            Some(ReadOnly) => Error::NotWritable {
+                dir: path,
+                reason: source.to_string(),
+            },
+            _ => Error::Database { doing, path, source },
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The store's directory: where it is, what is in it. No database is opened here, so that `record` starts at once.
+//!
+//! ```text
+//! DIR/format          the format number as text
+//! DIR/runs/ID.log     a sealed run;  ID.log.part  one that is being recorded
+//! DIR/graph.db        the database (and its -wal, -shm)
+//! DIR/index.lock      held (flock) by whoever indexes
+//! ```
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::{Error, Result, Store};
+
+/// The newest format of the directory that this program knows.
+pub const FORMAT: u64 = 1;
+
+/// Crockford's base 32, lower case: no i, l, o, u.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// An opened store directory.
+#[derive(Debug, Clone)]
+pub struct Home {
+    dir: PathBuf,
+}
+
+impl Home {
+    /// Opens the store that `chosen` (`--store`) or the environment names, making it if it is not there.
+    pub fn locate(chosen: Option<&Path>) -> Result<Home> {
+        Home::open(&Home::directory(chosen)?)
+    }
+
+    /// Where the store is: `chosen`, else `$BACKSTORY_STORE`, else `$XDG_DATA_HOME/backstory`, else
+    /// `$HOME/.local/share/backstory`. Empty variables count as unset, a relative `XDG_DATA_HOME` is ignored as its
+    /// specification asks.
+    pub fn directory(chosen: Option<&Path>) -> Result<PathBuf> {
+        Self::directory_from(chosen, |name| std::env::var_os(name).map(PathBuf::from))
+    }
+
+    fn directory_from(chosen: Option<&Path>, var: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
+        let var = |name| var(name).filter(|v| !v.as_os_str().is_empty());
+        if let Some(dir) = chosen.map(Path::to_owned).or_else(|| var("BACKSTORY_STORE")) {
+            return std::path::absolute(&dir).map_err(|e| Error::io("find the store", &dir, e));
+        }
+        if let Some(data) = var("XDG_DATA_HOME").filter(|d| d.is_absolute()) {
+            return Ok(data.join("backstory"));
+        }
+        match var("HOME").filter(|d| d.is_absolute()) {
+            Some(home) => Ok(home.join(".local/share/backstory")),
+            None => Err(Error::NoHome),
+        }
+    }
+
+    /// Opens the store at `dir` for recording and indexing; makes it, for its owner only, if it is not there.
+    pub fn open(dir: &Path) -> Result<Home> {
+        let home = Home { dir: dir.to_owned() };
+        home.make()?;
+        home.check_format()?;
+        for part in [&home.dir, &home.runs_dir()] {
+            rustix::fs::access(part, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).map_err(
+                |e| Error::NotWritable {
+                    dir: dir.to_owned(),
+                    reason: io::Error::from(e).to_string(),
+                },
+            )?;
+        }
+        Ok(home)
+    }
+
+    /// Opens the store at `dir` to ask questions only: makes nothing and does not ask for write permission.
+    pub fn open_to_read(dir: &Path) -> Result<Home> {
+        match fs::metadata(dir) {
+            Ok(meta) if !meta.is_dir() => return Err(Error::NotADirectory(dir.to_owned())),
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Err(Error::NoStore(dir.to_owned())),
+            Err(e) if e.kind() == ErrorKind::NotADirectory => {
+                return Err(Error::NotADirectory(dir.to_owned()));
+            }
+            Err(e) => return Err(Error::io("open the store", dir, e)),
+        }
+        let home = Home { dir: dir.to_owned() };
+        if home.read_format()?.is_none() {
+            return Err(Error::NoStore(dir.to_owned()));
+        }
+        home.check_format()?;
+        Ok(home)
+    }
+
+    fn make(&self) -> Result<()> {
+        match fs::metadata(&self.dir) {
+            Ok(meta) if !meta.is_dir() => return Err(Error::NotADirectory(self.dir.clone())),
+            Ok(_) if self.runs_dir().is_dir() => return Ok(()),
+            _ => {}
+        }
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(self.runs_dir())
+            .map_err(|e| match e.kind() {
+                ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Error::NotADirectory(self.dir.clone()),
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Error::NotWritable {
+                    dir: self.dir.clone(),
+                    reason: e.to_string(),
+                },
+                _ => Error::io("make the store", &self.dir, e),
+            })
+    }
+
+    fn read_format(&self) -> Result<Option<u64>> {
+        let path = self.dir.join("format");
+        match fs::read(&path) {
+            Ok(text) => {
+                let number = std::str::from_utf8(&text)
+                    .ok()
+                    .and_then(|t| t.trim().parse().ok());
+                number.map(Some).ok_or(Error::BadFormat(path))
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("read", &path, e)),
+        }
+    }
+
+    fn check_format(&self) -> Result<()> {
+        match self.read_format()? {
+            Some(found) if found > FORMAT => Err(Error::NewerFormat {
+                dir: self.dir.clone(),
+                found,
+                known: FORMAT,
+            }),
+            Some(_) => Ok(()),
+            None => self.write_format(),
+        }
+    }
+
+    /// Written beside and renamed, so that nobody ever reads half a number.
+    fn write_format(&self) -> Result<()> {
+        let path = self.dir.join("format");
+        let beside = self.dir.join(format!("format.{}", std::process::id()));
+        fs::File::create(&beside)
+            .and_then(|mut file| file.write_all(format!("{FORMAT}\n").as_bytes()))
+            .and_then(|()| fs::rename(&beside, &path))
+            .map_err(|e| match e.kind() {
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Error::NotWritable {
+                    dir: self.dir.clone(),
+                    reason: e.to_string(),
+                },
+                _ => Error::io("write", &path, e),
+            })
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the logs are.
+    pub fn runs_dir(&self) -> PathBuf {
+        self.dir.join("runs")
+    }
+
+    /// The sealed log of a run.
+    pub fn log_path(&self, run: &str) -> PathBuf {
+        self.runs_dir().join(format!("{run}.log"))
+    }
+
+    /// The log of a run that is being recorded, or whose recorder was killed.
+    pub fn part_path(&self, run: &str) -> PathBuf {
+        self.runs_dir().join(format!("{run}.log.part"))
+    }
+
+    /// The database of the SQLite store.
+    pub fn database_path(&self) -> PathBuf {
+        self.dir.join("graph.db")
+    }
+
+    /// Locked (`flock`) by whoever indexes.
+    pub fn lock_path(&self) -> PathBuf {
+        self.dir.join("index.lock")
+    }
+
+    /// A new run id that no log here has: 8 characters.
+    pub fn new_run_id(&self) -> String {
+        loop {
+            let id = random_id();
+            if !self.log_path(&id).exists() && !self.part_path(&id).exists() {
+                return id;
+            }
+        }
+    }
+
+    /// Runs whose logs are sealed, oldest first.
+    pub fn sealed(&self) -> Result<Vec<String>> {
+        self.logs(".log")
+    }
+
+    /// Runs being recorded, or whose recorder was killed, oldest first.
+    pub fn unfinished(&self) -> Result<Vec<String>> {
+        self.logs(".log.part")
+    }
+
+    /// Sealed runs that `store` does not have yet, oldest first.
+    pub fn pending(&self, store: &dyn Store) -> Result<Vec<String>> {
+        let known = store.run_ids()?;
+        Ok(self
+            .sealed()?
+            .into_iter()
+            .filter(|id| !known.contains(id))
+            .collect())
+    }
+
+    fn logs(&self, suffix: &str) -> Result<Vec<String>> {
+        let dir = self.runs_dir();
+        let fail = |e| Error::io("list", &dir, e);
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(fail(e)),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(fail)?;
+            let name = entry.file_name();
+            let Some(id) = name
+                .to_str()
+                .and_then(|n| n.strip_suffix(suffix))
+                .filter(|id| !id.is_empty())
+            else {
+                continue;
+            };
+            // A log that was removed in between is no longer there to be indexed.
+            let Ok(meta) = entry.metadata() else { continue };
+            found.push((meta.modified().unwrap_or(UNIX_EPOCH), id.to_owned()));
+        }
+        found.sort();
+        Ok(found.into_iter().map(|(_, id)| id).collect())
+    }
+}
+
+/// 40 random bits; from the clock and our pid should the kernel have none.
+fn random_id() -> String {
+    let mut bytes = [0u8; 8];
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
+    if !matches!(got, Ok(8)) {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos() as u64;
+        bytes = (now ^ (u64::from(std::process::id()) << 20))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .to_be_bytes();
+    }
+    let bits = u64::from_be_bytes(bytes);
+    (0..8)
+        .map(|i| ALPHABET[(bits >> (59 - 5 * i)) as usize & 31] as char)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn from(chosen: Option<&str>, vars: &[(&str, &str)]) -> Result<PathBuf> {
+        Home::directory_from(chosen.map(Path::new), |name| {
+            vars.iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, v)| PathBuf::from(v))
+        })
+    }
+
+    #[test]
+    fn the_store_is_where_the_first_source_says() {
+        let all = [("BACKSTORY_STORE", "/b"), ("XDG_DATA_HOME", "/x"), ("HOME", "/h")];
+        assert_eq!(from(Some("/s"), &all).unwrap(), Path::new("/s"));
+        assert_eq!(from(None, &all).unwrap(), Path::new("/b"));
+        assert_eq!(from(None, &all[1..]).unwrap(), Path::new("/x/backstory"));
+        assert_eq!(
+            from(None, &all[2..]).unwrap(),
+            Path::new("/h/.local/share/backstory")
+        );
+        assert_eq!(
+            from(None, &[("XDG_DATA_HOME", "rel"), ("HOME", "/h")]).unwrap(),
+            Path::new("/h/.local/share/backstory")
+        );
+    }
+
+    #[test]
+    fn without_a_home_the_error_says_what_to_give() {
+        let error = from(None, &[("HOME", "")]).unwrap_err();
+        assert!(matches!(error, Error::NoHome));
+        assert!(error.to_string().contains("--store"));
+    }
+
+    #[test]
+    fn a_new_store_is_its_owners_only_and_carries_its_format() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().join("a/b");
+        let home = Home::open(&dir).unwrap();
+        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::read_to_string(dir.join("format")).unwrap(), "1\n");
+        assert!(home.runs_dir().is_dir());
+        Home::open(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_store_is_refused() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = tmp.path().join("f");
+        fs::write(&file, "").unwrap();
+        for dir in [file.clone(), file.join("below")] {
+            assert!(
+                matches!(Home::open(&dir), Err(Error::NotADirectory(_))),
+                "{dir:?}"
+            );
+        }
+        assert!(matches!(Home::open_to_read(&file), Err(Error::NotADirectory(_))));
+        assert!(matches!(
+            Home::open_to_read(&tmp.path().join("no")),
+            Err(Error::NoStore(_))
+        ));
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_and_left_alone() {
+        let tmp = tempfile::tempdir().unwrap();
+        Home::open(tmp.path()).unwrap();
+        fs::write(tmp.path().join("format"), "7\n").unwrap();
+        assert!(matches!(
+            Home::open(tmp.path()),
+            Err(Error::NewerFormat {
+                found: 7,
+                known: 1,
+                ..
+            })
+        ));
+        assert_eq!(fs::read_to_string(tmp.path().join("format")).unwrap(), "7\n");
+        fs::write(tmp.path().join("format"), "x").unwrap();
+        assert!(matches!(Home::open(tmp.path()), Err(Error::BadFormat(_))));
+    }
+
+    #[test]
+    fn run_ids_are_short_and_distinct() {
+        let tmp = tempfile::tempdir().unwrap();
+        let home = Home::open(tmp.path()).unwrap();
+        let ids: std::collections::HashSet<_> = (0..500).map(|_| home.new_run_id()).collect();
+        assert_eq!(ids.len(), 500);
+        assert!(
+            ids.iter()
+                .all(|id| id.len() == 8 && id.bytes().all(|b| ALPHABET.contains(&b)))
+        );
+    }
+
+    #[test]
+    fn sealed_and_unfinished_logs_are_told_apart() {
+        let tmp = tempfile::tempdir().unwrap();
+        let home = Home::open(tmp.path()).unwrap();
+        fs::write(home.log_path("aaaaaaaa"), "").unwrap();
+        fs::write(home.part_path("bbbbbbbb"), "").unwrap();
+        fs::write(home.runs_dir().join("note"), "").unwrap();
+        assert_eq!(home.sealed().unwrap(), ["aaaaaaaa"]);
+        assert_eq!(home.unfinished().unwrap(), ["bbbbbbbb"]);
+    }
+}

@@ -1,0 +1,378 @@
+//! A store in memory, strict and simple: what the others are compared with.
+
+use std::collections::{BTreeMap, HashSet};
+
+use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_graph::model::{
+    Activity, ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed, Relation, Sink,
+};
+
+use crate::api::{Appender, Body, same_version};
+use crate::{ActivityKey, Counts, EntityKey, Error, Result, Role, RunKey, RunRecord, Stats, Store, Stream};
+
+/// A store that ends with the process.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    runs: BTreeMap<u32, Run>,
+    appended: u32,
+}
+
+#[derive(Debug, Default)]
+struct Run {
+    record: Option<RunRecord>,
+    id: String,
+    activities: Vec<Option<Activity>>,
+    entities: Vec<Option<Entity>>,
+    /// Edges, informs and derivations in the order they came.
+    facts: Vec<Fact>,
+    extended: Vec<(ActivityId, Time, Bytes, Bytes)>,
+    unknown: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Fact {
+    Edge(Edge),
+    Inform(Inform),
+    Derived(Derived),
+}
+
+impl Run {
+    fn check(&self, what: &'static str, id: u32, announced: bool) -> Result<()> {
+        if announced {
+            Ok(())
+        } else {
+            Err(Error::Unannounced {
+                run: self.id.clone(),
+                what,
+                id: u64::from(id),
+            })
+        }
+    }
+
+    fn check_activity(&self, id: ActivityId) -> Result<()> {
+        self.check(
+            "activity",
+            id.0,
+            matches!(self.activities.get(id.0 as usize), Some(Some(_))),
+        )
+    }
+
+    fn check_entity(&self, id: EntityId) -> Result<()> {
+        self.check(
+            "entity",
+            id.0,
+            matches!(self.entities.get(id.0 as usize), Some(Some(_))),
+        )
+    }
+
+    fn counts(&self) -> Counts {
+        use Relation::*;
+        let paths = |wanted: &[Relation]| {
+            let edges = self.facts.iter().filter_map(|fact| match fact {
+                Fact::Edge(edge) if wanted.contains(&edge.relation) => {
+                    self.entities[edge.entity.0 as usize].as_ref()
+                }
+                _ => None,
+            });
+            edges
+                .filter(|e| e.kind == EntityKind::File)
+                .map(|e| &e.path)
+                .collect::<HashSet<_>>()
+                .len() as u64
+        };
+        let counted = |fact: &&Fact| {
+            !matches!(
+                fact,
+                Fact::Inform(Inform {
+                    why: Informed::Exec,
+                    ..
+                })
+            )
+        };
+        Counts {
+            activities: self.activities.len() as u64,
+            entities: self.entities.len() as u64,
+            edges: self.facts.iter().filter(counted).count() as u64,
+            files_read: paths(&[Read, Execute]),
+            files_written: paths(&[Write, Make, Rename, Delete]),
+        }
+    }
+
+    fn made(&self, id: EntityId) -> bool {
+        use Relation::*;
+        self.facts.iter().any(|fact| match fact {
+            Fact::Edge(edge) => edge.entity == id && matches!(edge.relation, Write | Make | Rename),
+            Fact::Derived(derived) => derived.entity == id,
+            Fact::Inform(_) => false,
+        })
+    }
+}
+
+impl Sink for Run {
+    type Error = Error;
+
+    fn activity(&mut self, activity: &Activity) -> Result<()> {
+        let id = activity.id.0 as usize;
+        self.activities.resize(self.activities.len().max(id + 1), None);
+        self.activities[id] = Some(activity.clone());
+        Ok(())
+    }
+
+    fn entity(&mut self, entity: &Entity) -> Result<()> {
+        let id = entity.id.0 as usize;
+        self.entities.resize(self.entities.len().max(id + 1), None);
+        self.entities[id] = Some(entity.clone());
+        Ok(())
+    }
+
+    fn edge(&mut self, edge: &Edge) -> Result<()> {
+        self.check_entity(edge.entity)?;
+        self.check_activity(edge.activity)?;
+        self.facts.push(Fact::Edge(*edge));
+        Ok(())
+    }
+
+    fn inform(&mut self, inform: &Inform) -> Result<()> {
+        self.check_activity(inform.from)?;
+        self.check_activity(inform.to)?;
+        self.facts.push(Fact::Inform(*inform));
+        Ok(())
+    }
+
+    fn derived(&mut self, derived: &Derived) -> Result<()> {
+        self.check_entity(derived.from)?;
+        self.check_entity(derived.entity)?;
+        self.check_activity(derived.activity)?;
+        self.facts.push(Fact::Derived(*derived));
+        Ok(())
+    }
+
+    fn extended(&mut self, activity: ActivityId, time: Time, kind: &[u8], payload: &[u8]) -> Result<()> {
+        self.check_activity(activity)?;
+        self.extended.push((activity, time, kind.into(), payload.into()));
+        Ok(())
+    }
+
+    fn unknown(&mut self, reason: &str) -> Result<()> {
+        if !self.unknown.iter().any(|known| known == reason) {
+            self.unknown.push(reason.to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl MemoryStore {
+    fn at(&self, run: RunKey) -> Result<&Run> {
+        self.runs
+            .get(&run.0)
+            .ok_or_else(|| Error::NoRun(format!("number {}", run.0)))
+    }
+
+    fn change(&mut self, id: &str, change: impl FnOnce(&mut RunRecord)) -> Result<()> {
+        let record = self
+            .runs
+            .values_mut()
+            .filter_map(|run| run.record.as_mut())
+            .find(|record| record.header.id == id);
+        record.map(change).ok_or_else(|| Error::NoRun(id.to_owned()))
+    }
+
+    fn find(&self, mut wanted: impl FnMut(&Run, &Entity) -> bool) -> Vec<EntityKey> {
+        let mut found = Vec::new();
+        for (number, run) in self.runs.iter().rev() {
+            for entity in run.entities.iter().flatten() {
+                if wanted(run, entity) {
+                    found.push(EntityKey::new(RunKey(*number), entity.id));
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Store for MemoryStore {
+    fn append(
+        &mut self,
+        header: &RunHeader,
+        end: &RunEnd,
+        log_bytes: u64,
+        body: &mut Body<'_>,
+    ) -> Result<RunKey> {
+        if self.run(&header.id)?.is_some() {
+            return Err(Error::Exists(header.id.clone()));
+        }
+        let mut run = Run {
+            id: header.id.clone(),
+            ..Run::default()
+        };
+        body(&mut Appender::new(&mut run))?;
+        for (id, activity) in run.activities.iter().enumerate() {
+            run.check("activity", id as u32, activity.is_some())?;
+        }
+        for (id, entity) in run.entities.iter().enumerate() {
+            run.check("entity", id as u32, entity.is_some())?;
+        }
+        self.appended += 1;
+        let key = RunKey(self.appended);
+        let (header, end, name) = (header.clone(), end.clone(), header.name.clone());
+        let (unknown, counts) = (run.unknown.clone(), run.counts());
+        run.record = Some(RunRecord {
+            key,
+            header,
+            end,
+            name,
+            note: None,
+            log_bytes,
+            unknown,
+            counts,
+        });
+        self.runs.insert(key.0, run);
+        Ok(key)
+    }
+
+    fn remove(&mut self, id: &str) -> Result<bool> {
+        let before = self.runs.len();
+        self.runs.retain(|_, run| run.id != id);
+        Ok(self.runs.len() < before)
+    }
+
+    fn set_name(&mut self, id: &str, name: Option<&str>) -> Result<()> {
+        self.change(id, |record| record.name = name.map(str::to_owned))
+    }
+
+    fn set_note(&mut self, id: &str, note: Option<&str>) -> Result<()> {
+        self.change(id, |record| record.note = note.map(str::to_owned))
+    }
+
+    fn run_ids(&self) -> Result<HashSet<String>> {
+        Ok(self.runs.values().map(|run| run.id.clone()).collect())
+    }
+
+    fn runs(&self) -> Result<Vec<RunRecord>> {
+        let mut runs: Vec<_> = self.runs.values().filter_map(|run| run.record.clone()).collect();
+        runs.sort_by_key(|record| std::cmp::Reverse((record.header.started, record.key)));
+        Ok(runs)
+    }
+
+    fn run(&self, id: &str) -> Result<Option<RunRecord>> {
+        Ok(self
+            .runs
+            .values()
+            .find(|run| run.id == id)
+            .and_then(|run| run.record.clone()))
+    }
+
+    fn run_by_key(&self, key: RunKey) -> Result<Option<RunRecord>> {
+        Ok(self.runs.get(&key.0).and_then(|run| run.record.clone()))
+    }
+
+    fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>> {
+        Ok(self
+            .runs()?
+            .into_iter()
+            .filter(|record| record.name.as_deref() == Some(name))
+            .collect())
+    }
+
+    fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
+        Ok(self.at(run)?.activities.iter().flatten().cloned().collect())
+    }
+
+    fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
+        Ok(self.at(run)?.entities.iter().flatten().cloned().collect())
+    }
+
+    fn activity(&self, key: ActivityKey) -> Result<Activity> {
+        let found = self
+            .at(key.run())?
+            .activities
+            .get(key.local().0 as usize)
+            .cloned()
+            .flatten();
+        found.ok_or(Error::Damaged("process (it is missing)"))
+    }
+
+    fn entity(&self, key: EntityKey) -> Result<Entity> {
+        let found = self
+            .at(key.run())?
+            .entities
+            .get(key.local().0 as usize)
+            .cloned()
+            .flatten();
+        found.ok_or(Error::Damaged("entity (it is missing)"))
+    }
+
+    fn stream(&self, key: ActivityKey) -> Result<Stream> {
+        let (mut stream, me) = (Stream::default(), key.local());
+        for fact in &self.at(key.run())?.facts {
+            match *fact {
+                Fact::Edge(edge) if edge.activity == me => stream.edges.push(edge),
+                Fact::Derived(derived) if derived.activity == me => stream.derived.push(derived),
+                Fact::Inform(inform) => {
+                    if inform.from == me {
+                        stream.informs.push(inform);
+                    }
+                    if inform.to == me {
+                        stream.informed_by.push(inform);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(stream)
+    }
+
+    fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
+        let (mut found, me) = (HashSet::new(), key.local());
+        for fact in &self.at(key.run())?.facts {
+            match *fact {
+                Fact::Edge(edge) if edge.entity == me => {
+                    drop(found.insert((edge.activity, !edge.relation.is_use())))
+                }
+                Fact::Derived(derived) => {
+                    if derived.entity == me {
+                        found.insert((derived.activity, true));
+                    }
+                    if derived.from == me {
+                        found.insert((derived.activity, false));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+        Ok(self
+            .find(|_, entity| &*entity.path == path || entity.aliases.iter().any(|alias| &**alias == path)))
+    }
+
+    fn same(&self, ident: &Ident, role: Role) -> Result<Vec<EntityKey>> {
+        use EntityKind::*;
+        let same = |e: &Entity| {
+            matches!(e.kind, File | Directory | Symlink) && e.ident.is_some_and(|i| same_version(&i, ident))
+        };
+        Ok(self.find(|run, entity| same(entity) && (role == Role::Any || run.made(entity.id))))
+    }
+
+    fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
+        Ok(self.at(run)?.extended.clone())
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        let mut stats = Stats {
+            runs: self.runs.len() as u64,
+            ..Stats::default()
+        };
+        for record in self.runs.values().filter_map(|run| run.record.as_ref()) {
+            stats.counts.activities += record.counts.activities;
+            stats.counts.entities += record.counts.entities;
+            stats.counts.edges += record.counts.edges;
+            stats.counts.files_read += record.counts.files_read;
+            stats.counts.files_written += record.counts.files_written;
+        }
+        Ok(stats)
+    }
+}

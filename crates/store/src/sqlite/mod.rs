@@ -1,0 +1,168 @@
+//! The default store: one SQLite file beside the logs.
+//!
+//! SQLite carries blocks of compact records (see `codec`) under integer keys; what belongs to one run, or to one directory, is
+//! contiguous. Many processes may read while one appends.
+//!
+//! Invariant: a database of a newer schema, or of another program, is never changed.
+
+mod append;
+mod cache;
+mod finish;
+mod names;
+mod open;
+mod read;
+mod runs;
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_graph::model::{Activity, ActivityId, Entity};
+use rusqlite::Connection;
+
+use crate::api::Body;
+use crate::{ActivityKey, EntityKey, Error, Home, Result, Role, RunKey, RunRecord, Stats, Store, Stream};
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    conn: Connection,
+    path: PathBuf,
+    cache: RefCell<cache::Cache>,
+}
+
+impl SqliteStore {
+    /// Opens the database of `home`, making or upgrading it where needed. If the directory can't be written, it is opened for
+    /// reading only.
+    pub fn open(home: &Home) -> Result<SqliteStore> {
+        let path = home.database_path();
+        let conn = open::open(home.dir(), &path)?;
+        conn.set_prepared_statement_cache_capacity(64);
+        Ok(SqliteStore {
+            conn,
+            path,
+            cache: RefCell::default(),
+        })
+    }
+
+    /// How the database journals: `wal`, or `delete` on file systems of other machines.
+    pub fn journal_mode(&self) -> Result<String> {
+        let mode = self.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0));
+        mode.map_err(|e| self.failed("ask for the journal mode", e))
+    }
+
+    fn failed(&self, doing: &'static str, error: rusqlite::Error) -> Error {
+        Error::database(doing, &self.path, error)
+    }
+}
+
+impl Store for SqliteStore {
+    fn append(
+        &mut self,
+        header: &RunHeader,
+        end: &RunEnd,
+        log_bytes: u64,
+        body: &mut Body<'_>,
+    ) -> Result<RunKey> {
+        self.cache.get_mut().forget_directories();
+        append::append(&self.conn, &self.path, header, end, log_bytes, body)
+    }
+
+    fn remove(&mut self, id: &str) -> Result<bool> {
+        *self.cache.get_mut() = cache::Cache::default();
+        self.remove_run(id)
+    }
+
+    fn set_name(&mut self, id: &str, name: Option<&str>) -> Result<()> {
+        self.update_run(id, "UPDATE runs SET name = ?2 WHERE id = ?1", name)
+    }
+
+    fn set_note(&mut self, id: &str, note: Option<&str>) -> Result<()> {
+        self.update_run(id, "UPDATE runs SET note = ?2 WHERE id = ?1", note)
+    }
+
+    fn run_ids(&self) -> Result<HashSet<String>> {
+        self.all_run_ids()
+    }
+
+    fn runs(&self) -> Result<Vec<RunRecord>> {
+        self.run_records("ORDER BY started DESC, number DESC", [])
+    }
+
+    fn run(&self, id: &str) -> Result<Option<RunRecord>> {
+        Ok(self.run_records("WHERE runs.id = ?1", [id])?.pop())
+    }
+
+    fn run_by_key(&self, key: RunKey) -> Result<Option<RunRecord>> {
+        Ok(self.run_records("WHERE number = ?1", [key.0])?.pop())
+    }
+
+    fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>> {
+        self.run_records("WHERE name = ?1 ORDER BY started DESC, number DESC", [name])
+    }
+
+    fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
+        self.run_activities(run)
+    }
+
+    fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
+        self.run_entities(run)
+    }
+
+    fn activity(&self, key: ActivityKey) -> Result<Activity> {
+        self.one_activity(key)
+    }
+
+    fn entity(&self, key: EntityKey) -> Result<Entity> {
+        self.one_entity(key)
+    }
+
+    fn stream(&self, key: ActivityKey) -> Result<Stream> {
+        self.one_stream(key)
+    }
+
+    fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
+        self.activities_touching(key)
+    }
+
+    fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+        self.entities_at(path)
+    }
+
+    fn same(&self, ident: &Ident, role: Role) -> Result<Vec<EntityKey>> {
+        match role {
+            Role::Made => self.made_as(ident),
+            Role::Any => self.known_as(ident),
+        }
+    }
+
+    fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
+        self.extended_records(run)
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        self.totals()
+    }
+}
+
+/// The first and the last key of a run's (or directory's) range.
+fn range(number: u32) -> (i64, i64) {
+    let first = i64::from(number) << 32;
+    (first, first | 0xffff_ffff)
+}
+
+/// A key as SQLite keeps it. Run and directory numbers stay below 2³¹, so it is never negative.
+fn column(key: u64) -> i64 {
+    key as i64
+}
+
+/// Key of `made`: inode, low byte of the device. Only to find candidates.
+fn inode_key(ident: &Ident) -> i64 {
+    (ident.ino.wrapping_shl(8) | (ident.dev & 0xff)) as i64
+}
+
+/// Key of `inodes`: sixteen neighbouring inodes, low byte of the device. Only to find candidates.
+fn bucket(ident: &Ident) -> i64 {
+    ((ident.ino >> 4).wrapping_shl(8) | (ident.dev & 0xff)) as i64
+}

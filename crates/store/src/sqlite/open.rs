@@ -1,0 +1,184 @@
+//! Opening the database: whose is it, how does it journal, is its schema ours.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use crate::{Error, Result};
+
+/// `application_id` of our databases: "bsty".
+const APPLICATION: i64 = 0x6273_7479;
+
+/// Each brings the schema from its index to its index + 1. Never edited once released.
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+
+/// How long to wait for another process's transaction.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// File systems shared between machines: a write-ahead log keeps its index in memory shared between processes, which other
+/// machines do not see. Numbers from `statfs(2)`: nfs, smb, cifs, smb2, 9p, afs, ceph, lustre, gpfs, fuse (sshfs and the like).
+const SHARED_FILE_SYSTEMS: &[u64] = &[
+    0x6969,
+    0x517b,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x0102_1997,
+    0x5346_414f,
+    0x00c3_6400,
+    0x0bd0_0bd0,
+    0x4750_4653,
+    0x6573_5546,
+];
+
+/// Opens (and makes or upgrades) the database at `path` in the store `dir`.
+pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
+    if rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_err() {
+        return open_read_only(dir, path);
+    }
+    let fail = |doing| move |e| Error::database(doing, path, e);
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if path.is_dir() {
+        return Err(Error::NotOurs(path.to_owned()));
+    }
+    let mut conn = Connection::open_with_flags(path, flags).map_err(fail("open the store"))?;
+    conn.busy_timeout(PATIENCE).map_err(fail("set the timeout"))?;
+    let version = check(&conn, path)?;
+    set_up(&conn, dir, version == 0).map_err(fail("set up the database"))?;
+    if version < MIGRATIONS.len() {
+        migrate(&mut conn, path)?;
+    }
+    Ok(conn)
+}
+
+/// A directory that can't be written has no room for the files of a write-ahead log. Without a log left behind the
+/// database cannot change under us, and SQLite may be told so.
+fn open_read_only(dir: &Path, path: &Path) -> Result<Connection> {
+    if !path.exists() {
+        return Err(Error::NotWritable {
+            dir: dir.to_owned(),
+            reason: "it has no database yet, and none can be made".into(),
+        });
+    }
+    let wal = PathBuf::from({
+        let mut w = path.as_os_str().to_owned();
+        w.push("-wal");
+        w
+    });
+    let left = fs::metadata(&wal).is_ok_and(|m| m.len() > 0);
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let uri = uri(path, if left { "mode=ro" } else { "mode=ro&immutable=1" });
+    let conn =
+        Connection::open_with_flags(uri, flags).map_err(|e| Error::database("open the store", path, e))?;
+    let version = check(&conn, path)?;
+    if version < MIGRATIONS.len() {
+        return Err(Error::NotWritable {
+            dir: dir.to_owned(),
+            reason: "its database has to be upgraded first".into(),
+        });
+    }
+    Ok(conn)
+}
+
+fn uri(path: &Path, parameters: &str) -> PathBuf {
+    let mut uri = b"file:".to_vec();
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            uri.push(byte);
+        } else {
+            uri.extend(format!("%{byte:02X}").bytes());
+        }
+    }
+    uri.push(b'?');
+    uri.extend(parameters.bytes());
+    PathBuf::from(OsString::from_vec(uri))
+}
+
+/// The schema's number, if the database is ours (0: it is empty) and not newer than this program.
+fn check(conn: &Connection, path: &Path) -> Result<usize> {
+    let pragma = |name: &str| conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    let fail = |e| Error::database("read the schema's number", path, e);
+    let found = pragma("user_version").map_err(fail)?;
+    let application = pragma("application_id").map_err(fail)?;
+    let tables: i64 = conn
+        .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
+        .map_err(fail)?;
+    if (found, application, tables) == (0, 0, 0) {
+        return Ok(0);
+    }
+    if application != APPLICATION {
+        return Err(Error::NotOurs(path.to_owned()));
+    }
+    match usize::try_from(found) {
+        Ok(version) if version <= MIGRATIONS.len() => Ok(version),
+        _ => Err(Error::NewerSchema {
+            path: path.to_owned(),
+            found,
+            known: MIGRATIONS.len() as i64,
+        }),
+    }
+}
+
+fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
+    if empty {
+        conn.pragma_update(None, "page_size", 8192)?;
+    }
+    let mode = if on_shared_file_system(dir) {
+        "DELETE"
+    } else {
+        "WAL"
+    };
+    set_journal_mode(conn, mode)?;
+    // The graph can be built again from the logs: a commit need not survive a power cut, only leave the database whole.
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    conn.pragma_update(None, "cache_size", -32_768)?;
+    conn.pragma_update(None, "mmap_size", 1i64 << 30)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")
+}
+
+/// SQLite does not wait for others here, so we do. If it can't have a write-ahead log, it keeps its rollback journal.
+fn set_journal_mode(conn: &Connection, mode: &str) -> rusqlite::Result<()> {
+    for attempt in 0.. {
+        let now: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+        if now.eq_ignore_ascii_case(mode) {
+            break;
+        }
+        let set = conn.query_row(&format!("PRAGMA journal_mode = {mode}"), [], |row| {
+            row.get::<_, String>(0)
+        });
+        match set {
+            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && attempt < 200 => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(e) => return Err(e),
+            Ok(_) => break,
+        }
+    }
+    Ok(())
+}
+
+fn on_shared_file_system(dir: &Path) -> bool {
+    rustix::fs::statfs(dir).is_ok_and(|s| SHARED_FILE_SYSTEMS.contains(&(s.f_type as u64 & 0xffff_ffff)))
+}
+
+/// Applies what is missing, all or nothing. Another process may have done it since we looked.
+fn migrate(conn: &mut Connection, path: &Path) -> Result<()> {
+    let fail = |e| Error::database("upgrade the schema", path, e);
+    let tx = conn
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(fail)?;
+    let version = check(&tx, path)?;
+    for migration in &MIGRATIONS[version..] {
+        tx.execute_batch(migration).map_err(fail)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION)
+        .map_err(fail)?;
+    tx.pragma_update(None, "user_version", MIGRATIONS.len() as i64)
+        .map_err(fail)?;
+    tx.commit().map_err(fail)
+}

@@ -1,0 +1,423 @@
+//! Reading activities, entities and what is between them.
+
+use std::rc::Rc;
+
+use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_graph::model::{Activity, ActivityId, Entity, EntityId, EntityKind};
+use rusqlite::{OptionalExtension, Params, Row};
+
+use super::cache::DirIndex;
+use super::{SqliteStore, bucket, column, inode_key, names, range};
+use crate::api::same_version;
+use crate::codec::activity::{self, missing_text};
+use crate::codec::members::{BLOCK, Block, Member, VersionRef};
+use crate::codec::versions::{self, Name, Version};
+use crate::codec::{reverse, stream};
+use crate::{ActivityKey, EntityKey, Error, Result, RunKey, Stream};
+
+impl SqliteStore {
+    /// At most one row.
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        let fail = |e| self.failed("read", e);
+        let mut select = self.conn.prepare_cached(sql).map_err(fail)?;
+        select.query_row(params, read).optional().map_err(fail)
+    }
+
+    /// All rows.
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let fail = |e| self.failed("read", e);
+        let mut select = self.conn.prepare_cached(sql).map_err(fail)?;
+        let rows = select.query_map(params, read).map_err(fail)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(fail)
+    }
+
+    fn start(&self, run: RunKey) -> Result<Time> {
+        if let Some(start) = self.cache.borrow().starts.get(&run.0) {
+            return Ok(*start);
+        }
+        let start = self.one("SELECT started FROM runs WHERE number = ?1", [run.0], |row| {
+            row.get(0)
+        })?;
+        let start = start.ok_or_else(|| Error::NoRun(format!("number {}", run.0)))?;
+        self.cache.borrow_mut().starts.insert(run.0, start);
+        Ok(start)
+    }
+
+    pub(super) fn text(&self, id: u64) -> Result<Bytes> {
+        let text = self.one("SELECT bytes FROM texts WHERE id = ?1", [column(id)], |row| {
+            Ok(row.get_ref(0)?.as_blob()?.into())
+        })?;
+        text.ok_or_else(missing_text)
+    }
+
+    pub(super) fn one_activity(&self, key: ActivityKey) -> Result<Activity> {
+        self.coded(key)?
+            .resolve(self.start(key.run())?, |id| self.text(id))
+    }
+
+    fn coded(&self, key: ActivityKey) -> Result<activity::Coded> {
+        let select = "SELECT record FROM activities WHERE id = ?1";
+        let coded = self.one(select, [column(key.0)], |row| {
+            Ok(activity::decode(row.get_ref(0)?.as_blob()?, key.local().0))
+        })?;
+        coded.ok_or(Error::Damaged("process (it is missing)"))?
+    }
+
+    pub(super) fn run_activities(&self, run: RunKey) -> Result<Vec<Activity>> {
+        let start = self.start(run)?;
+        let (from, to) = range(run.0);
+        let coded = self.all(
+            "SELECT id, record FROM activities WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+            [from, to],
+            |row| {
+                Ok(activity::decode(
+                    row.get_ref(1)?.as_blob()?,
+                    row.get::<_, i64>(0)? as u32,
+                ))
+            },
+        )?;
+        coded
+            .into_iter()
+            .map(|coded| coded?.resolve(start, |id| self.text(id)))
+            .collect()
+    }
+
+    pub(super) fn one_stream(&self, key: ActivityKey) -> Result<Stream> {
+        let start = self.start(key.run())?;
+        let mut tail = self.coded(key)?.segment;
+        let mut segments = Vec::new();
+        // Each segment begins with the number of the one before; the first is decoded first.
+        while let Some(number) = tail {
+            let segment = self.segment(key.run(), number, |bytes| bytes.to_vec())?;
+            tail = earlier(&segment, number)?;
+            segments.push(segment);
+        }
+        let mut stream = Stream::default();
+        for segment in segments.iter().rev() {
+            stream::decode(segment, key.local(), start, &mut stream)?;
+        }
+        Ok(stream)
+    }
+
+    fn segment<T>(&self, run: RunKey, number: u32, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let id = i64::from(run.0) << 32 | i64::from(number);
+        let select = "SELECT block FROM segments WHERE id = ?1";
+        let segment = self.one(select, [id], |row| Ok(read(row.get_ref(0)?.as_blob()?)))?;
+        segment.ok_or(Error::Damaged("list of edges (it is missing)"))
+    }
+
+    pub(super) fn activities_touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
+        let mut found = Vec::new();
+        let position = (key.local().0 % BLOCK) as u8;
+        let mut tail = self.block(key)?.reverse;
+        while let Some(number) = tail {
+            tail = self.segment(key.run(), number, |segment| {
+                reverse::of(segment, position, &mut found)
+            })??;
+            if tail.is_some_and(|earlier| earlier >= number) {
+                return Err(Error::Damaged("list of activities"));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// The block of entities that `key` is in.
+    fn block(&self, key: EntityKey) -> Result<Rc<Block>> {
+        let id = column(key.0 - key.0 % u64::from(BLOCK));
+        self.block_at(id)
+    }
+
+    fn block_at(&self, id: i64) -> Result<Rc<Block>> {
+        if let Some(block) = self.cache.borrow().members.get(&id) {
+            return Ok(block.clone());
+        }
+        let select = "SELECT block FROM members WHERE id = ?1";
+        let block = self.one(select, [id], |row| Ok(Block::decode(row.get_ref(0)?.as_blob()?)))?;
+        let block = Rc::new(block.ok_or(Error::Damaged("list of entities (it is missing)"))??);
+        let mut cache = self.cache.borrow_mut();
+        cache.trim();
+        cache.members.insert(id, block.clone());
+        Ok(block)
+    }
+
+    /// Looks at a version without copying it.
+    fn version<T>(&self, at: VersionRef, look: impl FnOnce(&Version) -> T) -> Result<T> {
+        let key = i64::from(at.dir) << 32 | i64::from(at.index);
+        let cached = {
+            let cache = self.cache.borrow();
+            let before = cache.versions.range(..=key).next_back();
+            before.and_then(|(first, block)| Some((block.clone(), usize::try_from(key - first).ok()?)))
+        };
+        if let Some(version) = cached.as_ref().and_then(|(block, place)| block.get(*place)) {
+            return Ok(look(version));
+        }
+        let (first, block) = self.version_block(key)?;
+        let version = block
+            .get((key - first) as usize)
+            .ok_or(Error::Damaged("version (it is missing)"))?;
+        Ok(look(version))
+    }
+
+    fn version_block(&self, key: i64) -> Result<(i64, Rc<Vec<Version>>)> {
+        let select = "SELECT id, block FROM versions WHERE id <= ?1 ORDER BY id DESC LIMIT 1";
+        let found = self.one(select, [key], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })?;
+        let (first, bytes) = found.ok_or(Error::Damaged("version (it is missing)"))?;
+        let mut block: Vec<Version> = Vec::new();
+        versions::decode(&bytes, |place, record| {
+            let name = match record.name {
+                Name::Here(name) => name.into(),
+                Name::As(index) => self.earlier_name(first, place, index, &block)?,
+            };
+            block.push(Version {
+                name,
+                kind: record.kind,
+                ident: record.ident,
+            });
+            Ok(())
+        })?;
+        let block = Rc::new(block);
+        let mut cache = self.cache.borrow_mut();
+        cache.trim();
+        cache.versions.insert(first, block.clone());
+        Ok((first, block))
+    }
+
+    /// The name that the record at `index` of the directory introduced; it lies before the one that asks.
+    fn earlier_name(&self, first: i64, place: u32, index: u32, block: &[Version]) -> Result<Bytes> {
+        let (start, dir) = (first as u32, (first >> 32) as u32);
+        if u64::from(index) >= u64::from(start) + u64::from(place) {
+            return Err(Error::Damaged("list of versions"));
+        }
+        match index.checked_sub(start) {
+            Some(here) => Ok(block[here as usize].name.clone()),
+            None => self.version(VersionRef { dir, index }, |version| version.name.clone()),
+        }
+    }
+
+    fn dir(&self, id: u32) -> Result<Bytes> {
+        if let Some(path) = self.cache.borrow().dirs.get(&id) {
+            return Ok(path.clone());
+        }
+        let select = "SELECT path FROM dirs WHERE id = ?1";
+        let path: Option<Bytes> = self.one(select, [id], |row| Ok(row.get_ref(0)?.as_blob()?.into()))?;
+        let path = path.ok_or(Error::Damaged("directory (it is missing)"))?;
+        let mut cache = self.cache.borrow_mut();
+        cache.trim();
+        cache.dirs.insert(id, path.clone());
+        Ok(path)
+    }
+
+    fn path_of(&self, at: VersionRef) -> Result<Bytes> {
+        let dir = self.dir(at.dir)?;
+        self.version(at, |version| names::join(&dir, &version.name))
+    }
+
+    pub(super) fn one_entity(&self, key: EntityKey) -> Result<Entity> {
+        let block = self.block(key)?;
+        let place = (key.local().0 % BLOCK) as usize;
+        let member = block
+            .members
+            .get(place)
+            .ok_or(Error::Damaged("entity (it is missing)"))?;
+        self.as_entity(key.local(), member)
+    }
+
+    fn as_entity(&self, id: EntityId, member: &Member) -> Result<Entity> {
+        let (kind, ident) = self.version(member.version, |version| (version.kind, version.ident))?;
+        Ok(Entity {
+            id,
+            kind,
+            path: self.path_of(member.version)?,
+            aliases: member
+                .aliases
+                .iter()
+                .map(|alias| self.path_of(*alias))
+                .collect::<Result<_>>()?,
+            version: member.number,
+            previous: member.previous.map(EntityId),
+            ident,
+            last: member.last,
+        })
+    }
+
+    pub(super) fn run_entities(&self, run: RunKey) -> Result<Vec<Entity>> {
+        let (from, to) = range(run.0);
+        let ids = self.all(
+            "SELECT id FROM members WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+            [from, to],
+            |row| row.get::<_, i64>(0),
+        )?;
+        let mut entities = Vec::new();
+        for id in ids {
+            let block = self.block_at(id)?;
+            for (local, member) in (id as u32..).zip(&block.members) {
+                entities.push(self.as_entity(EntityId(local), member)?);
+            }
+        }
+        Ok(entities)
+    }
+
+    /// Hands all versions of a directory to `each`: index, name, kind, identity.
+    fn scan(&self, dir: u32, mut each: impl FnMut(u32, &[u8], EntityKind, Option<Ident>)) -> Result<()> {
+        let (from, to) = range(dir);
+        let select = "SELECT block FROM versions WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+        let blocks = self.all(select, [from, to], |row| row.get::<_, Vec<u8>>(0))?;
+        let mut names: Vec<&[u8]> = Vec::new();
+        for block in &blocks {
+            versions::decode(block, |_, record| {
+                let name = match record.name {
+                    Name::Here(name) => name,
+                    Name::As(index) => names
+                        .get(index as usize)
+                        .copied()
+                        .ok_or(Error::Damaged("list of versions"))?,
+                };
+                each(names.len() as u32, name, record.kind, record.ident);
+                names.push(name);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn entities_at(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+        let (dir, name) = names::split(path);
+        let dir: Option<u32> = self.one("SELECT id FROM dirs WHERE path = ?1", [dir], |row| row.get(0))?;
+        let Some(dir) = dir else { return Ok(Vec::new()) };
+        let mut wanted = std::collections::HashSet::new();
+        self.scan(dir, |index, found, _, _| {
+            if found == name {
+                wanted.insert(VersionRef { dir, index });
+            }
+        })?;
+        let mut found = Vec::new();
+        if !wanted.is_empty() {
+            self.members_of(dir, |key, member| {
+                if wanted.contains(&member.version)
+                    || member.aliases.iter().any(|alias| wanted.contains(alias))
+                {
+                    found.push(key);
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Hands all entities that lie in blocks that touch `dir` to `each`, latest run first.
+    fn members_of(&self, dir: u32, mut each: impl FnMut(EntityKey, &Member)) -> Result<()> {
+        let select = "SELECT members.id, block FROM touched JOIN members ON members.id = touched.members \
+                      WHERE dir = ?1 ORDER BY touched.members DESC";
+        let blocks = self.all(select, [dir], |row| {
+            Ok((row.get::<_, i64>(0)?, Block::decode(row.get_ref(1)?.as_blob()?)))
+        })?;
+        for (id, block) in blocks {
+            for (key, member) in (id as u64..).zip(&block?.members) {
+                each(EntityKey(key), member);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn made_as(&self, ident: &Ident) -> Result<Vec<EntityKey>> {
+        let keys = self.all(
+            "SELECT entity FROM made WHERE inode = ?1",
+            [inode_key(ident)],
+            |row| row.get::<_, i64>(0),
+        )?;
+        let mut found = Vec::new();
+        for key in keys.into_iter().map(|key| EntityKey(key as u64)) {
+            let block = self.block(key)?;
+            let place = (key.local().0 % BLOCK) as usize;
+            let member = block
+                .members
+                .get(place)
+                .ok_or(Error::Damaged("entity (it is missing)"))?;
+            if self.version(member.version, |version| {
+                version.ident.is_some_and(|known| same_version(&known, ident))
+            })? {
+                found.push(key);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn known_as(&self, ident: &Ident) -> Result<Vec<EntityKey>> {
+        let data_version = self
+            .one("PRAGMA data_version", [], |row| row.get(0))?
+            .unwrap_or_default();
+        self.cache.borrow_mut().renew(data_version);
+        let dirs = self.all(
+            "SELECT dir FROM inodes WHERE bucket = ?1",
+            [bucket(ident)],
+            |row| row.get::<_, u32>(0),
+        )?;
+        let mut found = Vec::new();
+        for dir in dirs {
+            let index = self.dir_index(dir)?;
+            let same = index.get(&(ident.dev, ident.ino)).into_iter().flatten();
+            found.extend(
+                same.filter(|(known, _)| same_version(known, ident))
+                    .map(|(_, key)| *key),
+            );
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn dir_index(&self, dir: u32) -> Result<Rc<DirIndex>> {
+        if let Some(index) = self.cache.borrow().indexes.get(&dir) {
+            return Ok(index.clone());
+        }
+        let mut idents = Vec::new();
+        self.scan(dir, |_, _, _, ident| idents.push(ident))?;
+        let mut index = DirIndex::new();
+        self.members_of(dir, |key, member| {
+            let ident = idents.get(member.version.index as usize).copied().flatten();
+            if let Some(ident) = ident.filter(|_| member.version.dir == dir) {
+                index
+                    .entry((ident.dev, ident.ino))
+                    .or_default()
+                    .push((ident, key));
+            }
+        })?;
+        let index = Rc::new(index);
+        self.cache.borrow_mut().keep_index(dir, index.clone());
+        Ok(index)
+    }
+
+    pub(super) fn extended_records(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
+        let (from, to) = range(run.0);
+        let select =
+            "SELECT activity, time, kind, payload FROM extended WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+        self.all(select, [from, to], |row| {
+            let blob = |i| Ok::<Bytes, rusqlite::Error>(row.get_ref(i)?.as_blob()?.into());
+            Ok((ActivityId(row.get(0)?), row.get(1)?, blob(2)?, blob(3)?))
+        })
+    }
+}
+
+/// The number of the segment before `number`, which it begins with; always a smaller one.
+fn earlier(segment: &[u8], number: u32) -> Result<Option<u32>> {
+    let earlier = crate::codec::Take::new(segment, "list of edges")
+        .small()?
+        .checked_sub(1);
+    match earlier {
+        Some(earlier) if earlier >= number => Err(Error::Damaged("list of edges")),
+        earlier => Ok(earlier),
+    }
+}

@@ -1,0 +1,166 @@
+//! Runs as rows: listing, naming, removing, totals.
+
+use std::collections::{BTreeSet, HashSet};
+
+use backstory_eventlog::run::{RunEnd, RunHeader};
+use rusqlite::{OptionalExtension, Params, Row, params};
+
+use super::{SqliteStore, range};
+use crate::codec::Take;
+use crate::codec::members::Block;
+use crate::{Counts, Error, Result, RunKey, RunRecord, Stats};
+
+/// Tables whose keys begin with the run's number.
+const BY_RUN: [&str; 4] = ["members", "activities", "segments", "extended"];
+
+impl SqliteStore {
+    pub(super) fn all_run_ids(&self) -> Result<HashSet<String>> {
+        Ok(self
+            .all("SELECT id FROM runs", [], |row| row.get(0))?
+            .into_iter()
+            .collect())
+    }
+
+    pub(super) fn run_records(&self, which: &str, params: impl Params) -> Result<Vec<RunRecord>> {
+        let select = format!(
+            "SELECT number, header, end, name, note, log_bytes, unknown, activities, entities, edges, files_read, files_written, \
+             bytes FROM runs LEFT JOIN texts ON texts.id = runs.environment {which}"
+        );
+        self.all(&select, params, |row| Ok(record(row)))?
+            .into_iter()
+            .map(|r| r.map_err(|e| self.failed("read a run", e))?)
+            .collect()
+    }
+
+    pub(super) fn update_run(&self, id: &str, update: &str, value: Option<&str>) -> Result<()> {
+        let changed = self
+            .conn
+            .execute(update, params![id, value])
+            .map_err(|e| self.failed("change a run", e))?;
+        if changed == 0 {
+            Err(Error::NoRun(id.to_owned()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Versions, directories and texts stay: other runs may share them.
+    pub(super) fn remove_run(&mut self, id: &str) -> Result<bool> {
+        let path = self.path.clone();
+        let fail = |e| Error::database("remove a run", &path, e);
+        let tx = self
+            .conn
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .map_err(fail)?;
+        let number = tx.query_row("SELECT number FROM runs WHERE id = ?1", [id], |row| {
+            row.get::<_, u32>(0)
+        });
+        let Some(number) = number.optional().map_err(fail)? else {
+            return Ok(false);
+        };
+        let (from, to) = range(number);
+        let mut dirs = BTreeSet::new();
+        {
+            let mut select = tx
+                .prepare("SELECT block FROM members WHERE id BETWEEN ?1 AND ?2")
+                .map_err(fail)?;
+            let mut rows = select.query([from, to]).map_err(fail)?;
+            while let Some(row) = rows.next().map_err(fail)? {
+                let block = row
+                    .get_ref(0)
+                    .and_then(|v| Ok(Block::decode(v.as_blob()?)))
+                    .map_err(fail)??;
+                dirs.extend(block.dirs());
+            }
+        }
+        for dir in dirs {
+            let delete = "DELETE FROM touched WHERE dir = ?1 AND members BETWEEN ?2 AND ?3";
+            tx.prepare_cached(delete)
+                .and_then(|mut s| s.execute(params![dir, from, to]))
+                .map_err(fail)?;
+        }
+        tx.execute("DELETE FROM made WHERE entity BETWEEN ?1 AND ?2", [from, to])
+            .map_err(fail)?;
+        for table in BY_RUN {
+            tx.execute(
+                &format!("DELETE FROM {table} WHERE id BETWEEN ?1 AND ?2"),
+                [from, to],
+            )
+            .map_err(fail)?;
+        }
+        tx.execute("DELETE FROM runs WHERE number = ?1", [number])
+            .map_err(fail)?;
+        tx.commit().map_err(fail)?;
+        Ok(true)
+    }
+
+    pub(super) fn totals(&self) -> Result<Stats> {
+        let select = "SELECT count(*), total(activities), total(entities), total(edges), total(files_read), total(files_written) FROM runs";
+        let number = |row: &Row<'_>, i| Ok::<u64, rusqlite::Error>(row.get::<_, f64>(i)? as u64);
+        let counted = self.conn.query_row(select, [], |row| {
+            let counts = Counts {
+                activities: number(row, 1)?,
+                entities: number(row, 2)?,
+                edges: number(row, 3)?,
+                files_read: number(row, 4)?,
+                files_written: number(row, 5)?,
+            };
+            Ok((row.get::<_, i64>(0)? as u64, counts))
+        });
+        let pages = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+        let bytes = self.conn.query_row(pages, [], |row| row.get::<_, i64>(0));
+        match (counted, bytes) {
+            (Ok((runs, counts)), Ok(bytes)) => Ok(Stats {
+                runs,
+                counts,
+                bytes: bytes as u64,
+            }),
+            (Err(e), _) | (_, Err(e)) => Err(self.failed("count", e)),
+        }
+    }
+}
+
+/// A row as a record: the outer error is the database's, the inner one a damaged record's.
+fn record(row: &Row<'_>) -> rusqlite::Result<Result<RunRecord>> {
+    let text = |i: usize| row.get_ref(i)?.as_str().map_err(rusqlite::Error::from);
+    let number = |i: usize| Ok::<u64, rusqlite::Error>(row.get::<_, i64>(i)? as u64);
+    let decoded = (
+        serde_json::from_str::<RunHeader>(text(1)?),
+        serde_json::from_str::<RunEnd>(text(2)?),
+        serde_json::from_str::<Vec<String>>(text(6)?),
+    );
+    let (Ok(mut header), Ok(end), Ok(unknown)) = decoded else {
+        return Ok(Err(Error::Damaged("run")));
+    };
+    match environment(row.get_ref(12)?.as_blob_or_null()?.unwrap_or_default()) {
+        Ok(environment) => header.environment = environment,
+        Err(e) => return Ok(Err(e)),
+    }
+    let counts = Counts {
+        activities: number(7)?,
+        entities: number(8)?,
+        edges: number(9)?,
+        files_read: number(10)?,
+        files_written: number(11)?,
+    };
+    let (key, log_bytes) = (RunKey(row.get(0)?), number(5)?);
+    Ok(Ok(RunRecord {
+        key,
+        header,
+        end,
+        name: row.get(3)?,
+        note: row.get(4)?,
+        log_bytes,
+        unknown,
+        counts,
+    }))
+}
+
+fn environment(text: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let mut take = Take::new(text, "environment");
+    let mut list = Vec::new();
+    while !take.is_empty() {
+        list.push(take.bytes()?.to_vec());
+    }
+    Ok(list)
+}

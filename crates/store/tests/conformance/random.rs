@@ -1,0 +1,158 @@
+//! Random graphs come back the same from every store, also when they spill and share versions over runs.
+
+use backstory_eventlog::event::Via;
+use backstory_graph::model::*;
+use backstory_store::{ActivityKey, EntityKey, Home, MemoryStore, Role, RunKey, SqliteStore, Store};
+use proptest::prelude::*;
+
+use crate::graph::*;
+
+#[derive(Debug, Clone)]
+struct Random {
+    activities: u32,
+    entities: Vec<(u8, u8, u8, bool)>,
+    facts: Vec<(u8, u32, u32, i64, i64)>,
+}
+
+fn random() -> impl Strategy<Value = Random> {
+    let entity = (0u8..5, 0u8..8, 0u8..6, any::<bool>());
+    let fact = (0u8..15, any::<u32>(), any::<u32>(), 0i64..1 << 40, 0i64..1 << 30);
+    (
+        1u32..6,
+        prop::collection::vec(entity, 1..300),
+        prop::collection::vec(fact, 0..200),
+    )
+        .prop_map(|(activities, entities, facts)| Random {
+            activities,
+            entities,
+            facts,
+        })
+}
+
+fn build(
+    graph: &Random,
+    sink: &mut dyn Sink<Error = backstory_store::Error>,
+) -> Result<(), backstory_store::Error> {
+    for id in 0..graph.activities {
+        sink.activity(&activity(id, id.checked_sub(1)))?;
+    }
+    for (id, (dir, name, state, known)) in graph.entities.iter().enumerate() {
+        let inode = u64::from(*dir) * 8 + u64::from(*name);
+        let mut one = entity(
+            id as u32,
+            &format!("/d{dir}/n{name}"),
+            u32::from(*state),
+            known.then(|| ident(inode, i64::from(*state))),
+        );
+        if *state == 5 {
+            one.aliases = vec![bytes(&format!("/d{name}/alias"))];
+        }
+        one.previous = (id as u32).checked_sub(u32::from(*state) + 1).map(EntityId);
+        sink.entity(&one)?;
+    }
+    let mut done = std::collections::HashSet::new();
+    for &(kind, a, b, start, length) in &graph.facts {
+        let who = ActivityId(a % graph.activities);
+        let what = EntityId(b % graph.entities.len() as u32);
+        match kind {
+            0..11 => {
+                let mut edge = edge(who.0, what.0, relation(kind), start, start + length);
+                edge.via = if length % 2 == 0 {
+                    Via::Kernel
+                } else {
+                    Via::Library
+                };
+                edge.certainty = if start % 2 == 0 {
+                    Certainty::Possible
+                } else {
+                    Certainty::Seen
+                };
+                if done.insert((who, what, kind)) {
+                    sink.edge(&edge)?;
+                }
+            }
+            11..14 => {
+                let to = ActivityId(b % graph.activities);
+                sink.inform(&Inform {
+                    from: who,
+                    to,
+                    why: Informed::Wait,
+                    time: start,
+                })?;
+            }
+            _ => {
+                let from = EntityId(a % graph.entities.len() as u32);
+                sink.derived(&Derived {
+                    entity: what,
+                    from,
+                    activity: who,
+                    time: start,
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn relation(kind: u8) -> Relation {
+    use Relation::*;
+    [
+        Read, Execute, Stat, List, Missing, Link, Write, Delete, Rename, Meta, Make,
+    ][usize::from(kind)]
+}
+
+fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
+    list.sort();
+    list
+}
+
+fn compare(a: &dyn Store, b: &dyn Store, graph: &Random, run: RunKey) {
+    assert_eq!(a.activities(run).unwrap(), b.activities(run).unwrap());
+    assert_eq!(a.entities(run).unwrap(), b.entities(run).unwrap());
+    assert_eq!(a.run_by_key(run).unwrap(), b.run_by_key(run).unwrap());
+    for id in 0..graph.activities {
+        let key = ActivityKey::new(run, ActivityId(id));
+        assert_eq!(a.stream(key).unwrap(), b.stream(key).unwrap());
+    }
+    for entity in a.entities(run).unwrap() {
+        let key = EntityKey::new(run, entity.id);
+        assert_eq!(sorted(a.touching(key).unwrap()), sorted(b.touching(key).unwrap()));
+        assert_eq!(
+            sorted(a.at_path(&entity.path).unwrap()),
+            sorted(b.at_path(&entity.path).unwrap())
+        );
+        if let Some(ident) = entity.ident {
+            for role in [Role::Made, Role::Any] {
+                assert_eq!(
+                    sorted(a.same(&ident, role).unwrap()),
+                    sorted(b.same(&ident, role).unwrap()),
+                    "{ident:?}"
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn every_store_tells_the_same(runs in prop::collection::vec(random(), 1..4)) {
+        let tmp = tempfile::tempdir().unwrap();
+        let mut sqlite = SqliteStore::open(&Home::open(tmp.path()).unwrap()).unwrap();
+        let mut memory = MemoryStore::default();
+        for (i, graph) in runs.iter().enumerate() {
+            let head = header(&format!("run{i}"), i as i64);
+            let a = memory.append(&head, &end(), 0, &mut |sink| build(graph, sink)).unwrap();
+            let b = sqlite.append(&head, &end(), 0, &mut |sink| build(graph, sink)).unwrap();
+            prop_assert_eq!(a, b);
+            compare(&memory, &sqlite, graph, a);
+        }
+        let first = &runs[0];
+        compare(&memory, &sqlite, first, RunKey(1));
+        memory.remove("run0").unwrap();
+        sqlite.remove("run0").unwrap();
+        for (i, graph) in runs.iter().enumerate().skip(1) {
+            compare(&memory, &sqlite, graph, RunKey(i as u32 + 1));
+        }
+    }
+}
