@@ -74,13 +74,18 @@ COLLECTORS: dict[str, Collector] = {
         ),
         Collector(
             "fspy",
-            lambda _: [os.environ["FSPY"]],
+            lambda scratch: [os.environ["FSPY"], "-o", str(scratch / "fspy.csv")],
             _from_environment("FSPY", "the built fspy example `cli`"),
         ),
         Collector(
+            "probe-raw",
+            lambda scratch: [os.environ["PROBE"], "record", "-n", "-o", str(scratch / "probe_record")],
+            _from_environment("PROBE", "the built `probe` command (and PROBE_LIB to its library's folder)"),
+        ),
+        Collector(
             "probe",
-            lambda scratch: [os.environ["PROBE"], "record", "-f", "-o", str(scratch / "probe_log"), "--"],
-            _from_environment("PROBE", "the built `probe` command"),
+            lambda scratch: [os.environ["PROBE"], "record", "-o", str(scratch / "probe_log")],
+            _from_environment("PROBE", "the built `probe` command (and PROBE_LIB to its library's folder)"),
         ),
     )
 }
