@@ -10,10 +10,14 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::need::say;
 use crate::user::User;
 
 /// Search path of staged commands: nothing that differs between machines of the same distribution.
 pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+
+/// With this variable set, places stay for a person to look at.
+pub const KEEP: &str = "BACKSTORY_TEST_KEEP";
 
 /// A temporary place. It is removed with everything in it when dropped.
 #[derive(Debug)]
@@ -31,9 +35,13 @@ impl Stage {
 
     /// The same for a given user.
     pub fn of(user: User, binary: &Path) -> io::Result<Stage> {
-        let directory = tempfile::Builder::new()
+        let mut directory = tempfile::Builder::new()
             .prefix("backstory-test-")
             .tempdir_in("/tmp")?;
+        if std::env::var_os(KEEP).is_some() {
+            directory.disable_cleanup(true);
+            say(&format!("{KEEP}: {}", directory.path().display()));
+        }
         user.directory(directory.path())?;
         for part in ["bin", "home", "store"] {
             user.directory(&directory.path().join(part))?;

@@ -33,7 +33,7 @@ impl User {
     pub fn ordinary() -> User {
         static ORDINARY: OnceLock<User> = OnceLock::new();
         *ORDINARY.get_or_init(|| {
-            if !rustix::process::geteuid().is_root() {
+            if !suite_is_root() {
                 return User::Myself;
             }
             let (uid, gid) = entry().or_else(make).unwrap_or(NOBODY);
@@ -72,6 +72,11 @@ impl User {
             User::Other { uid, gid } => chown(path, Some(uid), Some(gid)),
         }
     }
+}
+
+/// True if the suite was started as root.
+pub fn suite_is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 fn entry() -> Option<(u32, u32)> {

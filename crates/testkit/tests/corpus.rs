@@ -53,6 +53,14 @@ fn compare(bench: &Bench, case: &Case) -> io::Result<Vec<String>> {
     }
     if std::env::var_os("BACKSTORY_ORACLE_SHOW").is_some() {
         say(&format!("{}: {} {}", case.name, plain.code(), shown(&plain)));
+        for fact in &trace.facts {
+            let names: Vec<_> = fact.names.iter().map(|n| String::from_utf8_lossy(n)).collect();
+            let kind = if fact.required { "required" } else { "permitted" };
+            say(&format!("  {kind} {:?} {names:?} ({})", fact.words, fact.call));
+        }
+        for process in &trace.processes {
+            say(&format!("  {process:?}"));
+        }
     }
     Ok(lines)
 }

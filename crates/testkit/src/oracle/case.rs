@@ -174,6 +174,20 @@ impl Bench {
         Ok((watch(&mut command, &directory)?, store))
     }
 
+    /// Starts the case recorded, without waiting for it; its directory and its store are returned with it.
+    pub fn started(&self, case: &Case) -> io::Result<(Child, PathBuf, PathBuf)> {
+        let directory = self.prepare(case)?;
+        let store = self.stage.directory(&format!("store/{}", case.name))?;
+        let mut command = self.stage.record(&self.argv(case));
+        command.env("BACKSTORY_STORE", &store).current_dir(&directory);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        Ok((child, directory, store))
+    }
+
     /// Asks the store that [`Bench::recorded`] filled.
     pub fn ask(&self, store: &Path, question: &[&str]) -> io::Result<Vec<u8>> {
         let mut command = self.stage.backstory(question);

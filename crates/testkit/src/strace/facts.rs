@@ -403,7 +403,17 @@ impl Scene<'_> {
     fn looked(&mut self, dir: Option<usize>, text: usize) {
         let Some(path) = self.path(dir, text) else { return };
         if self.absent() {
-            return self.add(&[Missing], vec![path], self.context.dynamic);
+            let looks_up = [
+                "stat",
+                "lstat",
+                "newfstatat",
+                "statx",
+                "access",
+                "faccessat",
+                "faccessat2",
+            ]
+            .contains(&self.name);
+            return self.add(&[Missing], vec![path], looks_up && self.context.dynamic);
         }
         self.add(&[Stat], vec![path.clone()], false);
         if !self.returned.ok() {

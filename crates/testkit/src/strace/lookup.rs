@@ -13,8 +13,7 @@ pub fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
     if !path.starts_with(b"/") {
         whole.extend_from_slice(base);
     }
-    let mut parts = path.split(|b| *b == b'/').peekable();
-    while let Some(part) = parts.next() {
+    for part in path.split(|b| *b == b'/') {
         match part {
             b"" | b"." => {}
             b".." => {

@@ -1,0 +1,56 @@
+//! Processes of the machine, by what `/proc` says.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Children of `pid` that are alive or not yet reaped, by number.
+pub fn children(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbers = entries
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let mut found: Vec<u32> = numbers.filter(|n| parent(*n) == Some(pid)).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Parent of `pid`; none if it is gone.
+pub fn parent(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything; what follows the last bracket may not.
+    status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// True if `pid` is there and not a zombie.
+pub fn alive(pid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    !status
+        .rsplit_once(')')
+        .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
+/// `kill -9`.
+pub fn kill(pid: u32) -> io::Result<()> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let pid = number.ok_or_else(|| io::Error::other(format!("no process number: {pid}")))?;
+    Ok(kill_process(pid, Signal::KILL)?)
+}
+
+/// Waits until `condition` holds; false if it doesn't within `patience`.
+pub fn eventually(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    while !condition() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
