@@ -1,1 +1,32 @@
 //! The guard: a seccomp filter and what answers its notifications.
+//!
+//! In: a listener. Out: slots, one or more for every watched call, wherever in a program it was made. The guard observes and
+//! lets go on; it emulates nothing. It sees attempts, and concludes their outcome from the file system where that leaves no doubt.
+//!
+//! The table (`table`, `rows`) says for every system call what is done with it. The filter is built from it; so is the way from
+//! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system,
+//! `resolve` looks without ever waiting, `conclude` draws the conclusion, `write` makes slots of it. `shared` outlives the
+//! supervisor in the keeper.
+
+mod ask;
+mod caller;
+mod conclude;
+mod decode;
+mod exits;
+pub mod filter;
+mod hooks;
+mod memory;
+mod mounts;
+mod receivers;
+mod resolve;
+mod rows;
+mod shared;
+mod slots;
+mod sys;
+pub mod table;
+mod write;
+
+pub use filter::{Filter, FilterSpec, InstallError};
+pub use hooks::{Hooks, Note, Waiting, Watch};
+pub use receivers::Receivers;
+pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain};

@@ -1,0 +1,202 @@
+//! From a notification to what the thread asks for: arguments read, paths made absolute.
+//!
+//! Paths stay as the program named them; they are joined to the directory they start at, never replaced by what their
+//! symbolic links lead to.
+
+use super::caller::{Caller, Callers, View};
+use super::memory::{Memory, PATH_MAX, Unreadable};
+use super::table::{Arg, CWD, NONE};
+
+/// A path argument.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// As the log has it: absolute, unless the directory it starts at could not be found.
+    pub path: Vec<u8>,
+    /// Absolute, in the caller's view, for looking it up; empty if it can't be.
+    pub inside: Vec<u8>,
+    /// It named the directory descriptor itself.
+    pub itself: bool,
+    /// It was given as an empty string, which names nothing.
+    pub empty: bool,
+    /// It was too long, and is cut.
+    pub cut: bool,
+    /// The directory descriptor it was relative to.
+    pub dir: i32,
+}
+
+/// The arguments of one call.
+pub struct Arguments<'a> {
+    /// As the kernel shows them.
+    pub args: &'a [u64; 6],
+    /// The caller's memory.
+    pub memory: &'a mut Memory,
+    /// The caller.
+    pub caller: &'a Caller,
+    /// Everyone.
+    pub callers: &'a Callers,
+}
+
+impl Arguments<'_> {
+    /// An argument as a number; 0 if the call has none.
+    pub fn number(&self, arg: Arg) -> u64 {
+        self.args.get(usize::from(arg)).copied().unwrap_or(0)
+    }
+
+    /// An argument as an `int`; `AT_FDCWD` in the place of a directory.
+    pub fn int(&self, arg: Arg) -> i32 {
+        if arg == CWD {
+            libc::AT_FDCWD
+        } else {
+            self.number(arg) as i32
+        }
+    }
+
+    /// The string an argument points to. False: it is longer than a path can be.
+    pub fn string(&mut self, arg: Arg, out: &mut Vec<u8>) -> Result<bool, Unreadable> {
+        self.memory.string(self.number(arg), PATH_MAX - 1, out)
+    }
+
+    /// A path argument that starts at directory `dir`. With `itself`, an empty path (or none) names the directory.
+    pub fn path(&mut self, dir: Arg, path: Arg, itself: bool) -> Result<Named, Unreadable> {
+        let fd = self.int(dir);
+        let mut raw = Vec::with_capacity(128);
+        let whole = if path == NONE || itself && self.number(path) == 0 {
+            true
+        } else {
+            self.string(path, &mut raw)?
+        };
+        let mut named = if raw.is_empty() {
+            if itself {
+                Named {
+                    itself: true,
+                    ..self.join(fd, b"")
+                }
+            } else {
+                Named {
+                    empty: true,
+                    ..Named::default()
+                }
+            }
+        } else if raw.first() == Some(&b'/') {
+            absolute(self.caller, &raw)
+        } else {
+            self.join(fd, &raw)
+        };
+        (named.cut, named.dir) = (!whole, fd);
+        Ok(named)
+    }
+
+    /// A path relative to a descriptor or the current directory.
+    fn join(&self, fd: i32, raw: &[u8]) -> Named {
+        let tid = self.caller.tid;
+        let base = if fd == libc::AT_FDCWD {
+            self.callers.link(tid, format_args!("cwd"))
+        } else {
+            self.callers.link(tid, format_args!("fd/{fd}"))
+        };
+        let Some(base) = base else {
+            return Named {
+                path: raw.to_vec(),
+                ..Named::default()
+            };
+        };
+        // What /proc shows is in our view; below the caller's root, it goes back into the caller's.
+        let inside = match &self.caller.view {
+            View::Own => &base[..],
+            View::Other(root) => match base.strip_prefix(&root.prefix[..]) {
+                Some(rest) => rest,
+                None => {
+                    return Named {
+                        path: tidy(&[&base[..], b"/", raw].concat()),
+                        ..Named::default()
+                    };
+                }
+            },
+        };
+        absolute(self.caller, &[inside, b"/", raw].concat())
+    }
+}
+
+/// From an absolute path in the caller's view.
+fn absolute(caller: &Caller, raw: &[u8]) -> Named {
+    let inside = tidy(raw);
+    let path = match &caller.view {
+        View::Other(root) if root.ours => tidy(&[&root.prefix[..], &inside].concat()),
+        _ => inside.clone(),
+    };
+    Named {
+        path,
+        inside,
+        ..Named::default()
+    }
+}
+
+/// Drops empty and `.` components. `..` stays: what is above depends on links.
+fn tidy(path: &[u8]) -> Vec<u8> {
+    let plain =
+        !path.windows(2).any(|w| w == b"//" || w == b"/.") && (path.len() == 1 || !path.ends_with(b"/"));
+    if plain {
+        return path.to_vec();
+    }
+    let mut out = Vec::with_capacity(path.len());
+    for part in path
+        .split(|b| *b == b'/')
+        .filter(|part| !part.is_empty() && *part != b".")
+    {
+        out.push(b'/');
+        out.extend_from_slice(part);
+    }
+    if out.is_empty() {
+        out.push(b'/');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sys;
+    use super::*;
+
+    #[test]
+    fn joined_paths_lose_dots_but_not_what_is_above() {
+        assert_eq!(tidy(b"/a//b/./c/"), b"/a/b/c");
+        assert_eq!(tidy(b"/a/../b"), b"/a/../b");
+        assert_eq!(tidy(b"/a/.hidden/..b"), b"/a/.hidden/..b");
+        assert_eq!(tidy(b"//."), b"/");
+        assert_eq!(tidy(b"/"), b"/");
+    }
+
+    #[test]
+    fn a_path_is_joined_to_its_directory_and_a_null_path_is_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = std::fs::File::open(dir.path()).unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&open);
+        let real = std::fs::canonicalize(dir.path()).unwrap();
+        let callers = Callers::new().unwrap();
+        let caller = callers.meet(sys::gettid(), sys::now()).unwrap();
+        let mut memory = Memory::of(caller.tid);
+        let args = [fd as u64, c"./x".as_ptr() as u64, 0, c"".as_ptr() as u64, 0, 0];
+        let mut a = Arguments {
+            args: &args,
+            memory: &mut memory,
+            caller: &caller,
+            callers: &callers,
+        };
+        let joined = a.path(0, 1, false).unwrap();
+        assert_eq!(joined.path, real.join("x").as_os_str().as_encoded_bytes());
+        let itself = a.path(0, 2, true).unwrap();
+        assert_eq!(
+            (itself.path.as_slice(), itself.itself),
+            (real.as_os_str().as_encoded_bytes(), true)
+        );
+        assert!(a.path(0, 3, false).unwrap().empty);
+        assert_eq!(a.path(0, 2, false), Err(Unreadable::Fault));
+        let args = [libc::AT_FDCWD as u32 as u64, c"y".as_ptr() as u64, 0, 0, 0, 0];
+        a.args = &args;
+        let cwd = std::env::current_dir().unwrap();
+        assert_eq!(
+            a.path(0, 1, false).unwrap().path,
+            cwd.join("y").as_os_str().as_encoded_bytes()
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Exact exit statuses of processes that are nobody's child of ours, from their pidfds.
+
+use super::slots::{SlotWriter, gone};
+use super::sys;
+use crate::sink::SlotSink;
+use backstory_abi::Who;
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Processes followed at a time; of more, the status may stay unknown.
+const FOLLOWED: usize = 400;
+/// What the listener and the stop signal are called among pids.
+const LISTENER: u64 = 1 << 40;
+const STOP: u64 = 1 << 41;
+/// How long after the last process's end statuses are waited for that its parent has not collected yet.
+const GRACE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// The processes whose end is waited for.
+pub struct Exits {
+    epoll: OwnedFd,
+    stop: OwnedFd,
+    followed: Mutex<HashMap<u32, OwnedFd>>,
+    hangup_tells: bool,
+}
+
+impl Exits {
+    /// Nobody yet. The listener is watched for its end.
+    pub fn new(listener: BorrowedFd<'_>) -> io::Result<Exits> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(
+            &epoll,
+            &stop,
+            epoll::EventData::new_u64(STOP),
+            epoll::EventFlags::IN,
+        )?;
+        // Errors and hang-ups are always reported; a waiting notification must not wake this.
+        epoll::add(
+            &epoll,
+            listener,
+            epoll::EventData::new_u64(LISTENER),
+            epoll::EventFlags::empty(),
+        )?;
+        let own = sys::pidfd_open(std::process::id(), false)?;
+        let hangup_tells = sys::pidfd_info(own.as_fd()).is_ok();
+        Ok(Exits {
+            epoll,
+            stop,
+            followed: Mutex::default(),
+            hangup_tells,
+        })
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashMap<u32, OwnedFd>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for this process's end from now on.
+    pub fn follow(&self, pid: u32) {
+        let mut followed = self.followed();
+        if followed.contains_key(&pid) || followed.len() >= FOLLOWED {
+            return;
+        }
+        let Ok(pidfd) = sys::pidfd_open(pid, false) else {
+            return;
+        };
+        // The hang-up comes when the process has been reaped; older kernels tell only that it has ended.
+        let events = if self.hangup_tells {
+            epoll::EventFlags::empty()
+        } else {
+            epoll::EventFlags::IN
+        };
+        if epoll::add(&self.epoll, &pidfd, epoll::EventData::new_u64(pid.into()), events).is_ok() {
+            followed.insert(pid, pidfd);
+        }
+    }
+
+    /// Makes [`Exits::watch`] return.
+    pub fn stop(&self) {
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+    }
+
+    /// Writes down the end of every process followed, until nobody is left who has the filter, or until stopped. `ended` is called
+    /// when nobody is left.
+    pub fn watch<S: SlotSink>(&self, out: &mut SlotWriter<S>, ended: impl FnOnce()) {
+        let mut ended = Some(ended);
+        let mut events = Vec::with_capacity(16);
+        loop {
+            let timeout = if ended.is_none() { Some(&GRACE) } else { None };
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout) {
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(_) => return,
+                Ok(0) if ended.is_none() => return,
+                Ok(_) => {}
+            }
+            for event in events.drain(..) {
+                match event.data.u64() {
+                    STOP => return,
+                    LISTENER => {
+                        if let Some(ended) = ended.take() {
+                            ended();
+                        }
+                    }
+                    pid => self.write_end(pid as u32, out),
+                }
+            }
+            if ended.is_none() && self.followed().is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn write_end<S: SlotSink>(&self, pid: u32, out: &mut SlotWriter<S>) {
+        let Some(pidfd) = self.followed().remove(&pid) else {
+            return;
+        };
+        let info = sys::pidfd_info(pidfd.as_fd()).ok();
+        let status = info
+            .filter(|i| i.mask & sys::PIDFD_INFO_EXIT != 0)
+            .map(|i| i.exit_code);
+        let who = Who {
+            pid,
+            tid: pid,
+            ..Who::default()
+        };
+        out.put(sys::now(), who, &gone(pid, status), &[]);
+    }
+}

@@ -1,0 +1,159 @@
+//! What is known of a mount: whether a look-up in it can make us wait for a recorded process, and whether it is read-only.
+
+use super::caller::MOMENT;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mount {
+    /// Its file system is the kernel's own and asks no process or network.
+    pub local: bool,
+    /// Nothing in it can be changed.
+    pub readonly: bool,
+}
+
+/// File systems that ask no process and no other machine.
+const LOCAL: &[&str] = &[
+    "ext2",
+    "ext3",
+    "ext4",
+    "xfs",
+    "btrfs",
+    "f2fs",
+    "bcachefs",
+    "zfs",
+    "tmpfs",
+    "ramfs",
+    "rootfs",
+    "devtmpfs",
+    "proc",
+    "sysfs",
+    "overlay",
+    "squashfs",
+    "erofs",
+    "iso9660",
+    "udf",
+    "vfat",
+    "exfat",
+    "ntfs3",
+    "cgroup",
+    "cgroup2",
+    "devpts",
+    "hugetlbfs",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "mqueue",
+    "nilfs2",
+    "jfs",
+    "reiserfs",
+];
+
+/// The mounts that files were found in, by their ids. One per receiver, so that none waits for another.
+pub struct Mounts {
+    known: HashMap<u64, Mount>,
+    read: u64,
+    changed: Arc<AtomicU64>,
+}
+
+impl Mounts {
+    /// None known. `changed` holds when a mount was last changed.
+    pub fn new(changed: Arc<AtomicU64>) -> Mounts {
+        Mounts {
+            known: HashMap::new(),
+            read: 0,
+            changed,
+        }
+    }
+
+    /// The mount with this id, which `tid` has in its namespace.
+    pub fn find(&mut self, tid: u32, id: u64, now: u64) -> Option<Mount> {
+        let changed = self.changed.load(Ordering::Acquire);
+        let stale = changed != 0 && self.read <= changed + MOMENT && now > self.read + MOMENT / 16;
+        if !stale && let Some(mount) = self.known.get(&id) {
+            return Some(*mount);
+        }
+        let table = std::fs::read_to_string(format!("/proc/{tid}/mountinfo"))
+            .or_else(|_| std::fs::read_to_string("/proc/self/mountinfo"));
+        if stale || self.known.len() > 10_000 {
+            self.known.clear();
+        }
+        self.read = now;
+        self.known
+            .extend(table.unwrap_or_default().lines().filter_map(parse));
+        self.known.get(&id).copied()
+    }
+}
+
+/// One line of `mountinfo`: id first, options sixth, type after the hyphen, then the file system's own options.
+fn parse(line: &str) -> Option<(u64, Mount)> {
+    let (head, tail) = line.split_once(" - ")?;
+    let mut head = head.split(' ');
+    let id = head.next()?.parse().ok()?;
+    let options = head.nth(4)?;
+    let mut tail = tail.split(' ');
+    let kind = tail.next()?;
+    let own = tail.nth(1).unwrap_or_default();
+    let readonly = [options, own]
+        .iter()
+        .any(|list| list.split(',').any(|option| option == "ro"));
+    Some((
+        id,
+        Mount {
+            local: LOCAL.contains(&kind),
+            readonly,
+        },
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_mountinfo_tells_type_and_protection() {
+        let line = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+        assert_eq!(
+            parse(line),
+            Some((
+                36,
+                Mount {
+                    local: true,
+                    readonly: false
+                }
+            ))
+        );
+        let line = "40 35 0:50 / /home/me/x ro,nosuid - fuse.sshfs host: rw,user_id=0";
+        assert_eq!(
+            parse(line),
+            Some((
+                40,
+                Mount {
+                    local: false,
+                    readonly: true
+                }
+            ))
+        );
+        let line = "41 35 0:51 / /sys rw - sysfs sysfs ro";
+        assert_eq!(
+            parse(line),
+            Some((
+                41,
+                Mount {
+                    local: true,
+                    readonly: true
+                }
+            ))
+        );
+    }
+
+    #[test]
+    fn the_root_file_systems_mount_is_found() {
+        let st = super::super::sys::statx(libc::AT_FDCWD, c"/proc", 0).unwrap();
+        let mut mounts = Mounts::new(Arc::default());
+        let proc = mounts.find(std::process::id(), st.stx_mnt_id, 1).unwrap();
+        assert!(proc.local);
+    }
+}

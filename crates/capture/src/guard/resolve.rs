@@ -1,0 +1,270 @@
+//! Looking at what a path means to a caller, without ever waiting for one.
+//!
+//! A look-up that is answered from the kernel's cache asks nobody. One that is not may ask a file server that is itself being
+//! recorded and waits for us: it is refused here (`NotCached`), unless the part that is not cached lies in a local file system.
+//! A resolver that is allowed to wait does so.
+
+use super::caller::{Caller, View};
+use super::mounts::Mounts;
+use super::sys;
+use backstory_abi::Ident;
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// Not cached: ask again with a resolver that may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotCached;
+
+/// What was found.
+pub enum Looked {
+    /// It is there.
+    There(There),
+    /// The kernel's errno.
+    Error(i32),
+}
+
+/// A file that is there.
+pub struct There {
+    fd: OwnedFd,
+    /// What it is.
+    pub st: libc::statx,
+}
+
+/// Looks up paths for one thread of ours.
+pub struct Resolver {
+    mounts: Mounts,
+    waits: bool,
+}
+
+/// Ancestors that are tried when a path is not cached.
+const ANCESTORS: usize = 8;
+
+impl Resolver {
+    /// One that never waits, or one that does.
+    pub fn new(mounts: Mounts, waits: bool) -> Resolver {
+        Resolver { mounts, waits }
+    }
+
+    /// True if what it finds may be later than the call.
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// Looks up an absolute path of the caller's.
+    pub fn look(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        follow: bool,
+        now: u64,
+    ) -> Result<Looked, NotCached> {
+        let rewritten = rewrite(caller, path);
+        let path = rewritten.as_deref().unwrap_or(path);
+        let Ok(name) = CString::new(path) else {
+            return Ok(Looked::Error(libc::ENOENT));
+        };
+        let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
+        let (root, resolve) = place(caller);
+        let cached = if self.waits { 0 } else { libc::RESOLVE_CACHED };
+        let found = match sys::openat2(root, &name, libc::O_PATH | nofollow, resolve | cached) {
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && !self.waits => {
+                self.look_locally(caller, path, nofollow, now)?
+            }
+            found => found,
+        };
+        Ok(match found {
+            Ok(fd) => match describe(&fd, self.waits) {
+                Ok(st) => Looked::There(There { fd, st }),
+                Err(e) => Looked::Error(e),
+            },
+            Err(e) => Looked::Error(e.raw_os_error().unwrap_or(libc::EIO)),
+        })
+    }
+
+    /// Looks up what is not cached, if the nearest cached directory above it is in a local file system and the rest of the path
+    /// leads nowhere else.
+    fn look_locally(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        nofollow: i32,
+        now: u64,
+    ) -> Result<std::io::Result<OwnedFd>, NotCached> {
+        let (root, resolve) = place(caller);
+        let mut end = path.len();
+        for _ in 0..ANCESTORS {
+            let Some(slash) = path[..end].iter().rposition(|b| *b == b'/') else {
+                break;
+            };
+            end = slash;
+            let above =
+                CString::new(if slash == 0 { b"/" } else { &path[..slash] }).map_err(|_| NotCached)?;
+            let flags = libc::O_PATH | libc::O_DIRECTORY;
+            let fd = match sys::openat2(root, &above, flags, resolve | libc::RESOLVE_CACHED) {
+                Ok(fd) => fd,
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && slash > 0 => continue,
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => break,
+                Err(e) => return Ok(Err(e)),
+            };
+            let st = describe(&fd, false).map_err(|_| NotCached)?;
+            if !self
+                .mounts
+                .find(caller.tid, st.stx_mnt_id, now)
+                .is_some_and(|mount| mount.local)
+            {
+                return Err(NotCached);
+            }
+            let rest = CString::new(&path[slash + 1..]).map_err(|_| NotCached)?;
+            let inside = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_XDEV;
+            let found = sys::openat2(fd.as_raw_fd(), &rest, libc::O_PATH | nofollow, inside);
+            return match found.as_ref().err().and_then(std::io::Error::raw_os_error) {
+                Some(libc::ELOOP | libc::EXDEV | libc::EAGAIN) => Err(NotCached),
+                _ => Ok(found),
+            };
+        }
+        Err(NotCached)
+    }
+
+    /// True if nothing can be changed where the file is.
+    pub fn readonly(&mut self, caller: &Caller, st: &libc::statx, now: u64) -> bool {
+        self.mounts
+            .find(caller.tid, st.stx_mnt_id, now)
+            .is_some_and(|mount| mount.readonly)
+    }
+}
+
+impl There {
+    /// Type bits of the mode.
+    pub fn kind(&self) -> u32 {
+        u32::from(self.st.stx_mode) & libc::S_IFMT
+    }
+
+    /// Where it is, as we see it.
+    pub fn path(&self) -> Option<Vec<u8>> {
+        let name = CString::new(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).ok()?;
+        let mut buffer = [0; 4096];
+        let path = sys::readlink(libc::AT_FDCWD, &name, &mut buffer).ok()?;
+        (path.first() == Some(&b'/')).then(|| path.to_vec())
+    }
+
+    /// Its identity and content state.
+    pub fn ident(&self) -> Ident {
+        let st = &self.st;
+        let nanoseconds = |t: libc::statx_timestamp| t.tv_sec * 1_000_000_000 + i64::from(t.tv_nsec);
+        Ident {
+            dev: libc::makedev(st.stx_dev_major, st.stx_dev_minor),
+            ino: st.stx_ino,
+            size: st.stx_size as i64,
+            mtime: nanoseconds(st.stx_mtime),
+            ctime: nanoseconds(st.stx_ctime),
+            birth: if st.stx_mask & libc::STATX_BTIME != 0 {
+                nanoseconds(st.stx_btime)
+            } else {
+                0
+            },
+            mode: u32::from(st.stx_mode),
+            nlink: st.stx_nlink,
+        }
+    }
+}
+
+fn describe(fd: &OwnedFd, wait: bool) -> Result<libc::statx, i32> {
+    let sync = if wait { 0 } else { libc::AT_STATX_DONT_SYNC };
+    sys::statx(fd.as_raw_fd(), c"", libc::AT_EMPTY_PATH | sync)
+        .map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Where the caller's absolute paths start. In our own root, links of `/proc` may be followed; in another, they would leave it.
+fn place(caller: &Caller) -> (RawFd, u64) {
+    match &caller.view {
+        View::Own => (libc::AT_FDCWD, 0),
+        View::Other(root) => (root.fd.as_raw_fd(), libc::RESOLVE_IN_ROOT),
+    }
+}
+
+/// Names that mean something else for every process.
+const SELVES: [(&[u8], &str); 6] = [
+    (b"/proc/self", ""),
+    (b"/proc/thread-self", ""),
+    (b"/dev/fd", "/fd"),
+    (b"/dev/stdin", "/fd/0"),
+    (b"/dev/stdout", "/fd/1"),
+    (b"/dev/stderr", "/fd/2"),
+];
+
+/// True if the path means something else for every process.
+pub fn is_own(path: &[u8]) -> bool {
+    (path.starts_with(b"/proc/") || path.starts_with(b"/dev/"))
+        && SELVES.iter().any(|(name, _)| rest(path, name).is_some())
+}
+
+/// What follows a name that ends where a component does.
+fn rest<'a>(path: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    path.strip_prefix(name)
+        .filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// Puts the caller's own directory in the place of `/proc/self`, which would be ours.
+fn rewrite(caller: &Caller, path: &[u8]) -> Option<Vec<u8>> {
+    if !is_own(path) {
+        return None;
+    }
+    let (rest, inner) = SELVES
+        .iter()
+        .find_map(|(name, inner)| Some((rest(path, name)?, inner)))?;
+    let mut out = format!("/proc/{}{inner}", caller.tid).into_bytes();
+    out.extend_from_slice(rest);
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn caller() -> Caller {
+        let (pid, tid) = (std::process::id(), sys::gettid());
+        Caller {
+            pid,
+            tid,
+            parent: 1,
+            view: View::Own,
+            new: false,
+        }
+    }
+
+    #[test]
+    fn a_name_of_proc_self_is_the_callers() {
+        let me = Caller { tid: 42, ..caller() };
+        assert_eq!(
+            rewrite(&me, b"/proc/self/exe").as_deref(),
+            Some(&b"/proc/42/exe"[..])
+        );
+        assert_eq!(
+            rewrite(&me, b"/dev/stdin").as_deref(),
+            Some(&b"/proc/42/fd/0"[..])
+        );
+        assert_eq!(rewrite(&me, b"/dev/fd/7").as_deref(), Some(&b"/proc/42/fd/7"[..]));
+        assert_eq!(rewrite(&me, b"/proc/selfish"), None);
+        assert_eq!(rewrite(&me, b"/dev/stdinx"), None);
+    }
+
+    #[test]
+    fn what_is_not_cached_in_a_local_file_system_is_still_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/c");
+        std::fs::create_dir_all(&deep).unwrap();
+        let mut resolver = Resolver::new(Mounts::new(Arc::default()), false);
+        let mut look = |path: &std::path::Path| {
+            resolver
+                .look(&caller(), path.as_os_str().as_encoded_bytes(), true, sys::now())
+                .ok()
+        };
+        assert!(matches!(look(&deep), Some(Looked::There(there)) if there.kind() == libc::S_IFDIR));
+        // A name that nobody has looked up before is in no cache.
+        assert!(matches!(
+            look(&deep.join("never/looked/up")),
+            Some(Looked::Error(libc::ENOENT))
+        ));
+    }
+}
