@@ -141,7 +141,7 @@ impl Bench {
         let directory = self.prepare(case)?;
         let argv = self.argv(case);
         let mut command = self.stage.command(&argv[0]);
-        command.args(&argv[1..]);
+        command.args(&argv[1..]).env("BACKSTORY_STORE", self.store(case));
         watch(&mut command, &directory)
     }
 
@@ -154,7 +154,7 @@ impl Bench {
             .join(format!("{}.strace", case.name));
         let tracer = strace::command(&text, &self.argv(case));
         let mut command = self.stage.command(tracer.get_program());
-        command.args(tracer.get_args());
+        command.args(tracer.get_args()).env("BACKSTORY_STORE", self.store(case));
         let outcome = watch(&mut command, &directory)?;
         let trace = strace::read(&fs::read(&text)?, directory.as_os_str().as_encoded_bytes());
         Ok((outcome, trace))
@@ -163,8 +163,7 @@ impl Bench {
     /// Runs the case recorded, into a store of its own, with further options of `record`.
     pub fn recorded(&self, case: &Case, options: &[&str]) -> io::Result<(Outcome, PathBuf)> {
         let directory = self.prepare(case)?;
-        let store = self.stage.directory(&format!("store/{}", case.name))?;
-        fs::remove_dir_all(&store)?;
+        let store = self.empty_store(case)?;
         let mut command = self.stage.backstory(&["record"]);
         command
             .args(options)
@@ -177,7 +176,7 @@ impl Bench {
     /// Starts the case recorded, without waiting for it; its directory and its store are returned with it.
     pub fn started(&self, case: &Case) -> io::Result<(Child, PathBuf, PathBuf)> {
         let directory = self.prepare(case)?;
-        let store = self.stage.directory(&format!("store/{}", case.name))?;
+        let store = self.empty_store(case)?;
         let mut command = self.stage.record(&self.argv(case));
         command.env("BACKSTORY_STORE", &store).current_dir(&directory);
         let child = command
@@ -204,6 +203,19 @@ impl Bench {
             question.join(" "),
             output.status
         )))
+    }
+
+    /// Every case has a store of its own; even unrecorded commands see its name in their environment.
+    fn store(&self, case: &Case) -> PathBuf {
+        self.stage.store().join(case.name)
+    }
+
+    fn empty_store(&self, case: &Case) -> io::Result<PathBuf> {
+        let store = self.store(case);
+        if store.exists() {
+            fs::remove_dir_all(&store)?;
+        }
+        Ok(store)
     }
 
     fn argv(&self, case: &Case) -> Vec<String> {
