@@ -1,0 +1,128 @@
+//! Builds the recorder's C with the system's compiler: the 64-bit library at its fixed address, and its empty 32-bit twin.
+//!
+//! Needs `$CC` (or `cc`) for x86-64 Linux, with binutils' linker. Warnings are errors.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// No libc, no start files, nothing that would need either; unwind tables stay, because cancelled threads unwind through us.
+const COMPILE: &[&str] = &[
+    "-std=gnu17",
+    "-O2",
+    "-fPIC",
+    "-ffreestanding",
+    "-fno-builtin",
+    "-fno-stack-protector",
+    "-fno-strict-aliasing",
+    "-fomit-frame-pointer",
+    "-fasynchronous-unwind-tables",
+    "-fvisibility=hidden",
+    "-ftls-model=initial-exec",
+    "-fcf-protection=none",
+    "-fno-plt",
+    "-mno-red-zone",
+    "-ffunction-sections",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+];
+
+const LINK: &[&str] = &[
+    "-shared",
+    "-nostdlib",
+    "-s",
+    "-Wl,--hash-style=gnu",
+    "-Wl,--build-id=none",
+    "-Wl,--eh-frame-hdr",
+    "-Wl,--gc-sections",
+    "-Wl,-Bsymbolic",
+    "-Wl,-z,norelro",
+    "-Wl,-z,initfirst",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,max-page-size=4096",
+];
+
+fn main() {
+    let source = Path::new("c");
+    let out = PathBuf::from(need("OUT_DIR"));
+    let include = PathBuf::from(need("DEP_BACKSTORY_ABI_INCLUDE"));
+    println!("cargo:rerun-if-env-changed=CC");
+    println!("cargo:rerun-if-changed={}", source.display());
+    println!("cargo:rerun-if-changed={}", include.display());
+    let arch = need("CARGO_CFG_TARGET_ARCH");
+    assert!(arch == "x86_64", "the recorder knows x86_64 only, not {}", arch.to_string_lossy());
+
+    let script = out.join("home.ld");
+    write(&script, &linker_script(&source.join("home.ld"), &include.join("backstory_abi.h")));
+    let mut objects = Vec::new();
+    for file in sources(source) {
+        let object = out.join(file.file_name().unwrap_or_default()).with_extension("o");
+        run(compiler().args(COMPILE).arg("-I").arg(&include).arg("-c").arg(&file).arg("-o").arg(&object));
+        objects.push(object);
+    }
+    let mut at_home = OsString::from("-Wl,-T,");
+    at_home.push(&script);
+    run(compiler().args(LINK).arg(at_home).arg("-o").arg(out.join("recorder.so")).args(&objects));
+
+    let empty = out.join("empty.c");
+    write(&empty, "");
+    let twin = out.join("twin32.so");
+    run(compiler().args(["-m32", "-shared", "-nostdlib", "-s", "-Wl,--build-id=none"]).arg(&empty).arg("-o").arg(twin));
+}
+
+fn need(name: &str) -> OsString {
+    match env::var_os(name) {
+        Some(value) => value,
+        None => panic!("cargo did not set {name}"),
+    }
+}
+
+/// The script with the address that the header fixes.
+fn linker_script(script: &Path, header: &Path) -> String {
+    let header = read(header);
+    let define = header.lines().find_map(|line| line.strip_prefix("#define BS_HOME "));
+    let Some(address) = define.and_then(|rest| rest.split("ull").next()) else {
+        panic!("the header has no BS_HOME");
+    };
+    read(script).replace("BS_HOME", address)
+}
+
+/// All sources, in a fixed order, so that the library is the same every time.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) => panic!("can't list {}: {e}", folder.display()),
+    };
+    let is_source = |p: &PathBuf| p.extension().is_some_and(|e| e == "c" || e == "S");
+    let mut files: Vec<_> = entries.flatten().map(|e| e.path()).filter(is_source).collect();
+    files.sort();
+    files
+}
+
+fn compiler() -> Command {
+    Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()))
+}
+
+fn run(command: &mut Command) {
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{command:?} failed: {status}"),
+        Err(e) => panic!("can't run {:?} (a C compiler is needed; set CC): {e}", command.get_program()),
+    }
+}
+
+fn read(path: &Path) -> String {
+    match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) => panic!("can't read {}: {e}", path.display()),
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    if let Err(e) = fs::write(path, text) {
+        panic!("can't write {}: {e}", path.display());
+    }
+}

@@ -1,0 +1,342 @@
+/*
+ * The process's and the thread's share of the arena: attached at the first operation, chunk by chunk.
+ *
+ * Signals are blocked while the state changes, so a handler finds it whole. What the process must not inherit by fork lies in
+ * pages that the kernel wipes there. Once the program has limited its own system calls, nothing here makes one.
+ */
+#include "bs.h"
+#include <linux/mman.h>
+#include <linux/prctl.h>
+
+enum { FEW_FREE = 8, UNMAPPED_AFTER_FORK = 16 };
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+enum { SIG_SETMASK = 2, MAP_SHARED_RW = 3 };
+
+struct bs_arena *bs_arena;
+const void *bs_gate_elsewhere;
+
+static bool muted;             /* for good: nothing can be logged here */
+static u32 generations;        /* counts set-ups, over forks */
+static u32 attempts;           /* to attach, that failed for lack of something */
+extern char bs_home[];         /* the library's first byte */
+
+bool bs_is_flow(u32 op)
+{
+    const u64 low = 1ull << BS_OP_OPEN | 1ull << BS_OP_TRUNCATE | 1ull << BS_OP_RENAME | 1ull << BS_OP_LINK |
+                    1ull << BS_OP_SYMLINK | 1ull << BS_OP_UNLINK | 1ull << BS_OP_MKDIR | 1ull << BS_OP_MKNOD |
+                    1ull << BS_OP_META | 1ull << BS_OP_CHDIR | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT |
+                    1ull << BS_OP_PIVOT | 1ull << BS_OP_NAMESPACE | 1ull << BS_OP_EXEC | 1ull << BS_OP_ARGS | 1ull << BS_OP_ENV |
+                    1ull << BS_OP_CONNECT;
+    return op < 64 ? low >> op & 1 : op == BS_OP_BIND;
+}
+
+/* The guard sees what it watches, since such a call then misses the gate; the rest is lost, and counted. */
+void bs_lose(u32 op)
+{
+    if (bs_arena && !muted && !(bs_arena->flags & BS_ARENA_CLOSED) && !(bs_arena->flags & BS_ARENA_GUARDED && bs_is_flow(op)))
+        __atomic_add_fetch(&bs_arena->lost, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- attaching ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * A loader that ignores the address we ask for leaves the gate at the wrong place; then one page with the same instruction is
+ * put where it should be. If that is not free the gate is watched, and the supervisor refuses us the arena.
+ */
+static void place_gate(void)
+{
+    s64 away = (s64)((u64)bs_home - BS_HOME);
+    if (!away || bs_gate_elsewhere)
+        return;
+    u8 *instruction = (u8 *)((s64)(u64)bs_gate_ip - away) - 2;
+    u64 page = (u64)instruction & ~(u64)(BS_PAGE - 1);
+    s64 got = bs_raw(__NR_mmap, page, BS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != (s64)page) {
+        if ((u64)got < -4096ull)
+            bs_raw(__NR_munmap, got, BS_PAGE);
+        return;
+    }
+    instruction[0] = 0x0f; /* syscall; ret */
+    instruction[1] = 0x05;
+    instruction[2] = 0xc3;
+    bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ | PROT_EXEC);
+    bs_gate_elsewhere = instruction;
+}
+
+/* A descriptor of the arena: through the gate, so that a supervisor that sees the call knows that our gate doesn't hold. */
+static s64 open_arena(void)
+{
+    const char *path = bs_arena_path + sizeof BS_ENV_ARENA; /* after the "=" */
+    s64 fd = bs_gated(__NR_openat, BS_AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+    bool unreachable = fd == -BS_ENOENT || fd == -BS_EACCES || fd == -BS_ENOTDIR || fd == -BS_EPERM || fd == -BS_ELOOP;
+    return unreachable ? bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_ARENA, 0) : fd;
+}
+
+static s64 map_arena(s64 fd, u64 offset, u64 size)
+{
+    return bs_gated(__NR_mmap, 0, size, MAP_SHARED_RW, MAP_SHARED, fd, offset);
+}
+
+static bool is_error(s64 result)
+{
+    return (u64)result > -4096ull;
+}
+
+/* Maps the arena's first page. False: not now, or never (then `muted`). */
+static bool attach(void)
+{
+    if (!bs_arena_path[0]) {
+        muted = bs_first_library != 0; /* the constructor has looked, and found nothing */
+        return false;
+    }
+    place_gate();
+    s64 fd = open_arena();
+    if (fd < 0) {
+        bool later = fd == -BS_EMFILE || fd == -BS_ENFILE || fd == -BS_ENOMEM || fd == -BS_EINTR;
+        muted = !later || ++attempts > 100;
+        return false;
+    }
+    s64 at = map_arena(fd, 0, BS_ARENA_HEADER);
+    bs_raw(__NR_close, fd);
+    struct bs_arena *arena = (struct bs_arena *)at;
+    if (is_error(at) || arena->magic != BS_ARENA_MAGIC || arena->version != BS_ABI_VERSION ||
+        bs_raw(__NR_madvise, &bs_process, sizeof bs_process, MADV_WIPEONFORK) < 0) {
+        if (!is_error(at))
+            bs_raw(__NR_munmap, at, BS_ARENA_HEADER);
+        muted = true;
+        return false;
+    }
+    u32 flags = arena->flags;
+    bs_odd |= (flags & BS_ARENA_STRICT ? BS_ODD_STRICT : 0) | (flags & BS_ARENA_ALL_OPS ? BS_ODD_ALL_OPS : 0);
+    bs_arena = arena;
+    bs_redirect_stdio();
+    return true;
+}
+
+/* Makes the process ready, once per exec and once per fork child; `*started` tells the one thread that did it. */
+static bool set_up(bool *started)
+{
+    u32 unlocked = 0;
+    while (!__atomic_compare_exchange_n(&bs_process.lock, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        if (muted)
+            return false;
+        bs_raw(__NR_sched_yield, 0);
+        unlocked = 0;
+    }
+    bool ready = bs_process.generation != 0;
+    if (!ready && !muted && (bs_arena || attach())) {
+        bs_process.pid = (u32)bs_raw(__NR_getpid, 0);
+        bs_process.ppid = (u32)bs_raw(__NR_getppid, 0);
+        bs_process.epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
+        if (bs_odd & BS_ODD_SHARED) /* the child has a memory of its own after all */
+            __atomic_and_fetch(&bs_odd, ~BS_ODD_SHARED, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&bs_process.generation, ++generations, __ATOMIC_RELEASE);
+        ready = *started = true;
+    }
+    __atomic_store_n(&bs_process.lock, 0, __ATOMIC_RELEASE);
+    return ready;
+}
+
+/* ---- chunks ---------------------------------------------------------------------------------------------------------- */
+
+/* Takes a free chunk's number, or -1. */
+static s32 claim(void)
+{
+    s32 found = -1;
+    u32 left = 0;
+    for (u32 w = 0; w < BS_BITMAP_WORDS; w++) {
+        u64 *word = &bs_arena->free[w];
+        u64 bits = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        while (bits && found < 0) {
+            u64 lowest = bits & -bits;
+            bits = __atomic_fetch_and(word, ~lowest, __ATOMIC_ACQ_REL);
+            if (bits & lowest)
+                found = (s32)(w * 64 + (u32)__builtin_ctzll(lowest));
+            bits &= ~lowest;
+        }
+        for (; bits && left < FEW_FREE; bits &= bits - 1)
+            left++;
+    }
+    if (left < FEW_FREE && !bs_arena->wanted)
+        __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
+    return found;
+}
+
+static s32 claim_or_wait(void)
+{
+    s32 index = claim();
+    for (int tries = 0; index < 0 && tries < 3 && bs_arena->flags & BS_ARENA_GUARDED; tries++) {
+        if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0)
+            break;
+        index = claim();
+    }
+    return index;
+}
+
+/*
+ * Maps a chunk. A shared mapping can be had again by mremap with an old size of zero, and larger: no descriptor is needed, so
+ * none shows up in the program's table, and a root or a limit changed since does not matter.
+ */
+static u8 *map_chunk(u32 index)
+{
+    u64 offset = BS_ARENA_HEADER + (u64)index * BS_CHUNK_SIZE;
+    s64 at = bs_raw(__NR_mremap, bs_arena, 0, offset + BS_CHUNK_SIZE, 1 /* MREMAP_MAYMOVE */);
+    if (!is_error(at)) {
+        bs_raw(__NR_munmap, at, offset);
+        return (u8 *)at + offset;
+    }
+    s64 fd = open_arena();
+    if (fd < 0)
+        return 0;
+    at = map_arena(fd, offset, BS_CHUNK_SIZE);
+    bs_raw(__NR_close, fd);
+    return is_error(at) ? 0 : (u8 *)at;
+}
+
+static void set_free(u32 index)
+{
+    __atomic_or_fetch(&bs_arena->free[index / 64], 1ull << (index % 64), __ATOMIC_RELEASE);
+}
+
+/* The chunk's owner will append no more. */
+static void retire(u8 *chunk)
+{
+    u32 index = ((struct bs_chunk *)chunk)->index;
+    if (index < BS_MAX_CHUNKS)
+        __atomic_or_fetch(&bs_arena->full[index / 64], 1ull << (index % 64), __ATOMIC_RELEASE);
+    bs_raw(__NR_munmap, chunk, BS_CHUNK_SIZE);
+}
+
+/* Gives the thread a chunk; signals are blocked, the process is ready. */
+static bool new_chunk(void)
+{
+    struct bs_thread *me = &bs_me;
+    if (bs_arena->flags & BS_ARENA_CLOSED) {
+        __atomic_or_fetch(&bs_odd, BS_ODD_CLOSED, __ATOMIC_SEQ_CST);
+        return false;
+    }
+    s32 index = claim_or_wait();
+    if (index < 0)
+        return false;
+    u8 *at = map_chunk((u32)index);
+    if (!at) {
+        set_free((u32)index);
+        return false;
+    }
+    if (me->held)
+        retire(me->held);
+    struct bs_chunk *chunk = (struct bs_chunk *)at;
+    chunk->index = (u32)index;
+    chunk->pid = bs_process.pid;
+    chunk->tid = me->tid;
+    chunk->epoch = bs_process.epoch;
+    chunk->taken = bs_now();
+    chunk->ppid = bs_process.ppid;
+    chunk->seq = me->count++;
+    chunk->next = sizeof *chunk;
+    __atomic_store_n(&chunk->magic, BS_CHUNK_MAGIC, __ATOMIC_RELEASE);
+    me->held = me->chunk;
+    me->changes++;
+    __atomic_store_n(&me->chunk, at, __ATOMIC_RELEASE);
+    if (bs_arena->flags & BS_ARENA_PIDNS)
+        bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_ANNOUNCE, index);
+    return true;
+}
+
+static void forget(u8 **chunk)
+{
+    if (*chunk)
+        bs_raw(__NR_munmap, *chunk, BS_CHUNK_SIZE);
+    *chunk = 0;
+}
+
+/* The thread's first chunk in this process. */
+static bool first_chunk(void)
+{
+    struct bs_thread *me = &bs_me;
+    if (me->generation != bs_process.generation) {
+        /* What is mapped is the parent's: not ours to write to, nor to give back. */
+        forget(&me->chunk);
+        forget(&me->held);
+        me->changes += UNMAPPED_AFTER_FORK;
+        me->count = 0;
+        me->borrowed = 0;
+        me->tid = (u32)bs_raw(__NR_gettid, 0);
+    }
+    if (!new_chunk())
+        return false;
+    me->generation = bs_process.generation;
+    return true;
+}
+
+/* Blocks signals; they may be blocked already. */
+static u64 block_signals(void)
+{
+    u64 all = ~0ull, before = 0;
+    bs_raw(__NR_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    return before;
+}
+
+static void restore_signals(u64 before)
+{
+    bs_raw(__NR_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+}
+
+BS_COLD bool bs_take(u32 op)
+{
+    if (muted)
+        return false;
+    if (bs_odd & BS_ODD_SANDBOX) {
+        bs_lose(op);
+        return false;
+    }
+    u64 mask = block_signals();
+    bool started = false;
+    bool taken = set_up(&started);
+    if (taken && (!bs_me.chunk || bs_me.generation != bs_process.generation)) {
+        taken = first_chunk();
+        if (taken && started)
+            bs_note(0, BS_OP_START, (s32)bs_process.pid, (s32)bs_process.ppid, generations > 1, 0);
+    }
+    restore_signals(mask);
+    if (!taken)
+        bs_lose(op);
+    return taken;
+}
+
+BS_COLD bool bs_change(u32 op, u32 changes)
+{
+    if (bs_odd & BS_ODD_SANDBOX) {
+        bs_lose(op);
+        return false;
+    }
+    u64 mask = block_signals();
+    bool changed = bs_me.changes != changes || new_chunk();
+    restore_signals(mask);
+    if (!changed)
+        bs_lose(op);
+    return changed;
+}
+
+void bs_prepare_for_sandbox(void)
+{
+    if (!bs_me.chunk || bs_me.generation != bs_process.generation)
+        bs_take(BS_OP_START);
+    __atomic_or_fetch(&bs_odd, BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
+}
+
+void bs_thread_ends(void)
+{
+    struct bs_thread *me = &bs_me;
+    if (!me->chunk || me->generation != bs_process.generation || bs_odd & BS_ODD_SANDBOX)
+        return;
+    u64 mask = block_signals();
+    if (me->held)
+        retire(me->held);
+    retire(me->chunk);
+    me->held = me->chunk = 0;
+    me->changes += UNMAPPED_AFTER_FORK;
+    restore_signals(mask);
+}

@@ -1,0 +1,296 @@
+/*
+ * The recorder's own words: types, system calls, the record of one operation.
+ *
+ * Rules that hold in every file here:
+ *  - No libc on the way of a call: what is needed of it is looked up when first used (next.c).
+ *  - No allocation, no lock that a signal handler could meet, frames of a few hundred bytes, errno as the call leaves it.
+ *  - A call that the guard watches goes through the gate if and only if it was logged here.
+ */
+#ifndef BS_H
+#define BS_H
+
+#include <asm/unistd.h>
+#include <backstory_abi.h>
+#include <linux/fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is not said to be visible is ours alone, and reached without a table. */
+#pragma GCC visibility push(hidden)
+
+typedef int64_t s64;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef uint32_t u32;
+typedef uint8_t u8;
+typedef s64 ssize;
+
+#define BS_API __attribute__((visibility("default")))
+#define BS_COLD __attribute__((noinline, cold))
+#define BS_LIKELY(x) __builtin_expect(!!(x), 1)
+#define BS_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* Another name that programs know the same function by. */
+#define BS_ALIAS(name, of) extern BS_API __typeof(of) name __attribute__((alias(#of)))
+
+#define BS_AT_FDCWD (-100)
+#define BS_PAGE 4096u
+#define BS_PATH_MAX 4096u
+
+/* Errors that the recorder itself tells apart. */
+enum {
+    BS_EPERM = 1, BS_ENOENT = 2, BS_EINTR = 4, BS_E2BIG = 7, BS_ENOEXEC = 8, BS_EBADF = 9, BS_ENOMEM = 12, BS_EACCES = 13,
+    BS_EFAULT = 14, BS_EEXIST = 17, BS_ENODEV = 19, BS_ENOTDIR = 20, BS_EINVAL = 22, BS_ENFILE = 23, BS_EMFILE = 24,
+    BS_ERANGE = 34, BS_ENAMETOOLONG = 36, BS_ENOSYS = 38, BS_ELOOP = 40, BS_EOPNOTSUPP = 95, BS_ETIMEDOUT = 110, BS_ESTALE = 116,
+};
+
+/* ---- system calls ---------------------------------------------------------------------------------------------------- */
+
+/* gate.S: same convention as the `syscall` instruction, called. The first passes the guard, the second does not. */
+extern char bs_gate[], bs_gate_ip[], bs_plain[];
+/* Where the gate is if the library was loaded somewhere else than at BS_HOME; else null. */
+extern const void *bs_gate_elsewhere;
+
+static inline s64 bs_raw6(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
+{
+    register s64 r10 __asm__("r10") = d;
+    register s64 r8 __asm__("r8") = e;
+    register s64 r9 __asm__("r9") = f;
+    s64 result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory", "cc");
+    return result;
+}
+
+static inline s64 bs_through6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
+{
+    register s64 r10 __asm__("r10") = d;
+    register s64 r8 __asm__("r8") = e;
+    register s64 r9 __asm__("r9") = f;
+    s64 result;
+    __asm__ volatile("call *%[way]"
+                     : "=a"(result)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9), [way] "r"(way)
+                     : "rcx", "r11", "memory", "cc");
+    return result;
+}
+
+#define BS_SIX(a, b, c, d, e, f, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e), (s64)(f)
+/* A call of our own that no filter of ours watches. */
+#define bs_raw(nr, ...) bs_raw6(nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
+/* A call of our own through the gate. */
+#define bs_gated(nr, ...) bs_through6(bs_gate, nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
+/* The program's call, whose record is `rec`: through the gate if it is logged. */
+#define bs_call(rec, nr, ...) bs_through6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
+/* The same for calls that are cancellation points. */
+#define bs_call_cancel(rec, nr, ...) bs_cancel6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
+
+/* `bs_through6`, cancellable while it lasts. */
+s64 bs_cancelled6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
+
+/* Sets errno; returns -1. */
+s64 bs_fail(s64 error);
+/* What a libc function returns for a system call's result. */
+static inline s64 bs_ret(s64 result)
+{
+    return BS_UNLIKELY((u64)result > -4096ull) ? bs_fail(result) : result;
+}
+
+/* ---- state ----------------------------------------------------------------------------------------------------------- */
+
+/* What is unusual about this process; all zero in nearly every one. */
+enum {
+    BS_ODD_STRICT = 1,   /* the guard logs what it watches, whatever the gate */
+    BS_ODD_ALL_OPS = 2,  /* log every read and write */
+    BS_ODD_SHARED = 4,   /* a child may run on our memory without stopping us: only the process itself logs */
+    BS_ODD_NO_TSC = 8,   /* the time-stamp counter must not be read */
+    BS_ODD_SANDBOX = 16, /* the program limits its own system calls: none of ours any more */
+    BS_ODD_CLOSED = 32,  /* the run is over: nothing is logged, and the gate stays open */
+    BS_ODD_MOVED = 64,   /* root or mounts changed: our own file may be out of a child's reach */
+};
+extern u32 bs_odd;
+/* More than one thread was made. */
+extern bool bs_threaded;
+
+/* A thread's place in the arena. */
+struct bs_thread {
+    u8 *chunk;      /* where it appends */
+    u8 *held;       /* the one before, kept until the next change: an operation may still be writing its result there */
+    u32 generation; /* of the process when `chunk` was taken */
+    u32 changes;    /* of chunk: tells an operation whether its slot is still mapped */
+    u32 count;      /* chunks taken in this epoch */
+    u32 tid;
+    u32 borrowed;   /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
+    s32 spawned;    /* pid of the child that did */
+    void *scratch;  /* memory that such a child could not free; */
+    u64 scratch_size;
+};
+extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
+
+#define BS_MAX_FD 32768u
+enum { BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8 };
+
+/* What a child by fork must not believe of itself: the kernel wipes these pages there. */
+struct bs_process {
+    u32 generation; /* 0: not set up */
+    u32 lock;
+    u32 pid, ppid;
+    u64 epoch;
+    u32 highest; /* descriptor with a mark */
+    u8 fd[BS_MAX_FD];
+};
+extern struct bs_process bs_process;
+
+/* The arena's first page, once mapped. */
+extern struct bs_arena *bs_arena;
+
+/* ---- records --------------------------------------------------------------------------------------------------------- */
+
+/* One operation being logged; its slot is null where it is not. */
+struct bs_rec {
+    struct bs_slot *slot;
+    u64 changes;
+};
+
+/* The way of a call: the gate if it has been logged, or if nobody logs any more. */
+static inline const char *bs_way(struct bs_rec rec)
+{
+    return BS_LIKELY(rec.slot) || BS_UNLIKELY(bs_odd & BS_ODD_CLOSED) ? bs_gate : bs_plain;
+}
+
+static inline s64 bs_cancel6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
+{
+    if (BS_UNLIKELY(bs_threaded))
+        return bs_cancelled6(way, nr, a, b, c, d, e, f);
+    return bs_through6(way, nr, a, b, c, d, e, f);
+}
+
+u64 bs_now(void);
+/* Begin an operation without, with one, with two strings. `time`: 0 for now. */
+struct bs_rec bs_begin(u32 op, s32 fd, s32 arg, u32 aux);
+struct bs_rec bs_begin_at(u64 time, u32 op, s32 fd, s32 arg, u32 aux);
+struct bs_rec bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path);
+struct bs_rec bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other);
+/* With what the file system says of a file: `look` names it, and says whether to ask at all. */
+struct bs_look {
+    s32 dir;
+    const char *path;
+    u32 flags; /* AT_* */
+    bool wanted;
+};
+struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look);
+/* With `size` bytes of a socket address. */
+struct bs_rec bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
+/* A list of strings in as many slots as it takes. */
+void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(const char *));
+
+/* True if the slot can still be written to. */
+static inline bool bs_open(struct bs_rec rec)
+{
+    return BS_LIKELY(rec.slot && bs_me.changes - (u32)rec.changes <= 1 && bs_me.generation == bs_process.generation);
+}
+
+/* The operation's outcome. */
+static inline s64 bs_end(struct bs_rec rec, s64 result)
+{
+    if (BS_LIKELY(bs_open(rec))) {
+        rec.slot->result = (s32)result;
+        __atomic_store_n(&rec.slot->state, BS_DONE, __ATOMIC_RELEASE);
+    }
+    return result;
+}
+
+/* What the wrapper returns, once the outcome is logged. */
+s64 bs_finish(struct bs_rec rec, s64 result);
+
+/* An operation of which only the outcome is logged. */
+void bs_note(u64 time, u32 op, s32 fd, s32 arg, u32 aux, s64 result);
+
+/* ---- the parts ------------------------------------------------------------------------------------------------------- */
+
+/* arena.c */
+bool bs_take(u32 op);                  /* gives the thread a chunk */
+bool bs_change(u32 op, u32 changes);   /* a new one: the old is full, unless it has changed already */
+void bs_prepare_for_sandbox(void);     /* all that would need a system call later */
+void bs_thread_ends(void);             /* the chunk is given back */
+void bs_lose(u32 op);                  /* an operation could not be logged */
+bool bs_is_flow(u32 op);               /* the guard watches it */
+void bs_stop_clock(void);             /* slot.c: time becomes a sequence number */
+
+/* environ.c: found when the library was loaded */
+extern char bs_arena_path[];   /* "BACKSTORY_ARENA=..."; empty: not recorded */
+extern char bs_preload_entry[]; /* our own entry of LD_PRELOAD */
+extern const char *bs_own_file; /* where we were loaded from */
+struct bs_link_map {
+    u64 base;
+    char *name;
+    u64 *dynamic;
+    struct bs_link_map *next, *prev;
+};
+extern struct bs_link_map *bs_first_library;
+
+/* next.c */
+void *bs_next(const char *name);
+void *bs_next_or_null(const char *name);
+/* The function that programs would get without us. */
+#define BS_NEXT(name)                                                                              \
+    ({                                                                                             \
+        static __typeof(&name) next_;                                                              \
+        __typeof(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);                        \
+        if (BS_UNLIKELY(!found_)) {                                                                \
+            found_ = (__typeof(&name))bs_next(#name);                                              \
+            __atomic_store_n(&next_, found_, __ATOMIC_RELAXED);                                    \
+        }                                                                                          \
+        found_;                                                                                    \
+    })
+
+/* redirect.c */
+void bs_redirect_stdio(void);
+void bs_redirect_internal(void);
+bool bs_exec_is_redirected(void);
+bool bs_closes_are_seen(void); /* a stream's close is logged where it meets the kernel */
+
+/* descriptors.c */
+void bs_fd_opened(s64 fd, int flags);
+void bs_fd_closed(u32 fd);
+void bs_fd_copied(u32 from, u32 to);
+struct bs_rec bs_begin_close(int fd);
+static inline u32 bs_fd_marks(int fd)
+{
+    return BS_LIKELY((u32)fd < BS_MAX_FD && !bs_me.borrowed) ? bs_process.fd[fd] : 0;
+}
+void bs_fd_mark(int fd, u32 mark);
+
+/* open.c, exec.c, environ: what the redirected entries of libc land in */
+s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
+s64 bs_exec(int dir, const char *path, char *const *argv, char *const *envp, int flags, bool at);
+void bs_free_scratch(void); /* process.c: what a child on our memory had to leave */
+
+/* repair.c */
+struct bs_room {
+    u32 count; /* pointers */
+    u32 bytes; /* of text */
+};
+struct bs_room bs_environment_room(char *const *env);
+char *const *bs_environment_repaired(char *const *env, char **array, char *text);
+bool bs_is_our_variable(const char *variable);
+u64 bs_environment_hash(char *const *env);
+
+/* text.c */
+u32 bs_length(const char *s, u32 limit);
+void bs_copy(void *to, const void *from, u64 size);
+bool bs_starts(const char *s, const char *with);
+bool bs_same(const char *a, const char *b);
+void *memset(void *to, int byte, size_t n);
+void *memcpy(void *to, const void *from, size_t n);
+
+#pragma GCC visibility pop
+
+/* The C library's; null where it has none. */
+extern char **environ __attribute__((weak));
+extern int *__errno_location(void) __attribute__((weak));
+
+#endif

@@ -1,0 +1,288 @@
+/* Pipes, sockets, descriptors that are passed or that hold no file. */
+#include "bs.h"
+
+int socket(int domain, int type, int protocol);
+ssize sendmsg(int fd, const void *message, int flags);
+ssize recvmsg(int fd, void *message, int flags);
+int sendmmsg(int fd, void *messages, u32 count, int flags);
+int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout);
+int pidfd_open(int pid, u32 flags);
+
+/* ---- pipes, pairs ---------------------------------------------------------------------------------------------------- */
+
+static int make_pipe(int ends[2], int flags)
+{
+    struct bs_rec rec = bs_begin(BS_OP_PIPE, -1, -1, (u32)flags);
+    s64 result = flags ? bs_call(rec, __NR_pipe2, ends, flags) : bs_call(rec, __NR_pipe, ends);
+    if (result >= 0) {
+        for (int i = 0; i < 2; i++)
+            bs_fd_closed((u32)ends[i]);
+        if (bs_open(rec)) {
+            rec.slot->fd = ends[0];
+            rec.slot->arg = ends[1];
+        }
+    }
+    return (int)bs_finish(rec, result);
+}
+
+BS_API int pipe(int ends[2])
+{
+    return make_pipe(ends, 0);
+}
+BS_ALIAS(__pipe, pipe);
+
+BS_API int pipe2(int ends[2], int flags)
+{
+    return make_pipe(ends, flags);
+}
+
+BS_API int socketpair(int domain, int type, int protocol, int ends[2])
+{
+    struct bs_rec rec = bs_begin(BS_OP_SOCKETPAIR, -1, -1, (u32)type);
+    s64 result = bs_call(rec, __NR_socketpair, domain, type, protocol, ends);
+    if (result >= 0) {
+        for (int i = 0; i < 2; i++)
+            bs_fd_closed((u32)ends[i]);
+        if (bs_open(rec)) {
+            rec.slot->fd = ends[0];
+            rec.slot->arg = ends[1];
+        }
+    }
+    return (int)bs_finish(rec, result);
+}
+
+/* ---- sockets --------------------------------------------------------------------------------------------------------- */
+
+BS_API int socket(int domain, int type, int protocol)
+{
+    struct bs_rec rec = bs_begin(BS_OP_SOCKET, domain, type, 0);
+    s64 fd = bs_call(rec, __NR_socket, domain, type, protocol);
+    bs_fd_opened(fd, 0);
+    return (int)bs_finish(rec, fd);
+}
+BS_ALIAS(__socket, socket);
+
+BS_API int connect(int fd, const void *address, u32 size)
+{
+    struct bs_rec rec = bs_begin_bytes(BS_OP_CONNECT, fd, 0, address, size);
+    return (int)bs_finish(rec, bs_call_cancel(rec, __NR_connect, fd, address, size));
+}
+BS_ALIAS(__connect, connect);
+
+BS_API int bind(int fd, const void *address, u32 size)
+{
+    struct bs_rec rec = bs_begin_bytes(BS_OP_BIND, fd, 0, address, size);
+    return (int)bs_finish(rec, bs_call(rec, __NR_bind, fd, address, size));
+}
+
+BS_API int listen(int fd, int backlog)
+{
+    struct bs_rec rec = bs_begin(BS_OP_LISTEN, fd, 0, 0);
+    return (int)bs_finish(rec, bs_raw(__NR_listen, fd, backlog));
+}
+
+/* The peer is known afterwards, so that is when it is logged. One that failed brought nothing. */
+static int accepted(int socket, void *address, u32 *size, int flags)
+{
+    u64 time = bs_now();
+    u32 room = address && size ? *size : 0;
+    struct bs_rec none = {0};
+    s64 fd = bs_call_cancel(none, __NR_accept4, socket, address, size, flags);
+    if (fd < 0)
+        return (int)bs_fail(fd);
+    bs_fd_opened(fd, 0);
+    u32 got = room && *size < room ? *size : room;
+    struct bs_rec rec = bs_begin_bytes(BS_OP_ACCEPT, socket, flags, address, got);
+    if (rec.slot)
+        rec.slot->time = time;
+    return (int)bs_end(rec, fd);
+}
+
+BS_API int accept(int socket, void *address, u32 *size)
+{
+    return accepted(socket, address, size, 0);
+}
+
+BS_API int accept4(int socket, void *address, u32 *size, int flags)
+{
+    return accepted(socket, address, size, flags);
+}
+
+/* ---- messages, and descriptors in them ------------------------------------------------------------------------------- */
+
+struct message {
+    void *name;
+    u32 name_size;
+    void *parts;
+    u64 part_count;
+    void *control;
+    u64 control_size;
+    int flags;
+};
+struct many_messages {
+    struct message message;
+    u32 bytes;
+};
+struct control {
+    u64 size;
+    int level, kind;
+};
+enum { SOL_SOCKET = 1, SCM_RIGHTS = 1 };
+
+/* Logs the descriptors that a message carries. */
+static void log_passed(int socket, const struct message *message, u32 received)
+{
+    if (BS_LIKELY(!message || !message->control || message->control_size < sizeof(struct control)))
+        return;
+    u64 at = 0;
+    while (at + sizeof(struct control) <= message->control_size) {
+        const struct control *c = (const struct control *)((const char *)message->control + at);
+        if (c->size < sizeof *c || c->size > message->control_size - at)
+            return;
+        if (c->level == SOL_SOCKET && c->kind == SCM_RIGHTS) {
+            const int *fds = (const int *)(c + 1);
+            for (u64 i = 0; i < (c->size - sizeof *c) / sizeof(int); i++) {
+                if (received)
+                    bs_fd_closed((u32)fds[i]);
+                bs_note(0, BS_OP_PASS, socket, fds[i], received, 0);
+            }
+        }
+        at += (c->size + 7) & ~7ull;
+    }
+}
+
+static bool is_news(int fd, u32 mark)
+{
+    return !(bs_fd_marks(fd) & mark) || bs_odd & BS_ODD_ALL_OPS;
+}
+
+/* The first message of a socket is its first write, or read. */
+static void log_message(u64 time, int fd, u32 op, ssize result)
+{
+    u32 mark = op == BS_OP_READ ? BS_FD_READ : BS_FD_WROTE;
+    if (result < 0 || !is_news(fd, mark))
+        return;
+    bs_note(time, op, fd, 0, 0, result);
+    bs_fd_mark(fd, mark);
+}
+
+BS_API ssize sendmsg(int fd, const void *message, int flags)
+{
+    u64 time = bs_now();
+    ssize result = BS_NEXT(sendmsg)(fd, message, flags);
+    log_message(time, fd, BS_OP_WRITE, result);
+    if (result >= 0)
+        log_passed(fd, message, 0);
+    return result;
+}
+
+BS_API ssize recvmsg(int fd, void *message, int flags)
+{
+    u64 time = bs_now();
+    ssize result = BS_NEXT(recvmsg)(fd, message, flags);
+    log_message(time, fd, BS_OP_READ, result);
+    if (result >= 0)
+        log_passed(fd, message, 1);
+    return result;
+}
+
+BS_API int sendmmsg(int fd, void *messages, u32 count, int flags)
+{
+    u64 time = bs_now();
+    int result = BS_NEXT(sendmmsg)(fd, messages, count, flags);
+    log_message(time, fd, BS_OP_WRITE, result);
+    for (int i = 0; i < result; i++)
+        log_passed(fd, &((struct many_messages *)messages)[i].message, 0);
+    return result;
+}
+
+BS_API int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
+{
+    u64 time = bs_now();
+    int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
+    log_message(time, fd, BS_OP_READ, result);
+    for (int i = 0; i < result; i++)
+        log_passed(fd, &((struct many_messages *)messages)[i].message, 1);
+    return result;
+}
+
+/* ---- memory with a descriptor ---------------------------------------------------------------------------------------- */
+
+BS_API int memfd_create(const char *name, u32 flags)
+{
+    struct bs_rec rec = bs_begin_path(BS_OP_MEMFD, 0, (s32)flags, 0, name);
+    s64 fd = bs_call(rec, __NR_memfd_create, name, flags);
+    bs_fd_opened(fd, 0);
+    return (int)bs_finish(rec, fd);
+}
+
+/* The file's name of a shared memory object; false if it can't be one. */
+static bool shared_name(const char *name, char to[280])
+{
+    static const char place[] = "/dev/shm/";
+    while (*name == '/')
+        name++;
+    u32 n = bs_length(name, 256);
+    for (u32 i = 0; i < n; i++)
+        if (name[i] == '/')
+            return false;
+    if (!n || n > 255)
+        return false;
+    bs_copy(to, place, sizeof place - 1);
+    bs_copy(to + sizeof place - 1, name, n + 1);
+    return true;
+}
+
+BS_API int shm_open(const char *name, int flags, u32 mode)
+{
+    char path[280];
+    if (!shared_name(name, path))
+        return (int)bs_fail(-BS_EINVAL);
+    s64 fd = bs_open_file(BS_AT_FDCWD, path, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+    return (int)bs_ret(fd == -21 /* EISDIR */ ? -BS_EINVAL : fd);
+}
+
+int unlink(const char *path);
+
+BS_API int shm_unlink(const char *name)
+{
+    char path[280];
+    if (!shared_name(name, path))
+        return (int)bs_fail(-BS_ENOENT);
+    int result = unlink(path);
+    if (result < 0 && __errno_location && *__errno_location() == BS_EPERM)
+        return (int)bs_fail(-BS_EACCES);
+    return result;
+}
+
+/* ---- descriptors without file data: their numbers are taken, that is all --------------------------------------------- */
+
+static int plain(struct bs_rec rec, s64 fd)
+{
+    bs_fd_opened(fd, 0);
+    return (int)bs_finish(rec, fd);
+}
+
+#define PLAIN(name, nr, parameters, ...)                                                           \
+    BS_API int name parameters                                                                     \
+    {                                                                                              \
+        struct bs_rec rec = bs_begin(BS_OP_EVENTFD, 0, nr, 0);                                     \
+        return plain(rec, bs_call(rec, nr, __VA_ARGS__));                                          \
+    }
+
+PLAIN(eventfd, __NR_eventfd2, (u32 start, int flags), start, flags)
+PLAIN(epoll_create1, __NR_epoll_create1, (int flags), flags)
+PLAIN(epoll_create, __NR_epoll_create, (int size), size)
+PLAIN(timerfd_create, __NR_timerfd_create, (int clock, int flags), clock, flags)
+PLAIN(inotify_init, __NR_inotify_init1, (void), 0)
+PLAIN(inotify_init1, __NR_inotify_init1, (int flags), flags)
+PLAIN(pidfd_open, __NR_pidfd_open, (int pid, u32 flags), pid, flags)
+
+BS_API int signalfd(int fd, const void *mask, int flags)
+{
+    struct bs_rec rec = {0};
+    if (fd < 0)
+        rec = bs_begin(BS_OP_EVENTFD, 0, __NR_signalfd4, 0);
+    s64 result = bs_raw(__NR_signalfd4, fd, mask, 8, flags);
+    return fd < 0 ? plain(rec, result) : (int)bs_ret(result);
+}

@@ -1,0 +1,256 @@
+/*
+ * Moving data. The first read and the first write of each descriptor are logged, the rest at the price of a look at one byte.
+ * The calls themselves are libc's, so they stay the cancellation points they are.
+ */
+#include "bs.h"
+
+static inline bool is_news(int fd, u32 mark)
+{
+    return !(bs_fd_marks(fd) & mark) || bs_odd & BS_ODD_ALL_OPS;
+}
+
+/* A read has happened. One that failed moved nothing, and is none. */
+static BS_COLD void log_read(u64 time, int fd, ssize got)
+{
+    if (got < 0)
+        return;
+    bs_note(time, BS_OP_READ, fd, 0, 0, got);
+    bs_fd_mark(fd, BS_FD_READ);
+}
+
+/* A write is about to happen; if the process dies in it, it may have. */
+static BS_COLD struct bs_rec begin_write(int fd)
+{
+    return bs_begin(BS_OP_WRITE, fd, 0, 0);
+}
+
+static BS_COLD void end_write(struct bs_rec rec, int fd, ssize put)
+{
+    bs_end(rec, put >= 0 ? put : __errno_location ? -*__errno_location() : -1);
+    if (put >= 0)
+        bs_fd_mark(fd, BS_FD_WROTE);
+}
+
+#define READS(fd, call)                                                                            \
+    if (BS_LIKELY(!is_news(fd, BS_FD_READ)))                                                       \
+        return call;                                                                               \
+    u64 time_ = bs_now();                                                                          \
+    ssize got_ = call;                                                                             \
+    log_read(time_, fd, got_);                                                                     \
+    return got_;
+
+#define WRITES(fd, call)                                                                           \
+    if (BS_LIKELY(!is_news(fd, BS_FD_WROTE)))                                                      \
+        return call;                                                                               \
+    struct bs_rec rec_ = begin_write(fd);                                                          \
+    ssize put_ = call;                                                                             \
+    end_write(rec_, fd, put_);                                                                     \
+    return put_;
+
+/* ---- read ------------------------------------------------------------------------------------------------------------ */
+
+ssize read(int fd, void *to, size_t n);
+ssize pread(int fd, void *to, size_t n, s64 at);
+ssize readv(int fd, const void *parts, int count);
+ssize preadv(int fd, const void *parts, int count, s64 at);
+ssize preadv2(int fd, const void *parts, int count, s64 at, int flags);
+ssize __read_chk(int fd, void *to, size_t n, size_t room);
+ssize __pread_chk(int fd, void *to, size_t n, s64 at, size_t room);
+ssize recv(int fd, void *to, size_t n, int flags);
+ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size);
+ssize __recv_chk(int fd, void *to, size_t n, size_t room, int flags);
+ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *from, u32 *size);
+
+BS_API ssize read(int fd, void *to, size_t n)
+{
+    READS(fd, BS_NEXT(read)(fd, to, n))
+}
+BS_ALIAS(__read, read);
+
+BS_API ssize pread(int fd, void *to, size_t n, s64 at)
+{
+    READS(fd, BS_NEXT(pread)(fd, to, n, at))
+}
+BS_ALIAS(pread64, pread);
+BS_ALIAS(__pread64, pread);
+
+BS_API ssize readv(int fd, const void *parts, int count)
+{
+    READS(fd, BS_NEXT(readv)(fd, parts, count))
+}
+
+BS_API ssize preadv(int fd, const void *parts, int count, s64 at)
+{
+    READS(fd, BS_NEXT(preadv)(fd, parts, count, at))
+}
+BS_ALIAS(preadv64, preadv);
+
+BS_API ssize preadv2(int fd, const void *parts, int count, s64 at, int flags)
+{
+    READS(fd, BS_NEXT(preadv2)(fd, parts, count, at, flags))
+}
+BS_ALIAS(preadv64v2, preadv2);
+
+BS_API ssize __read_chk(int fd, void *to, size_t n, size_t room)
+{
+    READS(fd, BS_NEXT(__read_chk)(fd, to, n, room))
+}
+
+BS_API ssize __pread_chk(int fd, void *to, size_t n, s64 at, size_t room)
+{
+    READS(fd, BS_NEXT(__pread_chk)(fd, to, n, at, room))
+}
+BS_ALIAS(__pread64_chk, __pread_chk);
+
+BS_API ssize recv(int fd, void *to, size_t n, int flags)
+{
+    READS(fd, BS_NEXT(recv)(fd, to, n, flags))
+}
+
+BS_API ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size)
+{
+    READS(fd, BS_NEXT(recvfrom)(fd, to, n, flags, from, size))
+}
+
+BS_API ssize __recv_chk(int fd, void *to, size_t n, size_t room, int flags)
+{
+    READS(fd, BS_NEXT(__recv_chk)(fd, to, n, room, flags))
+}
+
+BS_API ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *from, u32 *size)
+{
+    READS(fd, BS_NEXT(__recvfrom_chk)(fd, to, n, room, flags, from, size))
+}
+
+/* ---- write ----------------------------------------------------------------------------------------------------------- */
+
+ssize write(int fd, const void *from, size_t n);
+ssize pwrite(int fd, const void *from, size_t n, s64 at);
+ssize writev(int fd, const void *parts, int count);
+ssize pwritev(int fd, const void *parts, int count, s64 at);
+ssize pwritev2(int fd, const void *parts, int count, s64 at, int flags);
+ssize send(int fd, const void *from, size_t n, int flags);
+ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size);
+ssize vmsplice(int fd, const void *parts, size_t count, u32 flags);
+
+BS_API ssize write(int fd, const void *from, size_t n)
+{
+    WRITES(fd, BS_NEXT(write)(fd, from, n))
+}
+BS_ALIAS(__write, write);
+
+BS_API ssize pwrite(int fd, const void *from, size_t n, s64 at)
+{
+    WRITES(fd, BS_NEXT(pwrite)(fd, from, n, at))
+}
+BS_ALIAS(pwrite64, pwrite);
+BS_ALIAS(__pwrite64, pwrite);
+
+BS_API ssize writev(int fd, const void *parts, int count)
+{
+    WRITES(fd, BS_NEXT(writev)(fd, parts, count))
+}
+
+BS_API ssize pwritev(int fd, const void *parts, int count, s64 at)
+{
+    WRITES(fd, BS_NEXT(pwritev)(fd, parts, count, at))
+}
+BS_ALIAS(pwritev64, pwritev);
+
+BS_API ssize pwritev2(int fd, const void *parts, int count, s64 at, int flags)
+{
+    WRITES(fd, BS_NEXT(pwritev2)(fd, parts, count, at, flags))
+}
+BS_ALIAS(pwritev64v2, pwritev2);
+
+BS_API ssize send(int fd, const void *from, size_t n, int flags)
+{
+    WRITES(fd, BS_NEXT(send)(fd, from, n, flags))
+}
+BS_ALIAS(__send, send);
+
+BS_API ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size)
+{
+    WRITES(fd, BS_NEXT(sendto)(fd, from, n, flags, to, size))
+}
+
+BS_API ssize vmsplice(int fd, const void *parts, size_t count, u32 flags)
+{
+    WRITES(fd, BS_NEXT(vmsplice)(fd, parts, count, flags))
+}
+
+BS_API int fallocate(int fd, int mode, s64 at, s64 size)
+{
+    struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
+    return (int)bs_finish(rec, bs_call_cancel(rec, __NR_fallocate, fd, mode, at, size));
+}
+BS_ALIAS(fallocate64, fallocate);
+
+int posix_fallocate(int fd, s64 at, s64 size);
+
+BS_API int posix_fallocate(int fd, s64 at, s64 size)
+{
+    struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
+    int error = BS_NEXT(posix_fallocate)(fd, at, size);
+    bs_end(rec, -error);
+    return error;
+}
+BS_ALIAS(posix_fallocate64, posix_fallocate);
+
+/* ---- copies in the kernel -------------------------------------------------------------------------------------------- */
+
+BS_API ssize sendfile(int to, int from, s64 *at, size_t n)
+{
+    struct bs_rec rec = bs_begin(BS_OP_COPY, from, to, 0);
+    return bs_finish(rec, bs_call(rec, __NR_sendfile, to, from, at, n));
+}
+BS_ALIAS(sendfile64, sendfile);
+
+BS_API ssize copy_file_range(int from, s64 *from_at, int to, s64 *to_at, size_t n, u32 flags)
+{
+    struct bs_rec rec = bs_begin(BS_OP_COPY, from, to, 0);
+    return bs_finish(rec, bs_call_cancel(rec, __NR_copy_file_range, from, from_at, to, to_at, n, flags));
+}
+
+BS_API ssize splice(int from, s64 *from_at, int to, s64 *to_at, size_t n, u32 flags)
+{
+    struct bs_rec rec = bs_begin(BS_OP_COPY, from, to, 0);
+    return bs_finish(rec, bs_call_cancel(rec, __NR_splice, from, from_at, to, to_at, n, flags));
+}
+
+BS_API ssize tee(int from, int to, size_t n, u32 flags)
+{
+    struct bs_rec rec = bs_begin(BS_OP_COPY, from, to, 0);
+    return bs_finish(rec, bs_call_cancel(rec, __NR_tee, from, to, n, flags));
+}
+
+/* ---- truncation, mapping --------------------------------------------------------------------------------------------- */
+
+BS_API int truncate(const char *path, s64 size)
+{
+    struct bs_rec rec = bs_begin_path(BS_OP_TRUNCATE, BS_AT_FDCWD, 0, 0, path);
+    return (int)bs_finish(rec, bs_call(rec, __NR_truncate, path, size));
+}
+BS_ALIAS(truncate64, truncate);
+
+BS_API int ftruncate(int fd, s64 size)
+{
+    struct bs_rec rec = bs_begin_path(BS_OP_TRUNCATE, fd, 0, 0, 0);
+    return (int)bs_finish(rec, bs_call(rec, __NR_ftruncate, fd, size));
+}
+BS_ALIAS(ftruncate64, ftruncate);
+
+enum { MAP_ANON = 0x20 };
+void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset);
+
+/* Only files matter; memory goes straight on. */
+BS_API void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset)
+{
+    if (fd < 0 || flags & MAP_ANON)
+        return (void *)bs_ret(bs_raw(__NR_mmap, at, size, protection, flags, fd, offset));
+    struct bs_rec rec = bs_begin(BS_OP_MAP, fd, protection, (u32)flags);
+    s64 result = bs_call(rec, __NR_mmap, at, size, protection, flags, fd, offset);
+    bs_end(rec, (u64)result > -4096ull ? result : 0);
+    return (void *)bs_ret(result);
+}
+BS_ALIAS(mmap64, mmap);

@@ -1,0 +1,172 @@
+/* Descriptors: what was done with each so far, and the calls that copy and close them. */
+#include "bs.h"
+
+/* Marks are the process's own; a child on its parent's memory leaves them alone. */
+static bool has_marks(u32 fd)
+{
+    return fd < BS_MAX_FD && bs_process.generation && !bs_me.borrowed;
+}
+
+void bs_fd_mark(int fd, u32 mark)
+{
+    if (!has_marks((u32)fd))
+        return;
+    bs_process.fd[fd] |= (u8)mark;
+    if ((u32)fd > bs_process.highest)
+        bs_process.highest = (u32)fd;
+}
+
+void bs_fd_closed(u32 fd)
+{
+    if (has_marks(fd) && bs_process.fd[fd])
+        bs_process.fd[fd] = 0;
+}
+
+void bs_fd_opened(s64 fd, int flags)
+{
+    if (fd < 0)
+        return;
+    bs_fd_closed((u32)fd);
+    if (flags & O_ACCMODE && !(flags & O_PATH))
+        bs_fd_mark((int)fd, BS_FD_WRITER);
+}
+
+void bs_fd_copied(u32 from, u32 to)
+{
+    bs_fd_closed(to);
+    if (has_marks(from) && bs_process.fd[from] & BS_FD_WRITER)
+        bs_fd_mark((int)to, BS_FD_WRITER);
+}
+
+/* Whoever wrote a file says what it had become when done with it. */
+struct bs_rec bs_begin_close(int fd)
+{
+    if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_WRITER))
+        return bs_begin_ident(BS_OP_CLOSE, fd, 0, 0, 0, 0, (struct bs_look){fd, "", AT_EMPTY_PATH, true});
+    return bs_begin(BS_OP_CLOSE, fd, 0, 0);
+}
+
+BS_API int close(int fd)
+{
+    struct bs_rec rec = bs_begin_close(fd);
+    bs_fd_closed((u32)fd);
+    return (int)bs_finish(rec, bs_call_cancel(rec, __NR_close, fd));
+}
+BS_ALIAS(__close, close);
+
+/* All descriptors from first to last, with what the written ones had become. */
+static s64 close_many(u32 first, u32 last, int flags)
+{
+    if (!(flags & 4 /* CLOSE_RANGE_CLOEXEC */) && !bs_me.borrowed && bs_process.generation)
+        for (u32 fd = first; fd <= last && fd <= bs_process.highest; fd++) {
+            if (bs_process.fd[fd] & BS_FD_WRITER)
+                bs_end(bs_begin_close((int)fd), 0);
+            bs_process.fd[fd] = 0;
+        }
+    struct bs_rec rec = bs_begin(BS_OP_CLOSE_RANGE, (s32)first, flags, last);
+    return bs_end(rec, bs_call(rec, __NR_close_range, first, last, flags));
+}
+
+BS_API int close_range(unsigned first, unsigned last, int flags)
+{
+    return (int)bs_ret(close_many(first, last, flags));
+}
+
+void closefrom(int first);
+
+BS_API void closefrom(int first)
+{
+    u32 from = first < 0 ? 0 : (u32)first;
+    if (close_many(from, ~0u, 0) < 0)
+        BS_NEXT(closefrom)(first); /* an old kernel: libc reads /proc */
+}
+
+/* A copy: `replaced` if the new number was asked for. */
+static s64 copied(struct bs_rec rec, int from, s64 to)
+{
+    if (to >= 0 && to != from)
+        bs_fd_copied((u32)from, (u32)to);
+    return bs_end(rec, to);
+}
+
+BS_API int dup(int fd)
+{
+    struct bs_rec rec = bs_begin(BS_OP_DUP, fd, 0, 0);
+    return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup, fd)));
+}
+
+/* What the replaced descriptor had been writing is finished, if it is another one. */
+static void replaced(int fd, int to)
+{
+    if (fd != to && bs_fd_marks(to) & BS_FD_WRITER && bs_raw(__NR_fcntl, fd, 1 /* F_GETFD */) >= 0)
+        bs_end(bs_begin_close(to), 0);
+}
+
+BS_API int dup2(int fd, int to)
+{
+    replaced(fd, to);
+    struct bs_rec rec = bs_begin(BS_OP_DUP, fd, 0, 1);
+    return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup2, fd, to)));
+}
+BS_ALIAS(__dup2, dup2);
+
+BS_API int dup3(int fd, int to, int flags)
+{
+    replaced(fd, to);
+    struct bs_rec rec = bs_begin(BS_OP_DUP, fd, flags, 1);
+    return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup3, fd, to, flags)));
+}
+
+/* `fcntl` copies and marks descriptors; its locks may wait, and are cancellation points. */
+static s64 control(int fd, int command, u64 arg)
+{
+    struct bs_rec none = {0};
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
+        struct bs_rec rec = bs_begin(BS_OP_DUP, fd, command == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0, 0);
+        return copied(rec, fd, bs_call(rec, __NR_fcntl, fd, command, arg));
+    }
+    if (command == F_SETFD) {
+        struct bs_rec rec = bs_begin(BS_OP_CLOEXEC, fd, arg & FD_CLOEXEC, 0);
+        return bs_end(rec, bs_call(rec, __NR_fcntl, fd, command, arg));
+    }
+    if (command == F_SETLKW || command == 38 /* F_OFD_SETLKW */)
+        return bs_call_cancel(none, __NR_fcntl, fd, command, arg);
+    return bs_raw(__NR_fcntl, fd, command, arg);
+}
+
+int fcntl(int fd, int command, ...);
+
+BS_API int fcntl(int fd, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    u64 arg = va_arg(args, u64);
+    va_end(args);
+    if (command == F_GETOWN || command == 1036 /* a form of it that only libc knows */)
+        return BS_NEXT(fcntl)(fd, command, arg); /* a result below zero is none of errno's there */
+    return (int)bs_ret(control(fd, command, arg));
+}
+BS_ALIAS(fcntl64, fcntl);
+BS_ALIAS(__fcntl, fcntl);
+
+/* The requests that touch the descriptor table or copy data. */
+enum { FIOCLEX = 0x5451, FIONCLEX = 0x5450, FICLONE = 0x40049409, FICLONERANGE = 0x4020940d };
+
+BS_API int ioctl(int fd, unsigned long request, ...)
+{
+    va_list args;
+    va_start(args, request);
+    u64 arg = va_arg(args, u64);
+    va_end(args);
+    u64 now = 0;
+    if (BS_UNLIKELY(request == FIOCLEX || request == FIONCLEX || request == FICLONE || request == FICLONERANGE))
+        now = bs_now();
+    s64 result = bs_raw(__NR_ioctl, fd, request, arg);
+    if (BS_UNLIKELY(now)) {
+        if (request == FIOCLEX || request == FIONCLEX)
+            bs_note(now, BS_OP_CLOEXEC, fd, request == FIOCLEX, 0, result);
+        else
+            bs_note(now, BS_OP_COPY, request == FICLONE ? (s32)arg : (s32)*(const s64 *)arg, fd, 0, result);
+    }
+    return (int)bs_ret(result);
+}

@@ -1,0 +1,149 @@
+/*
+ * The constructor: hides our variables before any other constructor runs, and gives our entry in the link map a name that
+ * sanitizers know how to overlook. Nothing else happens when a program starts.
+ */
+#include "bs.h"
+
+enum { ARENA_MAX = 512, ENTRY_MAX = 1024 };
+char bs_arena_path[ARENA_MAX];
+char bs_preload_entry[ENTRY_MAX];
+const char *bs_own_file = "";
+struct bs_link_map *bs_first_library;
+
+/* musl calls constructors without arguments. */
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+extern u64 _DYNAMIC[];
+
+enum { AT_NULL = 0, AT_PHDR = 3, AT_PHNUM = 5, PT_DYNAMIC = 2, PT_PHDR = 6, DT_NULL = 0, DT_DEBUG = 21 };
+
+struct program_header {
+    u32 type, flags;
+    u64 offset, address, physical, in_file, in_memory, align;
+};
+
+struct debug {
+    int version;
+    struct bs_link_map *libraries;
+};
+
+/* The loader's list of libraries, found from the auxiliary vector behind the environment. */
+static struct bs_link_map *find_libraries(char **env)
+{
+    while (*env)
+        env++;
+    const struct program_header *headers = 0;
+    u64 count = 0, base = 0;
+    for (u64 *aux = (u64 *)(env + 1); aux[0] != AT_NULL; aux += 2) {
+        if (aux[0] == AT_PHDR)
+            headers = (const struct program_header *)aux[1];
+        if (aux[0] == AT_PHNUM)
+            count = aux[1];
+    }
+    u64 *dynamic = 0;
+    for (u64 i = 0; headers && i < count; i++)
+        if (headers[i].type == PT_PHDR)
+            base = (u64)headers - headers[i].address;
+    for (u64 i = 0; headers && i < count; i++)
+        if (headers[i].type == PT_DYNAMIC)
+            dynamic = (u64 *)(base + headers[i].address);
+    for (; dynamic && dynamic[0] != DT_NULL; dynamic += 2)
+        if (dynamic[0] == DT_DEBUG && dynamic[1])
+            return ((struct debug *)dynamic[1])->libraries;
+    return 0;
+}
+
+/* ASan wants to be first in the list, but skips names that begin with "linux-" (the vDSO's). */
+static void rename_ourselves(void)
+{
+    static char name[] = BS_PRELOAD_NAME;
+    for (struct bs_link_map *l = bs_first_library; l; l = l->next)
+        if (l->dynamic == _DYNAMIC && l->name) {
+            bs_own_file = l->name;
+            l->name = name;
+            return;
+        }
+}
+
+/* Where our own entry, the last, begins in a value of LD_PRELOAD; null if it isn't there. */
+static char *own_entry(char *value)
+{
+    char *entry = value, *base = value;
+    for (char *c = value; *c; c++) {
+        if (*c == ':' || *c == ' ')
+            entry = base = c + 1;
+        if (*c == '/')
+            base = c + 1;
+    }
+    return bs_same(base, BS_PRELOAD_NAME) ? entry : 0;
+}
+
+/* Shortens or drops one of our variables, having kept what it said. False: drop it. */
+static bool keep_variable(char *variable)
+{
+    if (bs_starts(variable, BS_ENV_ARENA "=")) {
+        u32 n = bs_length(variable, ARENA_MAX);
+        if (n < ARENA_MAX)
+            bs_copy(bs_arena_path, variable, n + 1);
+        return false;
+    }
+    if (!bs_starts(variable, BS_ENV_PRELOAD "="))
+        return true;
+    char *value = variable + sizeof BS_ENV_PRELOAD;
+    char *entry = own_entry(value);
+    if (!entry)
+        return true;
+    u32 n = bs_length(entry, ENTRY_MAX);
+    if (n < ENTRY_MAX)
+        bs_copy(bs_preload_entry, entry, n + 1);
+    if (entry == value)
+        return false;
+    entry[-1] = 0;
+    return true;
+}
+
+/*
+ * Takes our variables out of the array and closes the gaps in the text, because readers of /proc/self/environ stop at an empty
+ * string. Text that does not lie in one piece is left where it is.
+ */
+static void hide(char **env)
+{
+    bool one_piece = true;
+    for (char **e = env; e[0] && e[1]; e++)
+        one_piece &= e[1] == e[0] + bs_length(e[0], ~0u) + 1;
+    char **kept = env;
+    char *to = *env, *end = to;
+    for (; *env; env++) {
+        char *from = *env;
+        u32 size = bs_length(from, ~0u) + 1;
+        end = from + size;
+        if (!keep_variable(from)) {
+            if (!one_piece)
+                memset(from, 0, size);
+            continue;
+        }
+        *kept++ = one_piece ? to : from;
+        size = bs_length(from, ~0u) + 1;
+        if (one_piece && to != from)
+            for (u32 i = 0; i < size; i++)
+                to[i] = from[i];
+        to += size;
+    }
+    *kept = 0;
+    if (one_piece && to && to < end)
+        memset(to, 0, (u64)(end - to));
+}
+
+static void start(int argc, char **argv, char **env)
+{
+    (void)argc, (void)argv;
+    if (!gnu_get_libc_version)
+        env = &environ ? environ : 0;
+    if (!env)
+        return;
+    bs_first_library = find_libraries(env);
+    rename_ourselves();
+    if (*env)
+        hide(env);
+}
+
+__attribute__((section(".init_array"), used)) static void (*const at_start)(int, char **, char **) = start;

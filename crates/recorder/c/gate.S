@@ -1,0 +1,70 @@
+/*
+ * The gate: the one `syscall` instruction that the guard lets through, at a fixed offset of the library's text.
+ * Number and arguments are where the instruction wants them; nothing else is touched. The unwind information is needed: a
+ * cancelled thread unwinds through here.
+ */
+    .section .text.gate, "ax", @progbits
+    .balign 16
+    .globl bs_gate
+    .hidden bs_gate
+    .type bs_gate, @function
+bs_gate:
+    .cfi_startproc
+    cmpq $0, bs_gate_elsewhere(%rip)
+    jne 1f
+    syscall
+    .globl bs_gate_ip
+    .hidden bs_gate_ip
+bs_gate_ip:
+    ret
+1:  jmp *bs_gate_elsewhere(%rip)
+    .cfi_endproc
+    .size bs_gate, . - bs_gate
+
+/* The same, watched. */
+    .balign 16
+    .globl bs_plain
+    .hidden bs_plain
+    .type bs_plain, @function
+bs_plain:
+    .cfi_startproc
+    syscall
+    ret
+    .cfi_endproc
+    .size bs_plain, . - bs_plain
+
+/*
+ * vfork: the child returns into the caller on the shared stack, so the return address is kept in a register meanwhile (the
+ * kernel keeps rdi). What the child logs stands between the two marks in its parent's chunk.
+ */
+    .text
+    .globl vfork
+    .type vfork, @function
+    .globl __vfork
+    .type __vfork, @function
+vfork:
+__vfork:
+    .cfi_startproc
+    sub $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    call bs_vfork_begins
+    add $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+    .cfi_register %rip, %rdi
+    mov $58, %eax /* vfork */
+    syscall
+    push %rdi
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rip, 0
+    test %rax, %rax
+    jz 1f
+    mov %rax, %rdi
+    jmp bs_vfork_ends
+1:  ret
+    .cfi_endproc
+    .size vfork, . - vfork
+    .size __vfork, . - __vfork
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,224 @@
+/* The ends and the ends' reports of processes, their children, signals between them. */
+#include "bs.h"
+
+int fork(void);
+int _Fork(void);
+void exit(int status) __attribute__((noreturn));
+void quick_exit(int status) __attribute__((noreturn));
+int kill(int pid, int signal);
+int sigqueue(int pid, int signal, void *value);
+
+/* ---- children -------------------------------------------------------------------------------------------------------- */
+
+BS_API int fork(void)
+{
+    u64 time = bs_now();
+    int pid = BS_NEXT(fork)();
+    if (pid != 0)
+        bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : __errno_location ? -*__errno_location() : -1);
+    return pid;
+}
+BS_ALIAS(__fork, fork);
+
+BS_API int _Fork(void)
+{
+    u64 time = bs_now();
+    int pid = BS_NEXT(_Fork)();
+    if (pid != 0)
+        bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : __errno_location ? -*__errno_location() : -1);
+    return pid;
+}
+
+enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_THREAD = 0x10000 };
+
+typedef int child_function(void *);
+int clone(child_function *function, void *stack, int flags, void *argument, ...);
+
+/*
+ * A child on the same memory without its own thread pointer shares our place in the arena: from then on everyone who logs
+ * looks first whether it is this process.
+ */
+BS_API int clone(child_function *function, void *stack, int flags, void *argument, ...)
+{
+    va_list args;
+    va_start(args, argument);
+    void *parent_tid = va_arg(args, void *), *tls = va_arg(args, void *), *child_tid = va_arg(args, void *);
+    va_end(args);
+    u64 time = bs_now();
+    bool suspended = flags & CLONE_VM && flags & CLONE_VFORK;
+    struct bs_rec rec = {0};
+    if (suspended) {
+        rec = bs_begin_at(time, BS_OP_VFORK, 0, BS_SPAWN_CLONE, (u32)flags);
+        bs_me.borrowed++;
+    } else if (flags & CLONE_VM) {
+        __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
+    }
+    int pid = BS_NEXT(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
+    s64 result = pid >= 0 ? pid : __errno_location ? -*__errno_location() : -1;
+    if (suspended) {
+        bs_me.borrowed--;
+        bs_end(rec, 0);
+        bs_note(0, BS_OP_VFORKED, 0, 0, 0, result);
+    } else {
+        bs_note(time, BS_OP_FORK, 0, 0, (u32)flags, result);
+    }
+    return pid;
+}
+BS_ALIAS(__clone, clone);
+
+/* Called around the instruction in gate.S. */
+__attribute__((used)) void bs_vfork_begins(void)
+{
+    bs_end(bs_begin(BS_OP_VFORK, 0, BS_SPAWN_VFORK, 0), 0);
+    bs_me.borrowed++;
+}
+
+void bs_free_scratch(void)
+{
+    if (bs_me.scratch)
+        bs_raw(__NR_munmap, bs_me.scratch, bs_me.scratch_size);
+    bs_me.scratch = 0;
+}
+
+__attribute__((used)) s64 bs_vfork_ends(s64 result)
+{
+    bs_me.borrowed--;
+    bs_note(0, BS_OP_VFORKED, 0, 0, 0, result);
+    bs_free_scratch();
+    return bs_ret(result);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------------------- */
+
+static s64 wait_for(int pid, int *status, int options, void *usage)
+{
+    int mine = 0;
+    u64 time = bs_now();
+    struct bs_rec none = {0};
+    s64 result = bs_call_cancel(none, __NR_wait4, pid, &mine, options, usage);
+    if (result > 0) {
+        if (status)
+            *status = mine;
+        bs_note(time, BS_OP_WAIT, 0, mine, 0, result);
+    }
+    return bs_ret(result);
+}
+
+BS_API int wait(int *status)
+{
+    return (int)wait_for(-1, status, 0, 0);
+}
+BS_ALIAS(__wait, wait);
+
+BS_API int waitpid(int pid, int *status, int options)
+{
+    return (int)wait_for(pid, status, options, 0);
+}
+BS_ALIAS(__waitpid, waitpid);
+
+BS_API int wait3(int *status, int options, void *usage)
+{
+    return (int)wait_for(-1, status, options, usage);
+}
+
+BS_API int wait4(int pid, int *status, int options, void *usage)
+{
+    return (int)wait_for(pid, status, options, usage);
+}
+
+/* What `waitid` fills in; the size is the kernel's. */
+struct child_info {
+    int signal, error, code, pad, pid, user, status;
+    char rest[100];
+};
+enum { CLD_EXITED = 1, CLD_KILLED = 2, CLD_DUMPED = 3, WNOWAIT = 0x01000000 };
+
+/* As `wait` would have put it. */
+static int wait_status(const struct child_info *info)
+{
+    switch (info->code) {
+    case CLD_EXITED: return (info->status & 0xff) << 8;
+    case CLD_KILLED: return info->status & 0x7f;
+    case CLD_DUMPED: return (info->status & 0x7f) | 0x80;
+    default: return (info->status & 0xff) << 8 | 0x7f; /* stopped or continued */
+    }
+}
+
+BS_API int waitid(int kind, u32 id, struct child_info *info, int options)
+{
+    struct child_info mine;
+    mine.pid = 0;
+    struct child_info *filled = info ? info : &mine;
+    u64 time = bs_now();
+    struct bs_rec none = {0};
+    s64 result = bs_call_cancel(none, __NR_waitid, kind, id, filled, options, 0);
+    if (result == 0 && filled->pid)
+        bs_note(time, BS_OP_WAIT, 0, wait_status(filled), options & WNOWAIT ? 1 : 0, filled->pid);
+    return (int)bs_ret(result);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------------------------------ */
+
+static void log_exit(int status)
+{
+    bs_note(0, BS_OP_EXIT, 0, status, 0, 0);
+}
+
+BS_API void exit(int status)
+{
+    log_exit(status);
+    BS_NEXT(exit)(status);
+    __builtin_unreachable();
+}
+
+BS_API void quick_exit(int status)
+{
+    log_exit(status);
+    BS_NEXT(quick_exit)(status);
+    __builtin_unreachable();
+}
+
+void _exit(int status) __attribute__((noreturn));
+
+BS_API void _exit(int status)
+{
+    log_exit(status);
+    for (;;) {
+        bs_raw(__NR_exit_group, status);
+        bs_raw(__NR_exit, status); /* a sandbox may allow this one only */
+    }
+}
+BS_API void _Exit(int status) __attribute__((noreturn, alias("_exit")));
+
+/* ---- signals --------------------------------------------------------------------------------------------------------- */
+
+BS_API int kill(int pid, int signal)
+{
+    struct bs_rec rec = {0};
+    if (signal)
+        rec = bs_begin(BS_OP_KILL, pid, signal, 0);
+    return (int)bs_finish(rec, bs_raw(__NR_kill, pid, signal));
+}
+
+BS_API int killpg(int group, int signal)
+{
+    if (group < 0)
+        return (int)bs_fail(-BS_EINVAL);
+    return kill(-group, signal);
+}
+
+BS_API int tgkill(int pid, int tid, int signal)
+{
+    struct bs_rec rec = {0};
+    if (signal)
+        rec = bs_begin(BS_OP_KILL, pid, signal, 0);
+    return (int)bs_finish(rec, bs_raw(__NR_tgkill, pid, tid, signal));
+}
+
+BS_API int sigqueue(int pid, int signal, void *value)
+{
+    struct bs_rec rec = {0};
+    if (signal)
+        rec = bs_begin(BS_OP_KILL, pid, signal, 0);
+    return (int)bs_end(rec, BS_NEXT(sigqueue)(pid, signal, value));
+}

@@ -1,0 +1,189 @@
+/*
+ * Where libc calls itself without asking the loader: its streams' own read, write and close, its own `open` for locales, its
+ * own `execve` for posix_spawn, system and popen. Each is redirected to us once, and only after looking that it is what we
+ * think it is; what does not look so is left alone, and the guard sees it.
+ */
+#include "bs.h"
+#include <linux/mman.h>
+
+s64 _IO_file_read(void *stream, void *to, s64 n);
+s64 _IO_file_write(void *stream, const void *from, s64 n);
+int _IO_file_close(void *stream);
+
+static s64 (*real_read)(void *, void *, s64);
+static s64 (*real_write)(void *, const void *, s64);
+static int (*real_close)(void *);
+static bool streams_redirected, exec_redirected, internal_tried;
+
+bool bs_closes_are_seen(void)
+{
+    return streams_redirected;
+}
+
+bool bs_exec_is_redirected(void)
+{
+    return exec_redirected;
+}
+
+/* ---- streams --------------------------------------------------------------------------------------------------------- */
+
+/* glibc's FILE: the descriptor's place in it is fixed by the macros of old programs. */
+static inline int descriptor(const void *stream)
+{
+    return *(const int *)((const char *)stream + 112);
+}
+
+static s64 stream_read(void *stream, void *to, s64 n)
+{
+    int fd = descriptor(stream);
+    if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_READ && !(bs_odd & BS_ODD_ALL_OPS)))
+        return real_read(stream, to, n);
+    u64 time = bs_now();
+    s64 got = real_read(stream, to, n);
+    if (got >= 0) {
+        bs_note(time, BS_OP_READ, fd, 0, 0, got);
+        bs_fd_mark(fd, BS_FD_READ);
+    }
+    return got;
+}
+
+static s64 stream_write(void *stream, const void *from, s64 n)
+{
+    int fd = descriptor(stream);
+    if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_WROTE && !(bs_odd & BS_ODD_ALL_OPS)))
+        return real_write(stream, from, n);
+    struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
+    s64 put = real_write(stream, from, n);
+    bs_end(rec, put);
+    if (put > 0)
+        bs_fd_mark(fd, BS_FD_WROTE);
+    return put;
+}
+
+static int stream_close(void *stream)
+{
+    int fd = descriptor(stream);
+    struct bs_rec rec = bs_begin_close(fd);
+    bs_fd_closed((u32)fd);
+    return (int)bs_end(rec, real_close(stream));
+}
+
+enum { TABLE_ENTRIES = 21 };
+
+static void replace(void **table, void *from, void *to)
+{
+    for (int i = 0; i < TABLE_ENTRIES; i++)
+        if (table[i] == from)
+            __atomic_store_n(&table[i], to, __ATOMIC_RELEASE);
+}
+
+/* glibc's tables of stream functions lie in memory that is read-only after relocation. */
+static void redirect_table(const char *name)
+{
+    void **table = bs_next_or_null(name);
+    if (!table)
+        return;
+    u64 page = (u64)table & ~(u64)(BS_PAGE - 1), end = (u64)(table + TABLE_ENTRIES);
+    if (bs_raw(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE) < 0)
+        return;
+    replace(table, (void *)real_read, (void *)stream_read);
+    replace(table, (void *)real_write, (void *)stream_write);
+    replace(table, (void *)real_close, (void *)stream_close);
+    bs_raw(__NR_mprotect, page, end - page, PROT_READ);
+}
+
+void bs_redirect_stdio(void)
+{
+    void **plain = bs_next_or_null("_IO_file_jumps");
+    real_read = bs_next_or_null("_IO_file_read");
+    real_write = bs_next_or_null("_IO_file_write");
+    real_close = bs_next_or_null("_IO_file_close");
+    if (!plain || !real_read || !real_write || !real_close)
+        return;
+    if (plain[14] != (void *)real_read || plain[15] != (void *)real_write || plain[17] != (void *)real_close)
+        return;
+    redirect_table("_IO_file_jumps");
+    streams_redirected = plain[17] == (void *)stream_close;
+    if (streams_redirected)
+        redirect_table("_IO_wfile_jumps");
+}
+
+/* ---- libc's own entries ---------------------------------------------------------------------------------------------- */
+
+enum { JUMP_SIZE = 14, ENDBR64 = 0xfa1e0ff3 };
+
+/* The function begins by asking for this system call: so it is libc's own, and nobody else's wrapper. */
+static bool is_plain_call(const u8 *function, u32 nr)
+{
+    if (*(const u32 *)function == (u32)ENDBR64)
+        function += 4;
+    return function[0] == 0xb8 && *(const u32 *)(function + 1) == nr && function[5] == 0x0f && function[6] == 0x05;
+}
+
+/* glibc's `open` without cancellation: it asks for `openat` (257) soon after its beginning. */
+static bool is_open_nocancel(const u8 *function)
+{
+    for (const u8 *c = function; c < function + 128; c++)
+        if (c[0] == 0xb8 && *(const u32 *)(c + 1) == __NR_openat && c[5] == 0x0f && c[6] == 0x05)
+            return c >= function + JUMP_SIZE;
+    return false;
+}
+
+/* Writes a jump over the function's first bytes. Only while one thread exists, and with signals blocked. */
+static bool jump_to(u8 *function, void *to)
+{
+    u64 page = (u64)function & ~(u64)(BS_PAGE - 1), size = (u64)function + JUMP_SIZE - page;
+    if (bs_raw(__NR_mprotect, page, size, PROT_READ | PROT_WRITE) < 0)
+        return false;
+    function[0] = 0xff; /* jmp *0(%rip) */
+    function[1] = 0x25;
+    *(u32 *)(function + 2) = 0;
+    *(u64 *)(function + 6) = (u64)to;
+    bs_raw(__NR_mprotect, page, size, PROT_READ | PROT_EXEC);
+    return true;
+}
+
+static int open_for_libc(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    u32 mode = va_arg(args, u32);
+    va_end(args);
+    return (int)bs_ret(bs_open_file(BS_AT_FDCWD, path, flags, mode));
+}
+
+static int exec_for_libc(const char *path, char *const *argv, char *const *env)
+{
+    return (int)bs_ret(bs_exec(BS_AT_FDCWD, path, argv, env, 0, false));
+}
+
+void bs_redirect_internal(void)
+{
+    if (internal_tried || !bs_arena || bs_odd & BS_ODD_SANDBOX)
+        return;
+    internal_tried = true;
+    const char *single = bs_next_or_null("__libc_single_threaded");
+    if (!single || !*single || bs_threaded)
+        return;
+    u8 *execute = bs_next_or_null("execve"), *open_file = bs_next_or_null("__open_nocancel");
+    u64 all = ~0ull, before = 0;
+    bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
+    if (execute && is_plain_call(execute, __NR_execve))
+        exec_redirected = jump_to(execute, (void *)exec_for_libc);
+    if (open_file && is_open_nocancel(open_file))
+        jump_to(open_file, (void *)open_for_libc);
+    bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
+}
+
+char *setlocale(int category, const char *locale);
+
+/* The first locale reads some thirty files. */
+BS_API char *setlocale(int category, const char *locale)
+{
+    if (locale && !internal_tried) {
+        if (!bs_arena)
+            bs_take(BS_OP_START);
+        bs_redirect_internal();
+    }
+    return BS_NEXT(setlocale)(category, locale);
+}

@@ -1,0 +1,98 @@
+/* The environment of a program about to be executed: what the caller gave, plus our two variables. */
+#include "bs.h"
+
+static bool is_preload(const char *variable)
+{
+    return bs_starts(variable, BS_ENV_PRELOAD "=");
+}
+
+bool bs_is_our_variable(const char *variable)
+{
+    return bs_starts(variable, BS_ENV_ARENA "=");
+}
+
+/* Ends with our entry already (a program that we are not in passed it on). */
+static bool has_our_entry(const char *variable)
+{
+    u32 n = bs_length(variable, ~0u), m = bs_length(bs_preload_entry, ~0u);
+    return n > m && bs_same(variable + n - m, bs_preload_entry);
+}
+
+struct bs_room bs_environment_room(char *const *env)
+{
+    struct bs_room room = {3, 0};
+    room.bytes = sizeof BS_ENV_PRELOAD + bs_length(bs_preload_entry, ~0u) + 2;
+    for (; env && *env; env++) {
+        room.count++;
+        if (is_preload(*env))
+            room.bytes += bs_length(*env, ~0u);
+    }
+    return room;
+}
+
+/* Our library is where the child's loader will look for it. */
+static bool reachable(void)
+{
+    return !(bs_odd & BS_ODD_MOVED) || bs_gated(__NR_faccessat, BS_AT_FDCWD, bs_own_file, 4 /* R_OK */) == 0;
+}
+
+/* "LD_PRELOAD=" with the user's entries first and ours last. */
+static char *preload_variable(const char *users, char *text)
+{
+    u32 n = users ? bs_length(users, ~0u) : sizeof BS_ENV_PRELOAD;
+    bs_copy(text, users ? users : BS_ENV_PRELOAD "=", n);
+    if (n > sizeof BS_ENV_PRELOAD)
+        text[n++] = ':';
+    bs_copy(text + n, bs_preload_entry, bs_length(bs_preload_entry, ~0u) + 1);
+    return text;
+}
+
+char *const *bs_environment_repaired(char *const *env, char **array, char *text)
+{
+    static char *const none[] = {0};
+    if (!env)
+        env = none;
+    if (!bs_arena_path[0] || !bs_preload_entry[0] || !reachable())
+        return env;
+    u32 n = 0;
+    bool preload = false;
+    for (char *const *e = env; *e; e++) {
+        if (bs_is_our_variable(*e))
+            continue;
+        array[n] = *e;
+        if (is_preload(*e) && !preload) {
+            preload = true;
+            if (!has_our_entry(*e))
+                array[n] = preload_variable(*e, text);
+        }
+        n++;
+    }
+    if (!preload)
+        array[n++] = preload_variable(0, text);
+    array[n++] = bs_arena_path;
+    array[n] = 0;
+    return array;
+}
+
+/* Any mix will do: equal environments have equal hashes, others nearly never. Not zero. */
+u64 bs_environment_hash(char *const *env)
+{
+    u64 hash = 0x9e3779b97f4a7c15ull;
+    for (; env && *env; env++) {
+        if (bs_is_our_variable(*env))
+            continue;
+        const char *s = *env;
+        u32 n = bs_length(s, ~0u);
+        for (; n >= 8; n -= 8, s += 8) {
+            u64 word;
+            bs_copy(&word, s, 8);
+            hash = (hash ^ word) * 0xff51afd7ed558ccdull;
+            hash ^= hash >> 32;
+        }
+        for (; n; n--)
+            hash = (hash ^ (u8)*s++) * 0x100000001b3ull;
+        hash = (hash ^ 0x100) * 0xc4ceb9fe1a85ec53ull;
+        hash ^= hash >> 29;
+    }
+    return hash ? hash : 1;
+}

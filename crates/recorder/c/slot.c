@@ -1,0 +1,253 @@
+/*
+ * Appending operations to the thread's chunk.
+ *
+ * Invariant: a slot is reserved by one unlocked xadd, so a signal handler that logs in between gets another one; its size is
+ * written first and its state last, so a reader finds either a whole slot or a hole.
+ */
+#include "bs.h"
+#include <linux/stat.h>
+
+__thread struct bs_thread bs_me;
+struct bs_process bs_process __attribute__((section(".bss.wiped"), aligned(4096)));
+u32 bs_odd;
+bool bs_threaded;
+
+static u64 sequence; /* stands in for the time where the counter can't be read */
+
+u64 bs_now(void)
+{
+    if (BS_UNLIKELY(bs_odd & BS_ODD_NO_TSC))
+        return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED);
+    u64 now = __builtin_ia32_rdtsc();
+    return now;
+}
+
+/* From here on the time is a sequence number, above any counter value logged before. */
+void bs_stop_clock(void)
+{
+    if (bs_odd & BS_ODD_NO_TSC)
+        return;
+    __atomic_store_n(&sequence, __builtin_ia32_rdtsc(), __ATOMIC_RELAXED);
+    __atomic_or_fetch(&bs_odd, BS_ODD_NO_TSC, __ATOMIC_SEQ_CST);
+}
+
+/* On a stack that may be another process's: is it? */
+static bool is_other_process(void)
+{
+    return !(bs_odd & BS_ODD_SANDBOX) && (u32)bs_raw(__NR_getpid, 0) != bs_process.pid;
+}
+
+static const struct bs_rec nothing;
+
+/* Room for a slot of `size` bytes, with its header begun. */
+static struct bs_rec reserve(u32 op, u32 size, u32 flags)
+{
+    struct bs_thread *me = &bs_me;
+    if (BS_UNLIKELY(bs_odd & (BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_CLOSED))) {
+        if (bs_odd & BS_ODD_CLOSED || (bs_odd & BS_ODD_STRICT && bs_is_flow(op)))
+            return nothing;
+        if (bs_odd & BS_ODD_SHARED && !me->borrowed && bs_process.generation && is_other_process()) {
+            bs_lose(op);
+            return nothing;
+        }
+    }
+    if (BS_UNLIKELY(me->borrowed) && is_other_process())
+        flags |= BS_F_CHILD;
+    for (;;) {
+        if (BS_UNLIKELY(!me->chunk || me->generation != bs_process.generation) && !bs_take(op))
+            return nothing;
+        u32 changes = me->changes;
+        struct bs_chunk *chunk = (struct bs_chunk *)me->chunk;
+        u64 at = size;
+        __asm__ volatile("xaddq %0, %1" : "+r"(at), "+m"(chunk->next)::"memory", "cc");
+        if (BS_LIKELY(at + size <= BS_CHUNK_SIZE)) {
+            struct bs_slot *slot = (struct bs_slot *)((u8 *)chunk + at);
+            __atomic_store_n(&slot->size, (uint16_t)size, __ATOMIC_RELAXED);
+            slot->op = (uint16_t)op;
+            slot->flags = (uint16_t)flags;
+            return (struct bs_rec){slot, changes};
+        }
+        if (!bs_change(op, changes))
+            return nothing;
+    }
+}
+
+static inline struct bs_rec publish(struct bs_rec rec, u64 time, s32 fd, s32 arg, u32 aux)
+{
+    struct bs_slot *slot = rec.slot;
+    slot->time = time ? time : bs_now();
+    slot->fd = fd;
+    slot->arg = arg;
+    slot->aux = aux;
+    __atomic_store_n(&slot->state, BS_RESERVED, __ATOMIC_RELEASE);
+    return rec;
+}
+
+static inline u32 rounded(u32 size)
+{
+    return (size + 7) & ~7u;
+}
+
+struct bs_rec bs_begin_at(u64 time, u32 op, s32 fd, s32 arg, u32 aux)
+{
+    struct bs_rec rec = reserve(op, sizeof(struct bs_slot), 0);
+    return BS_LIKELY(rec.slot) ? publish(rec, time, fd, arg, aux) : rec;
+}
+
+struct bs_rec bs_begin(u32 op, s32 fd, s32 arg, u32 aux)
+{
+    return bs_begin_at(0, op, fd, arg, aux);
+}
+
+s64 bs_finish(struct bs_rec rec, s64 result)
+{
+    return bs_ret(bs_end(rec, result));
+}
+
+void bs_note(u64 time, u32 op, s32 fd, s32 arg, u32 aux, s64 result)
+{
+    bs_end(bs_begin_at(time, op, fd, arg, aux), result);
+}
+
+static inline char *put(char *to, const char *s, u32 n)
+{
+    bs_copy(to, s, n);
+    to[n] = 0;
+    return to + n + 1;
+}
+
+struct bs_rec bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path)
+{
+    u32 n = bs_length(path, BS_PATH_MAX);
+    struct bs_rec rec = reserve(op, rounded(sizeof(struct bs_slot) + n + 1), n == BS_PATH_MAX ? BS_F_CUT : 0);
+    if (BS_UNLIKELY(!rec.slot))
+        return rec;
+    put((char *)(rec.slot + 1), path, n);
+    return publish(rec, 0, fd, arg, aux);
+}
+
+struct bs_rec bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other)
+{
+    return bs_begin_ident(op, fd, arg, aux, path, other ? other : "", (struct bs_look){0});
+}
+
+/* What the file system says, in the log's form. */
+static bool identify(struct bs_look look, struct bs_ident *ident)
+{
+    struct statx s;
+    if (bs_gated(__NR_statx, look.dir, look.path, look.flags | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &s) < 0)
+        return false;
+    if (look.flags & AT_EMPTY_PATH && (s.stx_mode & S_IFMT) != S_IFREG)
+        return false;
+    u64 major = s.stx_dev_major, minor = s.stx_dev_minor;
+    *ident = (struct bs_ident){
+        .dev = (minor & 0xff) | (major & 0xfff) << 8 | (minor & ~0xffull) << 12 | (major & ~0xfffull) << 32,
+        .ino = s.stx_ino,
+        .size = (s64)s.stx_size,
+        .mtime = s.stx_mtime.tv_sec * 1000000000ll + s.stx_mtime.tv_nsec,
+        .ctime = s.stx_ctime.tv_sec * 1000000000ll + s.stx_ctime.tv_nsec,
+        .birth = s.stx_mask & STATX_BTIME ? s.stx_btime.tv_sec * 1000000000ll + s.stx_btime.tv_nsec : 0,
+        .mode = s.stx_mode,
+        .nlink = s.stx_nlink,
+    };
+    return true;
+}
+
+struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look)
+{
+    struct bs_ident ident;
+    bool strict = bs_odd & BS_ODD_STRICT && bs_is_flow(op);
+    bool known = look.wanted && bs_arena && !strict && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_CLOSED)) && identify(look, &ident);
+    /* Only a close has no string. */
+    bool named = op != BS_OP_CLOSE, two = named && other;
+    u32 n = named ? bs_length(path, BS_PATH_MAX) : 0, m = two ? bs_length(other, BS_PATH_MAX) : 0;
+    u32 flags = (known ? BS_F_IDENT : 0) | (n == BS_PATH_MAX || m == BS_PATH_MAX ? BS_F_CUT : 0);
+    u32 size = sizeof(struct bs_slot) + (known ? sizeof ident : 0) + (named ? n + 1 : 0) + (two ? m + 1 : 0);
+    struct bs_rec rec = reserve(op, rounded(size), flags);
+    if (BS_UNLIKELY(!rec.slot))
+        return rec;
+    char *to = (char *)(rec.slot + 1);
+    if (known) {
+        bs_copy(to, &ident, sizeof ident);
+        to += sizeof ident;
+    }
+    if (named)
+        to = put(to, path, n);
+    if (two)
+        put(to, other, m);
+    return publish(rec, 0, fd, arg, aux);
+}
+
+struct bs_rec bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size)
+{
+    if (!bytes || size > 256)
+        size = bytes ? 256 : 0;
+    struct bs_rec rec = reserve(op, rounded(sizeof(struct bs_slot) + size), 0);
+    if (BS_UNLIKELY(!rec.slot))
+        return rec;
+    bs_copy(rec.slot + 1, bytes, size);
+    return publish(rec, 0, fd, arg, size);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------------------------------- */
+
+enum { PIECE = 8192, MOST = 1 << 21 };
+
+/* A place in a list of strings. */
+struct cursor {
+    char *const *list;
+    u32 offset; /* within *list */
+};
+
+/* How many bytes of strings the next slot takes from `from`, which moves on. `to`: where they are put, if anywhere. */
+static u32 piece(struct cursor *from, char *to, bool (*skip)(const char *), bool *cut)
+{
+    u32 used = 0;
+    *cut = false;
+    while (*from->list) {
+        if (skip && skip(*from->list)) {
+            from->list++;
+            continue;
+        }
+        const char *s = *from->list + from->offset;
+        u32 n = bs_length(s, PIECE);
+        u32 room = PIECE - used;
+        bool fits = n + 1 <= room;
+        if (!fits && (used || room < 64) && n <= PIECE / 2)
+            break;
+        u32 take = fits ? n : room - 1;
+        if (to)
+            put(to + used, s, take);
+        used += take + 1;
+        if (!fits) {
+            from->offset += take;
+            *cut = true;
+            break;
+        }
+        from->offset = 0;
+        from->list++;
+    }
+    return used;
+}
+
+void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(const char *))
+{
+    struct cursor at = {list, 0};
+    u32 total = 0;
+    bool cut;
+    do {
+        struct cursor ahead = at;
+        u32 used = piece(&ahead, 0, skip, &cut);
+        bool last = total + used > MOST;
+        u32 flags = (cut ? BS_F_MORE : 0) | (last && *ahead.list ? BS_F_CUT : 0);
+        struct bs_rec rec = reserve(op, rounded(sizeof(struct bs_slot) + used), last ? flags & ~BS_F_MORE : flags);
+        if (!rec.slot)
+            return;
+        bool ignored;
+        piece(&at, (char *)(rec.slot + 1), skip, &ignored);
+        bs_end(publish(rec, 0, fd, arg, used), 0);
+        total += used;
+        if (last)
+            return;
+    } while (*at.list);
+}

@@ -1,0 +1,168 @@
+/*
+ * posix_spawn, system, popen: libc makes the child itself, on our memory. Between two marks stands what the child does: what
+ * can be told from the request beforehand, and the execve that libc's own entry sends to us (redirect.c).
+ */
+#include "bs.h"
+
+typedef int spawn_function(int *pid, const char *path, const void *actions, const void *attributes, char *const *argv,
+                           char *const *env);
+spawn_function posix_spawn, posix_spawnp;
+int system(const char *command);
+void *popen(const char *command, const char *mode);
+int pclose(void *stream);
+int fileno(void *stream);
+
+static void begin_spawn(u32 kind)
+{
+    bs_me.spawned = 0;
+    bs_end(bs_begin(BS_OP_VFORK, 0, (s32)kind, 0), 0);
+    bs_me.borrowed++;
+}
+
+static void end_spawn(s64 result)
+{
+    bs_me.borrowed--;
+    bs_note(0, BS_OP_VFORKED, 0, 0, 0, result);
+    bs_free_scratch();
+}
+
+/* ---- file actions ---------------------------------------------------------------------------------------------------- */
+
+/* glibc's list of them; unchanged since 2.3, only longer. */
+struct action {
+    int kind;
+    union {
+        struct { int fd; } close;
+        struct { int fd, to; } dup;
+        struct { int fd; char *path; int flags; u32 mode; } open;
+        struct { int from; } close_from;
+    } u;
+};
+struct actions {
+    int allocated, used;
+    struct action *list;
+};
+enum { DO_CLOSE = 0, DO_DUP = 1, DO_OPEN = 2, DO_CLOSE_FROM = 5 };
+
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+/* Done by the child in libc's own calls: descriptors the guard never sees, files it does. */
+static void log_actions(const struct actions *actions)
+{
+    for (int i = 0; actions && gnu_get_libc_version && i < actions->used; i++) {
+        const struct action *a = &actions->list[i];
+        switch (a->kind) {
+        case DO_CLOSE: bs_note(0, BS_OP_CLOSE, a->u.close.fd, 0, 0, 0); break;
+        case DO_DUP:
+            if (a->u.dup.fd == a->u.dup.to)
+                bs_note(0, BS_OP_CLOEXEC, a->u.dup.fd, 0, 0, 0);
+            else
+                bs_note(0, BS_OP_DUP, a->u.dup.fd, 0, 1, a->u.dup.to);
+            break;
+        case DO_OPEN: {
+            struct bs_rec rec = bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, a->u.open.flags, a->u.open.mode, a->u.open.path);
+            if (rec.slot)
+                rec.slot->flags |= BS_F_PREDICTED;
+            bs_end(rec, a->u.open.fd);
+            break;
+        }
+        case DO_CLOSE_FROM: bs_note(0, BS_OP_CLOSE_RANGE, a->u.close_from.from, 0, ~0u, 0); break;
+        default: break; /* directories: the guard sees them */
+        }
+    }
+}
+
+/* ---- posix_spawn ----------------------------------------------------------------------------------------------------- */
+
+static int spawn(spawn_function *real, int *pid, const char *path, const void *actions, const void *attributes,
+                 char *const *argv, char *const *env)
+{
+    bs_redirect_internal();
+    begin_spawn(BS_SPAWN_POSIX);
+    log_actions(actions);
+    int child = 0, error;
+    if (bs_exec_is_redirected()) {
+        error = real(&child, path, actions, attributes, argv, env);
+    } else {
+        /* The exec is not ours: the guard logs it, and we can only see to the environment. */
+        struct bs_room room = bs_environment_room(env);
+        char *array[room.count + 1], text[room.bytes];
+        error = real(&child, path, actions, attributes, argv, bs_environment_repaired(env, array, text));
+    }
+    if (!error && pid)
+        *pid = child;
+    end_spawn(error ? -error : child);
+    return error;
+}
+
+BS_API int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes, char *const *argv,
+                       char *const *env)
+{
+    return spawn(BS_NEXT(posix_spawn), pid, path, actions, attributes, argv, env);
+}
+
+BS_API int posix_spawnp(int *pid, const char *path, const void *actions, const void *attributes, char *const *argv,
+                        char *const *env)
+{
+    return spawn(BS_NEXT(posix_spawnp), pid, path, actions, attributes, argv, env);
+}
+
+/* ---- system, popen --------------------------------------------------------------------------------------------------- */
+
+BS_API int system(const char *command)
+{
+    if (!command)
+        return BS_NEXT(system)(command);
+    bs_redirect_internal();
+    begin_spawn(BS_SPAWN_SYSTEM);
+    int status = BS_NEXT(system)(command);
+    s32 child = bs_me.spawned;
+    end_spawn(child);
+    if (child)
+        bs_note(0, BS_OP_WAIT, 0, status, 0, child);
+    return status;
+}
+
+/* A number for the child's end of the pipe, which libc closes before we see it: none that is in use. */
+enum { CHILDS_END = 1 << 20 };
+
+BS_API void *popen(const char *command, const char *mode)
+{
+    bs_redirect_internal();
+    bool reads = false, cloexec = false;
+    for (const char *c = mode; *c; c++) {
+        reads |= *c == 'r';
+        cloexec |= *c == 'e';
+    }
+    struct bs_rec pipe = bs_begin(BS_OP_PIPE, reads ? -1 : CHILDS_END, reads ? CHILDS_END : -1, O_CLOEXEC);
+    begin_spawn(BS_SPAWN_POPEN);
+    bs_note(0, BS_OP_DUP, CHILDS_END, 0, 1, reads ? 1 : 0);
+    void *stream = BS_NEXT(popen)(command, mode);
+    int fd = stream ? BS_NEXT(fileno)(stream) : -1;
+    if (bs_open(pipe)) {
+        if (reads)
+            pipe.slot->fd = fd;
+        else
+            pipe.slot->arg = fd;
+    }
+    bs_end(pipe, stream ? 0 : -BS_ENOMEM);
+    end_spawn(stream ? bs_me.spawned : -BS_ENOMEM);
+    if (stream) {
+        bs_fd_opened(fd, O_RDONLY);
+        bs_note(0, BS_OP_CLOSE, CHILDS_END, 0, 0, 0);
+        if (!cloexec)
+            bs_note(0, BS_OP_CLOEXEC, fd, 0, 0, 0);
+    }
+    return stream;
+}
+BS_ALIAS(_IO_popen, popen);
+
+BS_API int pclose(void *stream)
+{
+    int fd = BS_NEXT(fileno)(stream);
+    struct bs_rec rec = bs_begin(BS_OP_CLOSE, fd, 0, 0);
+    bs_fd_closed((u32)fd);
+    int status = BS_NEXT(pclose)(stream);
+    bs_end(rec, 0);
+    return status;
+}

@@ -1,0 +1,169 @@
+/*
+ * Streams. Files are opened here and handed to libc as descriptors; what libc then reads, writes and closes is seen where its
+ * streams meet the kernel (redirect.c), or, where that is not possible, at the stream's close.
+ */
+#include "bs.h"
+
+void *fopen(const char *path, const char *mode);
+void *fdopen(int fd, const char *mode);
+void *freopen(const char *path, const char *mode, void *stream);
+int fclose(void *stream);
+int fileno(void *stream);
+int mkstemp(char *pattern);
+int mkostemp(char *pattern, int flags);
+int mkstemps(char *pattern, int suffix);
+int mkostemps(char *pattern, int suffix, int flags);
+char *mkdtemp(char *pattern);
+
+/* Flags of `open` for a mode of `fopen`; -1 if it is none, -2 if libc must do it. */
+static int open_flags(const char *mode)
+{
+    int flags;
+    switch (*mode) {
+    case 'r': flags = O_RDONLY; break;
+    case 'w': flags = O_WRONLY | O_CREAT | O_TRUNC; break;
+    case 'a': flags = O_WRONLY | O_CREAT | O_APPEND; break;
+    default: return -1;
+    }
+    for (const char *c = mode + 1; *c; c++) {
+        if (*c == '+')
+            flags = (flags & ~O_ACCMODE) | O_RDWR;
+        else if (*c == 'x')
+            flags |= O_EXCL;
+        else if (*c == 'e')
+            flags |= O_CLOEXEC;
+        else if (*c == 'm' || *c == ',')
+            return -2; /* memory-mapped, or with a character set: `fdopen` does not know these */
+    }
+    return flags;
+}
+
+BS_API void *fopen(const char *path, const char *mode)
+{
+    int flags = bs_odd & BS_ODD_SANDBOX ? -2 : open_flags(mode);
+    if (flags == -2)
+        return BS_NEXT(fopen)(path, mode);
+    if (flags == -1) {
+        bs_fail(-BS_EINVAL);
+        return 0;
+    }
+    s64 fd = bs_ret(bs_open_file(BS_AT_FDCWD, path, flags, 0666));
+    if (fd < 0)
+        return 0;
+    if (flags & O_APPEND && !(flags & O_RDWR))
+        bs_raw(__NR_lseek, fd, 0, 2 /* SEEK_END */); /* as `fopen` does, and `fdopen` does not */
+    void *stream = BS_NEXT(fdopen)((int)fd, mode);
+    if (!stream)
+        bs_raw(__NR_close, fd);
+    return stream;
+}
+BS_ALIAS(fopen64, fopen);
+BS_ALIAS(_IO_fopen, fopen);
+
+/* libc opens inside; the guard sees that. The new descriptor is known here only, and without a guard so is the file. */
+BS_API void *freopen(const char *path, const char *mode, void *stream)
+{
+    u64 time = bs_now();
+    int before = BS_NEXT(fileno)(stream);
+    if (before >= 0 && !bs_closes_are_seen()) {
+        bs_end(bs_begin_close(before), 0);
+        bs_fd_closed((u32)before);
+    }
+    void *result = BS_NEXT(freopen)(path, mode, stream);
+    if (!path)
+        return result;
+    int flags = open_flags(mode), fd = result ? BS_NEXT(fileno)(result) : -1;
+    struct bs_rec rec = bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, flags < 0 ? 0 : flags, 0666, path);
+    if (rec.slot)
+        rec.slot->time = time;
+    bs_fd_opened(fd, flags < 0 ? 0 : flags);
+    bs_end(rec, result ? fd : __errno_location ? -*__errno_location() : -1);
+    return result;
+}
+BS_ALIAS(freopen64, freopen);
+
+BS_API int fclose(void *stream)
+{
+    if (bs_closes_are_seen())
+        return BS_NEXT(fclose)(stream);
+    int fd = BS_NEXT(fileno)(stream);
+    struct bs_rec rec = {0};
+    if (fd >= 0) {
+        /* What is still in its buffer is written by the close, so the file can't be identified yet. */
+        rec = bs_begin(BS_OP_CLOSE, fd, 0, 0);
+        bs_fd_closed((u32)fd);
+    }
+    return (int)bs_end(rec, BS_NEXT(fclose)(stream));
+}
+BS_ALIAS(_IO_fclose, fclose);
+
+/* ---- temporary files ------------------------------------------------------------------------------------------------- */
+
+/*
+ * Six random characters, as libc does it. `make` returns what is to be returned, or -EEXIST to try another name.
+ */
+static s64 with_unique_name(char *pattern, int suffix, int flags, s64 (*make)(const char *path, int flags))
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    u32 n = bs_length(pattern, BS_PATH_MAX);
+    if (suffix < 0 || n < 6 + (u32)suffix || !bs_starts(pattern + n - 6 - suffix, "XXXXXX"))
+        return -BS_EINVAL;
+    char *place = pattern + n - 6 - suffix;
+    for (int tries = 0; tries < 62 * 62 * 62; tries++) {
+        u64 random = 0;
+        if (bs_raw(__NR_getrandom, &random, sizeof random, 1 /* GRND_NONBLOCK */) < 8)
+            random = (__builtin_ia32_rdtsc() ^ (u64)pattern) * 0x9e3779b97f4a7c15ull;
+        random >>= 4;
+        for (int i = 0; i < 6; i++, random /= 62)
+            place[i] = letters[random % 62];
+        s64 result = make(pattern, flags);
+        if (result != -BS_EEXIST)
+            return result;
+    }
+    return -BS_EEXIST;
+}
+
+static s64 make_file(const char *path, int flags)
+{
+    return bs_open_file(BS_AT_FDCWD, path, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
+}
+
+static s64 make_directory(const char *path, int flags)
+{
+    (void)flags;
+    struct bs_rec rec = bs_begin_path(BS_OP_MKDIR, BS_AT_FDCWD, 0, 0700, path);
+    return bs_end(rec, bs_call(rec, __NR_mkdir, path, 0700));
+}
+
+BS_API int mkostemps(char *pattern, int suffix, int flags)
+{
+    if (bs_odd & (BS_ODD_SANDBOX | BS_ODD_NO_TSC))
+        return BS_NEXT(mkostemps)(pattern, suffix, flags);
+    return (int)bs_ret(with_unique_name(pattern, suffix, flags, make_file));
+}
+BS_ALIAS(mkostemps64, mkostemps);
+
+BS_API int mkstemps(char *pattern, int suffix)
+{
+    return mkostemps(pattern, suffix, 0);
+}
+BS_ALIAS(mkstemps64, mkstemps);
+
+BS_API int mkostemp(char *pattern, int flags)
+{
+    return mkostemps(pattern, 0, flags);
+}
+BS_ALIAS(mkostemp64, mkostemp);
+
+BS_API int mkstemp(char *pattern)
+{
+    return mkostemps(pattern, 0, 0);
+}
+BS_ALIAS(mkstemp64, mkstemp);
+
+BS_API char *mkdtemp(char *pattern)
+{
+    if (bs_odd & (BS_ODD_SANDBOX | BS_ODD_NO_TSC))
+        return BS_NEXT(mkdtemp)(pattern);
+    return bs_ret(with_unique_name(pattern, 0, 0, make_directory)) < 0 ? 0 : pattern;
+}

@@ -1,0 +1,75 @@
+/* Strings, without libc. */
+#include "bs.h"
+#include <emmintrin.h>
+
+/*
+ * Length of a string, at most `limit`. Reads whole aligned 16-byte blocks, so never beyond the page that holds the end.
+ * A pointer that can't be one is an empty string: the kernel will say EFAULT.
+ */
+u32 bs_length(const char *s, u32 limit)
+{
+    if (BS_UNLIKELY((u64)s < BS_PAGE || (u64)s >> 47))
+        return 0;
+    const __m128i zero = _mm_setzero_si128();
+    u64 skip = (u64)s & 15;
+    const char *block = s - skip;
+    u32 ends = (u32)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128((const __m128i *)block), zero)) >> skip;
+    if (ends)
+        return (u32)__builtin_ctz(ends) < limit ? (u32)__builtin_ctz(ends) : limit;
+    for (;;) {
+        block += 16;
+        if ((u64)(block - s) >= limit)
+            return limit;
+        ends = (u32)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128((const __m128i *)block), zero));
+        if (ends) {
+            u64 n = (u64)(block - s) + (u32)__builtin_ctz(ends);
+            return n < limit ? (u32)n : limit;
+        }
+    }
+}
+
+void bs_copy(void *to, const void *from, u64 n)
+{
+    u8 *d = to;
+    const u8 *s = from;
+    if (n >= 16) {
+        for (u64 i = 0; i + 16 <= n; i += 16)
+            _mm_storeu_si128((__m128i *)(d + i), _mm_loadu_si128((const __m128i *)(s + i)));
+        _mm_storeu_si128((__m128i *)(d + n - 16), _mm_loadu_si128((const __m128i *)(s + n - 16)));
+        return;
+    }
+    for (u64 i = 0; i < n; i++) {
+        d[i] = s[i];
+        __asm__ volatile("" ::: "memory"); /* or the compiler makes a call of memcpy out of it */
+    }
+}
+
+bool bs_starts(const char *s, const char *with)
+{
+    while (*with)
+        if (*s++ != *with++)
+            return false;
+    return true;
+}
+
+bool bs_same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* The compiler may call these by itself. */
+void *memcpy(void *to, const void *from, size_t n)
+{
+    void *d = to;
+    __asm__ volatile("rep movsb" : "+D"(d), "+S"(from), "+c"(n)::"memory");
+    return to;
+}
+
+void *memset(void *to, int byte, size_t n)
+{
+    void *d = to;
+    __asm__ volatile("rep stosb" : "+D"(d), "+c"(n) : "a"(byte) : "memory");
+    return to;
+}
