@@ -130,13 +130,22 @@ pub const TOOLS: &[Case] = &[
 /// What a program can see of its surroundings must not betray that it is recorded.
 pub const SURROUNDINGS: &[Case] = &[
     program("environment", &["env"]),
-    sh("environment-of-shell", "env | sort; export X=1; sh -c 'env | sort >e'; env -u HOME sh -c 'set | grep -v PPID' >s; tr '\\0' '\\n' </proc/self/environ"),
+    sh(
+        "environment-of-shell",
+        "env | sort; export X=1; sh -c 'env | sort >e'; env -u HOME sh -c 'set | grep -v PPID' >s; tr '\\0' '\\n' </proc/self/environ",
+    ),
     sh("open-descriptors", "ls /proc/self/fd; sh -c 'ls /proc/$$/fd'"),
-    sh("limits", "ulimit -a; ulimit -n 10; cat a >l; sh -c 'ulimit -f 1; dd if=/dev/zero of=big bs=1k count=3 status=none'; echo $?"),
+    sh(
+        "limits",
+        "ulimit -a; ulimit -n 10; cat a >l; sh -c 'ulimit -f 1; dd if=/dev/zero of=big bs=1k count=3 status=none'; echo $?",
+    ),
     program("time-out", &["timeout", "0.05", "sleep", "5"]),
     sh("broken-pipe", "yes | head -n 3; cat a | true"),
     sh("closed-streams", "cat a >&- 2>&-; exec <&- >out; cat b; cat"),
-    sh("ignored-signals", "trap '' TERM; kill -TERM $$; cat a >still; sh -c 'kill -TERM $$; echo on'"),
+    sh(
+        "ignored-signals",
+        "trap '' TERM; kill -TERM $$; cat a >still; sh -c 'kill -TERM $$; echo on'",
+    ),
     program("no-input-or-output", &["true"]),
     program("fails", &["false"]),
 ];
@@ -339,8 +348,14 @@ pub const UNUSUAL: &[Case] = &[
     program("bare-exec", &["$FIX/bare_exec", "/bin/cat", "a"]),
     program("sandboxed", &["$FIX/sandbox"]),
     program("int80", &["$FIX/int80"]),
-    sh("own-preload", "LD_PRELOAD=$FIX/own_preload dd if=a of=preloaded status=none; LD_PRELOAD=/nowhere.so cat b"),
-    program("sanitized", &["env", "ASAN_OPTIONS=detect_leaks=0", "$FIX/sanitized"]),
+    sh(
+        "own-preload",
+        "LD_PRELOAD=$FIX/own_preload dd if=a of=preloaded status=none; LD_PRELOAD=/nowhere.so cat b",
+    ),
+    program(
+        "sanitized",
+        &["env", "ASAN_OPTIONS=detect_leaks=0", "$FIX/sanitized"],
+    ),
     program("timer-storm", &["$FIX/storm"]),
     program("unshared", &["unshare", "-Ur", "cp", "a", "by-unshared"]),
     program(
@@ -365,5 +380,7 @@ pub const UNUSUAL: &[Case] = &[
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [TOOLS, SURROUNDINGS, SHELLS, LANGUAGES, UNUSUAL].into_iter().flatten()
+    [TOOLS, SURROUNDINGS, SHELLS, LANGUAGES, UNUSUAL]
+        .into_iter()
+        .flatten()
 }

@@ -1,0 +1,37 @@
+//! The corpus, case by case, on several threads.
+
+use std::sync::Mutex;
+use std::thread;
+
+use backstory_testkit::need::needs;
+use backstory_testkit::oracle::Case;
+
+/// More than one, so that recordings meet other recordings.
+const THREADS: usize = 2;
+
+/// Runs `work` for every case whose tools are there (and, if `BACKSTORY_ORACLE_ONLY` is set, whose name contains it), and returns
+/// what it returned, in the order of the cases.
+pub fn each<T: Send>(
+    cases: impl Iterator<Item = &'static Case>,
+    work: impl Fn(&'static Case) -> T + Sync,
+) -> Vec<(&'static str, T)> {
+    let only = std::env::var("BACKSTORY_ORACLE_ONLY").unwrap_or_default();
+    let chosen = cases.filter(|c| c.name.contains(&only) && needs(c.name, c.needs));
+    let queue = Mutex::new(chosen.collect::<Vec<_>>().into_iter().enumerate());
+    let done = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("the queue").next();
+                    let Some((place, case)) = next else { break };
+                    let result = work(case);
+                    done.lock().expect("the results").push((place, case.name, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("the results");
+    done.sort_by_key(|(place, ..)| *place);
+    done.into_iter().map(|(_, name, result)| (name, result)).collect()
+}
