@@ -144,14 +144,19 @@ impl Births {
         self.children.entry(parent).or_default().push((time, pid));
     }
 
-    /// The first child of a process that was seen after that time.
+    /// The first child of a process that appeared after that time.
     pub fn child(&self, parent: u32, time: u64) -> Option<u32> {
-        let children = self.children.get(&parent)?;
-        children
-            .iter()
-            .filter(|c| c.0 > time && c.1 != parent)
-            .min()
-            .map(|c| c.1)
+        // Another program of a child that was there before is no new child.
+        let mut first = HashMap::new();
+        for (seen, pid) in self.children.get(&parent)?.iter().filter(|c| c.1 != parent) {
+            let earliest = first.entry(*pid).or_insert(*seen);
+            *earliest = (*earliest).min(*seen);
+        }
+        first
+            .into_iter()
+            .filter(|c| c.1 > time)
+            .min_by_key(|c| (c.1, c.0))
+            .map(|c| c.0)
     }
 
     /// A process id that a lane's owner saw, as the supervisor sees it: of the child of that number that appeared next, else last.

@@ -2,7 +2,7 @@
 
 use crate::event::{Meta, Op, Outcome, Spawn, Thread};
 use crate::slot::Raw;
-use backstory_abi::{self as abi, DONE, F_PREDICTED, op};
+use backstory_abi::{self as abi, DONE, F_PREDICTED, Slot, op};
 
 const AT_REMOVEDIR: i32 = 0x200;
 
@@ -24,6 +24,11 @@ pub fn spawn(arg: i32) -> Spawn {
         abi::SPAWN_CLONE => Spawn::Clone,
         _ => Spawn::Vfork,
     }
+}
+
+/// True if a child on its parent's memory did nothing after this slot: it is another program now, or has ended.
+pub fn is_last_of_child(slot: &Slot) -> bool {
+    slot.op == op::EXIT || (slot.op == op::EXEC && slot.state != DONE)
 }
 
 /// The operation, if the slot stands for one by itself; `ARGS`, `ENV`, `VFORK`, `VFORKED` and `EXEC` do not.

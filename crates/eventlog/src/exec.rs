@@ -19,7 +19,7 @@ impl Strings {
         if let (Some(open), Some(first)) = (&mut self.open, list.peek()) {
             open.extend_from_slice(first);
             list.next();
-            if list.peek().is_some() || !raw.more() {
+            if list.peek().is_some() {
                 self.close();
             }
         }

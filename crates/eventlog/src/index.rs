@@ -5,6 +5,7 @@
 
 use crate::causes::{Births, Cause, Causes, Started};
 use crate::chunk::{Skipped, View};
+use crate::decode::is_last_of_child;
 use crate::log::Log;
 use crate::slot::Raw;
 use backstory_abi::{Chunk, DONE, Slot, op};
@@ -101,6 +102,7 @@ impl Index {
                 causes: &mut causes,
                 lane,
                 calls: Vec::new(),
+                left: false,
             }
             .run();
         }
@@ -234,6 +236,8 @@ struct Walk<'a> {
     lane: u32,
     /// `VFORK`s that have not come back: where, when, and which of the causes are the child's.
     calls: Vec<(Position, u64, usize)>,
+    /// The innermost child has ended or become another program.
+    left: bool,
 }
 
 impl Walk<'_> {
@@ -251,6 +255,10 @@ impl Walk<'_> {
             if first.is_none() || lane.guard {
                 first = Some(first.unwrap_or(u64::MAX).min(time));
             }
+            if std::mem::take(&mut self.left) && slot.op != op::VFORKED {
+                self.return_lost(&lane, &mut execs);
+            }
+            self.left = !self.calls.is_empty() && is_last_of_child(&slot);
             match slot.op {
                 op::VFORK => self.calls.push((at, time, execs.len())),
                 op::VFORKED => self.back(&lane, time, &slot, &mut execs),
@@ -319,13 +327,28 @@ impl Walk<'_> {
             return;
         };
         let known = (slot.state == DONE).then_some(slot.result);
-        let result = match known {
-            Some(child) if child > 0 => {
-                let child = self.index.births.translate(lane, child as u32, time);
-                child.and_then(|c| i32::try_from(c).ok())
-            }
-            other => other,
+        let child = match known {
+            Some(child) if child > 0 => self.index.births.translate(lane, child as u32, time),
+            Some(_) => None,
+            None => self.index.births.child(lane.pid, began),
         };
+        let result = child
+            .and_then(|c| i32::try_from(c).ok())
+            .or(known.filter(|r| *r <= 0));
+        self.spawned(at, began, result, execs.get_mut(inside..).unwrap_or(&mut []));
+    }
+
+    /// A `VFORK` has come back, and the slot that says so was lost.
+    fn return_lost(&mut self, lane: &Lane, execs: &mut [Exec]) {
+        let Some((at, began, inside)) = self.calls.pop() else {
+            return;
+        };
+        let child = self
+            .index
+            .births
+            .child(lane.pid, began)
+            .filter(|_| self.calls.is_empty());
+        let result = child.and_then(|c| i32::try_from(c).ok());
         self.spawned(at, began, result, execs.get_mut(inside..).unwrap_or(&mut []));
     }
 

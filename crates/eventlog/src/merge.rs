@@ -10,7 +10,7 @@ use crate::exec::{Pending, Strings};
 use crate::index::{Cursor, Index, Lane, Position, slot_at};
 use crate::log::Log;
 use crate::slot::Raw;
-use backstory_abi::op;
+use backstory_abi::{Slot, op};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -25,16 +25,26 @@ const GUARD_CHUNKS: usize = 64;
 #[derive(Debug, Default)]
 struct Progress {
     cursor: Cursor,
-    /// Its next slot, and when that counts as done.
+    /// Its next slot, and its time. One that is late (its lane had to wait, or a clock went back) comes at once.
     head: Option<(u64, Position)>,
-    /// No event of it may be earlier.
-    floor: u64,
     /// The guard's chunk, sorted: its slots are of many threads.
     sorted: VecDeque<(u64, Position)>,
     /// Children running on this thread's memory, the innermost last.
     children: Vec<u32>,
+    /// The innermost has ended or become another program: the next slot is not its own.
+    left: bool,
     pending: Option<Box<Pending>>,
     shut: bool,
+}
+
+impl Progress {
+    /// Lets a child go whose `VFORKED` was lost. The index goes by the same rule.
+    fn leave(&mut self, next: &Slot) {
+        if std::mem::take(&mut self.left) && next.op != op::VFORKED {
+            self.children.pop();
+        }
+        self.left = !self.children.is_empty() && decode::is_last_of_child(next);
+    }
 }
 
 /// The events of a log: see [`Log::events`].
@@ -133,9 +143,8 @@ impl<'a> Events<'a> {
             found.map(|(at, slot)| (self.log.plausible(slot.time).unwrap_or(0), at))
         };
         let (time, at) = next?;
-        progress.floor = progress.floor.max(time);
-        progress.head = Some((progress.floor, at));
-        Some(progress.floor)
+        progress.head = Some((time, at));
+        Some(time)
     }
 
     /// Takes the earliest slot of all running lanes.
@@ -144,7 +153,7 @@ impl<'a> Events<'a> {
         while self.running.is_empty() {
             // Only a damaged log gets here: what a lane waited for is missing.
             let (_, lane) = self.waiting.pop_first()?;
-            self.start_late(lane);
+            self.start(lane);
         }
         let Reverse((time, lane)) = *self.running.peek()?;
         let (_, at) = self.progress[lane as usize].head.take()?;
@@ -158,12 +167,6 @@ impl<'a> Events<'a> {
         Some((lane, at))
     }
 
-    /// Starts a lane whose first slots may carry times that have passed.
-    fn start_late(&mut self, lane: u32) {
-        self.progress[lane as usize].floor = self.now;
-        self.start(lane);
-    }
-
     /// Lets the lanes go on that waited for this slot.
     fn open_gates(&mut self, at: Position) {
         let index = self.index;
@@ -172,7 +175,7 @@ impl<'a> Events<'a> {
                 continue;
             }
             if self.waiting.remove(&(index.lanes[*lane as usize].start, *lane)) {
-                self.start_late(*lane);
+                self.start(*lane);
             }
         }
     }
@@ -188,6 +191,7 @@ impl<'a> Events<'a> {
     fn event(&mut self, number: u32, at: Position) -> Option<Event> {
         let raw = slot_at(self.log, at)?;
         let lane = &self.index.lanes[number as usize];
+        self.progress[number as usize].leave(&raw.head);
         let (pid, tid) = self.who(number, &raw);
         let mut outcome = decode::outcome(&raw);
         let op = match raw.head.op {

@@ -39,7 +39,7 @@ fn address(op: u16) -> Op {
 
 #[test]
 fn file_operations_keep_their_fields() {
-    let (one, two) = (bytes("one"), bytes("two"));
+    let one = bytes("one");
     assert_eq!(
         plain(op::OPEN),
         Op::Open {
@@ -109,6 +109,11 @@ fn file_operations_keep_their_fields() {
         }
     );
     assert_eq!(plain(op::LIST), Op::List { fd: 3 });
+}
+
+#[test]
+fn changes_of_names_keep_their_fields() {
+    let (one, two) = (bytes("one"), bytes("two"));
     let rename = Op::Rename {
         from_dir: 3,
         from: one.clone(),

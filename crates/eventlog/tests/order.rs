@@ -298,6 +298,36 @@ fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
 }
 
 #[test]
+fn what_follows_a_spawned_program_is_the_parents_even_if_the_return_was_lost() {
+    let mut log = Scratch::new();
+    let (mut parent, mut earlier, mut child) = (Lane::new(1, 10, 10), Lane::guard(0), Lane::guard(1));
+    let born = |lane: &mut Lane, time, pid| {
+        lane.slot(op::BORN, time, |b| {
+            b.fd(pid).arg(10).result(0).string(b"").string(b"");
+        });
+    };
+    born(&mut earlier, 1, 11);
+    born(&mut earlier, 25, 11);
+    born(&mut child, 30, 12);
+    parent.slot(op::VFORK, 20, |_| {});
+    parent.slot(op::EXEC, 21, |b| {
+        b.string(b"/bin/x");
+    });
+    open(&mut parent, 40, "parent");
+    log.add(&parent).add(&earlier).add(&child);
+    let events: Vec<_> = brief(&log.events())
+        .into_iter()
+        .filter(|e| e.2 != "Born")
+        .collect();
+    let expected = [
+        (10, 20, "fork".into()),
+        (12, 21, "exec /bin/x".into()),
+        (10, 40, "parent".into()),
+    ];
+    assert_eq!(events, expected);
+}
+
+#[test]
 fn the_spawned_program_comes_after_its_exec_in_the_parents_chunk() {
     let mut log = Scratch::new();
     let (mut parent, mut child) = (Lane::new(1, 10, 10), Lane::new(2, 11, 11));
@@ -340,6 +370,23 @@ fn the_guard_sees_many_threads_each_in_its_order() {
     assert_eq!(names, ["10 first", "10 second", "21 first", "21 second"]);
     assert!(events.iter().all(|e| e.via == Via::Kernel));
     assert_eq!((events[2].pid, events[2].tid), (20, 21));
+}
+
+#[test]
+fn the_guards_late_entries_come_when_they_were_made() {
+    let mut log = Scratch::new();
+    let (mut guard, mut thread) = (Lane::guard(0), Lane::new(1, 20, 20));
+    open(guard.by(10, 10), 5, "five");
+    open(guard.by(11, 11), 1, "one");
+    open(&mut thread, 3, "three");
+    let names: Vec<String> = log
+        .add(&guard)
+        .add(&thread)
+        .events()
+        .iter()
+        .map(|e| name(&e.op))
+        .collect();
+    assert_eq!(names, ["one", "three", "five"]);
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! How fast a log is read. Run by hand: `cargo test --release -p backstory-eventlog --test speed -- --ignored --nocapture`.
+
+mod common;
+
+use backstory_abi::{Chunk, op};
+use common::{Lane, Scratch};
+use std::time::Instant;
+
+const THREADS: u32 = 200;
+const CHUNKS: u32 = 12;
+/// The promise, events a second.
+const LEAST: f64 = 3e6;
+
+/// A log of threads that open, read and close files, their chunks interleaved.
+fn log() -> Scratch {
+    let mut log = Scratch::new();
+    log.clock(0).clock(1 << 40);
+    for seq in 0..CHUNKS {
+        for thread in 1..=THREADS {
+            let head = Chunk {
+                epoch: thread.into(),
+                pid: thread,
+                tid: thread,
+                seq,
+                ..Chunk::default()
+            };
+            let mut lane = Lane::of(head);
+            let mut time = u64::from(seq) * 1_000_000 + u64::from(thread);
+            for i in 0..400 {
+                time += 1_000;
+                lane.slot(op::OPEN, time, |b| {
+                    b.fd(-100)
+                        .result(3)
+                        .string(format!("/usr/include/some/header{i}.h").as_bytes());
+                });
+                lane.slot(op::READ, time + 300, |b| {
+                    b.fd(3).result(100);
+                });
+                lane.slot(op::CLOSE, time + 600, |b| {
+                    b.fd(3).result(0);
+                });
+            }
+            log.add(&lane);
+        }
+    }
+    log
+}
+
+#[test]
+#[ignore = "takes a second, and means something in a release build only"]
+fn three_million_events_a_second() {
+    let scratch = log();
+    let mut best = 0.0f64;
+    for _ in 0..3 {
+        let start = Instant::now();
+        let log = scratch.open();
+        let opened = start.elapsed();
+        log.damage();
+        let indexed = start.elapsed();
+        let events = log.events().count();
+        let all = start.elapsed();
+        let rate = events as f64 / all.as_secs_f64();
+        println!(
+            "{events} events, {} MB: open {opened:?}, index by {indexed:?}, all {all:?}: {rate:.0}/s",
+            log.len() >> 20
+        );
+        best = best.max(rate);
+    }
+    assert!(best > LEAST, "{best:.0} events a second");
+}
