@@ -1,8 +1,8 @@
 //! What questions return: plain data, ready to be printed or serialised. Paths are bytes.
 
-use backstory_graph::model::{Certainty, EntityKind, Informed, Interval, Relation};
-use backstory_graph::model::Activity;
 use backstory_eventlog::event::{Bytes, Ident, Time, Via};
+use backstory_graph::model::Activity;
+use backstory_graph::model::{Certainty, EntityKind, Informed, Interval, Relation};
 
 /// A run as listed.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,11 +92,22 @@ pub enum Node {
         ident: Option<Ident>,
     },
     /// An exec epoch.
-    Activity { id: u64, run: String, pid: u32, epoch: u32, exec_path: Option<Bytes>, argv: Vec<Bytes>, cwd: Bytes, interval: Interval, env_set: Vec<Bytes>, env_unset: Vec<Bytes> },
+    Activity {
+        id: u64,
+        run: String,
+        pid: u32,
+        epoch: u32,
+        exec_path: Option<Bytes>,
+        argv: Vec<Bytes>,
+        cwd: Bytes,
+        interval: Interval,
+        env_set: Vec<Bytes>,
+        env_unset: Vec<Bytes>,
+    },
 }
 
 /// An edge of a lineage, always in the direction information flowed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flow {
     /// Entity used by activity.
     Used(Relation),

@@ -1,6 +1,26 @@
 //! In: a store. Out: answers to questions about provenance, as plain data. Reads only; never prints.
 //!
-//! Questions (each `fn(&dyn Store, ...) -> Result<_, Error>`): `runs`, `details(run)`, `files(run)`, `processes(run)`,
-//! `ancestry(path, scope)` for `of`, `influence(path, scope)` for `uses`, `status(paths)`; and `resolve(run_or_name)`.
-//! `index(home, store)` brings the store up to date with the sealed logs first.
+//! [`ancestry`] (`of`) and [`influence`] (`uses`) follow time-respecting paths in either direction, over all runs; [`files`],
+//! [`processes`], [`runs`], [`details`] tell of runs; [`status`] compares files with what is remembered of them.
+//! Patterns to leave paths out are [`Globs`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 pub mod answer;
+
+mod error;
+mod files;
+mod globs;
+mod lineage;
+mod now;
+mod root;
+mod runs;
+mod status;
+mod steps;
+
+pub use error::{Error, Result};
+pub use files::files;
+pub use globs::Globs;
+pub use lineage::{ancestry, influence};
+pub use runs::{details, processes, resolve, runs};
+pub use status::status;

@@ -328,7 +328,7 @@ impl Store for MemoryStore {
         for fact in &self.at(key.run())?.facts {
             match *fact {
                 Fact::Edge(edge) if edge.entity == me => {
-                    drop(found.insert((edge.activity, !edge.relation.is_use())))
+                    found.insert((edge.activity, !edge.relation.is_use()));
                 }
                 Fact::Derived(derived) => {
                     if derived.entity == me {

@@ -1,0 +1,237 @@
+//! `of` and `uses`: all time-respecting paths from what was asked about, over all runs.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::path::Path;
+use std::rc::Rc;
+
+use backstory_eventlog::event::Time;
+use backstory_graph::model::{Entity, EntityKind};
+use backstory_store::{EntityKey, RunKey, Store};
+
+use crate::answer::{Flow, Lineage, Link, Node, Scope};
+use crate::root::{self, Asked};
+use crate::runs::resolve;
+use crate::steps::{Direction, Key, Step, Steps};
+use crate::{Error, Globs, Result};
+
+/// What made the newest version of `path`, and what made that, and so on.
+pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
+    let run = within(store, scope)?;
+    let roots = root::find(store, path, run)?;
+    let newest = roots[0];
+    if store.entity(newest)?.kind == EntityKind::Missing {
+        return Err(Error::OnlyMissing(Asked::new(path)?.absolute));
+    }
+    follow(store, &[newest], Direction::Back, scope, run)
+}
+
+/// What came from the newest version of `path`, in every run that used it, and what came from that, and so on.
+pub fn influence(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
+    let run = within(store, scope)?;
+    let roots = root::find(store, path, run)?;
+    follow(store, &roots, Direction::Forth, scope, run)
+}
+
+fn within(store: &dyn Store, scope: &Scope) -> Result<Option<RunKey>> {
+    match &scope.run {
+        Some(run) => Ok(Some(crate::runs::record(store, &resolve(store, Some(run))?)?.key)),
+        None => Ok(None),
+    }
+}
+
+/// Follows all steps from `roots`.
+pub fn follow(
+    store: &dyn Store,
+    roots: &[EntityKey],
+    direction: Direction,
+    scope: &Scope,
+    run: Option<RunKey>,
+) -> Result<Lineage> {
+    let exclude = Globs::new(&scope.exclude)?;
+    let mut search = Search {
+        store,
+        steps: Steps::new(store, direction, scope, run),
+        direction,
+        depth: scope.depth,
+        exclude,
+        answer: Lineage::default(),
+        index: HashMap::new(),
+        entities: Vec::new(),
+        labels: Vec::new(),
+        links: HashSet::new(),
+        queue: BinaryHeap::new(),
+        runs: HashMap::new(),
+    };
+    let always = match direction {
+        Direction::Back => Time::MAX,
+        Direction::Forth => Time::MIN,
+    };
+    for root in roots {
+        if let Some(node) = search.node(Key::Entity(*root), true)? {
+            search.visit(node, Key::Entity(*root), always, 0);
+        }
+    }
+    search.answer.roots = search.answer.nodes.len();
+    search.run()?;
+    Ok(search.answer)
+}
+
+/// How a node was reached: the more time it leaves, and the fewer activities it took, the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Label {
+    /// Greater is better in either direction.
+    rank: i128,
+    depth: Reverse<usize>,
+}
+
+impl Label {
+    fn covers(&self, other: &Label) -> bool {
+        self.rank >= other.rank && self.depth >= other.depth
+    }
+}
+
+/// A search for all that can be reached. Labels leave the queue best first, and time only shrinks along a path, so a node is
+/// expanded once; with a depth to keep to, once for each label that no other covers.
+struct Search<'s> {
+    store: &'s dyn Store,
+    steps: Steps<'s>,
+    direction: Direction,
+    depth: Option<usize>,
+    exclude: Globs,
+    answer: Lineage,
+    /// Where a node is in the answer; none if it is left out.
+    index: HashMap<Key, Option<usize>>,
+    entities: Vec<Option<Rc<Entity>>>,
+    labels: Vec<Vec<Label>>,
+    links: HashSet<(usize, usize, Flow)>,
+    queue: BinaryHeap<(Label, Reverse<usize>, Key, Time)>,
+    runs: HashMap<RunKey, String>,
+}
+
+impl Search<'_> {
+    fn run(&mut self) -> Result<()> {
+        while let Some((label, Reverse(node), key, time)) = self.queue.pop() {
+            if !self.labels[node].contains(&label) {
+                continue;
+            }
+            let entity = self.entities[node].clone();
+            for step in self.steps.around(key, entity.as_deref(), time)? {
+                self.take(node, label.depth.0, step)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes one step from `node`.
+    fn take(&mut self, node: usize, depth: usize, step: Step) -> Result<()> {
+        let depth = depth + usize::from(matches!(step.to, Key::Activity(_)));
+        if self.depth.is_some_and(|most| depth > most) {
+            self.answer.cut = true;
+            return Ok(());
+        }
+        let Some(other) = self.node(step.to, false)? else {
+            return Ok(());
+        };
+        let (from, to) = match self.direction {
+            Direction::Back => (other, node),
+            Direction::Forth => (node, other),
+        };
+        if self.links.insert((from, to, step.flow)) {
+            let (flow, certainty, interval) = (step.flow, step.certainty, step.interval);
+            self.answer.links.push(Link {
+                from,
+                to,
+                flow,
+                certainty,
+                interval,
+            });
+        }
+        self.visit(other, step.to, step.time, depth);
+        Ok(())
+    }
+
+    /// Puts a node into the queue, unless it was reached at least as well.
+    fn visit(&mut self, node: usize, key: Key, time: Time, depth: usize) {
+        let rank = match self.direction {
+            Direction::Back => i128::from(time),
+            Direction::Forth => -i128::from(time),
+        };
+        let depth = if self.depth.is_some() { depth } else { 0 };
+        let label = Label {
+            rank,
+            depth: Reverse(depth),
+        };
+        let labels = &mut self.labels[node];
+        if labels.iter().any(|known| known.covers(&label)) {
+            return;
+        }
+        labels.retain(|known| !label.covers(known));
+        labels.push(label);
+        self.queue.push((label, Reverse(node), key, time));
+    }
+
+    /// The place of a node in the answer, made on first sight; none if it is excluded.
+    fn node(&mut self, key: Key, root: bool) -> Result<Option<usize>> {
+        if let Some(known) = self.index.get(&key) {
+            return Ok(*known);
+        }
+        let (node, entity) = match key {
+            Key::Entity(entity_key) => {
+                let entity = self.store.entity(entity_key)?;
+                if !root && self.exclude.matches(&entity.path) {
+                    self.index.insert(key, None);
+                    return Ok(None);
+                }
+                let run = self.run_id(entity_key.run())?;
+                let Entity {
+                    kind, version, ident, ..
+                } = entity;
+                let path = entity.path.clone();
+                let node = Node::Entity {
+                    id: entity_key.0,
+                    run,
+                    kind,
+                    path,
+                    version,
+                    ident,
+                };
+                (node, Some(Rc::new(entity)))
+            }
+            Key::Activity(activity_key) => {
+                let activity = self.store.activity(activity_key)?;
+                let node = Node::Activity {
+                    id: activity_key.0,
+                    run: self.run_id(activity_key.run())?,
+                    pid: activity.pid,
+                    epoch: activity.epoch,
+                    exec_path: activity.exec_path,
+                    argv: activity.argv,
+                    cwd: activity.cwd,
+                    interval: activity.interval,
+                    env_set: activity.env_set,
+                    env_unset: activity.env_unset,
+                };
+                (node, None)
+            }
+        };
+        let place = self.answer.nodes.len();
+        self.answer.nodes.push(node);
+        self.entities.push(entity);
+        self.labels.push(Vec::new());
+        self.index.insert(key, Some(place));
+        Ok(Some(place))
+    }
+
+    fn run_id(&mut self, key: RunKey) -> Result<String> {
+        if let Some(id) = self.runs.get(&key) {
+            return Ok(id.clone());
+        }
+        let record = self
+            .store
+            .run_by_key(key)?
+            .ok_or_else(|| Error::NoRun(format!("number {}", key.0)))?;
+        self.runs.insert(key, record.header.id.clone());
+        Ok(record.header.id)
+    }
+}

@@ -1,0 +1,179 @@
+//! Which entities a path means.
+//!
+//! The file that is there now, by its identity, wherever it was when it was recorded; else what had this path last.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use backstory_graph::model::{Entity, EntityKind};
+use backstory_store::{EntityKey, Role, RunKey, Store};
+
+use crate::{Error, Result, now};
+
+/// A path in all the ways it may have been recorded.
+pub struct Asked {
+    /// Absolute, `.` and `..` resolved in the text only, links not followed.
+    pub absolute: PathBuf,
+    /// Absolute, links followed, if it is there.
+    pub real: Option<PathBuf>,
+}
+
+impl Asked {
+    /// Looks at a path as the user gave it.
+    pub fn new(path: &Path) -> Result<Asked> {
+        let absolute = std::path::absolute(path).map_err(|source| Error::NoDirectory {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Asked {
+            real: real(&absolute),
+            absolute: without_dots(&absolute),
+        })
+    }
+
+    /// The paths to look for, the likeliest first.
+    pub fn names(&self) -> Vec<&[u8]> {
+        let mut names = vec![self.absolute.as_os_str().as_bytes()];
+        if let Some(real) = self
+            .real
+            .as_ref()
+            .map(|real| real.as_os_str().as_bytes())
+            .filter(|real| *real != names[0])
+        {
+            names.push(real);
+        }
+        names
+    }
+
+    fn is_named(&self, entity: &Entity) -> bool {
+        let names = self.names();
+        std::iter::once(&entity.path)
+            .chain(&entity.aliases)
+            .any(|path| names.contains(&&**path))
+    }
+}
+
+/// The real path; of what is not there, that of the nearest directory above it that is.
+fn real(path: &Path) -> Option<PathBuf> {
+    let mut rest = Vec::<OsString>::new();
+    let mut at = path;
+    loop {
+        if let Ok(real) = at.canonicalize() {
+            return Some(rest.into_iter().rev().fold(real, |all, name| all.join(name)));
+        }
+        rest.push(at.file_name()?.to_owned());
+        at = at.parent()?;
+    }
+}
+
+fn without_dots(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(out.pop()),
+            Component::CurDir => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The entities that `path` means, the newest version first: one, and in all other runs those that are the same version.
+pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<Vec<EntityKey>> {
+    let asked = Asked::new(path)?;
+    let by_identity = || identified(store, &asked, run);
+    let newest = match by_identity()? {
+        Some(found) => Some(found),
+        None => named(store, &asked, run)?,
+    };
+    let Some((newest, entity)) = newest else {
+        return Err(Error::NotFound(asked.absolute));
+    };
+    let mut found = vec![newest];
+    if let (Some(ident), None) = (entity.ident, run) {
+        let mut same = store.same(&ident, Role::Any)?;
+        same.sort_unstable();
+        same.retain(|key| key.run() != newest.run());
+        found.extend(same.into_iter().rev());
+    }
+    Ok(found)
+}
+
+/// By what is there now.
+fn identified(store: &dyn Store, asked: &Asked, run: Option<RunKey>) -> Result<Option<(EntityKey, Entity)>> {
+    let Some(ident) = now::ident(&asked.absolute, true) else {
+        return Ok(None);
+    };
+    for role in [Role::Made, Role::Any] {
+        let keys = store.same(&ident, role)?;
+        let best = best(store, keys, run, |key, entity| {
+            (asked.is_named(entity), key.run(), entity.last, key)
+        })?;
+        if best.is_some() {
+            return Ok(best);
+        }
+    }
+    Ok(None)
+}
+
+/// By what had this path last. A version that some run made before one of which nothing but its path is known.
+fn named(store: &dyn Store, asked: &Asked, run: Option<RunKey>) -> Result<Option<(EntityKey, Entity)>> {
+    let mut keys = Vec::new();
+    for name in asked.names() {
+        keys.extend(store.at_path(name)?);
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    best(store, keys, run, |key, entity| {
+        let there = entity.kind != EntityKind::Missing;
+        (
+            there,
+            there && (entity.version > 0 || entity.ident.is_some()),
+            key.run(),
+            entity.last,
+            entity.version,
+            key,
+        )
+    })
+}
+
+/// The one of greatest rank.
+fn best<R: Ord>(
+    store: &dyn Store,
+    keys: Vec<EntityKey>,
+    run: Option<RunKey>,
+    rank: impl Fn(EntityKey, &Entity) -> R,
+) -> Result<Option<(EntityKey, Entity)>> {
+    let mut best: Option<(R, EntityKey, Entity)> = None;
+    for key in keys
+        .into_iter()
+        .filter(|key| run.is_none_or(|run| key.run() == run))
+    {
+        let entity = store.entity(key)?;
+        let rank = rank(key, &entity);
+        if best.as_ref().is_none_or(|(most, ..)| rank > *most) {
+            best = Some((rank, key, entity));
+        }
+    }
+    Ok(best.map(|(_, key, entity)| (key, entity)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_made_absolute_and_looked_for_by_its_real_name_too() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().canonicalize().unwrap();
+        std::fs::create_dir(dir.join("d")).unwrap();
+        std::os::unix::fs::symlink("d", dir.join("l")).unwrap();
+        std::fs::write(dir.join("d/f"), "").unwrap();
+        let asked = Asked::new(&dir.join("d/./../l/f")).unwrap();
+        assert_eq!(asked.absolute, dir.join("l/f"));
+        assert_eq!(asked.real.as_deref(), Some(&*dir.join("d/f")));
+        let gone = Asked::new(&dir.join("l/no/where")).unwrap();
+        assert_eq!(gone.real.as_deref(), Some(&*dir.join("d/no/where")));
+    }
+}

@@ -1,0 +1,169 @@
+//! Runs, and the processes of one.
+
+use std::collections::BTreeSet;
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{Activity, ActivityId, EntityKind};
+use backstory_store::{ActivityKey, RunKey, RunRecord, Store};
+
+use crate::answer::{ProcessLine, RunDetails, RunSummary};
+use crate::{Error, Result};
+
+/// All runs, newest first.
+pub fn runs(store: &dyn Store) -> Result<Vec<RunSummary>> {
+    Ok(store.runs()?.into_iter().map(|record| summary(&record)).collect())
+}
+
+/// The id of the run that `wanted` means: an id, a name (its newest run), or an unambiguous beginning of an id. The latest run
+/// if nothing is wanted.
+pub fn resolve(store: &dyn Store, wanted: Option<&str>) -> Result<String> {
+    let Some(wanted) = wanted else {
+        return store
+            .runs()?
+            .into_iter()
+            .next()
+            .map(|record| record.header.id)
+            .ok_or(Error::NoRuns);
+    };
+    if let Some(record) = store.run(wanted)? {
+        return Ok(record.header.id);
+    }
+    if let Some(record) = store.runs_named(wanted)?.into_iter().next() {
+        return Ok(record.header.id);
+    }
+    let mut begins: Vec<String> = store
+        .run_ids()?
+        .into_iter()
+        .filter(|id| id.starts_with(wanted))
+        .collect();
+    begins.sort();
+    match begins.len() {
+        1 if !wanted.is_empty() => Ok(begins.remove(0)),
+        0 | 1 => Err(Error::NoRun(wanted.to_owned())),
+        _ if wanted.is_empty() => Err(Error::NoRun(wanted.to_owned())),
+        _ => Err(Error::Ambiguous(wanted.to_owned(), begins.join(", "))),
+    }
+}
+
+/// The record of a run by its id.
+pub(crate) fn record(store: &dyn Store, run: &str) -> Result<RunRecord> {
+    store.run(run)?.ok_or_else(|| Error::NoRun(run.to_owned()))
+}
+
+/// Everything about a run but its files and processes.
+pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
+    let record = record(store, run)?;
+    let mut unknown = Vec::new();
+    for activity in store.activities(record.key)? {
+        // Between fork and exec a process is its parent's image: what is known of that is known of it.
+        if !activity.lookups_known && activity.epoch > 0 {
+            unknown.push((ActivityKey::new(record.key, activity.id).0, activity.exec_path));
+        }
+    }
+    Ok(RunDetails {
+        summary: summary(&record),
+        machine: record.header.machine.clone(),
+        modes: record.header.modes.clone(),
+        environment: record
+            .header
+            .environment
+            .iter()
+            .map(|v| v.as_slice().into())
+            .collect(),
+        peers: peers(store, record.key)?,
+        lookups_unknown: unknown,
+        log_bytes: record.log_bytes,
+    })
+}
+
+/// Names of sockets that lead out of the run.
+fn peers(store: &dyn Store, run: RunKey) -> Result<Vec<String>> {
+    let mut names = BTreeSet::new();
+    for entity in store.entities(run)? {
+        if entity.kind == EntityKind::Socket && leads_out(&entity.path) {
+            names.insert(String::from_utf8_lossy(&entity.path).into_owned());
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// The graph names a socket after its address when the other end is outside the run, and after a number when both ends are
+/// in it.
+fn leads_out(name: &[u8]) -> bool {
+    let rest = name
+        .iter()
+        .position(|b| *b == b':')
+        .map(|colon| &name[colon + 1..])
+        .unwrap_or_default();
+    !rest.is_empty() && !rest.iter().all(u8::is_ascii_digit)
+}
+
+fn summary(record: &RunRecord) -> RunSummary {
+    let end = &record.end;
+    let mut because = end.incomplete_because.clone();
+    because.extend(
+        record
+            .unknown
+            .iter()
+            .filter(|reason| !end.incomplete_because.contains(reason))
+            .cloned(),
+    );
+    RunSummary {
+        id: record.header.id.clone(),
+        name: record.name.clone(),
+        note: record.note.clone(),
+        command: record
+            .header
+            .command
+            .iter()
+            .map(|arg| arg.as_slice().into())
+            .collect(),
+        cwd: record.header.cwd.as_slice().into(),
+        started: record.header.started,
+        ended: (end.command_ended != 0).then_some(end.command_ended),
+        exit: end.exit,
+        signal: end.signal,
+        complete: because.is_empty() && end.lost == 0,
+        lost: end.lost,
+        incomplete_because: because,
+        processes: record.counts.activities,
+        files_read: record.counts.files_read,
+        files_written: record.counts.files_written,
+    }
+}
+
+/// The exec epochs of a run, in the order they began.
+pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
+    let key = record(store, run)?.key;
+    let activities = store.activities(key)?;
+    let mut lines: Vec<ProcessLine> = activities
+        .iter()
+        .map(|activity| ProcessLine {
+            id: ActivityKey::new(key, activity.id).0,
+            parent_id: activity.parent.map(|parent| ActivityKey::new(key, parent).0),
+            parent_pid: parent_pid(&activities, activity),
+            activity: activity.clone(),
+        })
+        .collect();
+    lines.sort_by_key(|line| (line.activity.interval.start, line.id));
+    Ok(lines)
+}
+
+/// An epoch's parent may be the epoch before it of the same process; the parent process is the first other one above it.
+fn parent_pid(activities: &[Activity], activity: &Activity) -> Option<u32> {
+    let at = |id: ActivityId| activities.get(id.0 as usize);
+    let mut above = activity.parent.and_then(at);
+    // Never more steps than there are activities, should the parents form a ring.
+    for _ in 0..activities.len() {
+        match above {
+            Some(parent) if parent.pid == activity.pid => above = parent.parent.and_then(at),
+            other => return other.map(|parent| parent.pid),
+        }
+    }
+    None
+}
+
+/// A path that can be asked for: not the name of a pipe or socket.
+pub(crate) fn is_path(path: &Bytes) -> bool {
+    path.first() == Some(&b'/')
+}

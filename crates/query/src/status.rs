@@ -1,0 +1,106 @@
+//! Is a file as the run that wrote it last left it, and are the inputs of that run?
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use backstory_eventlog::event::{Bytes, Ident};
+use backstory_graph::model::{Entity, EntityKind};
+use backstory_store::{EntityKey, Store, same_version};
+use rustix::io::Errno;
+
+use crate::answer::{FileState, FileStatus, Flow, Node, Scope};
+use crate::lineage::follow;
+use crate::root::Asked;
+use crate::steps::Direction;
+use crate::{Error, Result, now};
+
+/// Compares files with what the store remembers of them.
+pub fn status(store: &dyn Store, paths: &[PathBuf]) -> Result<Vec<FileStatus>> {
+    paths.iter().map(|path| of(store, path)).collect()
+}
+
+fn of(store: &dyn Store, path: &Path) -> Result<FileStatus> {
+    let asked = Asked::new(path)?;
+    let shown: Bytes = asked.absolute.as_os_str().as_bytes().into();
+    let Some((key, entity)) = last_written(store, &asked)? else {
+        return Ok(FileStatus {
+            path: shown,
+            run: None,
+            state: FileState::Unknown,
+            changed_inputs: Vec::new(),
+        });
+    };
+    let record = store
+        .run_by_key(key.run())?
+        .ok_or_else(|| Error::NoRun(format!("number {}", key.run().0)))?;
+    Ok(FileStatus {
+        path: shown,
+        run: Some(record.header.id),
+        state: state(&asked.absolute, entity.kind, entity.ident.as_ref()),
+        changed_inputs: changed_inputs(store, key)?,
+    })
+}
+
+/// The version of this path that a run made last.
+fn last_written(store: &dyn Store, asked: &Asked) -> Result<Option<(EntityKey, Entity)>> {
+    let mut best: Option<(EntityKey, Entity)> = None;
+    for name in asked.names() {
+        for key in store.at_path(name)? {
+            let entity = store.entity(key)?;
+            let rank = |key: EntityKey, entity: &Entity| (key.run(), entity.last, entity.version, key);
+            if entity.version > 0
+                && best
+                    .as_ref()
+                    .is_none_or(|(k, e)| rank(key, &entity) > rank(*k, e))
+            {
+                best = Some((key, entity));
+            }
+        }
+    }
+    Ok(best)
+}
+
+fn state(path: &Path, kind: EntityKind, known: Option<&Ident>) -> FileState {
+    match (now::look(path, kind != EntityKind::Symlink), known) {
+        (Err(Errno::NOENT | Errno::NOTDIR), _) => FileState::Removed,
+        (Err(_), _) | (_, None) => FileState::Uncertain,
+        (Ok(now), Some(known)) if same_version(&now, known) => FileState::Current,
+        _ => FileState::Modified,
+    }
+}
+
+/// Files that the version was made from, were there before its run, and are no longer the same.
+fn changed_inputs(store: &dyn Store, key: EntityKey) -> Result<Vec<(Bytes, FileState)>> {
+    let scope = Scope {
+        possible: true,
+        ..Scope::default()
+    };
+    let lineage = follow(store, &[key], Direction::Back, &scope, Some(key.run()))?;
+    let mut has_origin = vec![false; lineage.nodes.len()];
+    for link in lineage
+        .links
+        .iter()
+        .filter(|link| matches!(link.flow, Flow::Generated(_) | Flow::Derived))
+    {
+        has_origin[link.to] = true;
+    }
+    let mut changed = BTreeMap::new();
+    for (node, has_origin) in lineage.nodes.iter().zip(has_origin) {
+        if let Node::Entity {
+            kind: kind @ (EntityKind::File | EntityKind::Symlink),
+            path,
+            ident,
+            ..
+        } = node
+            && !has_origin
+        {
+            let state = state(Path::new(OsStr::from_bytes(path)), *kind, ident.as_ref());
+            if state != FileState::Current {
+                changed.insert(path.clone(), state);
+            }
+        }
+    }
+    Ok(changed.into_iter().collect())
+}

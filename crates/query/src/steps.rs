@@ -1,0 +1,299 @@
+//! One step of a lineage: from a node, and the time that matters there, to its neighbours.
+//!
+//! Backwards (`of`) a node carries the latest moment at which what was in it can have come to the root; forwards (`uses`) the
+//! earliest moment at which what comes from the root can be in it. A step exists if the two intervals allow information to
+//! flow, so every path taken is one that respects time:
+//!
+//! ```text
+//! entity   ← activity   generated from g0 to g1, entity read until t:    g0 ≤ t, and then min(g1, t)
+//! activity ← entity     used from u0 to u1, activity writes until t:     u0 ≤ t, and then min(u1, t)
+//! activity ← activity   forked or executed at f:                         f ≤ t, and then f
+//! entity   ← entity     derived at d: min(d, t); the same version in another run: t
+//! ```
+//!
+//! Forwards it is the mirror of this.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use backstory_eventlog::event::Time;
+use backstory_graph::model::{Certainty, Edge, Entity, EntityId, Informed, Interval, Relation};
+use backstory_store::{ActivityKey, EntityKey, Role, RunKey, Store, Stream};
+
+use crate::Result;
+use crate::answer::{Flow, Scope};
+
+/// Which way to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To what it came from.
+    Back,
+    /// To what came from it.
+    Forth,
+}
+
+/// A node of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    Entity(EntityKey),
+    Activity(ActivityKey),
+}
+
+/// A neighbour and how it is reached.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub to: Key,
+    pub flow: Flow,
+    pub certainty: Certainty,
+    pub interval: Interval,
+    /// The time that matters at the neighbour.
+    pub time: Time,
+}
+
+/// What an activity did, its edges findable by entity.
+struct Deeds {
+    stream: Stream,
+    /// Generating edges going back, using edges going forth.
+    by_entity: HashMap<EntityId, Vec<u32>>,
+}
+
+/// Takes steps in one direction.
+pub struct Steps<'s> {
+    store: &'s dyn Store,
+    direction: Direction,
+    possible: bool,
+    lookups: bool,
+    /// Stay in this run.
+    run: Option<RunKey>,
+    deeds: RefCell<HashMap<ActivityKey, Rc<Deeds>>>,
+}
+
+impl<'s> Steps<'s> {
+    /// Steps as `scope` allows them, within `run` if there is one.
+    pub fn new(store: &'s dyn Store, direction: Direction, scope: &Scope, run: Option<RunKey>) -> Self {
+        let (possible, lookups) = (scope.possible, scope.lookups);
+        Steps {
+            store,
+            direction,
+            possible,
+            lookups,
+            run,
+            deeds: RefCell::default(),
+        }
+    }
+
+    /// All neighbours of `key`, when `time` matters there. `entity` is what `key` means, if it is one.
+    pub fn around(&self, key: Key, entity: Option<&Entity>, time: Time) -> Result<Vec<Step>> {
+        match (key, entity) {
+            (Key::Entity(key), Some(entity)) => self.around_entity(key, entity, time),
+            (Key::Activity(key), _) => self.around_activity(key, time),
+            (Key::Entity(key), None) => self.around_entity(key, &self.store.entity(key)?, time),
+        }
+    }
+
+    fn deeds(&self, key: ActivityKey) -> Result<Rc<Deeds>> {
+        if let Some(deeds) = self.deeds.borrow().get(&key) {
+            return Ok(deeds.clone());
+        }
+        let stream = self.store.stream(key)?;
+        let mut by_entity: HashMap<EntityId, Vec<u32>> = HashMap::new();
+        for (at, edge) in (0..).zip(&stream.edges) {
+            if edge.relation.is_use() == (self.direction == Direction::Forth) {
+                by_entity.entry(edge.entity).or_default().push(at);
+            }
+        }
+        let deeds = Rc::new(Deeds { stream, by_entity });
+        self.deeds.borrow_mut().insert(key, deeds.clone());
+        Ok(deeds)
+    }
+
+    fn follows(&self, edge: &Edge) -> bool {
+        use Relation::*;
+        let relation = match edge.relation {
+            Read | Execute | Write | Rename | Make => true,
+            Stat | List | Missing | Link => self.lookups,
+            Delete | Meta => false,
+        };
+        relation && (self.possible || edge.certainty == Certainty::Seen)
+    }
+
+    /// If information could flow at a time that matters: what matters on the other side.
+    fn meet(&self, interval: Interval, time: Time) -> Option<Time> {
+        match self.direction {
+            Direction::Back => (interval.start <= time).then(|| interval.end.min(time)),
+            Direction::Forth => (interval.end >= time).then(|| interval.start.max(time)),
+        }
+    }
+
+    fn around_entity(&self, key: EntityKey, entity: &Entity, time: Time) -> Result<Vec<Step>> {
+        let mut steps = Vec::new();
+        let mut made_here = false;
+        for (activity, generated) in self.store.touching(key)? {
+            if !generated && self.direction == Direction::Back {
+                continue;
+            }
+            let doer = ActivityKey::new(key.run(), activity);
+            let deeds = self.deeds(doer)?;
+            for &at in deeds.by_entity.get(&key.local()).into_iter().flatten() {
+                let edge = &deeds.stream.edges[at as usize];
+                made_here |= is_making(edge.relation);
+                if let Some(time) = self.meet(edge.interval, time).filter(|_| self.follows(edge)) {
+                    steps.push(step(Key::Activity(doer), edge, time));
+                }
+            }
+            for derived in &deeds.stream.derived {
+                made_here |= derived.entity == key.local();
+                let (here, there) = match self.direction {
+                    Direction::Back => (derived.entity, derived.from),
+                    Direction::Forth => (derived.from, derived.entity),
+                };
+                let interval = Interval {
+                    start: derived.time,
+                    end: derived.time,
+                };
+                // Going back a version may be read before its derivation is recorded: another name of it is told at the end.
+                let time = match self.direction {
+                    Direction::Back => Some(time.min(derived.time)),
+                    Direction::Forth => self.meet(interval, time).map(|_| time),
+                };
+                if let Some(time) = time.filter(|_| here == key.local()) {
+                    let to = Key::Entity(EntityKey::new(key.run(), there));
+                    steps.push(Step {
+                        to,
+                        flow: Flow::Derived,
+                        certainty: Certainty::Seen,
+                        interval,
+                        time,
+                    });
+                }
+            }
+        }
+        self.to_other_runs(key, entity, time, made_here, &mut steps)?;
+        Ok(steps)
+    }
+
+    /// A version that nobody in its run made came, perhaps, from another run, where one made it.
+    fn to_other_runs(
+        &self,
+        key: EntityKey,
+        entity: &Entity,
+        time: Time,
+        made_here: bool,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let Some(ident) = entity.ident.filter(|_| self.run.is_none()) else {
+            return Ok(());
+        };
+        let others = match self.direction {
+            Direction::Back if made_here => return Ok(()),
+            Direction::Back => self.store.same(&ident, Role::Made)?,
+            Direction::Forth if !self.is_made(key)? => return Ok(()),
+            Direction::Forth => self.store.same(&ident, Role::Any)?,
+        };
+        for other in others.into_iter().filter(|other| other.run() != key.run()) {
+            if self.direction == Direction::Forth && self.is_made(other)? {
+                continue;
+            }
+            let interval = Interval {
+                start: ident.mtime.min(time),
+                end: ident.mtime.max(time.min(ident.ctime)),
+            };
+            steps.push(Step {
+                to: Key::Entity(other),
+                flow: Flow::Same,
+                certainty: Certainty::Seen,
+                interval,
+                time,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether something in its run made this version.
+    fn is_made(&self, key: EntityKey) -> Result<bool> {
+        for (activity, generated) in self.store.touching(key)? {
+            if generated {
+                let deeds = self.deeds(ActivityKey::new(key.run(), activity))?;
+                let edges = deeds
+                    .stream
+                    .edges
+                    .iter()
+                    .any(|e| e.entity == key.local() && is_making(e.relation));
+                if edges || deeds.stream.derived.iter().any(|d| d.entity == key.local()) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn around_activity(&self, key: ActivityKey, time: Time) -> Result<Vec<Step>> {
+        let deeds = self.deeds(key)?;
+        let mut steps = Vec::new();
+        for edge in &deeds.stream.edges {
+            let wanted = edge.relation.is_use() == (self.direction == Direction::Back);
+            if let Some(time) = self
+                .meet(edge.interval, time)
+                .filter(|_| wanted && self.follows(edge))
+            {
+                steps.push(step(
+                    Key::Entity(EntityKey::new(key.run(), edge.entity)),
+                    edge,
+                    time,
+                ));
+            }
+        }
+        let informs = match self.direction {
+            Direction::Back => &deeds.stream.informed_by,
+            Direction::Forth => &deeds.stream.informs,
+        };
+        for inform in informs
+            .iter()
+            .filter(|inform| matches!(inform.why, Informed::Fork | Informed::Exec))
+        {
+            let interval = Interval {
+                start: inform.time,
+                end: inform.time,
+            };
+            let other = if self.direction == Direction::Back {
+                inform.from
+            } else {
+                inform.to
+            };
+            if self.meet(interval, time).is_some() {
+                let (to, flow) = (
+                    Key::Activity(ActivityKey::new(key.run(), other)),
+                    Flow::Informed(inform.why),
+                );
+                steps.push(Step {
+                    to,
+                    flow,
+                    certainty: Certainty::Seen,
+                    interval,
+                    time: inform.time,
+                });
+            }
+        }
+        Ok(steps)
+    }
+}
+
+fn is_making(relation: Relation) -> bool {
+    matches!(relation, Relation::Write | Relation::Rename | Relation::Make)
+}
+
+fn step(to: Key, edge: &Edge, time: Time) -> Step {
+    let flow = if edge.relation.is_use() {
+        Flow::Used(edge.relation)
+    } else {
+        Flow::Generated(edge.relation)
+    };
+    Step {
+        to,
+        flow,
+        certainty: edge.certainty,
+        interval: edge.interval,
+        time,
+    }
+}
