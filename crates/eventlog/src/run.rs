@@ -1,9 +1,12 @@
 //! What a run is, apart from its events: the first and the last frame of its log.
+//!
+//! Invariant: fields are added, never removed or renamed; a log that was written before a field existed has its default.
 
 use serde::{Deserialize, Serialize};
 
 /// First frame of every log: everything known before the command starts. Paths and strings that may not be UTF-8 are bytes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunHeader {
     /// Short id, unique in a store: 8 characters of Crockford base 32, lower case.
     pub id: String,
@@ -37,6 +40,7 @@ pub struct RunHeader {
 
 /// The machine a run was made on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[allow(missing_docs)]
 pub struct Machine {
     pub kernel: String,
@@ -47,6 +51,7 @@ pub struct Machine {
 
 /// How a run was recorded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[allow(missing_docs)]
 pub struct Modes {
     /// `on`, `off`, `strict`
@@ -60,6 +65,7 @@ pub struct Modes {
 
 /// Last frame of a finished log.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunEnd {
     /// Exit status of the command, if it exited.
     pub exit: Option<i32>,

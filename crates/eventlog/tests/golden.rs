@@ -1,0 +1,257 @@
+//! Logs of every version that was ever written stay readable: `fixtures/logs/<version>/`.
+//!
+//! `pipeline.log` is `sh -c 'cp a b'` as recorded by guard and recorders; `pipeline.txt` is what must be read from it. After a
+//! change of the format, add a folder (`cargo test -p backstory-eventlog --test golden -- --ignored` writes it), keep the old.
+
+mod common;
+
+use backstory_abi::{Chunk, SPAWN_VFORK, op};
+use backstory_eventlog::event::Ident;
+use backstory_eventlog::frame::{self, Kind, Piece};
+use backstory_eventlog::run::{ClockPoint, Machine, Modes, RunEnd, RunHeader};
+use backstory_eventlog::slot::Builder;
+use backstory_eventlog::{Log, Writer, dump};
+use common::Lane;
+use std::path::{Path, PathBuf};
+
+fn folder(version: u16) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../fixtures/logs/{version}"))
+}
+
+fn header() -> RunHeader {
+    RunHeader {
+        id: "7g3kq0zt".to_owned(),
+        name: Some("golden".to_owned()),
+        command: ["sh", "-c", "cp a b"].map(|a| a.as_bytes().to_vec()).into(),
+        environment: vec![b"PATH=/bin".to_vec(), b"ODD=\xff".to_vec()],
+        cwd: b"/home/user".to_vec(),
+        descriptors: vec![(0, b"/dev/null".to_vec()), (1, b"pipe:[5]".to_vec())],
+        front_pid: 90,
+        boot_id: "6c7f1c0e-0000-4000-8000-000000000000".to_owned(),
+        machine: Machine {
+            kernel: "Linux 6.1.0 x86_64".to_owned(),
+            ..Machine::default()
+        },
+        uid: 1000,
+        modes: Modes {
+            guard: "on".to_owned(),
+            lookups: "library".to_owned(),
+            io_uring: "decode".to_owned(),
+            suppress: true,
+            contents: "off".to_owned(),
+        },
+        started: 1_700_000_000_000_000_000,
+        arena: None,
+        version: "0.1.0".to_owned(),
+    }
+}
+
+fn ident(ino: u64, ctime: i64, size: i64) -> Ident {
+    let mtime = ctime;
+    Ident {
+        dev: 0x801,
+        ino,
+        size,
+        mtime,
+        ctime,
+        birth: 1_600_000_000_000_000_000,
+        mode: 0o100_644,
+        nlink: 1,
+    }
+}
+
+/// What the supervisor saw.
+fn guard() -> Lane {
+    let mut guard = Lane::guard(0);
+    guard.by(100, 100).slot(op::BORN, 1_000, |b| {
+        b.fd(100).arg(90).result(0).string(b"").string(b"/home/user");
+    });
+    guard.slot(op::ARGS, 1_100, |b| {
+        b.result(0).string(b"sh").string(b"-c").string(b"cp a b");
+    });
+    guard.slot(op::EXEC, 1_100, |b| {
+        b.fd(-100).arg(3).resolved().string(b"/bin/sh");
+    });
+    guard.slot(op::OPEN, 1_200, |b| {
+        b.fd(-100).predicted(3).resolved().string(b"/lib/libc.so.6");
+    });
+    guard.by(101, 101).slot(op::OPEN, 5_200, |b| {
+        b.fd(-100).predicted(-2).resolved().string(b"/etc/ld.so.preload");
+    });
+    guard.slot(op::GONE, 9_100, |b| {
+        b.fd(101).aux(1).result(0);
+    });
+    guard
+}
+
+/// The shell, and in its chunk the child it spawned.
+fn shell() -> Lane {
+    let mut shell = Lane::of(Chunk {
+        index: 1,
+        pid: 100,
+        tid: 100,
+        epoch: 1,
+        taken: 2_000,
+        ppid: 90,
+        ..Chunk::default()
+    });
+    shell.slot(op::START, 2_000, |b| {
+        b.fd(100).arg(90).result(0);
+    });
+    shell.slot(op::STAT, 2_500, |b| {
+        b.fd(-100).result(-2).string(b"/usr/local/bin/cp");
+    });
+    shell.slot(op::VFORK, 3_000, |b| {
+        b.arg(SPAWN_VFORK).result(0);
+    });
+    shell.slot(op::ARGS, 3_100, |b| {
+        b.result(0).string(b"cp").string(b"a").string(b"b");
+    });
+    shell.slot(op::ENV, 3_100, |b| {
+        b.fd(0x1234)
+            .arg(0x5678)
+            .result(0)
+            .string(b"PATH=/bin")
+            .string(b"ODD=\xff");
+    });
+    shell.slot(op::EXEC, 3_200, |b| {
+        b.fd(-100).arg(3).string(b"/bin/cp");
+    });
+    shell.slot(op::VFORKED, 5_000, |b| {
+        b.result(101);
+    });
+    shell.slot(op::WAIT, 5_100, |b| {
+        b.result(101);
+    });
+    shell
+}
+
+fn cp() -> Lane {
+    let mut cp = Lane::of(Chunk {
+        index: 2,
+        pid: 101,
+        tid: 101,
+        epoch: 2,
+        taken: 6_000,
+        ppid: 100,
+        ..Chunk::default()
+    });
+    cp.slot(op::START, 6_000, |b| {
+        b.fd(101).arg(100).result(0);
+    });
+    cp.slot(op::OPEN, 6_100, |b| {
+        b.fd(-100).result(3).string(b"a");
+    });
+    cp.slot(op::OPEN, 6_200, |b| {
+        b.fd(-100)
+            .arg(0o1101)
+            .aux(0o644)
+            .result(4)
+            .ident(&ident(12, 1_650_000_000_000_000_000, 3))
+            .string(b"b");
+    });
+    cp.slot(op::COPY, 6_300, |b| {
+        b.fd(3).arg(4).result(6);
+    });
+    cp.slot(op::CLOSE, 6_400, |b| {
+        b.fd(4).result(0).ident(&ident(12, 1_700_000_000_000_006_000, 6));
+    });
+    cp.slot(op::EXIT, 6_500, |_| {});
+    cp
+}
+
+fn write(path: &Path) {
+    let mut writer = Writer::create(path, &header()).expect("create");
+    let clock = |counter| ClockPoint {
+        counter,
+        real: 1_700_000_000_000_000_000 + counter as i64 / 2,
+    };
+    writer.clock(clock(0)).expect("append");
+    for lane in [cp(), shell(), guard()] {
+        writer.chunk(lane.chunk.bytes()).expect("append");
+    }
+    writer.clock(clock(10_000)).expect("append");
+    let ended = 1_700_000_000_000_005_000;
+    let end = RunEnd {
+        exit: Some(0),
+        command_ended: ended,
+        ended,
+        ..RunEnd::default()
+    };
+    writer.end(&end).expect("append");
+    let mut builder = Builder::new();
+    let mut slots = Vec::new();
+    slots.extend_from_slice(builder.identity(
+        0,
+        b"/home/user/a",
+        true,
+        Ok(&ident(11, 1_650_000_000_000_000_000, 6)),
+    ));
+    slots.extend_from_slice(builder.identity(0, b"/usr/local/bin/cp", false, Err(2)));
+    writer.settled(&slots).expect("append");
+}
+
+/// Everything that can be read from a log, as text.
+fn read(path: &Path) -> String {
+    let log = Log::open(path).expect("opens");
+    assert!(log.damage().is_none() && log.settled() && log.end().is_some());
+    let mut text = Vec::new();
+    dump(&log, &mut text).expect("dump");
+    let mut text = String::from_utf8(text).expect("ASCII");
+    text.push_str(&format!("header {:?}\n", log.header()));
+    for event in log.events() {
+        text.push_str(&format!("{event:?}\n"));
+    }
+    let found = log.identities();
+    for path in [&b"/home/user/a"[..], b"/usr/local/bin/cp"] {
+        text.push_str(&format!("{} {:?}\n", path.escape_ascii(), found.of(path, true)));
+    }
+    text
+}
+
+#[test]
+fn every_version_is_read_as_ever() {
+    for version in 1..=frame::VERSION {
+        let folder = folder(version);
+        let expected = std::fs::read_to_string(folder.join("pipeline.txt")).expect("golden text");
+        assert_eq!(read(&folder.join("pipeline.log")), expected, "version {version}");
+    }
+}
+
+/// Every frame whose content is fixed; header and end are JSON, to which fields may be added.
+fn fixed(path: &Path) -> Vec<(Option<Kind>, u16, Vec<u8>)> {
+    let bytes = std::fs::read(path).expect("read");
+    let frames = frame::walk(&bytes).filter_map(|piece| match piece {
+        Piece::Frame(frame) => Some((frame.kind, frame.version, bytes[frame.payload].to_vec())),
+        Piece::Garbage(_) => None,
+    });
+    frames
+        .filter(|f| !matches!(f.0, Some(Kind::Header | Kind::End)))
+        .collect()
+}
+
+#[test]
+fn what_is_written_today_is_the_newest_golden_log() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("log");
+    write(&path);
+    let golden = fixed(&folder(frame::VERSION).join("pipeline.log"));
+    assert_eq!(golden.len(), 7);
+    assert!(
+        fixed(&path) == golden,
+        "the format has changed: raise its version, add a golden log"
+    );
+}
+
+#[test]
+#[ignore = "writes the golden log of a new version, and what is read from it"]
+fn write_the_golden_log() {
+    let folder = folder(frame::VERSION);
+    std::fs::create_dir_all(&folder).expect("folder");
+    let path = folder.join("pipeline.log");
+    // A log that is there is never changed; how it is printed may be.
+    if !path.exists() {
+        write(&path);
+    }
+    std::fs::write(folder.join("pipeline.txt"), read(&path)).expect("write");
+}
