@@ -210,7 +210,13 @@ pub trait Sink {
     /// Version derived from version.
     fn derived(&mut self, derived: &Derived) -> Result<(), Self::Error>;
     /// An extended record: kind, payload, and the activity it belongs to.
-    fn extended(&mut self, activity: ActivityId, time: Time, kind: &[u8], payload: &[u8]) -> Result<(), Self::Error>;
+    fn extended(
+        &mut self,
+        activity: ActivityId,
+        time: Time,
+        kind: &[u8],
+        payload: &[u8],
+    ) -> Result<(), Self::Error>;
     /// Something the fold knows it does not know, for `incomplete_because` (a sentence for people).
     fn unknown(&mut self, reason: &str) -> Result<(), Self::Error>;
 }

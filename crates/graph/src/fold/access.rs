@@ -1,0 +1,306 @@
+//! What goes through descriptors, and what is only looked at.
+
+use std::rc::Rc;
+
+use backstory_eventlog::event::Via;
+
+use super::descriptors::at;
+use super::{Call, Fold};
+use crate::model::{Certainty, Derived, EntityKind, Interval, Relation, Sink};
+use crate::object::ObjectId;
+use crate::paths::PathId;
+use crate::process::{Description, Held};
+
+/// `AT_SYMLINK_NOFOLLOW`
+pub(super) const AT_SYMLINK_NOFOLLOW: i32 = 0x100;
+const MAP_SHARED: u32 = 1;
+const PROT_WRITE: i32 = 2;
+/// The answer of `readlink` for what is no link.
+const EINVAL: i32 = -22;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    pub(super) fn read(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+        if call.outcome.failed() {
+            return Ok(());
+        }
+        let Some(held) = self.held(call, fd) else {
+            return Ok(());
+        };
+        let path = held.path;
+        let Some(what) = held.what.clone().filter(|w| w.reads) else {
+            return Ok(());
+        };
+        held.read.get_or_insert(call.time);
+        let entity = self.entity_now(call, what.source, path)?;
+        self.touch(call, entity, Relation::Read);
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+        if call.outcome.failed() {
+            return Ok(());
+        }
+        let Some(held) = self.held(call, fd) else {
+            return Ok(());
+        };
+        let path = held.path;
+        let Some(what) = held.what.clone().filter(|w| w.writes) else {
+            return Ok(());
+        };
+        held.written.get_or_insert(call.time);
+        self.wrote(call, what.target, path)
+    }
+
+    /// Something was written to the present version.
+    fn wrote(&mut self, call: Call, target: ObjectId, path: PathId) -> Result<(), S::Error> {
+        let entity = self.written(call, target, path)?;
+        self.touch(call, entity, Relation::Write);
+        let version = self.object_mut(target).now_mut();
+        version.written |= call.certainty() == Certainty::Seen;
+        Ok(())
+    }
+
+    /// A mapping outlives its descriptor: it is kept as a descriptor without a number.
+    pub(super) fn map(&mut self, call: Call, fd: i32, prot: i32, flags: u32) -> Result<(), S::Error> {
+        if call.outcome.failed() {
+            return Ok(());
+        }
+        let Some(held) = self.held(call, fd) else {
+            return Ok(());
+        };
+        let Some(what) = held.what.clone().filter(|w| w.reads) else {
+            return Ok(());
+        };
+        let written = flags & MAP_SHARED != 0 && what.writes && prot & PROT_WRITE != 0;
+        held.read.get_or_insert(call.time);
+        if written {
+            held.written.get_or_insert(call.time);
+        }
+        let (path, doubtful) = (held.path, held.doubtful);
+        let (source_from, target_from) = (held.source_from, held.target_from);
+        let description = Description {
+            source: what.source,
+            target: what.target,
+            reads: true,
+            writes: written,
+            path,
+            directory: false,
+            via: Via::Library,
+            looked: false,
+        };
+        let mut mapping = Held::opened(Rc::new(description), call.time, true);
+        (mapping.source_from, mapping.target_from) = (source_from, target_from);
+        mapping.read = Some(call.time);
+        mapping.written = written.then_some(call.time);
+        mapping.doubtful = doubtful;
+        if written {
+            self.wrote(call, what.target, path)?;
+        }
+        self.install_nameless(call, mapping)
+    }
+
+    /// Data went from one descriptor to another within the kernel.
+    pub(super) fn copy(&mut self, call: Call, from: i32, to: i32) -> Result<(), S::Error> {
+        if call.outcome.failed() {
+            return Ok(());
+        }
+        self.read(call, from)?;
+        self.write(call, to)?;
+        let (Some((source, from)), Some(_)) = (
+            self.object_of_descriptor(call, from),
+            self.object_of_descriptor(call, to),
+        ) else {
+            return Ok(());
+        };
+        let Some((target, to)) = self
+            .held(call, to)
+            .and_then(|h| h.what.as_ref().map(|w| (w.target, h.path)))
+        else {
+            return Ok(());
+        };
+        let from = self.entity_now(call, source, from)?;
+        let entity = self.written(call, target, to)?;
+        if from == entity || !self.object(target).versioned() {
+            return Ok(());
+        }
+        let activity = self.announce(call.epoch)?;
+        self.sink.derived(&Derived {
+            entity,
+            from,
+            activity,
+            time: call.time,
+        })
+    }
+
+    pub(super) fn truncate(&mut self, call: Call, fd: i32, path: &[u8]) -> Result<(), S::Error> {
+        if path.is_empty() {
+            return self.write(call, fd);
+        }
+        let Some(named) = self.place(call, backstory_eventlog::event::CWD, path) else {
+            return Ok(());
+        };
+        if call.absent() {
+            return self.not_there(call, named);
+        }
+        let place = self.follow(named, true);
+        let object = self.lookup(place, call.time, call.ident);
+        if call.outcome.failed() {
+            let entity = self.entity_now(call, object, named)?;
+            self.touch(call, entity, Relation::Stat);
+            return Ok(());
+        }
+        self.begin_write(call, object, place, false)?;
+        self.wrote(call, object, named)?;
+        if self.object(object).writers == 0 {
+            self.object_mut(object).now_mut().writers.add(call.epoch);
+        }
+        Ok(())
+    }
+
+    /// `stat`, `access`: something was learned of what the path leads to. What is open already was looked at anyway.
+    pub(super) fn look(&mut self, call: Call, dir: i32, path: &[u8], follow: bool) -> Result<(), S::Error> {
+        if path.is_empty() {
+            return Ok(());
+        }
+        let Some(named) = self.place(call, dir, path) else {
+            return Ok(());
+        };
+        if call.absent() {
+            return self.not_there(call, named);
+        }
+        if self.descriptor_by_place(call, named).is_some() {
+            return Ok(());
+        }
+        let place = self.follow(named, follow);
+        let link = if follow {
+            None
+        } else {
+            self.link_at(place, call.time)
+        };
+        let object = match link {
+            Some(link) => link,
+            None => self.lookup(place, call.time, None),
+        };
+        let entity = self.entity_now(call, object, named)?;
+        self.touch(call, entity, Relation::Stat);
+        Ok(())
+    }
+
+    pub(super) fn readlink(&mut self, call: Call, dir: i32, path: &[u8]) -> Result<(), S::Error> {
+        if call.outcome.value() == Some(EINVAL) || path.is_empty() {
+            return self.look(Call { ..call }, dir, path, false);
+        }
+        let Some(named) = self.place(call, dir, path) else {
+            return Ok(());
+        };
+        if call.absent() {
+            return self.not_there(call, named);
+        }
+        let place = self.follow(named, false);
+        let object = match self.link_at(place, call.time) {
+            Some(link) => link,
+            None => {
+                // A link that is gone by the end of the run.
+                let kind = self.kind_by_place(place).unwrap_or(EntityKind::Symlink);
+                let object = self.add(kind, place, call.time, 0);
+                self.links.insert(place, object);
+                object
+            }
+        };
+        let entity = self.entity_now(call, object, named)?;
+        self.touch(call, entity, Relation::Link);
+        Ok(())
+    }
+
+    pub(super) fn list(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+        let Some(held) = self.held(call, fd) else {
+            return Ok(());
+        };
+        held.listed.get_or_insert(call.time);
+        let path = held.path;
+        let Some(what) = held.what.clone() else {
+            return Ok(());
+        };
+        let object = self.object_mut(what.source);
+        if object.kind == EntityKind::File {
+            // Only a directory can be listed.
+            object.kind = EntityKind::Directory;
+        }
+        let entity = self.entity_now(call, what.source, path)?;
+        self.touch(call, entity, Relation::List);
+        if !what.looked {
+            // It was not known to be a directory when it was opened: there is nothing to read in it.
+            let what = Description {
+                looked: true,
+                reads: false,
+                writes: false,
+                directory: true,
+                ..copied(&what)
+            };
+            if let Some(held) = self.held(call, fd) {
+                held.what = Some(Rc::new(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// A library was loaded.
+    pub(super) fn load(&mut self, call: Call, path: &[u8]) -> Result<(), S::Error> {
+        let Some(named) = self.place(call, backstory_eventlog::event::CWD, path) else {
+            return Ok(());
+        };
+        let place = self.follow(named, true);
+        let object = self.lookup(place, call.time, None);
+        let entity = self.entity_now(call, object, named)?;
+        self.edge(
+            call.epoch,
+            entity,
+            Relation::Read,
+            at(call.time),
+            Certainty::Seen,
+            call.via,
+        );
+        Ok(())
+    }
+
+    /// Mode, owner, times or attributes were changed.
+    pub(super) fn meta(&mut self, call: Call, dir: i32, path: &[u8]) -> Result<(), S::Error> {
+        if path.is_empty() {
+            if call.outcome.failed() {
+                return Ok(());
+            }
+            let Some((object, path)) = self.object_of_descriptor(call, dir) else {
+                return Ok(());
+            };
+            let entity = self.entity_now(call, object, path)?;
+            self.touch(call, entity, Relation::Meta);
+            return Ok(());
+        }
+        if call.outcome.failed() {
+            return self.look(call, dir, path, true);
+        }
+        let Some(named) = self.place(call, dir, path) else {
+            return Ok(());
+        };
+        let place = self.follow(named, true);
+        let object = self.lookup(place, call.time, call.ident);
+        let entity = self.entity_now(call, object, named)?;
+        self.edge(
+            call.epoch,
+            entity,
+            Relation::Meta,
+            moment(call),
+            call.certainty(),
+            call.via,
+        );
+        Ok(())
+    }
+}
+
+fn moment(call: Call) -> Interval {
+    at(call.time)
+}
+
+fn copied(what: &Description) -> Description {
+    Description { ..*what }
+}

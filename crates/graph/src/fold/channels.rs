@@ -1,0 +1,321 @@
+//! Pipes, sockets, memory files: data that flows without a file between.
+//!
+//! A pipe is one entity. A socket connection is two, one for each direction, so that a question and its answer are not confused. All
+//! connections to one address share the two: which `accept` belongs to which `connect` is not in the log. An entity that somebody uses
+//! and nobody in the run generates (or the other way round) has its other end outside.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use backstory_eventlog::event::{Bytes, Pid, Time};
+use rustc_hash::FxHashMap;
+
+use super::descriptors::O_CLOEXEC;
+use super::{Call, Fold};
+use crate::model::{EntityKind, Sink};
+use crate::object::ObjectId;
+use crate::paths::ROOT;
+use crate::process::{Description, Held};
+
+/// `SOCK_CLOEXEC`
+const SOCK_CLOEXEC: u32 = 0o2_000_000;
+
+/// What channels there are.
+#[derive(Debug, Default)]
+pub struct Channels {
+    /// By address: to the server, from the server.
+    addresses: FxHashMap<Bytes, (ObjectId, ObjectId)>,
+    /// Where a listening socket was bound, by the object it has.
+    bound: FxHashMap<ObjectId, Bytes>,
+    /// Channels that came with the command, by what `/proc/self/fd` said.
+    outside: FxHashMap<Vec<u8>, ObjectId>,
+    /// Descriptors on their way through a socket.
+    sent: FxHashMap<ObjectId, VecDeque<Held>>,
+    /// Receivers that wait for one.
+    awaited: FxHashMap<ObjectId, VecDeque<(Pid, i32)>>,
+    pipes: u32,
+    sockets: u32,
+}
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    fn channel(&mut self, kind: EntityKind, label: Vec<u8>, time: Time) -> ObjectId {
+        let object = self.add(kind, ROOT, time, 0);
+        self.object_mut(object).label = Some(label.into());
+        object
+    }
+
+    fn new_pipe(&mut self, time: Time) -> ObjectId {
+        self.channels.pipes += 1;
+        let label = format!("pipe:{}", self.channels.pipes).into_bytes();
+        self.channel(EntityKind::Pipe, label, time)
+    }
+
+    fn new_socket(&mut self, time: Time) -> ObjectId {
+        self.channels.sockets += 1;
+        let label = format!("socket:{}", self.channels.sockets).into_bytes();
+        self.channel(EntityKind::Socket, label, time)
+    }
+
+    /// A channel that the command inherits: its other end is outside.
+    pub(super) fn channel_outside(&mut self, text: &[u8], time: Time) -> ObjectId {
+        if let Some(&known) = self.channels.outside.get(text) {
+            return known;
+        }
+        let kind = if text.starts_with(b"socket:") {
+            EntityKind::Socket
+        } else {
+            EntityKind::Pipe
+        };
+        let object = self.channel(kind, text.to_vec(), time);
+        self.channels.outside.insert(text.to_vec(), object);
+        object
+    }
+
+    fn end(&self, call: Call, source: ObjectId, target: ObjectId, reads: bool, writes: bool) -> Description {
+        Description {
+            source,
+            target,
+            reads,
+            writes,
+            path: ROOT,
+            directory: false,
+            via: call.via,
+            looked: false,
+        }
+    }
+
+    pub(super) fn pipe(&mut self, call: Call, read: i32, write: i32, flags: u32) -> Result<(), S::Error> {
+        if !call.ok() {
+            return Ok(());
+        }
+        let pipe = self.new_pipe(call.time);
+        let cloexec = flags & O_CLOEXEC as u32 != 0;
+        let (reader, writer) = (
+            self.end(call, pipe, pipe, true, false),
+            self.end(call, pipe, pipe, false, true),
+        );
+        self.install(call, read, Held::opened(Rc::new(reader), call.time, cloexec))?;
+        self.install(call, write, Held::opened(Rc::new(writer), call.time, cloexec))
+    }
+
+    /// `popen` makes a pipe that nobody sees: parent and child may use it, in either direction.
+    pub(super) fn hidden_pipe(&mut self, call: Call, child: Pid) -> Result<(), S::Error> {
+        let pipe = self.new_pipe(call.time);
+        let both = Rc::new(self.end(call, pipe, pipe, true, true));
+        let mut held = Held::opened(both, call.time, true);
+        held.own = false;
+        self.install_nameless(call, held.clone())?;
+        held.cloexec = false;
+        let epoch = self.processes.get(&child).map_or(call.epoch, |p| p.epoch);
+        self.install_nameless(
+            Call {
+                pid: child,
+                epoch,
+                ..call
+            },
+            held,
+        )
+    }
+
+    pub(super) fn socket(&mut self, call: Call, _domain: i32, kind: i32) -> Result<(), S::Error> {
+        if !call.ok() {
+            return Ok(());
+        }
+        let object = self.new_socket(call.time);
+        let end = self.end(call, object, object, true, true);
+        self.install_result(
+            call,
+            Held::opened(Rc::new(end), call.time, kind as u32 & SOCK_CLOEXEC != 0),
+        )
+    }
+
+    pub(super) fn socket_pair(&mut self, call: Call, a: i32, b: i32, kind: u32) -> Result<(), S::Error> {
+        if !call.ok() {
+            return Ok(());
+        }
+        let (there, back) = (self.new_socket(call.time), self.new_socket(call.time));
+        let cloexec = kind & SOCK_CLOEXEC != 0;
+        let first = self.end(call, back, there, true, true);
+        let second = self.end(call, there, back, true, true);
+        self.install(call, a, Held::opened(Rc::new(first), call.time, cloexec))?;
+        self.install(call, b, Held::opened(Rc::new(second), call.time, cloexec))
+    }
+
+    /// The two directions of all connections to an address.
+    fn directions(&mut self, address: &[u8], time: Time) -> (ObjectId, ObjectId) {
+        if let Some(&found) = self.channels.addresses.get(address) {
+            return found;
+        }
+        let name = readable(address);
+        let reply = [name.as_slice(), b" (reply)"].concat();
+        let pair = (
+            self.channel(EntityKind::Socket, name, time),
+            self.channel(EntityKind::Socket, reply, time),
+        );
+        self.channels.addresses.insert(address.into(), pair);
+        pair
+    }
+
+    pub(super) fn connect(&mut self, call: Call, fd: i32, address: &[u8]) -> Result<(), S::Error> {
+        /// `connect` of a socket that does not wait.
+        const EINPROGRESS: i32 = -115;
+        if address.is_empty() || call.outcome.failed() && call.outcome.value() != Some(EINPROGRESS) {
+            return Ok(());
+        }
+        let address = plain(address);
+        let (to, from) = self.directions(&address, call.time);
+        let end = self.end(call, from, to, true, true);
+        let cloexec = self.held(call, fd).is_some_and(|h| h.cloexec);
+        let held = Held::opened(Rc::new(end), call.time, cloexec);
+        if call.via == backstory_eventlog::event::Via::Library || self.held(call, fd).is_some() {
+            self.install(call, fd, held)
+        } else {
+            self.install_nameless(call, held)
+        }
+    }
+
+    pub(super) fn bind_socket(&mut self, call: Call, fd: i32, address: &[u8]) -> Result<(), S::Error> {
+        if call.outcome.failed() || address.is_empty() {
+            return Ok(());
+        }
+        let Some((object, _)) = self.object_of_descriptor(call, fd) else {
+            return Ok(());
+        };
+        self.channels.bound.insert(object, plain(address));
+        Ok(())
+    }
+
+    pub(super) fn accept(&mut self, call: Call, fd: i32, address: &[u8]) -> Result<(), S::Error> {
+        if !call.ok() {
+            return Ok(());
+        }
+        let listening = self.object_of_descriptor(call, fd).map(|(object, _)| object);
+        let bound = listening.and_then(|l| self.channels.bound.get(&l)).cloned();
+        let address = bound.unwrap_or_else(|| plain(address));
+        let (to, from) = self.directions(&address, call.time);
+        let end = self.end(call, to, from, true, true);
+        self.install_result(call, Held::opened(Rc::new(end), call.time, false))
+    }
+
+    /// A descriptor goes through a socket. Receiving may begin before sending.
+    pub(super) fn pass(&mut self, call: Call, socket: i32, fd: i32, received: bool) -> Result<(), S::Error> {
+        let Some(what) = self.held(call, socket).and_then(|h| h.what.clone()) else {
+            return Ok(());
+        };
+        if received {
+            let waiting = self
+                .channels
+                .sent
+                .get_mut(&what.source)
+                .and_then(VecDeque::pop_front);
+            return match waiting {
+                Some(held) => self.install(
+                    call,
+                    fd,
+                    Held {
+                        since: call.time,
+                        ..held
+                    },
+                ),
+                None => {
+                    self.channels
+                        .awaited
+                        .entry(what.source)
+                        .or_default()
+                        .push_back((call.pid, fd));
+                    Ok(())
+                }
+            };
+        }
+        let Some(held) = self.held(call, fd).cloned() else {
+            return Ok(());
+        };
+        let copy = Held {
+            own: false,
+            cloexec: false,
+            read: None,
+            written: None,
+            listed: None,
+            ..held
+        };
+        match self
+            .channels
+            .awaited
+            .get_mut(&what.target)
+            .and_then(VecDeque::pop_front)
+        {
+            Some((pid, fd)) => {
+                let Some(epoch) = self.processes.get(&pid).map(|p| p.epoch) else {
+                    return Ok(());
+                };
+                self.install(
+                    Call { pid, epoch, ..call },
+                    fd,
+                    Held {
+                        since: call.time,
+                        ..copy
+                    },
+                )
+            }
+            None => {
+                self.channels.sent.entry(what.target).or_default().push_back(copy);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn memfd(&mut self, call: Call, name: &[u8]) -> Result<(), S::Error> {
+        if !call.ok() {
+            return Ok(());
+        }
+        let object = self.add(EntityKind::Memory, ROOT, call.time, 1);
+        self.object_mut(object).label = Some([b"memfd:", name].concat().into());
+        let end = self.end(call, object, object, true, true);
+        let mut held = Held::opened(Rc::new(end), call.time, false);
+        (held.source_from, held.target_from) = (1, 1);
+        self.install_result(call, held)
+    }
+}
+
+const AF_UNIX: u16 = 1;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+
+/// The part of a socket address that says which one it is: padding and flow information left out.
+fn plain(address: &[u8]) -> Bytes {
+    let family = address.get(..2).map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
+    match family {
+        AF_UNIX => {
+            let path = &address[2..];
+            let length = match path {
+                [0, ..] | [] => path.len(),
+                _ => path.iter().position(|&b| b == 0).unwrap_or(path.len()),
+            };
+            address[..2 + length].into()
+        }
+        AF_INET if address.len() >= 8 => address[..8].into(),
+        AF_INET6 if address.len() >= 24 => [&address[..4], &address[8..24]].concat().into(),
+        _ => address.into(),
+    }
+}
+
+/// A plain address for people: `unix:/run/x`, `tcp:127.0.0.1:80`.
+fn readable(address: &[u8]) -> Vec<u8> {
+    let family = address.get(..2).map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
+    let port = address.get(2..4).map_or(0, |p| u16::from_be_bytes([p[0], p[1]]));
+    match (family, address.len()) {
+        (AF_UNIX, 2) => b"unix:".to_vec(),
+        (AF_UNIX, _) if address[2] == 0 => [b"unix:@", &address[3..]].concat(),
+        (AF_UNIX, _) => [b"unix:", &address[2..]].concat(),
+        (AF_INET, 8) => {
+            let ip = std::net::Ipv4Addr::new(address[4], address[5], address[6], address[7]);
+            format!("tcp:{ip}:{port}").into_bytes()
+        }
+        (AF_INET6, 20) => {
+            let mut octets = [0; 16];
+            octets.copy_from_slice(&address[4..20]);
+            format!("tcp:[{}]:{port}", std::net::Ipv6Addr::from(octets)).into_bytes()
+        }
+        _ => format!("socket:family-{family}").into_bytes(),
+    }
+}

@@ -1,0 +1,644 @@
+//! Descriptors: what opens them, copies them and closes them, and what an epoch did through one when it lets it go.
+
+use std::rc::Rc;
+
+use backstory_eventlog::event::{CWD, Ident, Time, Via};
+
+use super::{Call, EINTR, Fold};
+use crate::activity::Serial;
+use crate::model::{Certainty, EntityId, EntityKind, Interval, Relation, Sink};
+use crate::object::ObjectId;
+use crate::paths::PathId;
+use crate::process::{Description, Held, NAMELESS, NAMELESS_MAX};
+
+const O_ACCMODE: i32 = 3;
+const O_WRONLY: i32 = 1;
+const O_RDWR: i32 = 2;
+const O_CREAT: i32 = 0o100;
+const O_EXCL: i32 = 0o200;
+const O_TRUNC: i32 = 0o1000;
+const O_DIRECTORY: i32 = 0o200_000;
+const O_NOFOLLOW: i32 = 0o400_000;
+/// `O_CLOEXEC`
+pub(super) const O_CLOEXEC: i32 = 0o2_000_000;
+const O_PATH: i32 = 0o10_000_000;
+const O_TMPFILE: i32 = 0o20_200_000;
+const CLOSE_RANGE_CLOEXEC: i32 = 4;
+/// Standard input, output and error: libc's own buffers use them, where no recorder sees it.
+const STANDARD: i32 = 2;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    pub(super) fn open(&mut self, call: Call, dir: i32, path: &[u8], flags: i32) -> Result<(), S::Error> {
+        let Some(named) = self.place(call, dir, path) else {
+            return Ok(());
+        };
+        if call.outcome.failed() {
+            return self.open_failed(call, named, flags);
+        }
+        if let Some((owner, fd)) = self.descriptor_by_place(call, named)
+            && self.reopen(call, owner, fd, flags)? {
+                return Ok(());
+            }
+        let place = self.follow(named, flags & O_NOFOLLOW == 0);
+        if flags & O_TMPFILE == O_TMPFILE {
+            return self.open_unnamed(call, place, flags);
+        }
+        let (object, made) = self.opened_object(call, place, flags);
+        self.hold_opened(call, object, named, place, flags, made)
+    }
+
+    /// The object a successful open leads to, and whether the open made it.
+    fn opened_object(&mut self, call: Call, place: PathId, flags: i32) -> (ObjectId, bool) {
+        let gone =
+            matches!(self.names.get(&place), Some(super::Name::Gone)) || self.missing.contains_key(&place);
+        let creates = flags & O_CREAT != 0;
+        let made = creates
+            && call.ident.is_none()
+            && (flags & O_EXCL != 0 || gone || self.born_now(place, call.time));
+        if made && self.kind_by_place(place) != Some(EntityKind::Device) {
+            return (self.create(place, call.time, EntityKind::File), true);
+        }
+        let object = self.lookup(place, call.time, call.ident);
+        let held = self.object_mut(object);
+        if flags & O_DIRECTORY != 0 && held.kind == EntityKind::File {
+            held.kind = EntityKind::Directory;
+        }
+        if let (Some(ident), 0) = (call.ident, held.writers) {
+            held.now_mut().ident = Some(ident);
+        }
+        (object, false)
+    }
+
+    /// Nobody named the path before, and the file that is there after the run was born in this call.
+    fn born_now(&self, place: PathId, time: Time) -> bool {
+        !self.names.contains_key(&place)
+            && self
+                .hint(place, true)
+                .is_some_and(|i| i.birth >= time - super::SLACK && i.birth > 0)
+    }
+
+    fn hold_opened(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        named: PathId,
+        place: PathId,
+        flags: i32,
+        made: bool,
+    ) -> Result<(), S::Error> {
+        let directory = self.object(object).kind == EntityKind::Directory;
+        let looked = flags & O_PATH != 0 || directory;
+        let mode = flags & O_ACCMODE;
+        let reads = !looked && mode != O_WRONLY;
+        let writes = !looked && (mode == O_WRONLY || mode == O_RDWR);
+        let definite = !looked && (made || flags & O_TRUNC != 0 && writes);
+        let before = self.object(object).now().number;
+        if looked || !definite && !writes {
+            self.object_mut(object).now_mut().read |= reads;
+        } else if definite || !self.object(object).unchanged_since(call.time, super::SLACK) {
+            self.begin_write(call, object, place, definite)?;
+        }
+        if definite {
+            let entity = self.written(call, object, named)?;
+            let certainty = call.certainty();
+            self.edge(
+                call.epoch,
+                entity,
+                Relation::Write,
+                at(call.time),
+                certainty,
+                call.via,
+            );
+            self.object_mut(object).now_mut().written = true;
+        }
+        if self.object(object).linked {
+            // Which of its names was used is settled here, before anything flows.
+            self.entity_now(call, object, named)?;
+        }
+        let now = self.object(object).now().number;
+        let description = Description {
+            source: object,
+            target: object,
+            reads,
+            writes,
+            path: named,
+            directory,
+            via: call.via,
+            looked,
+        };
+        let mut held = Held::opened(Rc::new(description), call.time, flags & O_CLOEXEC != 0);
+        held.source_from = if definite { now } else { before };
+        held.target_from = now;
+        held.written = definite.then_some(call.time);
+        held.doubtful = call.certainty() == Certainty::Possible;
+        self.install_result(call, held)
+    }
+
+    /// `O_TMPFILE`: a file without a name, until `linkat` gives it one.
+    fn open_unnamed(&mut self, call: Call, directory: PathId, flags: i32) -> Result<(), S::Error> {
+        let object = self.add(EntityKind::File, directory, call.time, 1);
+        let mut label = self.paths.bytes(directory);
+        label.extend_from_slice(format!("/#{}", object.0).as_bytes());
+        self.object_mut(object).label = Some(label.into());
+        self.hold_opened(
+            call,
+            object,
+            directory,
+            directory,
+            flags & !(O_DIRECTORY | O_CREAT),
+            true,
+        )
+    }
+
+    fn open_failed(&mut self, call: Call, named: PathId, flags: i32) -> Result<(), S::Error> {
+        if call.absent() {
+            return self.not_there(call, named);
+        }
+        if call.outcome.value() == Some(EINTR) {
+            return Ok(());
+        }
+        // It is there, or could not be reached: the program learned no more than that.
+        let place = self.follow(named, flags & O_NOFOLLOW == 0);
+        let object = self.lookup(place, call.time, None);
+        let entity = self.entity_now(call, object, named)?;
+        self.touch(call, entity, Relation::Stat);
+        Ok(())
+    }
+
+    /// The path led nowhere.
+    pub(super) fn not_there(&mut self, call: Call, named: PathId) -> Result<(), S::Error> {
+        let entity = self.missing(named)?;
+        self.touch(call, entity, Relation::Missing);
+        Ok(())
+    }
+
+    /// Opening `/dev/fd/N` gives another descriptor of what is open there.
+    fn reopen(&mut self, call: Call, owner: u32, fd: i32, flags: i32) -> Result<bool, S::Error> {
+        let Some(held) = self.processes.get(&owner).and_then(|p| p.held.get(&fd)).cloned() else {
+            return Ok(false);
+        };
+        let Some(old) = held.what.clone() else {
+            return Ok(false);
+        };
+        if self.object(old.source).kind == EntityKind::File && !old.looked {
+            let (named, place) = (old.path, held.path);
+            self.hold_opened(call, old.source, named, place, flags, false)?;
+            return Ok(true);
+        }
+        let mut held = Held::opened(old, call.time, flags & O_CLOEXEC != 0);
+        held.own = false;
+        self.install_result(call, held)?;
+        Ok(true)
+    }
+
+    /// Puts a descriptor at the number that the call returned; at none if only the guard saw the call.
+    pub(super) fn install_result(&mut self, call: Call, held: Held) -> Result<(), S::Error> {
+        match call.outcome.value() {
+            Some(fd) if call.via == Via::Library && fd >= 0 => self.install(call, fd, held),
+            _ => self.install_nameless(call, held),
+        }
+    }
+
+    /// Puts a descriptor at number `fd`; what was there is closed.
+    pub(super) fn install(&mut self, call: Call, fd: i32, held: Held) -> Result<(), S::Error> {
+        self.retain(&held);
+        let old = self
+            .processes
+            .get_mut(&call.pid)
+            .and_then(|p| p.held.insert(fd, held));
+        match old {
+            Some(old) => self.release(call.epoch, fd, old, call.time, None),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps a descriptor whose number nobody saw, until the epoch ends or passes it on.
+    pub(super) fn install_nameless(&mut self, call: Call, held: Held) -> Result<(), S::Error> {
+        let Some(process) = self.processes.get_mut(&call.pid) else {
+            return Ok(());
+        };
+        let same = |h: &Held| match (&h.what, &held.what) {
+            (Some(a), Some(b)) => {
+                (a.source, a.target, a.reads, a.writes, a.path)
+                    == (b.source, b.target, b.reads, b.writes, b.path)
+            }
+            _ => false,
+        };
+        if let Some((_, old)) = process
+            .held
+            .range_mut(..=NAMELESS)
+            .find(|(_, h)| h.own == held.own && same(h))
+        {
+            old.read = old.read.or(held.read);
+            old.written = old.written.or(held.written);
+            old.cloexec &= held.cloexec;
+            return Ok(());
+        }
+        let oldest = process.held.range(..=NAMELESS).next_back().map(|(&fd, _)| fd);
+        let full = process.nameless_count() >= NAMELESS_MAX;
+        let fd = process.nameless();
+        if let Some(oldest) = oldest.filter(|_| full)
+            && let Some(old) = process.held.remove(&oldest) {
+                self.release(call.epoch, oldest, old, call.time, None)?;
+            }
+        self.install(call, fd, held)
+    }
+
+    pub(super) fn close(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+        match self.processes.get_mut(&call.pid).and_then(|p| p.held.remove(&fd)) {
+            Some(held) => self.release(call.epoch, fd, held, call.time, call.ident),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn close_range(
+        &mut self,
+        call: Call,
+        first: i32,
+        last: u32,
+        flags: i32,
+    ) -> Result<(), S::Error> {
+        if !call.ok() && call.outcome.value().is_some() {
+            return Ok(());
+        }
+        let last = i32::try_from(last).unwrap_or(i32::MAX);
+        let Some(process) = self.processes.get_mut(&call.pid) else {
+            return Ok(());
+        };
+        let numbers: Vec<i32> = process
+            .held
+            .range(first.max(0)..)
+            .map(|(&fd, _)| fd)
+            .take_while(|&fd| fd <= last)
+            .collect();
+        for fd in numbers {
+            if flags & CLOSE_RANGE_CLOEXEC == 0 {
+                self.close(Call { ident: None, ..call }, fd)?;
+            } else {
+                self.cloexec(call, fd, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn dup(&mut self, call: Call, fd: i32, cloexec: bool) -> Result<(), S::Error> {
+        let Some(new) = call.outcome.value().filter(|&new| new >= 0 && new != fd) else {
+            return Ok(());
+        };
+        let Some(held) = self.processes.get(&call.pid).and_then(|p| p.held.get(&fd)) else {
+            // Not known where it leads; what was at the new number is closed all the same.
+            return self.close(Call { ident: None, ..call }, new);
+        };
+        let copy = Held {
+            cloexec,
+            since: call.time,
+            read: None,
+            written: None,
+            listed: None,
+            ..held.clone()
+        };
+        self.install(call, new, copy)
+    }
+
+    pub(super) fn cloexec(&mut self, call: Call, fd: i32, on: bool) -> Result<(), S::Error> {
+        if let Some(held) = self
+            .processes
+            .get_mut(&call.pid)
+            .and_then(|p| p.held.get_mut(&fd))
+        {
+            held.cloexec = on;
+        }
+        Ok(())
+    }
+
+    /// A descriptor of something that carries no data.
+    pub(super) fn carries_nothing(&mut self, call: Call) -> Result<(), S::Error> {
+        match call.outcome.value() {
+            Some(fd) if fd >= 0 => self.install(call, fd, Held::empty(call.time)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The descriptors the command inherits.
+    pub(super) fn inherit_from_header(&mut self, call: Call) -> Result<(), S::Error> {
+        let header = self.header;
+        for (fd, text) in &header.descriptors {
+            let object = if text.starts_with(b"/") {
+                let path = self.walk(crate::paths::ROOT, crate::paths::ROOT, text);
+                self.lookup(path, call.time, None)
+            } else {
+                self.channel_outside(text, call.time)
+            };
+            let path = self.object(object).now().path;
+            let kind = self.object(object).kind;
+            let directory = kind == EntityKind::Directory;
+            // How it was opened is not known, but what for is, mostly: 0 to read, 1 and 2 to write.
+            let (reads, writes) = (*fd != 1 && *fd != 2, *fd != 0);
+            let before = self.object(object).now().number;
+            if writes && !directory && !self.object(object).unchanged_since(call.time, super::SLACK) {
+                self.begin_write(call, object, path, false)?;
+            }
+            let description = Description {
+                source: object,
+                target: object,
+                reads: reads && !directory,
+                writes: writes && !directory,
+                path,
+                directory,
+                via: Via::Library,
+                looked: directory,
+            };
+            let mut held = Held::opened(Rc::new(description), call.time, false);
+            held.own = false;
+            (held.source_from, held.target_from) = (before, self.object(object).now().number);
+            self.install(call, *fd, held)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a descriptor that now exists.
+    pub(super) fn retain(&mut self, held: &Held) {
+        let Some(what) = held.what.clone() else { return };
+        self.object_mut(what.source).holders += 1;
+        if what.reads {
+            self.object_mut(what.source).now_mut().read = true;
+        }
+        let target = self.object_mut(what.target);
+        target.holders += 1;
+        target.writers += u32::from(what.writes);
+    }
+
+    /// An epoch lets a descriptor go: now it is known from when to when it can have used it.
+    pub(super) fn release(
+        &mut self,
+        epoch: Serial,
+        fd: i32,
+        held: Held,
+        time: Time,
+        ident: Option<Ident>,
+    ) -> Result<(), S::Error> {
+        let Some(what) = held.what.clone() else {
+            return Ok(());
+        };
+        let call = Call {
+            time,
+            pid: 0,
+            tid: 0,
+            epoch,
+            via: what.via,
+            outcome: backstory_eventlog::event::Outcome::Done(0),
+            ident: None,
+            resolved: false,
+        };
+        if what.looked {
+            self.release_looked(call, &held, &what)?;
+        }
+        if what.reads
+            && let Some((start, certainty)) = self.can_have(epoch, fd, &held, &what, held.read, !what.writes)
+            {
+                let interval = Interval {
+                    start,
+                    end: time.max(start),
+                };
+                self.spread(
+                    call,
+                    what.source,
+                    held.source_from,
+                    held.path,
+                    Relation::Read,
+                    interval,
+                    certainty,
+                )?;
+            }
+        if what.writes
+            && let Some((start, certainty)) = self.can_have(epoch, fd, &held, &what, held.written, false) {
+                let interval = Interval {
+                    start,
+                    end: time.max(start),
+                };
+                self.spread(
+                    call,
+                    what.target,
+                    held.target_from,
+                    held.path,
+                    Relation::Write,
+                    interval,
+                    certainty,
+                )?;
+            }
+        self.let_go(&what, time, ident)
+    }
+
+    fn let_go(&mut self, what: &Description, time: Time, ident: Option<Ident>) -> Result<(), S::Error> {
+        if let Some(ident) = ident.filter(|_| self.object(what.target).key.is_none()) {
+            self.identify(what.target, ident, false);
+        }
+        let target = self.object_mut(what.target);
+        target.holders = target.holders.saturating_sub(1);
+        if what.writes {
+            target.writers = target.writers.saturating_sub(1);
+            if target.writers == 0 && target.versioned() {
+                self.seal(what.target, time, ident);
+            }
+        }
+        let source = self.object_mut(what.source);
+        source.holders = source.holders.saturating_sub(1);
+        self.forget(what.source)?;
+        self.forget(what.target)
+    }
+
+    fn release_looked(&mut self, call: Call, held: &Held, what: &Description) -> Result<(), S::Error> {
+        if let Some(listed) = held.listed {
+            let interval = Interval {
+                start: listed,
+                end: call.time.max(listed),
+            };
+            let entity = self.entity_now(call, what.source, held.path)?;
+            self.edge(
+                call.epoch,
+                entity,
+                Relation::List,
+                interval,
+                Certainty::Seen,
+                what.via,
+            );
+        } else if held.own {
+            let entity = self.entity_now(call, what.source, held.path)?;
+            let certainty = if held.doubtful {
+                Certainty::Possible
+            } else {
+                Certainty::Seen
+            };
+            self.edge(
+                call.epoch,
+                entity,
+                Relation::Stat,
+                at(held.since),
+                certainty,
+                what.via,
+            );
+        }
+        Ok(())
+    }
+
+    /// From when on data can have gone through a descriptor in one direction, and whether it is certain. `None`: it did not.
+    ///
+    /// An open for reading only counts as a read. Otherwise what the recorder saw counts; libc's own buffers, which it cannot see,
+    /// can only be behind what the epoch opened itself or behind the standard descriptors. Without a recorder anything is possible.
+    fn can_have(
+        &self,
+        epoch: Serial,
+        fd: i32,
+        held: &Held,
+        what: &Description,
+        seen: Option<Time>,
+        only: bool,
+    ) -> Option<(Time, Certainty)> {
+        let kind = self.object(what.source).kind;
+        let stream = matches!(kind, EntityKind::Pipe | EntityKind::Socket);
+        let recorded = self.epochs[epoch as usize].as_ref().is_some_and(|e| e.recorded);
+        let hidden = (0..=STANDARD).contains(&fd) || fd <= NAMELESS || !recorded;
+        if held.doubtful {
+            return Some((held.since, Certainty::Possible));
+        }
+        if let Some(first) = seen {
+            let start = if hidden || held.own && !stream {
+                held.since
+            } else {
+                first
+            };
+            return Some((start, Certainty::Seen));
+        }
+        if held.own && !stream {
+            let certainty = if only {
+                Certainty::Seen
+            } else {
+                Certainty::Possible
+            };
+            return Some((held.since, certainty));
+        }
+        if kind == EntityKind::Device {
+            return None;
+        }
+        (hidden || kind == EntityKind::Socket && held.own).then_some((held.since, Certainty::Possible))
+    }
+
+    /// Adds an edge for every version from `first` to the present one: the first for certain (if it is), the others possibly.
+    #[allow(clippy::too_many_arguments)]
+    fn spread(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        first: u32,
+        path: PathId,
+        relation: Relation,
+        interval: Interval,
+        certainty: Certainty,
+    ) -> Result<(), S::Error> {
+        let last = self.object(object).now().number;
+        let writes = relation == Relation::Write;
+        for number in first..=last {
+            let began = self.object_mut(object).kept(number).began;
+            let start = if number == first {
+                interval.start
+            } else {
+                interval.start.max(began)
+            };
+            let certainty = if number == first {
+                certainty
+            } else {
+                Certainty::Possible
+            };
+            // A rename gives a version another name; what was written before belongs to the name it had.
+            let one_node = number != first || writes && self.object(object).linked;
+            let path = if one_node { crate::paths::ROOT } else { path };
+            let entity = self.entity_used(call, object, number, path)?;
+            let interval = Interval {
+                start,
+                end: interval.end,
+            };
+            self.edge(call.epoch, entity, relation, interval, certainty, call.via);
+            if writes {
+                let version = self.object_mut(object).kept(number);
+                version.writers.add(call.epoch);
+                version.written |= certainty == Certainty::Seen;
+            }
+        }
+        Ok(())
+    }
+
+    /// The node that content written through the name `path` goes to. All names of a file share what is written: it has one node.
+    pub(super) fn written(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        path: PathId,
+    ) -> Result<EntityId, S::Error> {
+        let path = if self.object(object).linked {
+            crate::paths::ROOT
+        } else {
+            path
+        };
+        self.entity_now(call, object, path)
+    }
+
+    /// The description behind `fd` of the calling process.
+    pub(super) fn held(&mut self, call: Call, fd: i32) -> Option<&mut Held> {
+        self.processes.get_mut(&call.pid)?.held.get_mut(&fd)
+    }
+
+    /// What `fd` leads to; the current directory for [`CWD`].
+    pub(super) fn object_of_descriptor(&mut self, call: Call, fd: i32) -> Option<(ObjectId, PathId)> {
+        if fd == CWD {
+            let cwd = self.processes.get(&call.pid)?.cwd;
+            return Some((self.lookup(cwd, call.time, None), cwd));
+        }
+        let held = self.held(call, fd)?;
+        let path = held.path;
+        held.what.as_ref().map(|what| (what.source, path))
+    }
+}
+
+/// One moment.
+pub(super) fn at(time: Time) -> Interval {
+    Interval {
+        start: time,
+        end: time,
+    }
+}
+
+impl Held {
+    /// A descriptor just opened; versions are set by who knows them.
+    pub(super) fn opened(what: Rc<Description>, since: Time, cloexec: bool) -> Held {
+        let path = what.path;
+        Held {
+            what: Some(what),
+            cloexec,
+            since,
+            own: true,
+            read: None,
+            written: None,
+            listed: None,
+            source_from: 0,
+            target_from: 0,
+            path,
+            doubtful: false,
+        }
+    }
+
+    fn empty(since: Time) -> Held {
+        Held {
+            what: None,
+            cloexec: false,
+            since,
+            own: true,
+            read: None,
+            written: None,
+            listed: None,
+            source_from: 0,
+            target_from: 0,
+            path: crate::paths::ROOT,
+            doubtful: false,
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Nodes and edges: versions become entities when something uses them, uses become edges.
+
+use backstory_eventlog::event::{Ident, Time, Via};
+
+use super::{Call, Fold, SLACK};
+use crate::activity::{Serial, Use};
+use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Interval, Relation, Sink};
+use crate::object::{Object, ObjectId, Version, Writers};
+use crate::paths::{PathId, ROOT};
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// The node of the present version of `object`, used by the name `path`.
+    pub(super) fn entity_now(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        path: PathId,
+    ) -> Result<EntityId, S::Error> {
+        let number = self.object(object).now().number;
+        self.entity(call, object, number, path)
+    }
+
+    /// The node of a version, used by the name `path`. A version that is no longer kept is stood for by the oldest that is.
+    pub(super) fn entity(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        number: u32,
+        path: PathId,
+    ) -> Result<EntityId, S::Error> {
+        let primary = self.primary(call.time, object, number)?;
+        let kept = self.object_mut(object);
+        let linked = kept.linked;
+        let version = kept.kept(number);
+        if version.path == path || path == ROOT {
+            return Ok(primary);
+        }
+        if linked {
+            return self.twin(call, object, number, path, primary);
+        }
+        version.add_alias(path);
+        Ok(primary)
+    }
+
+    fn primary(&mut self, time: Time, object: ObjectId, number: u32) -> Result<EntityId, S::Error> {
+        let next = EntityId(self.entities);
+        let held = self.object_mut(object);
+        let settled = held.settled.filter(|_| held.unchanged_since(time, SLACK));
+        let is_last = held.now().number == number;
+        let version = held.kept(number);
+        if let Some(entity) = version.entity {
+            return Ok(entity);
+        }
+        version.entity = Some(next);
+        if let Some(ident) = settled.filter(|_| is_last) {
+            version.ident.get_or_insert(ident);
+            version.told_last = true;
+        }
+        self.entities += 1;
+        self.tell(object, number)?;
+        Ok(next)
+    }
+
+    /// A hard link's own node for a version. While the version is still being written, all names share one.
+    fn twin(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        number: u32,
+        path: PathId,
+        from: EntityId,
+    ) -> Result<EntityId, S::Error> {
+        let id = EntityId(self.entities);
+        let held = self.object_mut(object);
+        let (kind, open) = (held.kind, held.writers > 0);
+        let version = held.kept(number);
+        if let Some(&(_, entity)) = version.links.iter().find(|(p, _)| *p == path) {
+            return Ok(entity);
+        }
+        if open {
+            version.add_alias(path);
+            return Ok(from);
+        }
+        version.links.push((path, id));
+        // Whoever writes from now on makes another version.
+        version.read = true;
+        let (ident, last, version) = (version.ident, version.told_last, version.number);
+        self.entities += 1;
+        let path = self.paths.bytes(path).into();
+        let entity = Entity {
+            id,
+            kind,
+            path,
+            aliases: Vec::new(),
+            version,
+            previous: Some(from),
+            ident,
+            last,
+        };
+        self.sink.entity(&entity)?;
+        let activity = self.announce(call.epoch)?;
+        self.sink.derived(&Derived {
+            entity: id,
+            from,
+            activity,
+            time: call.time,
+        })?;
+        Ok(id)
+    }
+
+    /// The node that a use of the version by the name `path` belongs to, as it was settled when the file was opened.
+    pub(super) fn entity_used(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        number: u32,
+        path: PathId,
+    ) -> Result<EntityId, S::Error> {
+        if !self.object(object).linked {
+            return self.entity(call, object, number, path);
+        }
+        let links = &self.object_mut(object).kept(number).links;
+        match links.iter().find(|(p, _)| *p == path) {
+            Some(&(_, entity)) => Ok(entity),
+            None => self.entity(call, object, number, ROOT),
+        }
+    }
+
+    /// Gives a version's node to the sink as it is known now.
+    pub(super) fn tell(&mut self, object: ObjectId, number: u32) -> Result<(), S::Error> {
+        let object = &mut self.objects[object.0 as usize];
+        let kind = object.kind;
+        let label = object.label.clone();
+        let version = object.kept(number);
+        let Some(id) = version.entity else { return Ok(()) };
+        version.news = false;
+        let entity = describe(&self.paths, kind, label, version, id);
+        self.sink.entity(&entity)
+    }
+
+    /// The node of a path that leads nowhere.
+    pub(super) fn missing(&mut self, path: PathId) -> Result<EntityId, S::Error> {
+        if let Some(&entity) = self.missing.get(&path) {
+            return Ok(entity);
+        }
+        let id = EntityId(self.entities);
+        self.entities += 1;
+        self.missing.insert(path, id);
+        let path = self.paths.bytes(path).into();
+        let kind = EntityKind::Missing;
+        let entity = Entity {
+            id,
+            kind,
+            path,
+            aliases: Vec::new(),
+            version: 0,
+            previous: None,
+            ident: None,
+            last: false,
+        };
+        self.sink.entity(&entity)?;
+        Ok(id)
+    }
+
+    /// Adds an edge to an epoch.
+    pub(super) fn edge(
+        &mut self,
+        epoch: Serial,
+        entity: EntityId,
+        relation: Relation,
+        interval: Interval,
+        certainty: Certainty,
+        via: Via,
+    ) {
+        if let Some(epoch) = &mut self.epochs[epoch as usize] {
+            epoch.edges.add(Use {
+                entity,
+                relation,
+                interval,
+                certainty,
+                via,
+            });
+        }
+    }
+
+    /// Adds an edge of one moment.
+    pub(super) fn touch(&mut self, call: Call, entity: EntityId, relation: Relation) {
+        let interval = Interval {
+            start: call.time,
+            end: call.time,
+        };
+        self.edge(call.epoch, entity, relation, interval, call.certainty(), call.via);
+    }
+
+    /// Somebody is about to write: starts the next version if the present one is not his own, unread. `fresh`: nothing of the old
+    /// content stays. While others may be writing, all write to one version.
+    pub(super) fn begin_write(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        path: PathId,
+        fresh: bool,
+    ) -> Result<u32, S::Error> {
+        let held = self.object(object);
+        let now = held.now();
+        let own = now.writers == Writers::One(call.epoch) && !now.read;
+        let untouched = now.number == 1 && now.entity.is_none() && now.writers == Writers::None;
+        if held.versioned() && held.writers == 0 && !own && !untouched {
+            return self.next_version(call, object, path, fresh);
+        }
+        let now = self.object_mut(object).now_mut();
+        now.fresh |= fresh;
+        Ok(now.number)
+    }
+
+    /// Starts the next version; unless it is `fresh` it derives from the present one.
+    pub(super) fn next_version(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        path: PathId,
+        fresh: bool,
+    ) -> Result<u32, S::Error> {
+        let old = self.object(object).now();
+        let (number, before) = (old.number, old.ident);
+        let previous = if fresh {
+            old.entity
+        } else {
+            Some(self.primary(call.time, object, number)?)
+        };
+        self.not_last(object)?;
+        let new = self.object_mut(object).begin(call.time, path);
+        (new.previous, new.fresh, new.before) = (previous, fresh, before);
+        let number = new.number;
+        if let (Some(from), false) = (previous, fresh) {
+            let entity = self.primary(call.time, object, number)?;
+            let activity = self.announce(call.epoch)?;
+            self.sink.derived(&Derived {
+                entity,
+                from,
+                activity,
+                time: call.time,
+            })?;
+        }
+        self.forget(object)?;
+        Ok(number)
+    }
+
+    /// The present version is not what the file system holds at the end, after all.
+    pub(super) fn not_last(&mut self, object: ObjectId) -> Result<(), S::Error> {
+        let now = self.object_mut(object).now_mut();
+        if std::mem::take(&mut now.told_last) {
+            let number = now.number;
+            self.tell(object, number)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the versions that nothing can use any more.
+    pub(super) fn forget(&mut self, object: ObjectId) -> Result<(), S::Error> {
+        for version in self.object_mut(object).forget() {
+            let Some(id) = version.entity.filter(|_| version.news) else {
+                continue;
+            };
+            let object = self.object(object);
+            let entity = describe(&self.paths, object.kind, object.label.clone(), &version, id);
+            self.sink.entity(&entity)?;
+        }
+        Ok(())
+    }
+
+    /// The last descriptor that may write was closed: the version is what it will be. Says whether the writes that could not be
+    /// observed happened, if its only possible writer is known and the file changed while it could write.
+    pub(super) fn seal(&mut self, object: ObjectId, time: Time, ident: Option<Ident>) {
+        let held = self.object_mut(object);
+        let settled = held.settled;
+        let now = held.now_mut();
+        let changed = match (now.before, ident) {
+            (Some(before), Some(after)) => {
+                (before.size, before.mtime, before.ctime) != (after.size, after.mtime, after.ctime)
+            }
+            (_, after) => after
+                .or(settled)
+                .is_some_and(|i| (now.began - SLACK..=time).contains(&i.mtime)),
+        };
+        if now.number > 0 || ident.is_some() {
+            now.news |= ident.is_some() && ident != now.ident;
+            now.ident = ident;
+        }
+        if let (true, false, Writers::One(serial), Some(entity)) =
+            (changed, now.written, now.writers, now.entity)
+        {
+            now.written = true;
+            if let Some(epoch) = &mut self.epochs[serial as usize] {
+                epoch.edges.confirm(entity, Relation::Write);
+            }
+        }
+    }
+
+    /// Says of every version that the file system still holds that it is the last.
+    pub(super) fn tell_last(&mut self, ended: Time) -> Result<(), S::Error> {
+        for index in 0..self.objects.len() {
+            let id = ObjectId(index as u32);
+            let object = &self.objects[index];
+            let (here, ident) = self.at_end(object, ended);
+            let now = self.objects[index].now_mut();
+            let number = now.number;
+            now.news |= now.told_last != here || (now.ident.is_none() && ident.is_some());
+            now.told_last = here;
+            now.ident = now.ident.or(ident);
+            if now.news {
+                self.tell(id, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the file system holds the object's present version, and the identity that is certainly its.
+    fn at_end(&self, object: &Object, ended: Time) -> (bool, Option<Ident>) {
+        let now = object.now();
+        if object.names.is_empty() || now.entity.is_none() {
+            return (false, None);
+        }
+        if now.told_last {
+            return (true, now.ident);
+        }
+        let ident = match self.known.of(&self.paths.bytes(object.names[0]), true) {
+            Some(Some(ident)) => ident,
+            Some(None) => return (false, None),
+            None => return (object.versioned(), None),
+        };
+        if object.key.is_some_and(|key| key != crate::object::key(&ident)) {
+            return (false, None);
+        }
+        let same = now
+            .ident
+            .is_none_or(|i| (i.size, i.mtime) == (ident.size, ident.mtime));
+        // A version that only was looked at may have been changed afterwards by somebody outside.
+        let own = now.number > 0 || ident.ctime < now.began - SLACK;
+        (same, Some(ident).filter(|i| own && i.ctime <= ended + SLACK))
+    }
+}
+
+fn describe(
+    paths: &crate::paths::Paths,
+    kind: EntityKind,
+    label: Option<Box<[u8]>>,
+    version: &Version,
+    id: EntityId,
+) -> Entity {
+    Entity {
+        id,
+        kind,
+        path: label.unwrap_or_else(|| paths.bytes(version.path).into()),
+        aliases: version.aliases.iter().map(|&p| paths.bytes(p).into()).collect(),
+        version: version.number,
+        previous: version.previous,
+        ident: version.ident,
+        last: version.told_last,
+    }
+}

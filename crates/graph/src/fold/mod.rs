@@ -1,0 +1,263 @@
+//! The fold: replays the run's world event by event and tells a sink what came of it.
+//!
+//! One file per concern: [`place`] turns what a program wrote into absolute paths, [`names`] says what a path leads to at a time,
+//! [`entities`] keeps versions and edges, [`descriptors`] opens and closes, [`access`] reads, writes and looks, [`naming`] changes
+//! names, [`life`] begins and ends processes, [`channels`] joins pipes and sockets. Nothing here does I/O or reads a clock.
+
+use std::collections::VecDeque;
+
+mod access;
+mod channels;
+mod descriptors;
+mod entities;
+mod life;
+mod names;
+mod naming;
+mod place;
+
+use backstory_eventlog::event::{Event, Ident, Op, Outcome, Pid, Time, Via};
+use backstory_eventlog::run::{RunEnd, RunHeader};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::Known;
+use crate::activity::{Epoch, Serial};
+use crate::model::{ActivityId, Certainty, EntityId, Sink};
+use crate::object::{Key, Object, ObjectId};
+use crate::paths::{PathId, Paths};
+use crate::process::Process;
+use names::Name;
+
+/// File systems stamp times with a clock that may lag this far behind (one scheduler tick at the slowest common rate).
+pub const SLACK: Time = 10_000_000;
+
+/// So many processes that have ended are kept for events that come late.
+const LATE: usize = 256;
+
+/// Errors that mean: there is nothing by that name.
+const ENOENT: i32 = -2;
+const ENOTDIR: i32 = -20;
+/// The call was interrupted and says nothing of the file.
+const EINTR: i32 = -4;
+
+/// Who does what, while one event is looked at.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    time: Time,
+    pid: Pid,
+    tid: Pid,
+    epoch: Serial,
+    via: Via,
+    outcome: Outcome,
+    ident: Option<Ident>,
+    resolved: bool,
+}
+
+impl Call {
+    fn ok(&self) -> bool {
+        self.outcome.value().is_some_and(|v| v >= 0)
+    }
+
+    fn absent(&self) -> bool {
+        matches!(self.outcome.value(), Some(ENOENT | ENOTDIR))
+    }
+
+    /// What the outcome allows to say.
+    fn certainty(&self) -> Certainty {
+        match self.outcome {
+            Outcome::Unknown => Certainty::Possible,
+            _ => Certainty::Seen,
+        }
+    }
+}
+
+/// The state of the world at the time of the last event.
+pub struct Fold<'a, S: Sink + ?Sized> {
+    header: &'a RunHeader,
+    known: &'a dyn Known,
+    sink: &'a mut S,
+    paths: Paths,
+    objects: Vec<Object>,
+    by_key: FxHashMap<Key, ObjectId>,
+    names: FxHashMap<PathId, Name>,
+    /// Symbolic links themselves.
+    links: FxHashMap<PathId, ObjectId>,
+    /// Where links made in this run lead.
+    targets: FxHashMap<PathId, PathId>,
+    /// Paths after which `..` is not their directory, because they are links to others.
+    crooked: FxHashMap<PathId, bool>,
+    missing: FxHashMap<PathId, EntityId>,
+    processes: FxHashMap<Pid, Process>,
+    epochs: Vec<Option<Box<Epoch>>>,
+    /// Children that a thread has waited for: they had ended when its next event came.
+    waited: FxHashMap<Pid, Vec<(Pid, Time, Serial)>>,
+    /// Processes that ended, until nothing can come from them any more.
+    dead: VecDeque<(Pid, Serial)>,
+    /// The nodes of all epochs.
+    ids: Vec<ActivityId>,
+    channels: channels::Channels,
+    opaque: FxHashSet<Box<[u8]>>,
+    activities: u32,
+    entities: u32,
+    now: Time,
+}
+
+impl<'a, S: Sink + ?Sized> Fold<'a, S> {
+    /// Before the first event.
+    pub fn new(header: &'a RunHeader, known: &'a dyn Known, sink: &'a mut S) -> Result<Self, S::Error> {
+        Ok(Fold {
+            header,
+            known,
+            sink,
+            paths: Paths::default(),
+            objects: Vec::new(),
+            by_key: FxHashMap::default(),
+            names: FxHashMap::default(),
+            links: FxHashMap::default(),
+            targets: FxHashMap::default(),
+            crooked: FxHashMap::default(),
+            missing: FxHashMap::default(),
+            processes: FxHashMap::default(),
+            epochs: Vec::new(),
+            waited: FxHashMap::default(),
+            dead: VecDeque::new(),
+            ids: Vec::new(),
+            channels: channels::Channels::default(),
+            opaque: FxHashSet::default(),
+            activities: 0,
+            entities: 0,
+            now: header.started,
+        })
+    }
+
+    /// The next event.
+    pub fn event(&mut self, event: Event) -> Result<(), S::Error> {
+        let Event {
+            time,
+            pid,
+            tid,
+            via,
+            outcome,
+            ident,
+            resolved,
+            op,
+        } = event;
+        self.now = self.now.max(time);
+        if !self.waited.is_empty() {
+            self.reap_waited(tid, time)?;
+        }
+        let call = Call {
+            time,
+            pid,
+            tid,
+            epoch: 0,
+            via,
+            outcome,
+            ident,
+            resolved,
+        };
+        match op {
+            Op::Born { parent, exe, cwd } => return self.born(call, parent, &exe, &cwd),
+            Op::Start { ppid, forked } => return self.start(call, ppid, forked),
+            Op::Gone { status } => return self.gone(pid, time, status),
+            Op::Ident { .. } => return Ok(()),
+            _ => {}
+        }
+        let epoch = self.process_of(call)?;
+        self.apply(Call { epoch, ..call }, op)
+    }
+
+    /// What a process did.
+    fn apply(&mut self, call: Call, op: Op) -> Result<(), S::Error> {
+        match op {
+            Op::Open { dir, path, flags, .. } => self.open(call, dir, &path, flags),
+            Op::Close { fd } => self.close(call, fd),
+            Op::CloseRange { first, last, flags } => self.close_range(call, first, last, flags),
+            Op::Read { fd } => self.read(call, fd),
+            Op::Write { fd } => self.write(call, fd),
+            Op::Map { fd, prot, flags } => self.map(call, fd, prot, flags),
+            Op::Dup { fd, cloexec, .. } => self.dup(call, fd, cloexec),
+            Op::Cloexec { fd, on } => self.cloexec(call, fd, on),
+            Op::Truncate { fd, path } => self.truncate(call, fd, &path),
+            Op::Copy { from, to } => self.copy(call, from, to),
+            Op::Stat { dir, path, flags } => {
+                self.look(call, dir, &path, flags & access::AT_SYMLINK_NOFOLLOW == 0)
+            }
+            Op::Access { dir, path, .. } => self.look(call, dir, &path, true),
+            Op::Readlink { dir, path } => self.readlink(call, dir, &path),
+            Op::List { fd } => self.list(call, fd),
+            Op::Rename {
+                from_dir,
+                from,
+                to_dir,
+                to,
+                flags,
+            } => self.rename(call, (from_dir, &from), (to_dir, &to), flags),
+            Op::Link {
+                from_dir,
+                from,
+                to_dir,
+                to,
+                flags,
+            } => self.link(call, (from_dir, &from), (to_dir, &to), flags),
+            Op::Symlink { target, dir, path } => self.symlink(call, &target, dir, &path),
+            Op::Unlink { dir, path, .. } => self.unlink(call, dir, &path),
+            Op::Mkdir { dir, path } => self.make(call, dir, &path, crate::model::EntityKind::Directory),
+            Op::Mknod { dir, path, mode } => self.make(call, dir, &path, crate::object::kind_of(mode)),
+            Op::Meta { dir, path, .. } => self.meta(call, dir, &path),
+            Op::Chdir { fd, path, now } => self.chdir(call, fd, &path, &now),
+            Op::Chroot { path } | Op::Pivot { new_root: path, .. } => self.chroot(call, &path),
+            Op::Mount { target, .. } => self.mount(call, &target),
+            Op::Fork { flags, spawn } => self.fork(call, flags, spawn),
+            Op::Exec {
+                dir, path, args, env, ..
+            } => self.exec(call, dir, &path, args, env),
+            Op::Wait { status, looked } => self.wait(call, status, looked),
+            Op::Exit { status } => self.exit(call, status),
+            Op::Kill { pid, signal } => self.kill(call, pid, signal),
+            Op::Pipe { read, write, flags } => self.pipe(call, read, write, flags),
+            Op::Socket { domain, kind } => self.socket(call, domain, kind),
+            Op::SocketPair { a, b, kind } => self.socket_pair(call, a, b, kind),
+            Op::Connect { fd, address } => self.connect(call, fd, &address),
+            Op::Bind { fd, address } => self.bind_socket(call, fd, &address),
+            Op::Accept { fd, address } => self.accept(call, fd, &address),
+            Op::Pass { socket, fd, received } => self.pass(call, socket, fd, received),
+            Op::Memfd { name } => self.memfd(call, &name),
+            Op::Eventfd { .. } => self.carries_nothing(call),
+            Op::Load { path } => self.load(call, &path),
+            Op::Opaque { name } => self.opaque(name),
+            Op::Extended { kind, payload } => {
+                let activity = self.announce(call.epoch)?;
+                self.sink.extended(activity, call.time, &kind, &payload)
+            }
+            Op::Namespace { .. } | Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
+            Op::Start { .. } | Op::Ident { .. } | Op::Gone { .. } | Op::Born { .. } => Ok(()),
+        }
+    }
+
+    /// After the last event.
+    pub fn finish(mut self, end: Option<&RunEnd>) -> Result<(), S::Error> {
+        let time = end.map_or(self.now, |e| self.now.max(e.ended));
+        self.end_all(end, time)?;
+        self.tell_last(end.map_or(time, |e| e.ended.max(self.now)))
+    }
+
+    fn opaque(&mut self, name: Box<[u8]>) -> Result<(), S::Error> {
+        if self.opaque.contains(&name) {
+            return Ok(());
+        }
+        let reason = format!(
+            "{} was used, which cannot be decoded",
+            String::from_utf8_lossy(&name)
+        );
+        self.opaque.insert(name);
+        self.sink.unknown(&reason)
+    }
+
+    fn object(&self, id: ObjectId) -> &Object {
+        &self.objects[id.0 as usize]
+    }
+
+    fn object_mut(&mut self, id: ObjectId) -> &mut Object {
+        &mut self.objects[id.0 as usize]
+    }
+}

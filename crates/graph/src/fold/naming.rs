@@ -1,0 +1,315 @@
+//! Names made, moved and removed.
+//!
+//! A rename gives the file a new version under its new name, derived from the one it had: its content is the same, its name is not. A
+//! further hard link has nodes of its own beside those of the first name.
+
+use super::names::Name;
+use super::{Call, Fold};
+use crate::model::{EntityKind, Relation, Sink};
+use crate::object::ObjectId;
+use crate::paths::{PathId, ROOT};
+
+/// `AT_SYMLINK_FOLLOW`
+const AT_SYMLINK_FOLLOW: u32 = 0x400;
+/// `RENAME_EXCHANGE`
+const EXCHANGE: u32 = 2;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    pub(super) fn rename(
+        &mut self,
+        call: Call,
+        from: (i32, &[u8]),
+        to: (i32, &[u8]),
+        flags: u32,
+    ) -> Result<(), S::Error> {
+        let Some(old) = self.place(call, from.0, from.1) else {
+            return Ok(());
+        };
+        let Some(new) = self.place(call, to.0, to.1) else {
+            return Ok(());
+        };
+        if call.outcome.failed() {
+            return self.looked_in_vain(call, old);
+        }
+        let (old, new) = (self.follow(old, false), self.follow(new, false));
+        if old == new {
+            return Ok(());
+        }
+        if let Some(ident) = call.ident {
+            self.lookup(new, call.time, Some(ident));
+        }
+        if flags & EXCHANGE != 0 {
+            return self.exchange(call, old, new);
+        }
+        let (object, link) = self.take(call, old)?;
+        self.removed(call, new)?;
+        self.put(call, object, link, old, new)
+    }
+
+    fn exchange(&mut self, call: Call, a: PathId, b: PathId) -> Result<(), S::Error> {
+        let (first, first_link) = self.take(call, a)?;
+        let (second, second_link) = self.take(call, b)?;
+        self.put(call, first, first_link, a, b)?;
+        self.put(call, second, second_link, b, a)
+    }
+
+    /// Takes the file away from its name: the name is removed. Says whether it is a link, and where it leads if that is known.
+    fn take(&mut self, call: Call, path: PathId) -> Result<(ObjectId, Option<Option<PathId>>), S::Error> {
+        let (object, link) = match self.link_at(path, call.time) {
+            Some(link) => (link, Some(self.targets.get(&path).copied())),
+            None => (self.lookup(path, call.time, None), None),
+        };
+        let entity = self.entity_now(call, object, path)?;
+        self.touch(call, entity, Relation::Delete);
+        self.not_last(object)?;
+        let linked = std::mem::replace(&mut self.object_mut(object).linked, true);
+        self.unbind(path);
+        self.object_mut(object).linked = linked;
+        Ok((object, link))
+    }
+
+    /// Gives the file the name `new`.
+    fn put(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        link: Option<Option<PathId>>,
+        old: PathId,
+        new: PathId,
+    ) -> Result<(), S::Error> {
+        let before = self.object(object).now();
+        let (writers, written, read) = (before.writers, before.written, before.read);
+        self.next_version(call, object, new, false)?;
+        let now = self.object_mut(object).now_mut();
+        (now.writers, now.written, now.read) = (writers, written, read);
+        let entity = self.entity_now(call, object, new)?;
+        self.touch(call, entity, Relation::Rename);
+        match link {
+            Some(target) => {
+                self.links.insert(new, object);
+                self.missing.remove(&new);
+                if let Some(target) = target {
+                    self.targets.insert(new, target);
+                }
+            }
+            None => {
+                self.bind(new, object);
+                self.recognise(object, new, call.time);
+            }
+        }
+        self.move_below(call, old, new)
+    }
+
+    /// A directory was renamed: what lies below it, who stands in it and who holds it move along.
+    fn move_below(&mut self, call: Call, old: PathId, new: PathId) -> Result<(), S::Error> {
+        let below = self.paths.below(old);
+        for path in below {
+            let moved = self.paths.moved(path, old, new);
+            if let Some(target) = self.targets.remove(&path) {
+                self.targets.insert(moved, target);
+            }
+            if let Some(link) = self.links.remove(&path) {
+                self.links.insert(moved, link);
+            }
+            self.missing.remove(&path);
+            let Some(Name::Is(object)) = self.names.remove(&path) else {
+                continue;
+            };
+            let names = &mut self.object_mut(object).names;
+            names.retain(|&n| n != path);
+            self.bind(moved, object);
+            if self.object(object).now().entity.is_some() {
+                let before = self.object(object).now();
+                let (writers, written, read) = (before.writers, before.written, before.read);
+                self.next_version(call, object, moved, false)?;
+                let now = self.object_mut(object).now_mut();
+                (now.writers, now.written, now.read) = (writers, written, read);
+            }
+            self.recognise(object, moved, call.time);
+        }
+        let mut processes = std::mem::take(&mut self.processes);
+        for process in processes.values_mut() {
+            let held = process
+                .held
+                .values_mut()
+                .filter(|h| h.what.as_ref().is_some_and(|w| w.directory));
+            for place in held
+                .map(|h| &mut h.path)
+                .chain([&mut process.cwd, &mut process.root])
+            {
+                if *place != ROOT && self.paths.within(*place, old) {
+                    *place = self.paths.moved(*place, old, new);
+                }
+            }
+        }
+        self.processes = processes;
+        Ok(())
+    }
+
+    /// What was at `path` lost its last name there, unnoticed by whoever used it.
+    fn removed(&mut self, call: Call, path: PathId) -> Result<(), S::Error> {
+        let _ = call;
+        if let Some(&Name::Is(object)) = self.names.get(&path) {
+            self.not_last(object)?;
+        }
+        self.unbind(path);
+        Ok(())
+    }
+
+    /// A call that changes names failed: it showed what is there, or that nothing is.
+    fn looked_in_vain(&mut self, call: Call, path: PathId) -> Result<(), S::Error> {
+        if call.absent() {
+            return self.not_there(call, path);
+        }
+        let object = match self.link_at(path, call.time) {
+            Some(link) => link,
+            None => self.lookup(path, call.time, None),
+        };
+        let entity = self.entity_now(call, object, path)?;
+        self.touch(call, entity, Relation::Stat);
+        Ok(())
+    }
+
+    pub(super) fn link(
+        &mut self,
+        call: Call,
+        from: (i32, &[u8]),
+        to: (i32, &[u8]),
+        flags: u32,
+    ) -> Result<(), S::Error> {
+        let Some(new) = self.place(call, to.0, to.1) else {
+            return Ok(());
+        };
+        let new = self.follow(new, false);
+        let source = match self.link_source(call, from, flags) {
+            Some(found) => found,
+            None => return Ok(()),
+        };
+        if call.outcome.failed() {
+            return self.looked_in_vain(call, source.1);
+        }
+        let (object, old) = source;
+        let entity = self.entity_now(call, object, old)?;
+        self.touch(call, entity, Relation::Meta);
+        if self.object(object).kind == EntityKind::Symlink {
+            self.links.insert(new, object);
+            return self.made(call, object, new);
+        }
+        if self.object(object).names.is_empty() {
+            // It had no name (`O_TMPFILE`, or its names are gone): now it has one again.
+            return self.put(call, object, None, new, new);
+        }
+        self.object_mut(object).linked = true;
+        self.unbind(new);
+        self.bind(new, object);
+        self.made(call, object, new)
+    }
+
+    /// What is to get another name, and the name it has.
+    fn link_source(&mut self, call: Call, from: (i32, &[u8]), flags: u32) -> Option<(ObjectId, PathId)> {
+        if from.1.is_empty() {
+            return self.object_of_descriptor(call, from.0);
+        }
+        let old = self.place(call, from.0, from.1)?;
+        if flags & AT_SYMLINK_FOLLOW != 0
+            && let Some((_, fd)) = self.descriptor_by_place(call, old) {
+                return self.object_of_descriptor(call, fd);
+            }
+        let old = self.follow(old, flags & AT_SYMLINK_FOLLOW != 0);
+        match self.link_at(old, call.time) {
+            Some(link) if flags & AT_SYMLINK_FOLLOW == 0 => Some((link, old)),
+            _ if call.outcome.failed() && call.absent() => Some((ObjectId(0), old)),
+            _ => Some((self.lookup(old, call.time, None), old)),
+        }
+    }
+
+    fn made(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<(), S::Error> {
+        let entity = self.entity_now(call, object, path)?;
+        self.touch(call, entity, Relation::Make);
+        Ok(())
+    }
+
+    pub(super) fn symlink(
+        &mut self,
+        call: Call,
+        target: &[u8],
+        dir: i32,
+        path: &[u8],
+    ) -> Result<(), S::Error> {
+        let Some(place) = self.place(call, dir, path) else {
+            return Ok(());
+        };
+        if call.outcome.failed() {
+            return self.looked_in_vain(call, place);
+        }
+        let place = self.follow(place, false);
+        self.unbind(place);
+        self.names.remove(&place);
+        self.missing.remove(&place);
+        let object = self.add(EntityKind::Symlink, place, call.time, 1);
+        self.links.insert(place, object);
+        let directory = self.paths.parent(place);
+        let root = self.processes.get(&call.pid).map_or(ROOT, |p| p.root);
+        let base = if target.starts_with(b"/") { root } else { directory };
+        let leads = self.walk(base, root, target);
+        self.targets.insert(place, leads);
+        self.made(call, object, place)
+    }
+
+    pub(super) fn unlink(&mut self, call: Call, dir: i32, path: &[u8]) -> Result<(), S::Error> {
+        let Some(place) = self.place(call, dir, path) else {
+            return Ok(());
+        };
+        let place = self.follow(place, false);
+        if call.outcome.failed() {
+            return self.looked_in_vain(call, place);
+        }
+        let object = match self.link_at(place, call.time) {
+            Some(link) => link,
+            None => self.lookup(place, call.time, call.ident),
+        };
+        let entity = self.entity_now(call, object, place)?;
+        self.touch(call, entity, Relation::Delete);
+        if call.ok() {
+            self.not_last(object)?;
+            self.unbind(place);
+        }
+        Ok(())
+    }
+
+    /// A directory or node was made.
+    pub(super) fn make(
+        &mut self,
+        call: Call,
+        dir: i32,
+        path: &[u8],
+        kind: EntityKind,
+    ) -> Result<(), S::Error> {
+        let Some(place) = self.place(call, dir, path) else {
+            return Ok(());
+        };
+        let place = self.follow(place, false);
+        if call.outcome.failed() {
+            return self.looked_in_vain(call, place);
+        }
+        let object = self.create(place, call.time, kind);
+        self.made(call, object, place)
+    }
+
+    /// Another tree appeared at (or vanished from) `target`: the names below it mean something else from now on.
+    pub(super) fn mount(&mut self, call: Call, target: &[u8]) -> Result<(), S::Error> {
+        if call.outcome.failed() {
+            return Ok(());
+        }
+        let Some(place) = self.place_of_content(call, backstory_eventlog::event::CWD, target) else {
+            return Ok(());
+        };
+        for path in self.paths.below(place) {
+            if let Some(Name::Is(object)) = self.names.remove(&path) {
+                self.object_mut(object).names.retain(|&n| n != path);
+            }
+            self.missing.remove(&path);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! From what a program wrote to an absolute path.
+//!
+//! `..` is taken back to the directory it lexically names, unless what stands before it is a symbolic link (made in this run, or
+//! found by [`crate::Known`]): then it is kept, so that the path still names what the kernel found. Links made in this run are
+//! followed; for older ones identity tells that two paths are one file.
+
+use backstory_eventlog::event::CWD;
+
+use super::{Call, Fold};
+use crate::model::{EntityKind, Sink};
+use crate::object::kind_of;
+use crate::paths::{PathId, ROOT};
+
+/// As many links as the kernel follows.
+const MAX_LINKS: u32 = 40;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// The absolute path of `path`, which starts at the directory descriptor `dir` if it is relative. `None` if that descriptor is
+    /// not known.
+    pub(super) fn place(&mut self, call: Call, dir: i32, path: &[u8]) -> Option<PathId> {
+        let process = self.processes.get(&call.pid)?;
+        let top = if call.resolved { ROOT } else { process.root };
+        let base = match path.first() {
+            Some(b'/') => top,
+            _ if dir == CWD => process.cwd,
+            _ => process.held.get(&dir)?.path,
+        };
+        Some(self.walk(base, top, path))
+    }
+
+    /// The same, with links at the end followed.
+    pub(super) fn place_of_content(&mut self, call: Call, dir: i32, path: &[u8]) -> Option<PathId> {
+        let path = self.place(call, dir, path)?;
+        Some(self.follow(path, true))
+    }
+
+    /// Joins `path` to `base`; never above `top`.
+    pub(super) fn walk(&mut self, base: PathId, top: PathId, path: &[u8]) -> PathId {
+        let mut at = base;
+        let mut doubtful = false;
+        for part in path.split(|&b| b == b'/') {
+            match part {
+                b"" | b"." => {}
+                b".." if at == top => {}
+                b".." => match self.before(at) {
+                    Some(directory) => {
+                        doubtful |= !self.crooked.contains_key(&at);
+                        at = directory;
+                    }
+                    None => at = self.paths.child(at, b".."),
+                },
+                name => at = self.paths.child(at, name),
+            }
+        }
+        if doubtful {
+            // Nobody has asked yet whether a link stands before the `..`: ask for the unreduced path as well.
+            let mut raw = if path.starts_with(b"/") {
+                self.paths.bytes(top)
+            } else {
+                self.paths.bytes(base)
+            };
+            raw.push(b'/');
+            raw.extend_from_slice(path);
+            let _ = self.known.of(&raw, true);
+        }
+        at
+    }
+
+    /// What `..` after `at` leads to, or `None` if that is not known by name.
+    fn before(&mut self, at: PathId) -> Option<PathId> {
+        if self.paths.name(at) == b".." {
+            return None;
+        }
+        if self.targets.contains_key(&at) {
+            let followed = self.follow(at, true);
+            return Some(self.paths.parent(followed));
+        }
+        if self.crooked.get(&at) == Some(&true) {
+            return None;
+        }
+        if !self.crooked.contains_key(&at) {
+            let bytes = self.paths.bytes(at);
+            if let Some(found) = self.known.of(&bytes, false) {
+                let link = found.is_some_and(|i| kind_of(i.mode) == EntityKind::Symlink);
+                self.crooked.insert(at, link);
+                if link {
+                    return None;
+                }
+            }
+        }
+        Some(self.paths.parent(at))
+    }
+
+    /// `path` with links made in this run followed; the one at its end only if `last`.
+    pub(super) fn follow(&mut self, path: PathId, last: bool) -> PathId {
+        let mut path = path;
+        for _ in 0..MAX_LINKS {
+            if self.targets.is_empty() {
+                break;
+            }
+            let Some((link, target)) = self.first_link(path, last) else {
+                break;
+            };
+            path = self.paths.moved(path, link, target);
+        }
+        path
+    }
+
+    fn first_link(&self, path: PathId, last: bool) -> Option<(PathId, PathId)> {
+        let mut found = None;
+        let mut at = if last { path } else { self.paths.parent(path) };
+        while at != ROOT {
+            if let Some(&target) = self.targets.get(&at) {
+                found = Some((at, target));
+            }
+            at = self.paths.parent(at);
+        }
+        found
+    }
+
+    /// The kind that follows from where a path lies: the kernel's own trees hold no files with versions.
+    pub(super) fn kind_by_place(&self, path: PathId) -> Option<EntityKind> {
+        let (mut at, mut below) = (path, ROOT);
+        while at != ROOT {
+            let parent = self.paths.parent(at);
+            if parent == ROOT {
+                break;
+            }
+            (below, at) = (at, parent);
+        }
+        match self.paths.name(at) {
+            _ if at == path => None,
+            b"dev" if self.paths.name(below) == b"shm" => Some(EntityKind::Memory),
+            b"dev" | b"proc" | b"sys" => Some(EntityKind::Device),
+            _ => None,
+        }
+    }
+
+    /// The descriptor that a path such as `/dev/fd/3`, `/dev/stdin` or `/proc/PID/fd/3` stands for, and whose.
+    pub(super) fn descriptor_by_place(&self, call: Call, path: PathId) -> Option<(u32, i32)> {
+        let name = self.paths.name(path);
+        let directory = self.paths.parent(path);
+        let above = self.paths.parent(directory);
+        let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<u32>().ok();
+        match (self.paths.name(above), self.paths.name(directory), name) {
+            (b"", b"dev", b"stdin") => Some((call.pid, 0)),
+            (b"", b"dev", b"stdout") => Some((call.pid, 1)),
+            (b"", b"dev", b"stderr") => Some((call.pid, 2)),
+            (b"dev", b"fd", digits) => Some((call.pid, number(digits)? as i32)),
+            (owner, b"fd", digits) => {
+                let proc = self.paths.parent(above);
+                if self.paths.name(proc) != b"proc" || self.paths.parent(proc) != ROOT {
+                    return None;
+                }
+                let pid = if owner == b"self" || owner == b"thread-self" {
+                    call.pid
+                } else {
+                    number(owner)?
+                };
+                Some((pid, number(digits)? as i32))
+            }
+            _ => None,
+        }
+    }
+}

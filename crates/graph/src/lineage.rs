@@ -1,0 +1,218 @@
+//! What came from what, by definition: time-respecting paths through a graph in memory.
+//!
+//! Information flows along an edge at some moment of its interval, and never back in time. So a search carries a time: backwards, the
+//! latest moment at which something can still have mattered; forwards, the earliest at which it can have arrived. Each node is
+//! reached once, with the best time. Stores answer the same question from their indexes and are tested against this.
+
+use std::collections::{BTreeMap, BinaryHeap};
+
+use backstory_eventlog::event::Time;
+
+use crate::memory::MemorySink;
+use crate::model::{ActivityId, Certainty, Derived, Edge, EntityId, Inform, Informed, Relation};
+
+/// Which edges to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Follow {
+    /// Also those that only could have happened.
+    pub possible: bool,
+    /// Also look-ups (stat, missing, listings, links), not only content and execution.
+    pub lookups: bool,
+}
+
+impl Default for Follow {
+    fn default() -> Follow {
+        Follow {
+            possible: true,
+            lookups: false,
+        }
+    }
+}
+
+/// Whether content flows from an activity to an entity by this relation. Removing a file or changing its mode puts nothing into it.
+pub fn generates(relation: Relation) -> bool {
+    matches!(relation, Relation::Write | Relation::Rename | Relation::Make)
+}
+
+/// Whether a relation is a use that is followed.
+pub fn uses(relation: Relation, lookups: bool) -> bool {
+    matches!(relation, Relation::Read | Relation::Execute) || lookups && relation.is_use()
+}
+
+/// Whether an activity passes what it knew on to another. An exit status or a signal is recorded, but says too little to follow.
+pub fn informs(why: Informed) -> bool {
+    matches!(why, Informed::Fork | Informed::Exec)
+}
+
+/// An entity or an activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Node {
+    /// A version.
+    Entity(EntityId),
+    /// An epoch.
+    Activity(ActivityId),
+}
+
+/// What a search reached, with the best time for each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Entities and activities.
+    pub nodes: BTreeMap<Node, Time>,
+}
+
+impl Reached {
+    /// True if `node` was reached.
+    pub fn contains(&self, node: Node) -> bool {
+        self.nodes.contains_key(&node)
+    }
+
+    /// The entities.
+    pub fn entities(&self) -> impl Iterator<Item = EntityId> {
+        self.nodes
+            .keys()
+            .filter_map(|n| if let Node::Entity(e) = n { Some(*e) } else { None })
+    }
+
+    /// The activities.
+    pub fn activities(&self) -> impl Iterator<Item = ActivityId> {
+        self.nodes
+            .keys()
+            .filter_map(|n| if let Node::Activity(a) = n { Some(*a) } else { None })
+    }
+}
+
+/// A graph with its edges by both ends.
+#[derive(Debug)]
+pub struct Lineage<'a> {
+    follow: Follow,
+    of_entity: BTreeMap<EntityId, Vec<&'a Edge>>,
+    of_activity: BTreeMap<ActivityId, Vec<&'a Edge>>,
+    informs: &'a [Inform],
+    derived: &'a [Derived],
+}
+
+impl<'a> Lineage<'a> {
+    /// Lineage over `graph`.
+    pub fn new(graph: &'a MemorySink, follow: Follow) -> Lineage<'a> {
+        let mut lineage = Lineage {
+            follow,
+            of_entity: BTreeMap::new(),
+            of_activity: BTreeMap::new(),
+            informs: &graph.informs,
+            derived: &graph.derived,
+        };
+        for edge in graph
+            .edges
+            .iter()
+            .filter(|e| follow.possible || e.certainty == Certainty::Seen)
+        {
+            lineage.of_entity.entry(edge.entity).or_default().push(edge);
+            lineage.of_activity.entry(edge.activity).or_default().push(edge);
+        }
+        lineage
+    }
+
+    /// Everything that can have flowed into `node`, and until when.
+    pub fn ancestors(&self, node: Node) -> Reached {
+        search(node, Time::MAX, |node, until| match node {
+            Node::Entity(entity) => self.before_entity(entity, until),
+            Node::Activity(activity) => self.before_activity(activity, until),
+        })
+    }
+
+    /// Everything that `node` can have flowed into, and from when on.
+    pub fn descendants(&self, node: Node) -> Reached {
+        // The same search in mirrored time.
+        let mut reached = search(node, Time::MAX, |node, since| match node {
+            Node::Entity(entity) => self.after_entity(entity, mirror(since)),
+            Node::Activity(activity) => self.after_activity(activity, mirror(since)),
+        });
+        reached.nodes.values_mut().for_each(|time| *time = mirror(*time));
+        reached
+    }
+
+    fn before_entity(&self, entity: EntityId, until: Time) -> Vec<(Node, Time)> {
+        let generated = self
+            .edges_of_entity(entity)
+            .filter(|e| generates(e.relation) && e.interval.start <= until);
+        let mut found: Vec<_> = generated
+            .map(|e| (Node::Activity(e.activity), until.min(e.interval.end)))
+            .collect();
+        let derived = self.derived.iter().filter(|d| d.entity == entity);
+        found.extend(derived.map(|d| (Node::Entity(d.from), until.min(d.time))));
+        found
+    }
+
+    fn before_activity(&self, activity: ActivityId, until: Time) -> Vec<(Node, Time)> {
+        let used = self
+            .edges_of_activity(activity)
+            .filter(|e| self.used(e) && e.interval.start <= until);
+        let mut found: Vec<_> = used
+            .map(|e| (Node::Entity(e.entity), until.min(e.interval.end)))
+            .collect();
+        let informed = self.informs.iter().filter(|i| i.to == activity && informs(i.why));
+        found.extend(informed.map(|i| (Node::Activity(i.from), until.min(i.time))));
+        found
+    }
+
+    fn after_entity(&self, entity: EntityId, since: Time) -> Vec<(Node, Time)> {
+        let used = self
+            .edges_of_entity(entity)
+            .filter(|e| self.used(e) && e.interval.end >= since);
+        let mut found: Vec<_> = used
+            .map(|e| (Node::Activity(e.activity), mirror(since.max(e.interval.start))))
+            .collect();
+        let derived = self
+            .derived
+            .iter()
+            .filter(|d| d.from == entity && d.time >= since);
+        found.extend(derived.map(|d| (Node::Entity(d.entity), mirror(since.max(d.time)))));
+        found
+    }
+
+    fn after_activity(&self, activity: ActivityId, since: Time) -> Vec<(Node, Time)> {
+        let generated = self
+            .edges_of_activity(activity)
+            .filter(|e| generates(e.relation) && e.interval.end >= since);
+        let mut found: Vec<_> = generated
+            .map(|e| (Node::Entity(e.entity), mirror(since.max(e.interval.start))))
+            .collect();
+        let informed = self
+            .informs
+            .iter()
+            .filter(|i| i.from == activity && informs(i.why) && i.time >= since);
+        found.extend(informed.map(|i| (Node::Activity(i.to), mirror(i.time))));
+        found
+    }
+
+    fn used(&self, edge: &Edge) -> bool {
+        uses(edge.relation, self.follow.lookups)
+    }
+
+    fn edges_of_entity(&self, entity: EntityId) -> impl Iterator<Item = &'a Edge> {
+        self.of_entity.get(&entity).into_iter().flatten().copied()
+    }
+
+    fn edges_of_activity(&self, activity: ActivityId) -> impl Iterator<Item = &'a Edge> {
+        self.of_activity.get(&activity).into_iter().flatten().copied()
+    }
+}
+
+/// Turns time round, so that the earliest is the greatest.
+fn mirror(time: Time) -> Time {
+    !time
+}
+
+/// Widest paths: nodes in order of falling time, so that the first time a node is met is its best.
+fn search(from: Node, time: Time, next: impl Fn(Node, Time) -> Vec<(Node, Time)>) -> Reached {
+    let mut reached = Reached::default();
+    let mut pending = BinaryHeap::from([(time, from)]);
+    while let Some((time, node)) = pending.pop() {
+        if reached.contains(node) {
+            continue;
+        }
+        reached.nodes.insert(node, time);
+        pending.extend(next(node, time).into_iter().map(|(node, time)| (time, node)));
+    }
+    reached
+}

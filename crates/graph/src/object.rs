@@ -1,0 +1,201 @@
+//! What descriptors and names lead to, and the versions it goes through.
+//!
+//! An object is an inode, a pipe, a direction of a socket, a memory file. Its last version is its present one. Invariant: versions
+//! that an open descriptor may still use are kept; the others are forgotten as soon as nothing holds the object.
+
+use backstory_eventlog::event::{Bytes, Ident, Time};
+
+use crate::activity::Serial;
+use crate::model::{EntityId, EntityKind};
+use crate::paths::PathId;
+
+/// Names an object for the whole fold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId(pub u32);
+
+/// What makes two names one inode: device, number and birth.
+pub type Key = (u64, u64, i64);
+
+/// The key of an identity.
+pub fn key(ident: &Ident) -> Key {
+    (ident.dev, ident.ino, ident.birth)
+}
+
+/// The type bits of `st_mode`.
+const FORMAT: u32 = 0o170_000;
+
+/// What sort of thing an inode is, by its mode.
+pub fn kind_of(mode: u32) -> EntityKind {
+    match mode & FORMAT {
+        0o040_000 => EntityKind::Directory,
+        0o120_000 => EntityKind::Symlink,
+        0o010_000 => EntityKind::Pipe,
+        0o140_000 => EntityKind::Socket,
+        0o020_000 | 0o060_000 => EntityKind::Device,
+        _ => EntityKind::File,
+    }
+}
+
+/// Who may have written a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Writers {
+    #[default]
+    None,
+    One(Serial),
+    Many,
+}
+
+impl Writers {
+    /// Counts one more.
+    pub fn add(&mut self, who: Serial) {
+        *self = match *self {
+            Writers::None => Writers::One(who),
+            Writers::One(other) if other == who => return,
+            _ => Writers::Many,
+        };
+    }
+}
+
+/// One content state.
+#[derive(Debug)]
+pub struct Version {
+    pub number: u32,
+    pub began: Time,
+    /// The name it was first used by.
+    pub path: PathId,
+    /// Its node, once something used it.
+    pub entity: Option<EntityId>,
+    pub previous: Option<EntityId>,
+    pub aliases: Vec<PathId>,
+    /// Nodes for further hard links to it.
+    pub links: Vec<(PathId, EntityId)>,
+    pub ident: Option<Ident>,
+    /// The identity of the version before, if it was taken just before this one began.
+    pub before: Option<Ident>,
+    /// Something read it.
+    pub read: bool,
+    pub writers: Writers,
+    /// Some write was observed.
+    pub written: bool,
+    /// It began empty.
+    pub fresh: bool,
+    /// Its node was last given as the one that the file system holds at the end.
+    pub told_last: bool,
+    /// Something was learned since its node was last given.
+    pub news: bool,
+}
+
+impl Version {
+    fn new(number: u32, began: Time, path: PathId) -> Version {
+        Version {
+            number,
+            began,
+            path,
+            entity: None,
+            previous: None,
+            aliases: Vec::new(),
+            links: Vec::new(),
+            ident: None,
+            before: None,
+            read: false,
+            writers: Writers::None,
+            written: false,
+            fresh: false,
+            told_last: false,
+            news: false,
+        }
+    }
+}
+
+impl Version {
+    /// Another name it was used by.
+    pub fn add_alias(&mut self, path: PathId) {
+        if !self.aliases.contains(&path) {
+            self.aliases.push(path);
+            self.news = true;
+        }
+    }
+}
+
+/// Something that has versions (or, if not `versioned`, one for ever).
+#[derive(Debug)]
+pub struct Object {
+    pub kind: EntityKind,
+    /// What it is called if it has no path.
+    pub label: Option<Bytes>,
+    pub key: Option<Key>,
+    /// Its identity after the run.
+    pub settled: Option<Ident>,
+    versions: Vec<Version>,
+    /// Descriptors that may write to it.
+    pub writers: u32,
+    /// Descriptors that lead to it.
+    pub holders: u32,
+    /// Names that lead to it.
+    pub names: Vec<PathId>,
+    /// It has, or may have, more than one hard link.
+    pub linked: bool,
+}
+
+impl Object {
+    /// An object first met by the name `path`; `number` is 0 if it was there before the run, 1 if the run made it.
+    pub fn new(kind: EntityKind, path: PathId, time: Time, number: u32) -> Object {
+        let versions = vec![Version::new(number, time, path)];
+        Object {
+            kind,
+            label: None,
+            key: None,
+            settled: None,
+            versions,
+            writers: 0,
+            holders: 0,
+            names: Vec::new(),
+            linked: false,
+        }
+    }
+
+    /// True if what is written starts versions; pipes, sockets, devices and directories have one state for the whole run.
+    pub fn versioned(&self) -> bool {
+        matches!(self.kind, EntityKind::File | EntityKind::Memory)
+    }
+
+    /// The present version.
+    pub fn now(&self) -> &Version {
+        // There is one from the start, and `forget` keeps the last.
+        &self.versions[self.versions.len() - 1]
+    }
+
+    /// The present version.
+    pub fn now_mut(&mut self) -> &mut Version {
+        let last = self.versions.len() - 1;
+        &mut self.versions[last]
+    }
+
+    /// Version `number`, or the nearest that is still kept.
+    pub fn kept(&mut self, number: u32) -> &mut Version {
+        let at = number.saturating_sub(self.versions[0].number) as usize;
+        let last = self.versions.len() - 1;
+        &mut self.versions[at.min(last)]
+    }
+
+    /// Starts the next version.
+    pub fn begin(&mut self, time: Time, path: PathId) -> &mut Version {
+        let next = self.now().number + 1;
+        self.versions.push(Version::new(next, time, path));
+        self.now_mut()
+    }
+
+    /// Takes out the versions that nothing can use any more.
+    pub fn forget(&mut self) -> Vec<Version> {
+        if self.holders == 0 && self.versions.len() > 1 {
+            return self.versions.drain(..self.versions.len() - 1).collect();
+        }
+        Vec::new()
+    }
+
+    /// True if its content certainly stayed as it was from `time` to the end of the run.
+    pub fn unchanged_since(&self, time: Time, slack: Time) -> bool {
+        self.settled
+            .is_some_and(|s| s.ctime < time - slack && s.mtime < time - slack)
+    }
+}

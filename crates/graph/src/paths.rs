@@ -1,0 +1,198 @@
+//! Absolute paths as small numbers.
+//!
+//! A path is a node of a trie: its directory and its last component. Joining a relative path to a directory, finding the names
+//! below a renamed directory and comparing paths are then cheap, and no bytes are copied per event. Nodes are never removed: what
+//! a run names is bounded by its log.
+
+use rustc_hash::FxHashMap;
+
+/// An absolute path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PathId(pub u32);
+
+/// The root directory.
+pub const ROOT: PathId = PathId(0);
+
+const NONE: u32 = u32::MAX;
+
+/// One component.
+#[derive(Debug)]
+struct Node {
+    parent: u32,
+    first_child: u32,
+    next_sibling: u32,
+    start: u32,
+    length: u32,
+}
+
+/// All paths of a run.
+#[derive(Debug)]
+pub struct Paths {
+    nodes: Vec<Node>,
+    text: Vec<u8>,
+    children: FxHashMap<(u32, u64), u32>,
+}
+
+impl Default for Paths {
+    fn default() -> Paths {
+        let root = Node {
+            parent: 0,
+            first_child: NONE,
+            next_sibling: NONE,
+            start: 0,
+            length: 0,
+        };
+        Paths {
+            nodes: vec![root],
+            text: Vec::new(),
+            children: FxHashMap::default(),
+        }
+    }
+}
+
+impl Paths {
+    /// The directory that holds `path`; the root's is the root.
+    pub fn parent(&self, path: PathId) -> PathId {
+        PathId(self.node(path).parent)
+    }
+
+    /// The last component; empty for the root.
+    pub fn name(&self, path: PathId) -> &[u8] {
+        let node = self.node(path);
+        &self.text[node.start as usize..(node.start + node.length) as usize]
+    }
+
+    /// The entry `name` of `directory`, made if it was never named.
+    pub fn child(&mut self, directory: PathId, name: &[u8]) -> PathId {
+        let mut probe = 0;
+        loop {
+            let key = (directory.0, hash(name) ^ probe);
+            match self.children.get(&key) {
+                Some(&found)
+                    if self.name(PathId(found)) == name && self.node(PathId(found)).parent == directory.0 =>
+                {
+                    return PathId(found);
+                }
+                // Two names with one 64-bit hash: look one further.
+                Some(_) => probe += 1,
+                None => return self.add(key, directory, name),
+            }
+        }
+    }
+
+    /// The whole path as bytes.
+    pub fn bytes(&self, path: PathId) -> Vec<u8> {
+        if path == ROOT {
+            return b"/".to_vec();
+        }
+        let mut length = 0;
+        let mut at = path;
+        while at != ROOT {
+            length += 1 + self.name(at).len();
+            at = self.parent(at);
+        }
+        let mut bytes = vec![b'/'; length];
+        at = path;
+        while at != ROOT {
+            let name = self.name(at);
+            bytes[length - name.len()..length].copy_from_slice(name);
+            length -= name.len() + 1;
+            at = self.parent(at);
+        }
+        bytes
+    }
+
+    /// True if `path` is `directory` or lies below it.
+    pub fn within(&self, mut path: PathId, directory: PathId) -> bool {
+        while path != directory {
+            if path == ROOT {
+                return false;
+            }
+            path = self.parent(path);
+        }
+        true
+    }
+
+    /// `path` with the leading `from` replaced by `to`; `path` must be within `from`.
+    pub fn moved(&mut self, path: PathId, from: PathId, to: PathId) -> PathId {
+        if path == from {
+            return to;
+        }
+        let name = self.name(path).to_vec();
+        let parent = self.moved(self.parent(path), from, to);
+        self.child(parent, &name)
+    }
+
+    /// Every path ever named that lies below `directory`, parents before children.
+    pub fn below(&self, directory: PathId) -> Vec<PathId> {
+        let mut found = Vec::new();
+        let mut pending = vec![directory];
+        while let Some(path) = pending.pop() {
+            let mut child = self.node(path).first_child;
+            while child != NONE {
+                found.push(PathId(child));
+                pending.push(PathId(child));
+                child = self.nodes[child as usize].next_sibling;
+            }
+        }
+        found
+    }
+
+    fn node(&self, path: PathId) -> &Node {
+        &self.nodes[path.0 as usize]
+    }
+
+    fn add(&mut self, key: (u32, u64), directory: PathId, name: &[u8]) -> PathId {
+        let id = self.nodes.len() as u32;
+        let start = self.text.len() as u32;
+        self.text.extend_from_slice(name);
+        let next_sibling = std::mem::replace(&mut self.nodes[directory.0 as usize].first_child, id);
+        self.nodes.push(Node {
+            parent: directory.0,
+            first_child: NONE,
+            next_sibling,
+            start,
+            length: name.len() as u32,
+        });
+        self.children.insert(key, id);
+        PathId(id)
+    }
+}
+
+fn hash(name: &[u8]) -> u64 {
+    use std::hash::Hasher;
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(name);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(paths: &mut Paths, text: &str) -> PathId {
+        text.split('/')
+            .filter(|c| !c.is_empty())
+            .fold(ROOT, |at, c| paths.child(at, c.as_bytes()))
+    }
+
+    #[test]
+    fn a_path_is_one_number_and_gives_its_bytes_back() {
+        let mut paths = Paths::default();
+        let a = path(&mut paths, "/usr/lib/x");
+        assert_eq!(a, path(&mut paths, "/usr/lib/x"));
+        assert_eq!(paths.bytes(a), b"/usr/lib/x");
+        assert_eq!(paths.bytes(ROOT), b"/");
+    }
+
+    #[test]
+    fn a_moved_directory_takes_its_paths_along() {
+        let mut paths = Paths::default();
+        let (from, deep) = (path(&mut paths, "/a/b"), path(&mut paths, "/a/b/c/d"));
+        let to = path(&mut paths, "/z");
+        assert_eq!(paths.below(from).len(), 2);
+        let moved = paths.moved(deep, from, to);
+        assert_eq!(paths.bytes(moved), b"/z/c/d");
+        assert!(paths.within(deep, from) && !paths.within(moved, from));
+    }
+}

@@ -1,0 +1,118 @@
+//! Processes and their descriptors, as the kernel had them.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use backstory_eventlog::event::{Pid, Time, Via};
+
+use crate::activity::Serial;
+use crate::object::ObjectId;
+use crate::paths::{PathId, ROOT};
+
+/// An open file description: what `open`, `pipe`, `accept` … made, shared by `dup` and `fork`.
+#[derive(Debug)]
+pub struct Description {
+    /// What reading takes from.
+    pub source: ObjectId,
+    /// What writing goes to; another object only for sockets.
+    pub target: ObjectId,
+    pub reads: bool,
+    pub writes: bool,
+    /// The name it was opened by: relative paths start here if it is a directory.
+    pub path: PathId,
+    pub directory: bool,
+    /// Who saw it opened.
+    pub via: Via,
+    /// The open itself looked at nothing but the name (`O_PATH`), or it is a directory.
+    pub looked: bool,
+}
+
+/// A descriptor of one process in one epoch.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// `None` for what carries no data (eventfd, epoll …).
+    pub what: Option<Rc<Description>>,
+    pub cloexec: bool,
+    /// Since when this epoch has it.
+    pub since: Time,
+    /// This epoch opened it (or the short epoch 0 that led to it did).
+    pub own: bool,
+    /// First read seen.
+    pub read: Option<Time>,
+    /// First write seen.
+    pub written: Option<Time>,
+    /// First listing seen.
+    pub listed: Option<Time>,
+    /// The versions of source and target when it was opened.
+    pub source_from: u32,
+    pub target_from: u32,
+    /// The name it was opened by; for a directory that was renamed since, its present one.
+    pub path: PathId,
+    /// Whether the open succeeded is not known.
+    pub doubtful: bool,
+}
+
+/// Numbers below this stand for descriptors whose number is not known: opened behind the recorder's back, or memory mappings.
+pub const NAMELESS: i32 = -1000;
+
+/// A process keeps at most this many descriptors without a number; a process that has closed them is not told from one that has not.
+pub const NAMELESS_MAX: usize = 1024;
+
+/// A process.
+#[derive(Debug)]
+pub struct Process {
+    pub pid: Pid,
+    /// Its parent when it began.
+    pub parent: Pid,
+    pub epoch: Serial,
+    pub epoch_number: u32,
+    pub held: BTreeMap<i32, Held>,
+    pub cwd: PathId,
+    pub root: PathId,
+    /// A recorder has announced itself in the present epoch.
+    pub started: bool,
+    /// Its end was seen: what comes under this pid next may be another.
+    pub ended: bool,
+    /// How it came to be known: by its parent's fork, or only by itself.
+    pub forked: bool,
+    /// Descriptors may have been duplicated before its exec where nobody could see it (`posix_spawn`, `popen`).
+    pub spawned: bool,
+    /// It is the run's command.
+    pub command: bool,
+    /// How it ended, as `wait` reports it.
+    pub status: Option<i32>,
+}
+
+impl Process {
+    /// A process with nothing open, at the root.
+    pub fn new(pid: Pid, epoch: Serial, forked: bool) -> Process {
+        Process {
+            pid,
+            parent: 0,
+            epoch,
+            epoch_number: 0,
+            held: BTreeMap::new(),
+            cwd: ROOT,
+            root: ROOT,
+            started: false,
+            ended: false,
+            forked,
+            spawned: false,
+            command: false,
+            status: None,
+        }
+    }
+
+    /// A number for a descriptor that has none.
+    pub fn nameless(&self) -> i32 {
+        self.held
+            .keys()
+            .next()
+            .map_or(NAMELESS, |&first| first.min(NAMELESS) - 1)
+    }
+
+    /// How many descriptors have no number.
+    pub fn nameless_count(&self) -> usize {
+        self.held.range(..=NAMELESS).count()
+    }
+}
