@@ -1,9 +1,43 @@
 //! In: a command. Out: the event log of its run.
+//!
+//! Three processes stand beside the command. The *front* (`front`) is the one the shell started; it stands for the command and
+//! exits with it. The *keeper* (`keeper`) is its child and outlives the supervisor. The *supervisor* (`supervisor`), the keeper's
+//! child, starts the command (`launch`), drains the arena (`arena`, `stock`, `drain`) into the log, answers the guard (`guarding`,
+//! `guard`) and ends the log (`watch`).
+//!
+//! Absent: what slots mean, and everything about graphs and stores.
 
+mod aftermath;
+mod arena;
+pub mod clock;
+mod control;
+mod drain;
 mod error;
+mod front;
 pub mod guard;
+mod guarding;
+mod header;
+mod keeper;
+mod launch;
+mod library;
 mod options;
+mod origin;
+mod record;
+mod recover;
+mod redact;
+mod report;
+mod setting;
+mod settle;
 pub mod sink;
+mod stock;
+mod supervisor;
+mod sys;
+mod tree;
+mod watch;
 
 pub use error::Error;
+pub use library::library_path;
 pub use options::{GuardMode, IoUring, Lookups, Options, Recorded};
+pub use record::record;
+pub use recover::{is_recording, recover};
+pub use settle::settle;

@@ -1,0 +1,352 @@
+//! The arena: a file in shared memory, cut into chunks that recorders, receivers and the supervisor write slots into.
+//!
+//! Invariant: a chunk's `free` bit is set only while its memory is allocated and all zero. Otherwise a recorded program would die of
+//! SIGBUS, or read another's slots as its own. What recorders write is untrusted: every offset is clipped before use.
+//!
+//! Absent: who owns a chunk and when it is drained (`drain`), and what slots mean.
+#![allow(unsafe_code)]
+
+use crate::{Error, clock};
+use backstory_abi as abi;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Bytes of one chunk.
+pub(crate) const CHUNK: usize = abi::CHUNK_SIZE as usize;
+const HEADER: usize = abi::ARENA_HEADER as usize;
+const MAX: usize = abi::MAX_CHUNKS as usize;
+const MAPPED: usize = HEADER + MAX * CHUNK;
+
+/// Chunks that exist before the command starts. Allocating takes 20 µs each, which everybody would wait for.
+const INITIAL: usize = 8;
+/// Chunks that are added at a time, the first ones while the command is starting.
+const MORE: usize = 56;
+/// Fewer free chunks than this, and more are made.
+const LOW: usize = 24;
+
+/// A mapped arena. Shared by every process forked after it was made.
+pub(crate) struct Arena {
+    base: *mut u8,
+    file: OwnedFd,
+    /// Where it can be found in the file system; none for a memfd.
+    path: Option<PathBuf>,
+    growing: Mutex<()>,
+}
+
+// SAFETY: the memory stays mapped while the arena lives; it is accessed through atomics and bounded copies only.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Makes an arena for a run, in `/dev/shm` where possible.
+    pub(crate) fn create(id: &str, flags: u32) -> Result<Arena, Error> {
+        let path = PathBuf::from(format!("/dev/shm/backstory-{id}.arena"));
+        let named = create_file(&path).and_then(|file| {
+            let ready = Arena::set_up(file, Some(path.clone()), flags);
+            ready.inspect_err(|_| drop(std::fs::remove_file(&path)))
+        });
+        named.or_else(|_| {
+            let file =
+                rustix::fs::memfd_create(format!("backstory-{id}.arena"), rustix::fs::MemfdFlags::CLOEXEC)
+                    .map_err(Error::system("make an arena in memory"))?;
+            Arena::set_up(file, None, flags).map_err(Error::system("make an arena in memory"))
+        })
+    }
+
+    fn set_up(file: OwnedFd, path: Option<PathBuf>, flags: u32) -> io::Result<Arena> {
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, HEADER as u64)?;
+        let arena = Arena::map(file, path)?;
+        let header = arena.base.cast::<abi::Arena>();
+        // SAFETY: the header page exists, and nobody else knows of it yet.
+        unsafe {
+            (*header).magic = abi::ARENA_MAGIC;
+            (*header).version = abi::ABI_VERSION;
+            (*header).started = clock::counter();
+        }
+        arena.header().flags.store(flags, Ordering::Release);
+        arena.grow(INITIAL);
+        if arena.chunks() == 0 {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        Ok(arena)
+    }
+
+    /// Maps an arena that another process left behind.
+    pub(crate) fn open(path: &Path) -> Result<Arena, Error> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(io::Error::from)
+            .map_err(Error::file("open", path))?;
+        let length = rustix::fs::fstat(&file).map_or(0, |s| s.st_size);
+        let damaged = || Error::Arena {
+            path: path.to_owned(),
+        };
+        if length < HEADER as i64 {
+            return Err(damaged());
+        }
+        let arena = Arena::map(file, Some(path.to_owned())).map_err(Error::file("map", path))?;
+        let header = arena.header();
+        if header.magic != abi::ARENA_MAGIC || header.version != abi::ABI_VERSION {
+            return Err(damaged());
+        }
+        // A chunk beyond the file's end, by a damaged count, would kill us when touched.
+        let exist = (length as usize - HEADER) / CHUNK;
+        header.chunks.fetch_min(exist as u32, Ordering::AcqRel);
+        Ok(arena)
+    }
+
+    fn map(file: OwnedFd, path: Option<PathBuf>) -> io::Result<Arena> {
+        // SAFETY: a new mapping, that nothing else refers to.
+        let base = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                MAPPED,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )?
+        };
+        Ok(Arena {
+            base: base.cast(),
+            file,
+            path,
+            growing: Mutex::new(()),
+        })
+    }
+
+    /// The first page.
+    pub(crate) fn header(&self) -> &abi::Arena {
+        // SAFETY: mapped, allocated, aligned; what changes is atomic.
+        unsafe { &*self.base.cast::<abi::Arena>() }
+    }
+
+    /// The arena's file.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Its name in the file system, if it has one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// What programs are told: its name, or the keeper's descriptor.
+    pub(crate) fn public_path(&self, keeper: i32) -> OsString {
+        match &self.path {
+            Some(path) => path.as_os_str().to_owned(),
+            None => format!("/proc/{keeper}/fd/{}", self.file.as_raw_fd()).into(),
+        }
+    }
+
+    /// Chunks that exist.
+    pub(crate) fn chunks(&self) -> usize {
+        (self.header().chunks.load(Ordering::Acquire) as usize).min(MAX)
+    }
+
+    /// Adds up to this many chunks, fewer where memory is short. Returns how many.
+    pub(crate) fn grow(&self, more: usize) -> usize {
+        let _one_at_a_time = self.growing.lock();
+        let old = self.chunks();
+        let mut more = more.min(MAX - old);
+        while more > 0 {
+            let at = HEADER + old * CHUNK;
+            let length = (more * CHUNK) as u64;
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), at as u64, length) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => more /= 2,
+            }
+        }
+        self.header().chunks.store((old + more) as u32, Ordering::Release);
+        for index in old..old + more {
+            self.set(&self.header().free, index);
+        }
+        more
+    }
+
+    /// Makes more chunks if recorders asked for them or few are left.
+    pub(crate) fn keep_stocked(&self) {
+        let wanted = self.header().wanted.swap(0, Ordering::AcqRel) != 0;
+        if wanted || self.scarce() {
+            self.grow(MORE);
+        }
+    }
+
+    /// Few chunks are free.
+    pub(crate) fn scarce(&self) -> bool {
+        self.free_chunks() < LOW
+    }
+
+    /// A chunk is free.
+    pub(crate) fn any_free(&self) -> bool {
+        let mut words = self.header().free.iter();
+        words.any(|w| w.load(Ordering::Relaxed) != 0)
+    }
+
+    fn free_chunks(&self) -> usize {
+        let words = self.header().free.iter();
+        words
+            .map(|w| w.load(Ordering::Relaxed).count_ones() as usize)
+            .sum()
+    }
+
+    /// Takes the lowest free chunk, which is the warmest.
+    pub(crate) fn take(&self) -> Option<usize> {
+        for (w, word) in self.header().free.iter().enumerate() {
+            let mut seen = word.load(Ordering::Relaxed);
+            while seen != 0 {
+                let bit = seen.trailing_zeros();
+                let before = word.fetch_and(!(1 << bit), Ordering::AcqRel);
+                if before & (1 << bit) != 0 {
+                    return Some(w * 64 + bit as usize);
+                }
+                seen = word.load(Ordering::Relaxed);
+            }
+        }
+        None
+    }
+
+    /// The chunks that have an owner, lowest first.
+    pub(crate) fn owned(&self) -> Vec<usize> {
+        let chunks = self.chunks();
+        let mut owned = Vec::new();
+        for (w, word) in self.header().free.iter().enumerate() {
+            let mut taken = !word.load(Ordering::Acquire);
+            while taken != 0 {
+                let index = w * 64 + taken.trailing_zeros() as usize;
+                if index >= chunks {
+                    return owned;
+                }
+                owned.push(index);
+                taken &= taken - 1;
+            }
+        }
+        owned
+    }
+
+    /// Sets a chunk's bit.
+    pub(crate) fn set(&self, bitmap: &[AtomicU64], index: usize) {
+        bitmap[index / 64].fetch_or(1 << (index % 64), Ordering::AcqRel);
+    }
+
+    /// Clears a chunk's bit.
+    pub(crate) fn clear(&self, bitmap: &[AtomicU64], index: usize) {
+        bitmap[index / 64].fetch_and(!(1 << (index % 64)), Ordering::AcqRel);
+    }
+
+    /// A chunk's bit.
+    pub(crate) fn is_set(&self, bitmap: &[AtomicU64], index: usize) -> bool {
+        bitmap[index / 64].load(Ordering::Acquire) & (1 << (index % 64)) != 0
+    }
+
+    fn chunk(&self, index: usize) -> *mut u8 {
+        assert!(index < self.chunks(), "a chunk that does not exist");
+        // SAFETY: within the mapping, by the assertion.
+        unsafe { self.base.add(HEADER + index * CHUNK) }
+    }
+
+    /// Copies a chunk's first bytes.
+    fn copy(&self, index: usize, into: &mut [u8]) {
+        assert!(into.len() <= CHUNK);
+        // SAFETY: within the chunk. The owner may write at the same time: each byte is then the old or the new one, and readers
+        // of the copy take nothing for granted.
+        unsafe { std::ptr::copy_nonoverlapping(self.chunk(index), into.as_mut_ptr(), into.len()) }
+    }
+
+    /// A chunk's header as it is now.
+    pub(crate) fn chunk_header(&self, index: usize) -> abi::Chunk {
+        let mut bytes = [0; abi::Chunk::SIZE];
+        self.copy(index, &mut bytes);
+        abi::Chunk::read(&bytes).unwrap_or_default()
+    }
+
+    /// Header and slots of a chunk, up to the last reservation that fits.
+    pub(crate) fn contents(&self, index: usize, into: &mut Vec<u8>) {
+        let next = self.chunk_header(index).next as usize;
+        fence(Ordering::Acquire);
+        into.resize(next.clamp(abi::Chunk::SIZE, CHUNK), 0);
+        self.copy(index, into);
+    }
+
+    /// Zeroes the used bytes of a chunk without an owner and makes it free.
+    pub(crate) fn give_back(&self, index: usize, used: usize) {
+        // SAFETY: within the chunk; it has no owner any more.
+        unsafe { std::ptr::write_bytes(self.chunk(index), 0, used.min(CHUNK)) };
+        self.clear(&self.header().full, index);
+        self.set(&self.header().free, index);
+    }
+
+    /// Writes into a chunk that the caller took.
+    pub(crate) fn write(&self, index: usize, at: usize, bytes: &[u8]) {
+        assert!(at + bytes.len() <= CHUNK, "beyond the chunk");
+        // SAFETY: within the chunk, whose only writer is the caller.
+        unsafe {
+            let place = self.chunk(index).add(at);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
+        }
+    }
+
+    /// Publishes how far the caller has written a chunk.
+    pub(crate) fn set_next(&self, index: usize, next: usize) {
+        const AT: usize = std::mem::offset_of!(abi::Chunk, next);
+        // SAFETY: an aligned field within the chunk's header.
+        let field = unsafe { &*self.chunk(index).add(AT).cast::<AtomicU64>() };
+        field.store(next as u64, Ordering::Release);
+    }
+
+    /// Notes whose chunk it is, as the supervisor numbers processes.
+    pub(crate) fn announce(&self, index: usize, pid: u32) {
+        const AT: usize = std::mem::offset_of!(abi::Chunk, host_pid);
+        if index < self.chunks() {
+            // SAFETY: as in `set_next`.
+            let field = unsafe { &*self.chunk(index).add(AT).cast::<AtomicU32>() };
+            field.store(pid, Ordering::Release);
+        }
+    }
+
+    /// Adds to the operations that could not be logged.
+    pub(crate) fn add_lost(&self, count: u64) {
+        self.header().lost.fetch_add(count, Ordering::AcqRel);
+    }
+
+    /// Recorders take no chunk and log nothing from now on.
+    pub(crate) fn close(&self) {
+        self.header().flags.fetch_or(abi::ARENA_CLOSED, Ordering::AcqRel);
+    }
+
+    /// Takes its name away; the memory lives on while somebody maps it.
+    pub(crate) fn remove(&self) {
+        if let Some(path) = &self.path {
+            // Nothing can be done about a failure, and a later recovery removes it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length; borrows of the header can't outlive self.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), MAPPED) };
+    }
+}
+
+fn create_file(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    // A page of a disk file costs a hundred times what one of tmpfs costs, at each first touch.
+    const TMPFS: i64 = 0x0102_1994;
+    if rustix::fs::fstatfs(&file)?.f_type as i64 != TMPFS {
+        std::fs::remove_file(path)?;
+        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?; // whatever the umask
+    Ok(file)
+}

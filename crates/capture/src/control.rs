@@ -1,0 +1,144 @@
+//! What front, keeper and supervisor tell each other: one anonymous page range that all three map, and an eventfd that
+//! wakes the front.
+//!
+//! Invariant: everything in it is atomic or guarded by `phase`, is plain data without addresses, and says nothing that
+//! becomes false when its writer dies.
+#![allow(unsafe_code)]
+
+use crate::sys::Pid;
+use backstory_eventlog::run::RunEnd;
+use std::cell::UnsafeCell;
+use std::io;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+/// The command's program was started (its `execve` succeeded).
+pub(crate) const STARTED: u32 = 1;
+/// It could not be started: `errno` says why.
+pub(crate) const NOT_STARTED: u32 = 2;
+/// The command has ended: `status` is valid.
+pub(crate) const ENDED: u32 = 4;
+/// `summary` is valid.
+pub(crate) const SUMMARY: u32 = 8;
+/// The log is sealed: nothing is left to be done with it.
+pub(crate) const SEALED: u32 = 16;
+/// The front has what it waited for, so its end is no reason to end the command.
+pub(crate) const DISMISSED: u32 = 32;
+
+const SUMMARY_BYTES: usize = 16 * 1024;
+const SIGNALS: usize = 65;
+
+/// The shared state. Zeroed memory is its beginning.
+#[repr(C)]
+pub(crate) struct Control {
+    phase: AtomicU32,
+    errno: AtomicI32,
+    status: AtomicI32,
+    /// The supervisor.
+    pub supervisor: AtomicI32,
+    /// The keeper.
+    pub keeper: AtomicI32,
+    /// The command.
+    pub command: AtomicI32,
+    /// ns since 1970 when the command ended.
+    ended_at: AtomicU64,
+    /// The latest stop of the command: a count above, the signal in the low 8 bits.
+    pub stop: AtomicU32,
+    /// Signals sent to the front's whole process group, by number: the keeper, a silent member of it, counts them.
+    pub group_signals: [AtomicU32; SIGNALS],
+    summary_length: AtomicU32,
+    summary: UnsafeCell<[u8; SUMMARY_BYTES]>,
+}
+
+// SAFETY: `summary` is written before `SUMMARY` is set and only by the one process that concludes the run; everything else is
+// atomic.
+unsafe impl Sync for Control {}
+
+impl Control {
+    /// Maps a new one, shared with every process forked from now on. It is never unmapped.
+    pub(crate) fn map() -> io::Result<&'static Control> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        // SAFETY: new memory, not freed; all zero bytes are a valid Control.
+        unsafe {
+            let memory = mmap_anonymous(
+                std::ptr::null_mut(),
+                size_of::<Control>(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+            )?;
+            Ok(&*memory.cast::<Control>())
+        }
+    }
+
+    /// Adds to what has been reached.
+    pub(crate) fn reach(&self, phase: u32) {
+        self.phase.fetch_or(phase, Ordering::AcqRel);
+    }
+
+    /// True if this has been reached.
+    pub(crate) fn reached(&self, phase: u32) -> bool {
+        self.phase.load(Ordering::Acquire) & phase != 0
+    }
+
+    /// The command could not be started.
+    pub(crate) fn set_not_started(&self, errno: i32) {
+        self.errno.store(errno, Ordering::Relaxed);
+        self.reach(NOT_STARTED);
+    }
+
+    /// Why the command could not be started, if so.
+    pub(crate) fn not_started(&self) -> Option<i32> {
+        self.reached(NOT_STARTED)
+            .then(|| self.errno.load(Ordering::Relaxed))
+    }
+
+    /// The command has ended. Said before it is reaped, so that a reader who finds neither a child nor this knows it was lost.
+    pub(crate) fn set_ended(&self, wait_status: i32, at: i64) {
+        self.status.store(wait_status, Ordering::Relaxed);
+        self.ended_at.store(at as u64, Ordering::Relaxed);
+        self.reach(ENDED);
+    }
+
+    /// The command's wait status and when it ended, once it has.
+    pub(crate) fn ended(&self) -> Option<(i32, i64)> {
+        self.reached(ENDED).then(|| {
+            (
+                self.status.load(Ordering::Relaxed),
+                self.ended_at.load(Ordering::Relaxed) as i64,
+            )
+        })
+    }
+
+    /// The command's pid, once it exists.
+    pub(crate) fn command_pid(&self) -> Option<Pid> {
+        Some(self.command.load(Ordering::Acquire)).filter(|&pid| pid > 0)
+    }
+
+    /// Leaves the run's end for the front.
+    pub(crate) fn set_summary(&self, end: &RunEnd) {
+        let mut end = end.clone();
+        let mut bytes = serde_json::to_vec(&end).unwrap_or_default();
+        while bytes.len() > SUMMARY_BYTES && !end.incomplete_because.is_empty() {
+            end.incomplete_because.pop();
+            bytes = serde_json::to_vec(&end).unwrap_or_default();
+        }
+        let length = bytes.len().min(SUMMARY_BYTES);
+        // SAFETY: see `Sync`: one writer, and no reader before the phase says so.
+        unsafe {
+            let place = self.summary.get().cast::<u8>();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, length);
+        }
+        self.summary_length.store(length as u32, Ordering::Relaxed);
+        self.reach(SUMMARY);
+    }
+
+    /// The run's end, once it was left here.
+    pub(crate) fn summary(&self) -> Option<RunEnd> {
+        if !self.reached(SUMMARY) {
+            return None;
+        }
+        let length = (self.summary_length.load(Ordering::Relaxed) as usize).min(SUMMARY_BYTES);
+        // SAFETY: the phase says that it was written; it is not written again while the front lives.
+        let bytes = unsafe { std::slice::from_raw_parts(self.summary.get().cast::<u8>(), length) };
+        serde_json::from_slice(bytes).ok()
+    }
+}

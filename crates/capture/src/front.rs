@@ -1,0 +1,180 @@
+//! The front: the process that the shell started and waits for. It stands for the command towards the shell.
+//!
+//! Invariants: it returns as soon as the command's end is published. It stops when the command stops. What is sent to it alone is
+//! passed on to the command, once.
+
+use crate::control::{Control, DISMISSED, ENDED, NOT_STARTED, SEALED, STARTED};
+use crate::setting::Setting;
+use crate::sys::{self, Pid};
+use crate::{Error, aftermath};
+use backstory_eventlog::run::RunEnd;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long a signal to the whole group may take to reach the keeper, too.
+const GROUP_SIGNAL: Duration = Duration::from_millis(3);
+
+/// The front's side of a recording.
+pub(crate) struct Front {
+    setting: Setting,
+    keeper: Pid,
+    keeper_lives: bool,
+    supervisor_lives: bool,
+    let_go: bool,
+    stops_seen: u32,
+    group_signals_seen: [u32; 65],
+}
+
+impl Front {
+    /// After the keeper was forked.
+    pub(crate) fn new(setting: Setting, keeper: Pid) -> Front {
+        Front {
+            setting,
+            keeper,
+            keeper_lives: true,
+            supervisor_lives: true,
+            let_go: false,
+            stops_seen: 0,
+            group_signals_seen: [0; 65],
+        }
+    }
+
+    fn control(&self) -> &'static Control {
+        self.setting.tools.control
+    }
+
+    /// Waits for the command's end. True with it if the log is sealed already. Should this process be the last one left, it
+    /// starts `after`, too.
+    pub(crate) fn wait(mut self, after: &[OsString]) -> Result<(RunEnd, bool), Error> {
+        let control = self.control();
+        loop {
+            self.look_at_children();
+            if let Some(end) = control.summary() {
+                control.reach(DISMISSED);
+                return Ok((end, control.reached(SEALED)));
+            }
+            if !self.keeper_lives && !self.supervisor_lives {
+                let end = self.inherit()?;
+                aftermath::spawn(after);
+                return Ok((end, true));
+            }
+            self.let_go_of_what_the_command_has();
+            self.stop_with_command();
+            let mut fds = [
+                PollFd::new(&self.setting.tools.signals, PollFlags::IN),
+                PollFd::new(&self.setting.tools.bell, PollFlags::IN),
+            ];
+            // Interrupted or not, everything is looked at.
+            let _ = poll(&mut fds, None);
+            let mut count = [0; 8];
+            let _ = rustix::io::read(&self.setting.tools.bell, &mut count);
+            while let Some(info) = sys::read_signal(self.setting.tools.signals.as_fd()) {
+                self.pass_on(&info);
+            }
+        }
+    }
+
+    /// Whoever reads our pipes has to see their end when the command closes them, not when we do. Standard error is kept: the one
+    /// line that says that something is wrong goes there.
+    fn let_go_of_what_the_command_has(&mut self) {
+        if !self.let_go && self.control().reached(STARTED | NOT_STARTED | ENDED) {
+            self.let_go = true;
+            self.setting.job.let_go(&[0, 1]);
+        }
+    }
+
+    fn look_at_children(&mut self) {
+        if self.keeper_lives {
+            if let Ok(Some(_)) = sys::child_change(Some(self.keeper), libc::WEXITED | libc::WNOWAIT) {
+                sys::reap(self.keeper);
+                self.keeper_lives = false;
+            }
+        }
+        if !self.keeper_lives && self.supervisor_lives {
+            let supervisor = self.control().supervisor.load(Ordering::Acquire);
+            // Its parent's death made it our child, unless it had died before.
+            match sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT) {
+                Ok(None) if supervisor != 0 => {}
+                Ok(Some(_)) if supervisor != 0 => {
+                    sys::reap(supervisor);
+                    self.supervisor_lives = false;
+                }
+                _ => self.supervisor_lives = false,
+            }
+        }
+    }
+
+    /// Both are dead: what is left of the command and the arena is ours.
+    fn inherit(self) -> Result<RunEnd, Error> {
+        let control = self.control();
+        if control.command_pid().is_none() {
+            let gone = io::Error::other("supervisor and keeper died before it");
+            return Err(Error::system("start the command")(gone));
+        }
+        let mut tools = self.setting.tools;
+        tools.plan.detach_after = Some(Duration::ZERO); // nobody stays behind for daemons
+        let (mut watch, _stock) = tools.into_watch();
+        watch.add_reason("supervisor and keeper died".into());
+        while !watch.step() {
+            watch.wait(&[]);
+        }
+        watch.sync();
+        control
+            .summary()
+            .ok_or_else(|| Error::system("read the run's end")(io::Error::other("it was not published")))
+    }
+
+    /// The shell looks at us: a stop of the command is a stop of ours.
+    fn stop_with_command(&mut self) {
+        let stop = self.control().stop.load(Ordering::Acquire);
+        if stop != self.stops_seen {
+            self.stops_seen = stop;
+            sys::act_on_self((stop & 0xff) as i32);
+        }
+    }
+
+    /// A signal that somebody sent to this process alone was meant for the command. What the terminal or somebody sends to the
+    /// whole group reaches the command by itself, and the keeper, too, which counts it.
+    fn pass_on(&mut self, info: &libc::signalfd_siginfo) {
+        let control = self.control();
+        let signal = info.ssi_signo;
+        let supervisor = control.supervisor.load(Ordering::Acquire);
+        let ours = info.ssi_pid as Pid == supervisor;
+        if !sys::sent_by_process(info) || ours || self.sent_to_group(signal as usize) {
+            return;
+        }
+        let Some(command) = control.command_pid().filter(|_| !control.reached(ENDED)) else {
+            return;
+        };
+        // Errors are the command's: it may have ended, or belong to somebody else by now.
+        let _ = if info.ssi_code == libc::SI_QUEUE {
+            sys::queue(command, signal as i32, info.ssi_ptr)
+        } else {
+            sys::kill(command, signal as i32)
+        };
+    }
+
+    fn sent_to_group(&mut self, signal: usize) -> bool {
+        let control = self.control();
+        let Some(seen) = self.group_signals_seen.get_mut(signal) else {
+            return false;
+        };
+        let until = Instant::now() + GROUP_SIGNAL;
+        while self.keeper_lives {
+            let count = control.group_signals[signal].load(Ordering::Acquire);
+            if count != *seen {
+                *seen = count;
+                return true;
+            }
+            if Instant::now() > until {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        false
+    }
+}

@@ -1,0 +1,191 @@
+//! Joins the guard to the run: installs its filter on the thread that starts the command, and serves its receivers.
+//!
+//! Invariant: a filter that is installed is answered, by the receivers, else by a plain server, else by the keeper; a command whose
+//! filter could not be installed runs with the recorder alone, and the run says so.
+
+use crate::control::{Control, STARTED};
+use crate::guard::{
+    Filter, FilterSpec, Hooks, InstallError, Note, Receivers, SharedMap, Waiting, Watch, serve_plain,
+};
+use crate::launch::Launch;
+use crate::stock::{ChunkWriter, Stock};
+use crate::sys;
+use crate::{GuardMode, IoUring, Lookups, Options};
+use backstory_abi as abi;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Tells the keeper to answer from now on.
+pub(crate) const SERVE: u8 = b'S';
+
+/// What has to be known of the run's programs.
+pub(crate) struct Ways {
+    /// How they find the arena.
+    pub arena: Vec<u8>,
+    /// Where the recorder's library is.
+    pub library: Vec<u8>,
+}
+
+/// Starts the command with the guard's filter on it. Returns what the filter's installation came to.
+///
+/// The filter is on the starting thread and what comes from it only. `done` is rung when the command's program runs or can't.
+pub(crate) fn start(
+    options: &Options,
+    launch: Launch,
+    control: &'static Control,
+    stock: &Arc<Stock>,
+    done: [OwnedFd; 2],
+) -> io::Result<Receiver<Result<OwnedFd, InstallError>>> {
+    let filter = Filter::build(&FilterSpec {
+        gate: Some(backstory_recorder::GATE),
+        strict: options.guard == GuardMode::Strict,
+        lookups: options.lookups == Lookups::All,
+        refuse_io_uring: options.io_uring == IoUring::Refuse,
+    });
+    let (tell, told) = sync_channel(1);
+    let stock = Arc::clone(stock);
+    std::thread::Builder::new().name("start".into()).spawn(move || {
+        let installed = filter.install();
+        if installed.is_err() {
+            unguarded(&stock);
+        }
+        // From here on this thread is watched itself: it makes no call that the filter knows.
+        let _ = tell.send(installed);
+        start_and_publish(&launch, control);
+        done.iter().for_each(ring);
+    })?;
+    Ok(told)
+}
+
+/// Starts the command on this thread and publishes what came of it.
+pub(crate) fn start_and_publish(launch: &Launch, control: &Control) {
+    match launch.start() {
+        Ok(true) => control.reach(STARTED),
+        Ok(false) => {} // the child has said why
+        Err(error) => control.set_not_started(error.raw_os_error().unwrap_or(libc::EAGAIN)),
+    }
+}
+
+/// Recorders must not count on the guard.
+pub(crate) fn unguarded(stock: &Stock) {
+    let flags = &stock.arena.header().flags;
+    flags.fetch_and(!(abi::ARENA_GUARDED | abi::ARENA_STRICT), Ordering::AcqRel);
+}
+
+fn ring(bell: &OwnedFd) {
+    // A full counter has woken everybody already.
+    let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+}
+
+/// The guard at work.
+pub(crate) struct Guarding {
+    receivers: Option<Receivers>,
+    bridge: Arc<Bridge>,
+    to_keeper: OwnedFd,
+    trouble: Option<String>,
+}
+
+impl Guarding {
+    /// Hands the listener to the keeper and starts to answer.
+    pub(crate) fn begin(
+        listener: OwnedFd,
+        shared: Arc<SharedMap>,
+        options: &Options,
+        ways: Ways,
+        stock: &Arc<Stock>,
+        to_keeper: OwnedFd,
+    ) -> Guarding {
+        let sent = sys::send_fd(to_keeper.as_fd(), listener.as_fd());
+        let bridge = Arc::new(Bridge {
+            stock: Arc::clone(stock),
+            notes: Mutex::default(),
+        });
+        let watch = Watch {
+            gate: Some(backstory_recorder::GATE),
+            strict: options.guard == GuardMode::Strict,
+            arena_path: ways.arena,
+            arena: stock.arena.fd().try_clone_to_owned().ok(),
+            hidden: vec![ways.library],
+        };
+        let for_sinks = Arc::clone(stock);
+        let hooks: Arc<dyn Hooks> = Arc::clone(&bridge) as Arc<dyn Hooks>;
+        let plainly = listener.try_clone();
+        let make_sink = move || ChunkWriter::new(Arc::clone(&for_sinks));
+        let started = Receivers::start(listener, Arc::clone(&shared), watch, make_sink, hooks);
+        let mut trouble = sent
+            .err()
+            .map(|error| format!("the keeper could not be given the guard: {error}"));
+        let receivers = started
+            .map_err(|error| {
+                trouble = Some(format!("the guard's calls were not logged: {error}"));
+                if let Ok(listener) = plainly {
+                    std::thread::spawn(move || serve_plain(listener.as_fd(), &shared));
+                }
+            })
+            .ok();
+        Guarding {
+            receivers,
+            bridge,
+            to_keeper,
+            trouble,
+        }
+    }
+
+    /// Ends the guard's part. What makes the run incomplete, in sentences.
+    pub(crate) fn end(self) -> Vec<String> {
+        let mut reasons: Vec<String> = self.trouble.into_iter().collect();
+        if let Some(receivers) = self.receivers {
+            let ended = receivers.ended();
+            if !receivers.stop() {
+                reasons.push("a file system did not answer in time, so some outcomes are unknown".into());
+            }
+            if !ended {
+                // Whoever is still there must not wait for an answer.
+                let _ = rustix::io::write(&self.to_keeper, &[SERVE]);
+            }
+        }
+        reasons.extend(self.bridge.notes().drain(..));
+        reasons
+    }
+}
+
+/// What the supervisor does for the guard.
+struct Bridge {
+    stock: Arc<Stock>,
+    notes: Mutex<Vec<String>>,
+}
+
+/// So many processes that can't be read say the same as more of them.
+const NOTES: usize = 20;
+
+impl Bridge {
+    fn notes(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hooks for Bridge {
+    fn announce(&self, chunk: u32, pid: u32, _tid: u32) {
+        self.stock.arena.announce(chunk as usize, pid);
+    }
+
+    fn drain(&self, waiting: Waiting) {
+        self.stock.ask(Box::new(waiting));
+    }
+
+    fn pid_namespace(&self) {
+        let flags = &self.stock.arena.header().flags;
+        flags.fetch_or(abi::ARENA_PIDNS, Ordering::AcqRel);
+    }
+
+    fn note(&self, note: Note) {
+        let mut notes = self.notes();
+        let note = note.to_string();
+        if notes.len() < NOTES && !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}

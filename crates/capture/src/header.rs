@@ -1,0 +1,136 @@
+//! The first frame of a log: what is known before the command starts, read as cheaply as it can be.
+
+use crate::{GuardMode, IoUring, Lookups, Options, clock, redact};
+use backstory_eventlog::run::{Machine, Modes, RunHeader};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// A descriptor that the command inherits, and what `/proc/self/fd` says of it.
+pub(crate) type Inherited = (RawFd, Vec<u8>);
+
+/// Builds the header of a run.
+pub(crate) fn header(
+    options: &Options,
+    environment: &[Vec<u8>],
+    descriptors: &[Inherited],
+    arena: Option<&Path>,
+) -> RunHeader {
+    RunHeader {
+        id: options.id.clone(),
+        name: options.name.clone(),
+        command: options.command.iter().map(|w| w.as_bytes().to_vec()).collect(),
+        environment: redact::environment(environment, &options.redact),
+        cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),
+        descriptors: descriptors.to_vec(),
+        front_pid: std::process::id(),
+        boot_id: boot_id(),
+        machine: machine(),
+        uid: rustix::process::geteuid().as_raw(),
+        modes: modes(options),
+        started: clock::now(),
+        arena: arena.map(|p| p.to_string_lossy().into_owned()),
+        version: options.version.clone(),
+    }
+}
+
+fn modes(options: &Options) -> Modes {
+    let guard = match options.guard {
+        GuardMode::On => "on",
+        GuardMode::Off => "off",
+        GuardMode::Strict => "strict",
+    };
+    let lookups = match options.lookups {
+        Lookups::Library => "library",
+        Lookups::All => "all",
+    };
+    let io_uring = match options.io_uring {
+        IoUring::Decode => "decode",
+        IoUring::Refuse => "refuse",
+    };
+    Modes {
+        guard: guard.into(),
+        lookups: lookups.into(),
+        io_uring: io_uring.into(),
+        suppress: options.suppress,
+        contents: "off".into(),
+    }
+}
+
+fn machine() -> Machine {
+    let uname = rustix::system::uname();
+    let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
+    Machine {
+        kernel: format!(
+            "{} {} {}",
+            text(uname.sysname()),
+            text(uname.release()),
+            text(uname.machine())
+        ),
+        distribution: distribution(),
+        host: text(uname.nodename()),
+        cpu: cpu(),
+    }
+}
+
+fn distribution() -> String {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or("").trim_matches('"').to_owned()
+}
+
+/// The model of the first processor. Only the beginning is read: the kernel makes the text as it is read, and that takes long where
+/// there are many processors.
+fn cpu() -> String {
+    use std::io::Read;
+    let mut start = Vec::with_capacity(1024);
+    if let Ok(file) = fs::File::open("/proc/cpuinfo") {
+        // A failure leaves the name empty, which is what is known then.
+        let _ = file.take(1024).read_to_end(&mut start);
+    }
+    let start = String::from_utf8_lossy(&start);
+    let model = start
+        .lines()
+        .find_map(|line| line.strip_prefix("model name").or(line.strip_prefix("CPU part")));
+    model
+        .and_then(|m| m.split_once(':'))
+        .map_or(String::new(), |(_, m)| m.trim().to_owned())
+}
+
+/// Tells one boot of the machine from another.
+pub(crate) fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.lines().next().unwrap_or("").to_owned()
+}
+
+/// The descriptors that an `execve` would hand on now.
+pub(crate) fn inherited() -> Vec<Inherited> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
+        return found;
+    };
+    for entry in entries.flatten() {
+        let Some(fd) = number(&entry.file_name()) else {
+            continue;
+        };
+        if handed_on(fd) {
+            let target = fs::read_link(entry.path()).map_or(Vec::new(), |t| t.into_os_string().into_vec());
+            found.push((fd, target));
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+fn number(name: &OsStr) -> Option<RawFd> {
+    name.to_str()?.parse().ok()
+}
+
+#[allow(unsafe_code)]
+fn handed_on(fd: RawFd) -> bool {
+    // SAFETY: no pointers; a descriptor that is not open gives an error.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    flags >= 0 && flags & libc::FD_CLOEXEC == 0
+}

@@ -1,0 +1,174 @@
+//! The keeper: a silent process between front and supervisor that outlives the supervisor and takes over from it.
+//!
+//! Invariants: it stays in the front's process group while the front lives, and counts the signals that the group gets: so the
+//! front knows which signals were sent to it alone. It does nothing else until it is needed. Once it answers the guard's calls it
+//! does so until no process is left that has the filter.
+
+use crate::control::SEALED;
+use crate::guard::{SharedMap, answer_pending, serve_plain};
+use crate::setting::{Job, Setting, Tools};
+use crate::supervisor;
+use crate::sys::{self, Pid};
+use crate::{aftermath, guarding};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+/// The keeper's life. Ends with the process, or with its copy as the supervisor.
+pub(crate) fn run(setting: Setting) {
+    let control = setting.tools.control;
+    control.keeper.store(sys::own_pid(), Ordering::Release);
+    sys::become_subreaper();
+    let Ok((mine, supervisors)) = sys::socket_pair() else {
+        return;
+    };
+    match sys::fork() {
+        Ok(0) => {
+            control.supervisor.store(sys::own_pid(), Ordering::Release);
+            drop(mine);
+            supervisor::run(setting, &supervisors);
+        }
+        Ok(pid) => {
+            control.supervisor.store(pid, Ordering::Release);
+            drop(supervisors);
+            keep(setting, mine, pid);
+        }
+        Err(_) => {}
+    }
+}
+
+fn keep(setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
+    sys::set_name(c"backstory-keep");
+    let Setting {
+        tools,
+        mut job,
+        shared,
+    } = setting;
+    job.let_go(&[0, 1, 2]);
+    job.front_fd = None;
+    let _ = rustix::process::chdir("/"); // see the supervisor
+    sys::signal_at_parents_end(libc::SIGCHLD);
+    let mut keeping = Keeping {
+        from_supervisor,
+        shared,
+        listener: None,
+        serving: None,
+        in_group: true,
+    };
+    keeping.wait_for_supervisor(&tools);
+    if tools.control.reached(SEALED) {
+        keeping.serve_to_the_end();
+    } else {
+        sys::wait_for(supervisor);
+        keeping.inherit(tools, job);
+    }
+}
+
+/// What the keeper keeps.
+struct Keeping {
+    from_supervisor: OwnedFd,
+    shared: Option<Arc<SharedMap>>,
+    listener: Option<OwnedFd>,
+    serving: Option<JoinHandle<u64>>,
+    /// Still in the front's process group.
+    in_group: bool,
+}
+
+impl Keeping {
+    /// Returns when the process at the other end is no supervisor any more.
+    fn wait_for_supervisor(&mut self, tools: &Tools) {
+        loop {
+            let mut fds = [
+                PollFd::new(&tools.signals, PollFlags::IN),
+                PollFd::new(&self.from_supervisor, PollFlags::IN),
+            ];
+            if poll(&mut fds, None).is_err() {
+                continue;
+            }
+            let news = fds[1].revents();
+            count_signals(tools);
+            self.leave_group_without_front(tools);
+            if news.contains(PollFlags::IN) {
+                self.hear();
+            }
+            if news.contains(PollFlags::HUP) {
+                self.hear();
+                return;
+            }
+        }
+    }
+
+    /// The supervisor hands over the listener, and may ask to be relieved of it.
+    fn hear(&mut self) {
+        while let Some((byte, descriptor)) = sys::receive(self.from_supervisor.as_fd()) {
+            if let Some(listener) = descriptor {
+                self.listener = Some(listener);
+            } else if byte == guarding::SERVE {
+                self.serve();
+            }
+        }
+    }
+
+    /// A group without its front belongs to the shell.
+    fn leave_group_without_front(&mut self, tools: &Tools) {
+        let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+        if self.in_group && parent != Some(tools.front) {
+            self.in_group = false;
+            sys::leave_session();
+        }
+    }
+
+    /// Answers the guard's calls, in the background, until nobody is left who makes any.
+    fn serve(&mut self) {
+        let (Some(shared), None) = (&self.shared, &self.serving) else {
+            return;
+        };
+        let Some(listener) = self.listener.take() else {
+            return;
+        };
+        let shared = Arc::clone(shared);
+        let work = move || {
+            answer_pending(listener.as_fd(), &shared);
+            serve_plain(listener.as_fd(), &shared)
+        };
+        self.serving = std::thread::Builder::new().name("serve".into()).spawn(work).ok();
+    }
+
+    /// The log is sealed: what is left are processes that have the filter.
+    fn serve_to_the_end(mut self) {
+        self.serve();
+        if let Some(serving) = self.serving.take() {
+            sys::forget_children(); // the daemons' bodies
+            let _ = serving.join();
+        }
+    }
+
+    /// The supervisor died before the log was sealed.
+    fn inherit(mut self, tools: Tools, job: Job) {
+        self.serve();
+        let (mut watch, _stock) = tools.into_watch();
+        watch.add_reason("the supervisor died; from then on only what the recorder saw was logged".into());
+        while !watch.step() {
+            watch.wait(&[]);
+        }
+        watch.sync();
+        if self.serving.as_ref().is_some_and(|s| !s.is_finished()) {
+            aftermath::spawn(&job.options.after);
+            self.serve_to_the_end();
+        } else {
+            aftermath::become_it(&job.options.after);
+        }
+    }
+}
+
+/// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted.
+fn count_signals(tools: &Tools) {
+    while let Some(info) = sys::read_signal(tools.signals.as_fd()) {
+        let counter = tools.control.group_signals.get(info.ssi_signo as usize);
+        if let (true, Some(counter)) = (sys::sent_by_process(&info), counter) {
+            counter.fetch_add(1, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Starts the command as the shell would have started it.
+//!
+//! Invariant: what the command inherits is what the front was given at its start, apart from our two environment variables and
+//! its parent's pid.
+#![allow(unsafe_code)]
+
+use crate::Error;
+use crate::control::{Control, NOT_STARTED};
+use crate::origin::Origin;
+use rustix::fs::{Access, AtFlags, CWD};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::Ordering;
+use std::{io, mem};
+
+/// Where a command without a slash is searched when there is no `PATH`.
+const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+
+/// Finds the program as a shell does. The error is `ENOENT` or `EACCES`.
+pub(crate) fn search(name: &OsStr) -> Result<CString, i32> {
+    let bytes = name.as_bytes();
+    let exact = |bytes: &[u8]| CString::new(bytes).map_err(|_| libc::ENOENT);
+    if bytes.contains(&b'/') {
+        return exact(bytes);
+    }
+    if bytes.is_empty() {
+        return Err(libc::ENOENT);
+    }
+    let path = std::env::var_os("PATH").map_or(DEFAULT_PATH.to_vec(), OsStringExt::into_vec);
+    let mut why = libc::ENOENT;
+    for directory in path.split(|&b| b == b':') {
+        let mut candidate = directory.to_vec();
+        if !directory.is_empty() {
+            candidate.push(b'/');
+        }
+        candidate.extend_from_slice(bytes);
+        let candidate = exact(&candidate)?;
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(libc::EACCES) => why = libc::EACCES,
+            Err(_) => {}
+        }
+    }
+    Err(why)
+}
+
+fn executable(path: &CStr) -> Result<(), i32> {
+    let stat = rustix::fs::stat(path).map_err(rustix::io::Errno::raw_os_error)?;
+    if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
+        return Err(libc::EACCES);
+    }
+    rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(rustix::io::Errno::raw_os_error)
+}
+
+/// The environment as it is in memory: order, duplicates and entries without `=` included.
+pub(crate) fn environment() -> Vec<Vec<u8>> {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    let mut all = Vec::new();
+    // SAFETY: a list of strings that ends with null, which nobody changes while we have one thread.
+    unsafe {
+        let mut next = environ;
+        while !next.is_null() && !(*next).is_null() {
+            all.push(CStr::from_ptr(*next).to_bytes().to_vec());
+            next = next.add(1);
+        }
+    }
+    all
+}
+
+/// Adds what the recorder needs. A preload entry goes last into the user's own, so that theirs keep their order.
+pub(crate) fn with_recorder(environment: &[Vec<u8>], preload: &[u8], arena: &OsStr) -> Vec<Vec<u8>> {
+    const PRELOAD: &[u8] = b"LD_PRELOAD=";
+    let arena_name = [backstory_abi::ENV_ARENA.as_bytes(), b"="].concat();
+    let mut result: Vec<Vec<u8>> = environment
+        .iter()
+        .filter(|e| !e.starts_with(&arena_name))
+        .cloned()
+        .collect();
+    match result.iter_mut().find(|e| e.starts_with(PRELOAD)) {
+        Some(entry) => {
+            if entry.len() > PRELOAD.len() {
+                entry.push(b':');
+            }
+            entry.extend_from_slice(preload);
+        }
+        None => result.push([PRELOAD, preload].concat()),
+    }
+    result.push([&arena_name, arena.as_bytes()].concat());
+    result
+}
+
+/// Everything the new process needs, laid out before it exists: it may not allocate.
+pub(crate) struct Launch {
+    path: CString,
+    argv: Pointers,
+    /// For a script without an interpreter line: the shell, the script, its arguments.
+    shell_argv: Pointers,
+    envp: Pointers,
+    origin: Origin,
+    control: &'static Control,
+}
+
+/// Strings and the null-terminated list of their addresses.
+struct Pointers {
+    _strings: Vec<CString>,
+    list: Vec<*const c_char>,
+}
+
+// SAFETY: the addresses are of strings that it owns and nobody changes.
+unsafe impl Send for Pointers {}
+// SAFETY: as above.
+unsafe impl Sync for Pointers {}
+
+impl Pointers {
+    fn new(strings: Vec<CString>) -> Pointers {
+        let list = strings.iter().map(|s| s.as_ptr()).chain([null()]).collect();
+        Pointers {
+            _strings: strings,
+            list,
+        }
+    }
+}
+
+fn strings(of: &[impl AsRef<[u8]>], what: &'static str) -> Result<Vec<CString>, Error> {
+    of.iter()
+        .map(|s| CString::new(s.as_ref()).map_err(|_| Error::Nul { what }))
+        .collect()
+}
+
+impl Launch {
+    /// Prepares the start of `path`.
+    pub(crate) fn new(
+        path: CString,
+        command: &[impl AsRef<OsStr>],
+        environment: &[Vec<u8>],
+        origin: Origin,
+        control: &'static Control,
+    ) -> Result<Launch, Error> {
+        let words: Vec<&[u8]> = command.iter().map(|w| w.as_ref().as_bytes()).collect();
+        let argv = strings(&words, "an argument")?;
+        let mut shell = vec![CString::from(c"/bin/sh"), path.clone()];
+        shell.extend(argv.iter().skip(1).cloned());
+        Ok(Launch {
+            path,
+            argv: Pointers::new(argv),
+            shell_argv: Pointers::new(shell),
+            envp: Pointers::new(strings(environment, "the environment")?),
+            origin,
+            control,
+        })
+    }
+
+    /// Starts the command as a child of this process and returns once its program runs (true) or could not be executed (false;
+    /// the shared state says why).
+    ///
+    /// The child borrows our memory until then, as after `vfork`: no page tables are copied, and the errno needs no pipe.
+    pub(crate) fn start(&self) -> io::Result<bool> {
+        const STACK: usize = 64 * 1024;
+        let mut stack: Vec<mem::MaybeUninit<u128>> = Vec::with_capacity(STACK / 16);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the stack is ours alone and outlives the child's use of it, because CLONE_VFORK holds this thread until the
+        // child has executed or exited; the child only reads `self`, which outlives the call, and stores into atomics.
+        let pid = unsafe {
+            let top = stack.as_mut_ptr().add(STACK / 16);
+            libc::clone(
+                child,
+                top.cast(),
+                flags,
+                std::ptr::from_ref(self).cast_mut().cast::<c_void>(),
+            )
+        };
+        if pid < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(!self.control.reached(NOT_STARTED))
+    }
+}
+
+/// The child's side, on its parent's memory: system calls only, through `syscall`, past any recorder that is in us.
+extern "C" fn child(launch: *mut c_void) -> c_int {
+    // SAFETY: `start` passes a Launch that lives until we have executed or exited; everything it points to is prepared.
+    unsafe {
+        let launch = &*launch.cast::<Launch>();
+        launch
+            .control
+            .command
+            .store(libc::syscall(libc::SYS_getpid) as i32, Ordering::Release);
+        restore(&launch.origin);
+        let envp = launch.envp.list.as_ptr();
+        let argv = launch.argv.list.as_ptr();
+        libc::syscall(libc::SYS_execve, launch.path.as_ptr(), argv, envp);
+        let mut errno = *libc::__errno_location();
+        if errno == libc::ENOEXEC {
+            let argv = launch.shell_argv.list.as_ptr();
+            libc::syscall(libc::SYS_execve, c"/bin/sh".as_ptr(), argv, envp);
+            errno = *libc::__errno_location();
+        }
+        // In shared memory, and before our end can be seen.
+        launch.control.set_not_started(errno);
+        libc::_exit(127)
+    }
+}
+
+/// Gives the child what the front was given.
+///
+/// # Safety
+///
+/// Only for the child of [`Launch::start`]: it changes the whole process.
+unsafe fn restore(origin: &Origin) {
+    // SAFETY: plain calls with pointers to locals and to `origin`.
+    unsafe {
+        for (which, timer) in origin.timers.iter().enumerate() {
+            if timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0 {
+                libc::syscall(libc::SYS_setitimer, which, timer, null_mut::<c_void>());
+            }
+        }
+        for fd in 0..3 {
+            if origin.closed & (1 << fd) != 0 {
+                libc::close(fd);
+            }
+        }
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = origin.sigpipe;
+        libc::sigaction(libc::SIGPIPE, &action, null_mut());
+        // The guard's threads may have set a handler for what was ignored.
+        action.sa_sigaction = libc::SIG_IGN;
+        for signal in (1..=64).filter(|s| origin.ignored & (1 << (s - 1)) != 0) {
+            libc::sigaction(signal, &action, null_mut());
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, &origin.mask, null_mut());
+    }
+}

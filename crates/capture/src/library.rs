@@ -1,0 +1,204 @@
+//! Puts the embedded recorder where programs' loaders find it.
+//!
+//! Invariant: a directory named after the library's content is complete or absent: it is filled under another name and renamed, so
+//! that many recordings may start at once.
+
+use crate::Error;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// What `$LIB` becomes in the loaders of 64-bit programs. musl's takes it literally.
+const WIDE: &[&str] = &["lib/x86_64-linux-gnu", "lib64", "$LIB"];
+/// What it becomes in those of 32-bit programs.
+const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
+
+/// Extracts the recorder unless it is there already. Returns the entry for `LD_PRELOAD`.
+pub(crate) fn extract(directory: &Path) -> Result<OsString, Error> {
+    let directory = usable(directory)?;
+    let home = directory.join(format!("{:016x}", digest()));
+    let probe = home.join(WIDE[0]).join(backstory_abi::PRELOAD_NAME);
+    let whole = fs::metadata(&probe).is_ok_and(|m| m.len() == backstory_recorder::LIBRARY.len() as u64);
+    if !whole {
+        fill(&directory, &home)?;
+    }
+    let mut entry = home.into_os_string();
+    entry.push("/$LIB/");
+    entry.push(backstory_abi::PRELOAD_NAME);
+    Ok(entry)
+}
+
+/// The directory as an absolute path. Loaders split the variable at colons and blanks and expand `$`, so a directory whose name has
+/// one of these can't be used; a private one in `/tmp` stands in.
+fn usable(directory: &Path) -> Result<PathBuf, Error> {
+    let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
+    let special = |b: &u8| matches!(b, b':' | b'$' | b';') || b.is_ascii_whitespace();
+    if !directory.as_os_str().as_bytes().iter().any(special) {
+        make_directory(&directory).map_err(Error::file("make the directory", &directory))?;
+        return Ok(directory);
+    }
+    let user = rustix::process::geteuid().as_raw();
+    let stand_in = PathBuf::from(format!("/tmp/backstory-{user}"));
+    make_directory(&stand_in).map_err(Error::file("make the directory", &stand_in))?;
+    let owned = fs::symlink_metadata(&stand_in)
+        .is_ok_and(|m| m.is_dir() && m.uid() == user && m.permissions().mode() & 0o022 == 0);
+    if owned {
+        Ok(stand_in)
+    } else {
+        let foreign = io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else");
+        Err(Error::file("use the directory", &stand_in)(foreign))
+    }
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn fill(directory: &Path, home: &Path) -> Result<(), Error> {
+    let new = directory.join(format!(".new-{}-{}", std::process::id(), crate::clock::counter()));
+    let made = write_all(&new);
+    let renamed = made.and_then(|()| {
+        fs::rename(&new, home).or_else(|error| match error.raw_os_error() {
+            // Somebody was faster, or an incomplete one from a crash of the machine is in the way.
+            Some(libc::EEXIST | libc::ENOTEMPTY) => replace(&new, home),
+            _ => Err(error),
+        })
+    });
+    renamed.map_err(Error::file("extract the recorder to", home))
+}
+
+fn replace(new: &Path, home: &Path) -> io::Result<()> {
+    let probe = |d: &Path| fs::metadata(d.join(WIDE[0]).join(backstory_abi::PRELOAD_NAME)).map(|m| m.len());
+    if probe(home).ok() == probe(new).ok() {
+        return fs::remove_dir_all(new);
+    }
+    fs::remove_dir_all(home)?;
+    fs::rename(new, home)
+}
+
+fn write_all(new: &Path) -> io::Result<()> {
+    make_directory(new)?;
+    fs::set_permissions(new, fs::Permissions::from_mode(0o755))?;
+    let wide = new.join("wide.so");
+    write(&wide, backstory_recorder::LIBRARY)?;
+    let narrow = new.join("narrow.so");
+    write(&narrow, backstory_recorder::TWIN32)?;
+    for place in WIDE {
+        link(new, place, "wide.so")?;
+    }
+    for place in NARROW {
+        link(new, place, "narrow.so")?;
+    }
+    link(
+        new,
+        "lib",
+        if plain_lib_is_narrow() {
+            "narrow.so"
+        } else {
+            "wide.so"
+        },
+    )
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+fn link(new: &Path, place: &str, target: &str) -> io::Result<()> {
+    let directory = new.join(place);
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&directory)?;
+    let up = "../".repeat(Path::new(place).components().count());
+    symlink(
+        format!("{up}{target}"),
+        directory.join(backstory_abi::PRELOAD_NAME),
+    )
+}
+
+/// Where 64-bit libraries are in a `lib64` of their own, plain `lib` is for 32 bits; elsewhere it is for 64.
+fn plain_lib_is_narrow() -> bool {
+    let lib64 = Path::new("/usr/lib64");
+    fs::symlink_metadata(lib64).is_ok_and(|m| m.is_dir()) && lib64.join("libc.so.6").exists()
+}
+
+/// Names the content. Not cryptographic: the directory is private.
+fn digest() -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for part in [backstory_recorder::LIBRARY, backstory_recorder::TWIN32] {
+        for word in part.chunks(8) {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            hash = (hash ^ u64::from_le_bytes(bytes)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 29;
+        }
+    }
+    hash
+}
+
+/// Beginning of every path of the library that a loader makes of our entry.
+pub(crate) fn home(preload: &OsStr) -> Vec<u8> {
+    let entry = preload.as_bytes();
+    let end = entry
+        .windows(5)
+        .rposition(|w| w == b"$LIB/")
+        .unwrap_or(entry.len());
+    entry[..end].to_vec()
+}
+
+/// The path of the extracted library as a 64-bit program's loader will see it, for messages and tests.
+pub fn library_path(preload: &OsStr) -> PathBuf {
+    PathBuf::from(preload.to_string_lossy().replacen("$LIB", WIDE[0], 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_lib_leads_to_a_library() {
+        let dir = tempfile::tempdir().unwrap();
+        let entry = extract(dir.path()).unwrap();
+        let entry = entry.to_str().unwrap();
+        assert!(entry.ends_with("/$LIB/linux-backstory.so"));
+        let read = |lib: &str| fs::read(entry.replacen("$LIB", lib, 1)).unwrap();
+        for lib in WIDE {
+            assert_eq!(read(lib), backstory_recorder::LIBRARY, "{lib}");
+        }
+        for lib in NARROW {
+            assert_eq!(read(lib), backstory_recorder::TWIN32, "{lib}");
+        }
+        assert!(!read("lib").is_empty());
+    }
+
+    #[test]
+    fn extracting_twice_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = extract(dir.path()).unwrap();
+        let inode = fs::metadata(library_path(&first)).unwrap().ino();
+        assert_eq!(extract(dir.path()).unwrap(), first);
+        assert_eq!(fs::metadata(library_path(&first)).unwrap().ino(), inode);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_cut_library_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = library_path(&extract(dir.path()).unwrap());
+        fs::write(fs::canonicalize(&path).unwrap(), b"cut").unwrap();
+        extract(dir.path()).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), backstory_recorder::LIBRARY);
+    }
+
+    #[test]
+    fn a_directory_that_loaders_would_split_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let entry = extract(&dir.path().join("a b:c")).unwrap();
+        assert!(entry.as_bytes().starts_with(b"/tmp/backstory-"), "{entry:?}");
+    }
+}

@@ -1,0 +1,189 @@
+//! `record`: prepares everything in the front, forks the others, and says what became of the command.
+
+use crate::arena::Arena;
+use crate::control::Control;
+use crate::front::Front;
+use crate::guard::SharedMap;
+use crate::origin::Origin;
+use crate::setting::{Job, Setting, Tools};
+use crate::watch::Plan;
+use crate::{
+    Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch, library, recover, sys,
+};
+use backstory_abi as abi;
+use backstory_eventlog::Writer;
+use backstory_eventlog::run::RunEnd;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Runs a command and records it. Returns when the command has ended.
+///
+/// The caller has one thread. Its standard input and output are `/dev/null` afterwards, and what it inherited is closed: they
+/// were the command's. Relative paths in the options mean what they mean now; `after` runs in `/`.
+pub fn record(mut options: Options) -> Result<Recorded, Error> {
+    let name = options.command.first().cloned().ok_or(Error::NoCommand)?;
+    options.part = absolute(&options.part)?;
+    options.log = absolute(&options.log)?;
+    let run = options.id.clone();
+    let end = match launch::search(&name) {
+        Ok(program) => start(options, program)?,
+        Err(errno) => not_found(&options, errno)?,
+    };
+    Ok(recorded(run, &name, end.0, !end.1))
+}
+
+fn absolute(path: &Path) -> Result<std::path::PathBuf, Error> {
+    std::path::absolute(path).map_err(Error::file("find", path))
+}
+
+fn start(options: Options, program: std::ffi::CString) -> Result<(RunEnd, bool), Error> {
+    let preload = library::extract(&options.library_dir)?;
+    let arena = Arena::create(&options.id, flags(&options))?;
+    let name = arena.path().map(Path::to_owned);
+    let part = options.part.clone();
+    let result = set(options, program, preload, arena).and_then(play);
+    if result.is_err() {
+        // The command never ran: nothing is to be kept.
+        let _ = name.map(std::fs::remove_file);
+        let _ = std::fs::remove_file(part);
+    }
+    result
+}
+
+fn flags(options: &Options) -> u32 {
+    let guard = match options.guard {
+        GuardMode::Off => 0,
+        GuardMode::On => abi::ARENA_GUARDED,
+        GuardMode::Strict => abi::ARENA_GUARDED | abi::ARENA_STRICT,
+    };
+    let suppress = if options.suppress { 0 } else { abi::ARENA_ALL_OPS };
+    guard | suppress
+}
+
+fn set(
+    options: Options,
+    program: std::ffi::CString,
+    preload: std::ffi::OsString,
+    arena: Arena,
+) -> Result<Setting, Error> {
+    let mut origin = Origin::take();
+    let environment = launch::environment();
+    let mut inherited = header::inherited();
+    inherited.retain(|(fd, _)| *fd > 2 || origin.closed & (1 << fd) == 0);
+    let head = header::header(&options, &environment, &inherited, arena.path());
+    let part = options.part.clone();
+    let mut log = Writer::create(&part, &head).map_err(Error::log("create", &part))?;
+    log.clock(clock::point()).map_err(Error::log("write", &part))?;
+    let claim = recover::claim(&part)?;
+    let bell = rustix::event::eventfd(
+        0,
+        rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
+    )
+    .map_err(Error::system("make an event descriptor"))?;
+    let front_fd =
+        rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty());
+    let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
+    let control = Control::map().map_err(Error::system("map shared memory"))?;
+    let shared = (options.guard != GuardMode::Off)
+        .then(SharedMap::create)
+        .transpose()
+        .map_err(Error::system("map shared memory"))?;
+    origin.mask = sys::set_mask(&sys::all_signals());
+    let plan = Plan {
+        part,
+        log: options.log.clone(),
+        detach_after: options.detach_after,
+        _claim: Arc::new(claim),
+    };
+    let tools = Tools {
+        control,
+        bell,
+        signals,
+        front: sys::own_pid(),
+        arena,
+        log,
+        plan,
+    };
+    let job = Job {
+        program,
+        cwd: head.cwd,
+        preload,
+        environment,
+        inherited,
+        origin,
+        front_fd: front_fd.ok(),
+        options,
+    };
+    Ok(Setting {
+        tools,
+        job,
+        shared: shared.map(Arc::new),
+    })
+}
+
+/// Forks the others and waits for the command. The caller's signal mask is as before when it returns.
+fn play(setting: Setting) -> Result<(RunEnd, bool), Error> {
+    sys::become_subreaper();
+    let mask = setting.job.origin.mask;
+    let after = setting.job.options.after.clone();
+    let keeper = match sys::fork() {
+        Ok(0) => {
+            // Neither a return nor a panic may lead this copy of the front back into the front's own code.
+            let life = std::panic::AssertUnwindSafe(|| keeper::run(setting));
+            let ended = std::panic::catch_unwind(life);
+            sys::exit_now(if ended.is_ok() { 0 } else { 101 })
+        }
+        Ok(pid) => pid,
+        Err(error) => {
+            sys::set_mask(&mask);
+            return Err(Error::system("fork")(error));
+        }
+    };
+    let end = Front::new(setting, keeper).wait(&after);
+    sys::set_mask(&mask);
+    end
+}
+
+/// A command that is not there is a run, too: one that never started.
+fn not_found(options: &Options, errno: i32) -> Result<(RunEnd, bool), Error> {
+    let environment = launch::environment();
+    let head = header::header(options, &environment, &header::inherited(), None);
+    let end = RunEnd {
+        not_started: Some(errno),
+        command_ended: clock::now(),
+        ended: clock::now(),
+        ..RunEnd::default()
+    };
+    let part = &options.part;
+    let mut log = Writer::create(part, &head).map_err(Error::log("create", part))?;
+    log.clock(clock::point())
+        .and_then(|()| log.end(&end))
+        .map_err(Error::log("write", part))?;
+    std::fs::rename(part, &options.log).map_err(Error::file("seal", part))?;
+    aftermath::spawn(&options.after);
+    Ok((end, true))
+}
+
+fn recorded(run: String, name: &OsStr, end: RunEnd, still_recording: bool) -> Recorded {
+    let warning = match (end.not_started, end.incomplete_because.as_slice()) {
+        (Some(errno), _) => Some(format!("{}: {}", name.display(), sys::describe(errno))),
+        (None, []) => None,
+        (None, [one]) => Some(format!("the record of run {run} is not complete: {one}")),
+        (None, [one, more @ ..]) => Some(format!(
+            "the record of run {run} is not complete: {one} (and {} more, see `backstory show {run}`)",
+            more.len()
+        )),
+    };
+    Recorded {
+        run,
+        exit: end.exit,
+        signal: end.signal,
+        complete: end.incomplete_because.is_empty() && end.not_started.is_none(),
+        lost: end.lost,
+        reasons: end.incomplete_because,
+        warning,
+        not_started: end.not_started,
+        still_recording,
+    }
+}

@@ -1,0 +1,78 @@
+//! Finishes the log of a run whose front, keeper and supervisor are all dead.
+
+use crate::arena::Arena;
+use crate::drain::{Drainer, Which};
+use crate::stock::Stock;
+use crate::{Error, clock};
+use backstory_eventlog::run::RunEnd;
+use backstory_eventlog::{Log, Writer};
+use rustix::fs::FlockOperation;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why a recovered run is not complete.
+const REASON: &str = "the recording was killed; what came after that is not known";
+
+/// Marks a log as being recorded, for as long as the descriptor or a forked copy of it lives.
+pub(crate) fn claim(part: &Path) -> Result<File, Error> {
+    let file = File::open(part).map_err(Error::file("open", part))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::StillRecording {
+            path: part.to_owned(),
+        }),
+        // A file system without locks: nobody can tell, and nobody is kept from recording.
+        Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(file),
+        Err(error) => Err(Error::file("lock", part)(error.into())),
+    }
+}
+
+/// True if a process records into this log.
+pub fn is_recording(part: &Path) -> bool {
+    matches!(claim(part), Err(Error::StillRecording { .. }))
+}
+
+/// Finishes the log `part` of a run that nobody records any more, with what is left in its arena (or none), and seals it as `log`.
+/// The arena is removed.
+pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Error> {
+    let _claim = claim(part)?;
+    let (ended, same_boot) = {
+        let read = Log::open(part).map_err(Error::log("read", part))?;
+        let here = crate::header::boot_id();
+        (read.end().is_some(), read.header().boot_id == here)
+    };
+    if !ended {
+        let mut writer = Writer::reopen(part).map_err(Error::log("open", part))?;
+        let end = |lost| RunEnd {
+            command_ended: clock::now(),
+            ended: clock::now(),
+            lost,
+            incomplete_because: vec![REASON.to_owned()],
+            ..RunEnd::default()
+        };
+        match arena.filter(|a| a.exists()) {
+            // After a reboot neither shared memory nor the counter is what it was.
+            Some(path) if same_boot => {
+                let stock = Stock::new(Arena::open(path)?);
+                stock.arena.close();
+                let mut drainer = Drainer::new(Arc::clone(&stock), writer);
+                drainer.pass(Which::All);
+                let end = end(drainer.lost());
+                drainer.finish(&end);
+                drainer.sync();
+                if let Some(failure) = drainer.failure() {
+                    return Err(Error::file("finish", part)(io::Error::other(failure.to_owned())));
+                }
+            }
+            _ => writer.end(&end(0)).map_err(Error::log("write", part))?,
+        }
+    }
+    std::fs::rename(part, log).map_err(Error::file("seal", part))?;
+    if let Some(arena) = arena {
+        // It may have gone already.
+        let _ = std::fs::remove_file(arena);
+    }
+    Ok(())
+}

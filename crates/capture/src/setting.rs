@@ -1,0 +1,108 @@
+//! What the front makes ready before it forks: each of front, keeper and supervisor has its copy.
+
+use crate::arena::Arena;
+use crate::control::{Control, STARTED};
+use crate::drain::Drainer;
+use crate::guard::SharedMap;
+use crate::header::Inherited;
+use crate::launch::{self, Launch};
+use crate::origin::Origin;
+use crate::report::Reporter;
+use crate::stock::Stock;
+use crate::sys::{self, Pid};
+use crate::watch::{Plan, Watch};
+use crate::{Error, Options};
+use backstory_eventlog::Writer;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// Everything there is.
+pub(crate) struct Setting {
+    /// What watching over the run takes.
+    pub tools: Tools,
+    /// What starting the command takes.
+    pub job: Job,
+    /// Buffers of the guard, which keeper and supervisor share; none without guard.
+    pub shared: Option<Arc<SharedMap>>,
+}
+
+/// What watching over the run takes.
+pub(crate) struct Tools {
+    pub control: &'static Control,
+    /// Wakes the front.
+    pub bell: OwnedFd,
+    /// Blocked signals, of whichever process reads it.
+    pub signals: OwnedFd,
+    pub front: Pid,
+    pub arena: Arena,
+    pub log: Writer,
+    pub plan: Plan,
+}
+
+/// What starting the command takes.
+pub(crate) struct Job {
+    pub options: Options,
+    pub program: CString,
+    pub cwd: Vec<u8>,
+    /// Our entry for `LD_PRELOAD`.
+    pub preload: OsString,
+    pub environment: Vec<Vec<u8>>,
+    pub inherited: Vec<Inherited>,
+    pub origin: Origin,
+    /// The front, as something that can be polled.
+    pub front_fd: Option<OwnedFd>,
+}
+
+impl Tools {
+    /// The watch over the run, and the stock that it drains.
+    pub(crate) fn into_watch(self) -> (Watch, Arc<Stock>) {
+        let stock = Stock::new(self.arena);
+        let drainer = Drainer::new(Arc::clone(&stock), self.log);
+        let watch = Watch::new(
+            self.control,
+            self.bell,
+            self.signals,
+            Arc::clone(&stock),
+            drainer,
+            self.plan,
+            self.front,
+        );
+        (watch, stock)
+    }
+}
+
+impl Job {
+    /// Lets go of what the command inherited. The standard descriptors named become `/dev/null`.
+    pub(crate) fn let_go(&self, standard: &[i32]) {
+        sys::nullify(standard);
+        for (fd, _) in &self.inherited {
+            if *fd > 2 {
+                sys::close(*fd);
+            }
+        }
+    }
+
+    /// The command's start, prepared. `arena` is how its programs find the arena.
+    pub(crate) fn launch(&self, arena: &OsStr, control: &'static Control) -> Result<Launch, Error> {
+        let environment = launch::with_recorder(&self.environment, self.preload.as_bytes(), arena);
+        Launch::new(
+            self.program.clone(),
+            &self.options.command,
+            &environment,
+            self.origin.clone(),
+            control,
+        )
+    }
+
+    /// Tells in the log how the command came to be, which without the guard nobody else sees.
+    pub(crate) fn tell(&self, at: u64, control: &Control, reporter: &mut Reporter) {
+        let pid = control.command_pid().filter(|_| control.reached(STARTED));
+        if let Some(pid) = pid {
+            let words = self.options.command.iter();
+            let words: Vec<_> = words.map(|w| w.as_bytes().to_vec()).collect();
+            reporter.command(at, pid, self.program.as_bytes(), &words, &self.cwd);
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Thin, safe wrappers of the system calls that neither std nor rustix offers in the form needed here.
+//!
+//! Invariant: nothing here keeps state; what must be true for a call to be sound is said at the call.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int};
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::{null, null_mut};
+
+/// Process ids as the kernel has them.
+pub(crate) type Pid = i32;
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// Forks. 0 in the child.
+///
+/// The caller has one thread: a child of a threaded process could find any lock taken for ever.
+pub(crate) fn fork() -> io::Result<Pid> {
+    // SAFETY: called while single-threaded, so the child may go on using the heap and everything else.
+    check(unsafe { libc::fork() })
+}
+
+/// Ends the process at once: no destructors, no buffers written, which in a forked copy belong to the original.
+pub(crate) fn exit_now(status: i32) -> ! {
+    // SAFETY: never returns, touches nothing.
+    unsafe { libc::_exit(status) }
+}
+
+/// A set of signals.
+pub(crate) type SignalSet = libc::sigset_t;
+
+/// Every signal.
+pub(crate) fn all_signals() -> SignalSet {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigfillset initialises the set.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// Sets the calling thread's signal mask and returns the former one.
+pub(crate) fn set_mask(mask: &SignalSet) -> SignalSet {
+    let mut old = all_signals();
+    // SAFETY: both point to initialised sets.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, &mut old) };
+    old
+}
+
+/// A descriptor on which blocked signals can be read.
+pub(crate) fn signal_fd() -> io::Result<OwnedFd> {
+    let set = all_signals();
+    // SAFETY: the set is initialised; the result is a new descriptor that nobody else owns.
+    unsafe {
+        let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Next pending signal, if any.
+pub(crate) fn read_signal(fd: BorrowedFd<'_>) -> Option<libc::signalfd_siginfo> {
+    const SIZE: usize = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: a structure of plain integers.
+    let mut info: libc::signalfd_siginfo = unsafe { zeroed() };
+    // SAFETY: the buffer is as long as said.
+    let n = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), SIZE) };
+    (n == SIZE as isize).then_some(info)
+}
+
+/// Lets the next signal of that number act on this process with its default action (a stop), as if it had just arrived.
+pub(crate) fn act_on_self(signal: c_int) {
+    // SAFETY: sets are initialised by the calls; the default action of a stop signal stops the process and returns after SIGCONT.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        let mut old_action: libc::sigaction = zeroed();
+        action.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(signal, &action, &mut old_action);
+        let mut set = zeroed();
+        let mut old = zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, &mut old);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &old, null_mut());
+        libc::sigaction(signal, &old_action, null_mut());
+    }
+}
+
+/// What `waitid` said of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Which child.
+    pub pid: Pid,
+    /// `CLD_EXITED`, `CLD_KILLED`, `CLD_DUMPED`, `CLD_STOPPED`, `CLD_CONTINUED`
+    pub code: c_int,
+    /// Exit status or signal.
+    pub status: c_int,
+}
+
+impl Change {
+    /// As `wait` would have reported it.
+    pub(crate) fn wait_status(self) -> i32 {
+        match self.code {
+            libc::CLD_EXITED => (self.status & 0xff) << 8,
+            libc::CLD_DUMPED => (self.status & 0x7f) | 0x80,
+            libc::CLD_STOPPED => ((self.status & 0xff) << 8) | 0x7f,
+            libc::CLD_CONTINUED => 0xffff,
+            _ => self.status & 0x7f,
+        }
+    }
+}
+
+/// `waitid` without waiting. None: there are children, but none with news. `ECHILD`: no children.
+pub(crate) fn child_change(which: Option<Pid>, options: c_int) -> io::Result<Option<Change>> {
+    let (kind, id) = which.map_or((libc::P_ALL, 0), |pid| (libc::P_PID, pid as u32));
+    // SAFETY: a plain structure which the kernel fills; the fields read are those of SIGCHLD.
+    unsafe {
+        let mut info: libc::siginfo_t = zeroed();
+        check(libc::waitid(kind, id, &mut info, options | libc::WNOHANG))?;
+        let pid = info.si_pid();
+        Ok((pid != 0).then(|| Change {
+            pid,
+            code: info.si_code,
+            status: info.si_status(),
+        }))
+    }
+}
+
+/// Takes a dead child's body away.
+pub(crate) fn reap(pid: Pid) {
+    let mut status = 0;
+    // SAFETY: the status is a plain integer of ours.
+    unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) };
+}
+
+/// This process becomes the parent of its descendants' orphans.
+pub(crate) fn become_subreaper() {
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// Names the process, as `ps` shows it.
+pub(crate) fn set_name(name: &CStr) {
+    // SAFETY: the kernel copies at most 16 bytes of a NUL-terminated string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
+}
+
+/// Sends a signal. Errors are the callers' to ignore: the target may just have gone.
+pub(crate) fn kill(pid: Pid, signal: c_int) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Sends a signal with the value that somebody queued it with.
+pub(crate) fn queue(pid: Pid, signal: c_int, value: u64) -> io::Result<()> {
+    let value = libc::sigval {
+        sival_ptr: value as *mut libc::c_void,
+    };
+    // SAFETY: the pointer is never followed, it is a number in transit.
+    check(unsafe { libc::sigqueue(pid, signal, value) }).map(drop)
+}
+
+/// The thread exists (or is a zombie).
+pub(crate) fn thread_exists(pid: Pid, tid: Pid) -> bool {
+    // SAFETY: no pointers; signal 0 only asks.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
+    result == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+/// The interval timers, which an `execve` keeps and a fork does not.
+pub(crate) fn timers() -> [libc::itimerval; 3] {
+    // SAFETY: plain integers, filled by the kernel.
+    unsafe {
+        let mut timers: [libc::itimerval; 3] = zeroed();
+        for (which, timer) in timers.iter_mut().enumerate() {
+            libc::syscall(libc::SYS_getitimer, which, timer);
+        }
+        timers
+    }
+}
+
+/// Stops this process's interval timers.
+pub(crate) fn stop_timer(which: usize) {
+    // SAFETY: the structure is read only.
+    unsafe {
+        let off: libc::itimerval = zeroed();
+        libc::syscall(libc::SYS_setitimer, which, &off, null_mut::<libc::itimerval>());
+    }
+}
+
+/// Closes one descriptor that no owner in this process knows of.
+pub(crate) fn close(fd: RawFd) {
+    // SAFETY: inherited, so nothing here owns it.
+    unsafe { libc::close(fd) };
+}
+
+/// Makes the given standard descriptors `/dev/null`.
+pub(crate) fn nullify(fds: &[RawFd]) {
+    // SAFETY: plain descriptors and a constant string.
+    unsafe {
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        if null < 0 {
+            return;
+        }
+        for &fd in fds {
+            if fd != null {
+                libc::dup2(null, fd);
+            }
+        }
+        if !fds.contains(&null) {
+            libc::close(null);
+        }
+    }
+}
+
+/// Two connected sockets that descriptors can be passed over.
+pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut pair = [0; 2];
+    // SAFETY: the array has two elements; the descriptors are new.
+    unsafe {
+        check(libc::socketpair(
+            libc::AF_UNIX,
+            libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+            0,
+            pair.as_mut_ptr(),
+        ))?;
+        Ok((OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1])))
+    }
+}
+
+const CONTROL: usize = 32; // >= CMSG_SPACE(size of one descriptor)
+
+#[repr(C, align(8))]
+struct Control([u8; CONTROL]);
+
+/// Sends a descriptor over a socket of [`socket_pair`].
+pub(crate) fn send_fd(socket: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut byte = [b'L'];
+    let mut control = Control([0; CONTROL]);
+    let mut iov = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
+    // SAFETY: all pointers are to locals that live through the call; the control buffer holds one descriptor.
+    unsafe {
+        let mut message: libc::msghdr = zeroed();
+        message.msg_iov = &mut iov;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
+        libc::CMSG_DATA(header)
+            .cast::<RawFd>()
+            .write_unaligned(fd.as_raw_fd());
+        let sent = libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL);
+        check(sent as c_int).map(drop)
+    }
+}
+
+/// Receives a byte, and the descriptor that came with it, if something is waiting.
+pub(crate) fn receive(socket: BorrowedFd<'_>) -> Option<(u8, Option<OwnedFd>)> {
+    let mut byte = [0];
+    let mut control = Control([0; CONTROL]);
+    let mut iov = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
+    // SAFETY: as in `send_fd`; a descriptor that arrives is new and nobody else's.
+    unsafe {
+        let mut message: libc::msghdr = zeroed();
+        message.msg_iov = &mut iov;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = CONTROL;
+        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+        if libc::recvmsg(socket.as_raw_fd(), &mut message, flags) <= 0 {
+            return None;
+        }
+        let header = libc::CMSG_FIRSTHDR(&message);
+        if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
+            return Some((byte[0], None));
+        }
+        let fd = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
+        Some((byte[0], Some(OwnedFd::from_raw_fd(fd))))
+    }
+}
+
+/// What a signal does at present.
+pub(crate) fn disposition(signal: c_int) -> libc::sighandler_t {
+    // SAFETY: only reads; the structure is plain.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        libc::sigaction(signal, null(), &mut action);
+        action.sa_sigaction
+    }
+}
+
+/// Replaces the program. Returns only the error.
+pub(crate) fn exec(path: &CStr, argv: &[*const libc::c_char]) -> io::Error {
+    debug_assert_eq!(argv.last(), Some(&null()));
+    // SAFETY: argv ends with a null pointer and its strings live; the environment is the process's own.
+    unsafe { libc::execv(path.as_ptr(), argv.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// No signal.
+pub(crate) fn no_signals() -> SignalSet {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// Waits until a child has ended, and reaps it.
+pub(crate) fn wait_for(pid: Pid) {
+    let mut status = 0;
+    // SAFETY: the status is a plain integer of ours.
+    while unsafe { libc::waitpid(pid, &mut status, 0) } < 0 {
+        if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            break;
+        }
+    }
+}
+
+/// Leaves the session, its terminal and its process group.
+pub(crate) fn leave_session() {
+    // SAFETY: no pointers. A group's leader can't, and need not.
+    unsafe { libc::setsid() };
+}
+
+/// This process gets `signal` when its parent ends.
+pub(crate) fn signal_at_parents_end(signal: c_int) {
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) };
+}
+
+/// A process sent this signal, not the kernel.
+pub(crate) fn sent_by_process(info: &libc::signalfd_siginfo) -> bool {
+    matches!(
+        info.ssi_code,
+        libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL | libc::SI_MESGQ
+    )
+}
+
+/// This process.
+pub(crate) fn own_pid() -> Pid {
+    std::process::id() as Pid
+}
+
+/// What an errno means, in the words a shell uses.
+pub(crate) fn describe(errno: c_int) -> String {
+    let mut buffer = [0; 256];
+    // SAFETY: the buffer is as long as said and stays NUL-terminated.
+    unsafe {
+        if libc::strerror_r(errno, buffer.as_mut_ptr(), buffer.len() - 1) != 0 {
+            return format!("error {errno}");
+        }
+        CStr::from_ptr(buffer.as_ptr()).to_string_lossy().into_owned()
+    }
+}
+
+/// Dead children need nobody to reap them from now on.
+pub(crate) fn forget_children() {
+    // SAFETY: the structure is plain; ignoring a signal runs no code.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        action.sa_sigaction = libc::SIG_IGN;
+        libc::sigaction(libc::SIGCHLD, &action, null_mut());
+    }
+}

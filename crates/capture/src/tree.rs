@@ -1,0 +1,48 @@
+//! The processes below this one.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// How many descendants this process has.
+pub(crate) fn descendants() -> usize {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        if let Some(parent) = parent(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut count = 0;
+    let mut rest = vec![std::process::id()];
+    while let Some(pid) = rest.pop() {
+        for child in children.remove(&pid).into_iter().flatten() {
+            count += 1;
+            rest.push(child);
+        }
+    }
+    count
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name is in parentheses and may contain anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_a_descendant() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(descendants() >= 1);
+        assert_eq!(parent(child.id()), Some(std::process::id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

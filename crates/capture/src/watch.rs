@@ -1,0 +1,313 @@
+//! Watches over a run until it ends, and ends its log: what the supervisor does, and whoever inherits from it.
+//!
+//! Invariants: the command's status is published before it is reaped. A run has ended when the watcher, a subreaper, has no child
+//! left: no descendant can leave it. The front never waits for more than the command, but for a moment's grace.
+
+use crate::clock;
+use crate::control::{Control, DISMISSED, SEALED};
+use crate::drain::{Drainer, Which};
+use crate::report::Reporter;
+use crate::stock::Stock;
+use crate::sys::{self, Pid};
+use backstory_eventlog::run::RunEnd;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the front waits for processes that are just ending.
+const GRACE: Duration = Duration::from_millis(5);
+
+/// Where a run's log is and what happens after it.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    /// The log while recording.
+    pub part: PathBuf,
+    /// The log once sealed.
+    pub log: PathBuf,
+    /// How long daemons are recorded.
+    pub detach_after: Option<Duration>,
+    /// Says that somebody records, as long as one of the copies lives.
+    pub _claim: Arc<File>,
+}
+
+/// The watch over one run.
+pub(crate) struct Watch {
+    control: &'static Control,
+    /// Wakes the front.
+    bell: OwnedFd,
+    signals: OwnedFd,
+    stock: Arc<Stock>,
+    drainer: Arc<Mutex<Drainer>>,
+    reporter: Reporter,
+    plan: Plan,
+    front: Pid,
+    reasons: Vec<String>,
+    /// Others that write into the arena; they end before it is drained for the last time, and say what is missing.
+    at_end: Option<Box<dyn FnOnce() -> Vec<String>>>,
+    /// The front was told, and daemons are still there since then.
+    told: Option<Instant>,
+    command_ended: Option<Instant>,
+}
+
+impl Watch {
+    /// Begins a watch.
+    pub(crate) fn new(
+        control: &'static Control,
+        bell: OwnedFd,
+        signals: OwnedFd,
+        stock: Arc<Stock>,
+        drainer: Drainer,
+        plan: Plan,
+        front: Pid,
+    ) -> Watch {
+        Watch {
+            control,
+            bell,
+            signals,
+            reporter: Reporter::new(Arc::clone(&stock)),
+            stock,
+            drainer: Arc::new(Mutex::new(drainer)),
+            plan,
+            front,
+            reasons: Vec::new(),
+            at_end: None,
+            told: None,
+            command_ended: None,
+        }
+    }
+
+    /// The drainer, for its thread.
+    pub(crate) fn drainer(&self) -> Arc<Mutex<Drainer>> {
+        Arc::clone(&self.drainer)
+    }
+
+    /// Slots of the watcher's own.
+    pub(crate) fn reporter(&mut self) -> &mut Reporter {
+        &mut self.reporter
+    }
+
+    /// Something that makes the run incomplete.
+    pub(crate) fn add_reason(&mut self, reason: String) {
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Who else has to end before the log does.
+    pub(crate) fn at_end(&mut self, end: Box<dyn FnOnce() -> Vec<String>>) {
+        self.at_end = Some(end);
+    }
+
+    /// What wakes the front, for others.
+    pub(crate) fn bell(&self) -> io::Result<OwnedFd> {
+        self.bell.try_clone()
+    }
+
+    /// Wakes the front so that it looks at the shared state.
+    pub(crate) fn ring(&self) {
+        // A full counter has woken it already.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// Waits until a child changes, one of `others` is readable, or something is due. Returns which of the others are.
+    pub(crate) fn wait(&self, others: &[BorrowedFd<'_>]) -> Vec<bool> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut fds: Vec<PollFd<'_>> = std::iter::once(PollFd::new(&self.signals, PollFlags::IN))
+            .chain(
+                others
+                    .iter()
+                    .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)),
+            )
+            .collect();
+        let timeout = self.next_due().map(|due| {
+            let left = due.saturating_duration_since(Instant::now());
+            Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
+        });
+        // Interrupted or not: the caller looks at everything in any case.
+        let _ = poll(&mut fds, timeout.as_ref());
+        while sys::read_signal(self.signals.as_fd()).is_some() {}
+        fds[1..].iter().map(|fd| !fd.revents().is_empty()).collect()
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        match (self.command_ended, self.told) {
+            (Some(_), Some(told)) => self.plan.detach_after.and_then(|after| told.checked_add(after)),
+            (Some(ended), None) => Some(ended + GRACE),
+            (None, _) => None,
+        }
+    }
+
+    /// Looks after the children. True once the log is sealed and there is nothing left to watch.
+    pub(crate) fn step(&mut self) -> bool {
+        let alone = self.reap();
+        if self.command_ended.is_none() {
+            if !alone {
+                return false;
+            }
+            // No child and no status: it ended while nobody who lives now watched.
+            if self.control.ended().is_none() {
+                self.add_reason("the command's end was not observed".into());
+            }
+            self.command_ended = Some(Instant::now());
+        }
+        if alone {
+            self.conclude();
+            return true;
+        }
+        let due = self.next_due().is_some_and(|due| due <= Instant::now());
+        if due && self.told.is_none() {
+            self.tell();
+            self.told = Some(Instant::now());
+        } else if due {
+            self.detach();
+            return true;
+        }
+        false
+    }
+
+    /// Takes note of every change among the children. True if there are none left.
+    fn reap(&mut self) -> bool {
+        let command = self.control.command_pid();
+        if let Some(pid) = command {
+            self.mirror_stops(pid);
+        }
+        loop {
+            match sys::child_change(None, libc::WEXITED | libc::WNOWAIT) {
+                Ok(Some(change)) => {
+                    self.reporter.gone(change.pid, change.wait_status());
+                    if Some(change.pid) == command && self.control.ended().is_none() {
+                        self.control.set_ended(change.wait_status(), clock::now());
+                    }
+                    sys::reap(change.pid);
+                }
+                Ok(None) => break,
+                Err(_) => {
+                    self.notice_end();
+                    return true;
+                }
+            }
+        }
+        self.notice_end();
+        false
+    }
+
+    fn notice_end(&mut self) {
+        if self.command_ended.is_none() && self.control.ended().is_some() {
+            self.command_ended = Some(Instant::now());
+        }
+    }
+
+    /// When the command stops, the front stops likewise, because the shell looks at the front.
+    fn mirror_stops(&self, command: Pid) {
+        let kinds = libc::WSTOPPED | libc::WCONTINUED;
+        while let Ok(Some(change)) = sys::child_change(Some(command), kinds) {
+            if change.code == libc::CLD_CONTINUED {
+                let _ = sys::kill(self.front, libc::SIGCONT); // it may have gone
+            } else {
+                let count = self.control.stop.load(Ordering::Relaxed) >> 8;
+                let signal = change.status as u32 & 0xff;
+                self.control
+                    .stop
+                    .store(((count + 1) << 8) | signal, Ordering::Release);
+                self.ring();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Drainer> {
+        self.drainer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, drainer: &Drainer) -> RunEnd {
+        let ended = self.control.ended();
+        let status = ended.map(|(status, _)| status);
+        let mut end = RunEnd {
+            exit: status
+                .filter(|s| libc::WIFEXITED(*s))
+                .map(|s| libc::WEXITSTATUS(s)),
+            signal: status
+                .filter(|s| libc::WIFSIGNALED(*s))
+                .map(|s| libc::WTERMSIG(s)),
+            command_ended: ended.map_or_else(clock::now, |(_, at)| at),
+            ended: clock::now(),
+            lost: drainer.lost(),
+            incomplete_because: self.reasons.clone(),
+            not_started: self.control.not_started(),
+        };
+        if end.not_started.is_some() {
+            end.exit = None;
+        }
+        if end.lost > 0 {
+            let count = end.lost;
+            end.incomplete_because
+                .push(format!("{count} operations could not be logged"));
+        }
+        if let Some(failure) = drainer.failure() {
+            end.incomplete_because.push(failure.to_owned());
+        }
+        end
+    }
+
+    /// Tells the front how the command ended, while daemons go on.
+    fn tell(&mut self) {
+        let end = self.end(&self.lock());
+        self.control.set_summary(&end);
+        self.ring();
+    }
+
+    /// Stops recording although processes are still there.
+    fn detach(&mut self) {
+        self.stock.arena.close();
+        let count = crate::tree::descendants();
+        let were = if count == 1 {
+            "process was"
+        } else {
+            "processes were"
+        };
+        self.add_reason(format!("{count} {were} still running when recording stopped"));
+        self.conclude();
+    }
+
+    /// Drains what is left, ends the log, seals it and tells the front.
+    fn conclude(&mut self) {
+        for reason in self.at_end.take().map_or(Vec::new(), |end| end()) {
+            self.add_reason(reason);
+        }
+        self.stock.stop();
+        self.reporter.finish();
+        let drainer = self.drainer();
+        let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
+        drainer.pass(Which::All);
+        let mut end = self.end(&drainer);
+        drainer.finish(&end);
+        if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
+            end.incomplete_because.push(format!(
+                "cannot seal the log {}: {error}",
+                self.plan.log.display()
+            ));
+        }
+        self.stock.arena.remove();
+        self.control.reach(SEALED);
+        if self.told.is_none() {
+            self.control.set_summary(&end);
+        }
+        self.ring();
+    }
+
+    /// Makes the log durable. The front's last steps should not have to wait for the disk because of it.
+    pub(crate) fn sync(&self) {
+        self.lock().sync();
+    }
+
+    /// The front needs nothing any more: it was told, or it has ended.
+    pub(crate) fn dismissed(&self) -> bool {
+        self.control.reached(DISMISSED)
+    }
+}

@@ -1,0 +1,135 @@
+//! Signals and job control behave as without us.
+
+mod harness;
+use harness::{Run, child_named, eventually, kill, others};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// A command that appends a line to `got` for every signal, until it gets SIGUSR2.
+fn listening(run: &Run) -> Child {
+    let script = "trap 'echo term >> got' TERM; trap 'echo usr1 >> got' USR1; trap 'exit 4' USR2; touch started; \
+                  while :; do sleep 0.01; done";
+    let mut command = run.command(&["sh", "-c", script]);
+    let child = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+    eventually("the command runs", || run.path("started").exists());
+    child
+}
+
+fn got(run: &Run) -> String {
+    std::fs::read_to_string(run.path("got")).unwrap_or_default()
+}
+
+fn state(pid: u32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+}
+
+#[test]
+fn a_signal_to_the_front_alone_reaches_the_command() {
+    let run = Run::new(&["--guard", "off"]);
+    let mut front = listening(&run);
+    kill(front.id(), libc::SIGTERM);
+    eventually("the command got it", || got(&run) == "term\n");
+    kill(front.id(), libc::SIGUSR1);
+    eventually("the command got it", || got(&run) == "term\nusr1\n");
+    kill(front.id(), libc::SIGUSR2);
+    assert_eq!(front.wait().unwrap().code(), Some(4));
+}
+
+#[test]
+fn a_signal_to_the_group_reaches_the_command_once() {
+    let run = Run::new(&["--guard", "off"]);
+    let mut front = listening(&run);
+    for _ in 0..5 {
+        std::fs::write(run.path("got"), "").unwrap();
+        let group = format!("-{}", front.id());
+        assert!(
+            Command::new("/bin/kill")
+                .args(["-TERM", "--", &group])
+                .status()
+                .unwrap()
+                .success()
+        );
+        eventually("the command got it", || got(&run) == "term\n");
+        // What is sent to the front alone is passed on in order: had there been a second one, it would have come before this.
+        kill(front.id(), libc::SIGUSR1);
+        eventually("it got the next", || got(&run).ends_with("usr1\n"));
+        assert_eq!(got(&run), "term\nusr1\n");
+    }
+    kill(front.id(), libc::SIGUSR2);
+    assert_eq!(front.wait().unwrap().code(), Some(4));
+}
+
+#[test]
+fn the_front_stops_and_goes_on_with_the_command() {
+    let run = Run::new(&["--guard", "off"]);
+    let mut front = listening(&run);
+    let (_, supervisor) = others(front.id());
+    let command = child_named(supervisor, "sh").unwrap();
+    for signal in [libc::SIGSTOP, libc::SIGTSTP] {
+        kill(command, signal);
+        eventually("the command stops", || state(command) == 'T');
+        eventually("the front stops", || state(front.id()) == 'T');
+        kill(front.id(), libc::SIGCONT);
+        eventually("the command goes on", || state(command) != 'T');
+        eventually("the front goes on", || state(front.id()) != 'T');
+    }
+    kill(command, libc::SIGSTOP);
+    eventually("the front stops", || state(front.id()) == 'T');
+    kill(command, libc::SIGCONT);
+    eventually("the front goes on", || state(front.id()) != 'T');
+    kill(front.id(), libc::SIGUSR2);
+    assert_eq!(front.wait().unwrap().code(), Some(4));
+}
+
+/// An interactive shell on a terminal of its own: Ctrl-Z stops the job, `fg` continues it, Ctrl-C ends it.
+#[test]
+fn job_control_on_a_terminal() {
+    let run = Run::new(&["--guard", "off"]);
+    let script = run.path("terminal.py");
+    std::fs::write(&script, PTY).unwrap();
+    let recorded = run.command(&[
+        "sh",
+        "-c",
+        "trap 'echo int; exit 6' INT; echo ready; while :; do sleep 0.02; done",
+    ]);
+    let mut words: Vec<String> = vec![recorded.get_program().to_str().unwrap().into()];
+    words.extend(
+        recorded
+            .get_args()
+            .map(|w| format!("'{}'", w.to_str().unwrap().replace('\'', "'\\''"))),
+    );
+    let Ok(out) = Command::new("python3").arg(&script).arg(words.join(" ")).output() else {
+        println!("SKIPPED: needs python3");
+        return;
+    };
+    let text = harness::text(&out.stdout);
+    assert!(out.status.success(), "{text}\n{}", harness::text(&out.stderr));
+}
+
+const PTY: &str = r#"
+import os, pty, sys, time, select, signal
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+seen = ""
+def expect(what):
+    global seen
+    end = time.time() + 15
+    while what not in seen:
+        if time.time() > end:
+            print("no %r in %r" % (what, seen)); os.kill(pid, 9); sys.exit(1)
+        if select.select([fd], [], [], 0.1)[0]:
+            seen += os.read(fd, 4096).decode(errors="replace")
+    seen = seen.split(what, 1)[1]
+def send(text): os.write(fd, text.encode())
+send("PS1='prom''pt> '\n"); expect("prompt> ")
+send(sys.argv[1] + "\n"); expect("ready\r")
+send("\x1a"); expect("Stopped"); expect("prompt> ")
+send("echo still $((40+2))\n"); expect("still 42"); expect("prompt> ")
+send("fg\n"); time.sleep(0.3)
+send("\x03"); expect("int\r"); expect("prompt> ")
+send("echo status $?\n"); expect("status 6"); expect("prompt> ")
+send("exit\n")
+os.waitpid(pid, 0)
+"#;
