@@ -400,15 +400,39 @@ mod tests {
     #[test]
     fn every_command_shows_examples() {
         for command in Cli::command().get_subcommands() {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.starts_with("Examples:\n"), "{} has no examples", command.get_name());
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.starts_with("Examples:\n"),
+                "{} has no examples",
+                command.get_name()
+            );
         }
     }
 
     #[test]
     fn a_recorded_command_keeps_its_own_options() {
-        let cli = Cli::try_parse_from(["backstory", "record", "--name", "n", "--", "tar", "--name", "x", "--", "y"]);
-        let Ok(Cli { command: Command::Record(record), .. }) = cli else { panic!("{cli:?}") };
+        let cli = Cli::try_parse_from([
+            "backstory",
+            "record",
+            "--name",
+            "n",
+            "--",
+            "tar",
+            "--name",
+            "x",
+            "--",
+            "y",
+        ]);
+        let Ok(Cli {
+            command: Command::Record(record),
+            ..
+        }) = cli
+        else {
+            panic!("{cli:?}")
+        };
         assert_eq!(record.name.as_deref(), Some("n"));
         assert_eq!(record.command, ["tar", "--name", "x", "--", "y"]);
     }

@@ -37,17 +37,26 @@ pub struct Failure {
 impl Failure {
     /// What was asked for is not there, or could not be answered.
     pub fn not_found(line: impl Display) -> Failure {
-        Failure { status: Status::NotFound, line: one_line(&line.to_string()) }
+        Failure {
+            status: Status::NotFound,
+            line: one_line(&line.to_string()),
+        }
     }
 
     /// The user's mistake.
     pub fn misuse(line: impl Display) -> Failure {
-        Failure { status: Status::Misuse, line: one_line(&line.to_string()) }
+        Failure {
+            status: Status::Misuse,
+            line: one_line(&line.to_string()),
+        }
     }
 
     /// The same failure, seen from `record`, whose own failures are all 125.
     pub fn of_record(self) -> Failure {
-        Failure { status: Status::Record, ..self }
+        Failure {
+            status: Status::Record,
+            ..self
+        }
     }
 
     /// Nobody reads the answer any more (`backstory files | head`): no failure of ours, and no line.
@@ -59,7 +68,10 @@ impl Failure {
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
         match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Failure { status: Status::NotFound, line: String::new() },
+            std::io::ErrorKind::BrokenPipe => Failure {
+                status: Status::NotFound,
+                line: String::new(),
+            },
             _ => Failure::not_found(format!("cannot write the answer: {error}")),
         }
     }
@@ -83,7 +95,11 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 /// What a usage error of the parser comes to, in our form.
 pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     let text = error.render().to_string();
-    let first = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+    let first = text
+        .trim_start_matches("error: ")
+        .split("\n\n")
+        .next()
+        .unwrap_or_default();
     let hint = match command {
         Some(command) => format!("backstory {command} --help"),
         None => "backstory --help".to_owned(),
@@ -109,7 +125,11 @@ pub fn complain(line: &str) {
 /// Whatever it was, without line breaks and control characters.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    words
+        .join(" ")
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
 }
 
 #[cfg(test)]

@@ -165,7 +165,10 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_utf8_become_lone_surrogates() {
-        assert_eq!(text(&b"a\xffb\xc3\xa4\xe2\x82"[..]), "\"a\\udcffb\u{e4}\\udce2\\udc82\"");
+        assert_eq!(
+            text(&b"a\xffb\xc3\xa4\xe2\x82"[..]),
+            "\"a\\udcffb\u{e4}\\udce2\\udc82\""
+        );
     }
 
     #[test]

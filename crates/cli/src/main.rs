@@ -1,7 +1,102 @@
 //! `backstory`: records how every file came to be, and answers for it.
-#![allow(dead_code)]
+//!
+//! In: the command line. Out: answers on stdout, one line on stderr when something is wrong, an exit status. This crate alone
+//! joins the half that captures with the half that answers, and it alone prints.
+
 mod args;
+mod ask;
+mod commands;
 mod error;
+mod index;
 mod json;
 mod text;
-fn main() {}
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser;
+use error::{Failure, Status};
+use text::words::Direction;
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error, &args),
+    };
+    let store = cli.store.as_deref();
+    let outcome = match cli.command {
+        Command::Record(args) => commands::record::run(args, store),
+        Command::Files(args) => commands::files::run(args, store),
+        Command::Processes(args) => commands::processes::run(args, store),
+        Command::Show(args) => commands::show::run(args, store),
+        Command::Log(args) => commands::log::run(args, store),
+        Command::Of(args) => commands::lineage::run(args, Direction::Of, store),
+        Command::Uses(args) => commands::lineage::run(args, Direction::Uses, store),
+        Command::Status(args) => commands::status::run(args, store),
+        Command::Rm(args) => commands::manage::rm(args, store),
+        Command::Note(args) => commands::manage::note(args, store),
+        Command::Name(args) => commands::manage::name(args, store),
+        Command::Index(args) => commands::manage::index(args, store),
+        Command::Completions(args) => commands::generate::completions(args),
+        Command::Man(args) => commands::generate::man(args),
+    };
+    match outcome {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => error::report(&failure),
+    }
+}
+
+/// Help and version are answers; everything else is misuse, which `record` has a status of its own for.
+fn misused(error: &clap::Error, args: &[OsString]) -> ExitCode {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    match error.kind() {
+        DisplayHelp | DisplayVersion => {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        // Only `backstory` and nothing else: whoever types that wants to know what there is.
+        DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return ExitCode::from(Status::Misuse.code());
+        }
+        _ => {}
+    }
+    let command = asked_for(args);
+    let status = if command == Some("record") {
+        Status::Record
+    } else {
+        Status::Misuse
+    };
+    error::report(&Failure {
+        status,
+        line: error::usage(error, command),
+    })
+}
+
+/// The command that the arguments name: the first that is neither an option nor the value of `--store`.
+fn asked_for(args: &[OsString]) -> Option<&str> {
+    let mut args = args.iter().skip(1).filter_map(|arg| arg.to_str());
+    while let Some(arg) = args.next() {
+        match arg {
+            "--store" => drop(args.next()),
+            arg if arg.starts_with('-') => {}
+            arg => return Some(arg),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_found_behind_the_store() {
+        let args = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(asked_for(&args("backstory --store record files")), Some("files"));
+        assert_eq!(asked_for(&args("backstory --store=x record -z")), Some("record"));
+        assert_eq!(asked_for(&args("backstory --nonsense")), None);
+    }
+}

@@ -20,7 +20,10 @@ pub fn draw(lineage: &Lineage, direction: Direction, all: bool, out: &mut impl W
         }
         _ => format!("n{index}"),
     };
-    writeln!(out, "digraph backstory {{\n  rankdir=LR;\n  node [fontname=\"sans-serif\", fontsize=10];")?;
+    writeln!(
+        out,
+        "digraph backstory {{\n  rankdir=LR;\n  node [fontname=\"sans-serif\", fontsize=10];"
+    )?;
     let mut systems: BTreeMap<String, u64> = BTreeMap::new();
     for (index, node) in lineage.nodes.iter().enumerate() {
         let id = name(index);
@@ -31,18 +34,37 @@ pub fn draw(lineage: &Lineage, direction: Direction, all: bool, out: &mut impl W
         let weight = if index < lineage.roots { ", penwidth=2" } else { "" };
         match node {
             Node::Entity { path, version, .. } => {
-                let label = if *version > 1 { format!("{} (version {version})", shown(path)) } else { shown(path) };
-                writeln!(out, "  {} [shape=box, label={}{weight}];", quoted(&id), quoted(&label))?;
+                let label = if *version > 1 {
+                    format!("{} (version {version})", shown(path))
+                } else {
+                    shown(path)
+                };
+                writeln!(
+                    out,
+                    "  {} [shape=box, label={}{weight}];",
+                    quoted(&id),
+                    quoted(&label)
+                )?;
             }
             Node::Activity { argv, .. } => {
                 let label = shorten(&shell::words(argv.iter().map(|word| &word[..])));
-                writeln!(out, "  {} [shape=ellipse, label={}];", quoted(&id), quoted(&label))?;
+                writeln!(
+                    out,
+                    "  {} [shape=ellipse, label={}];",
+                    quoted(&id),
+                    quoted(&label)
+                )?;
             }
         }
     }
     for (id, count) in &systems {
         let label = format!("{} ({count})", id.trim_start_matches("system "));
-        writeln!(out, "  {} [shape=box, style=dashed, label={}];", quoted(id), quoted(&label))?;
+        writeln!(
+            out,
+            "  {} [shape=box, style=dashed, label={}];",
+            quoted(id),
+            quoted(&label)
+        )?;
     }
     let mut drawn = BTreeSet::new();
     for link in &lineage.links {
@@ -52,8 +74,17 @@ pub fn draw(lineage: &Lineage, direction: Direction, all: bool, out: &mut impl W
             Flow::Same => "same",
             Flow::Informed(_) => "started",
         };
-        let dashed = if link.certainty == Certainty::Possible { ", style=dashed" } else { "" };
-        let line = format!("{} -> {} [label={}{dashed}];", quoted(&name(link.from)), quoted(&name(link.to)), quoted(label));
+        let dashed = if link.certainty == Certainty::Possible {
+            ", style=dashed"
+        } else {
+            ""
+        };
+        let line = format!(
+            "{} -> {} [label={}{dashed}];",
+            quoted(&name(link.from)),
+            quoted(&name(link.to)),
+            quoted(label)
+        );
         if drawn.insert(line.clone()) {
             writeln!(out, "  {line}")?;
         }
@@ -85,20 +116,53 @@ mod tests {
         let nodes = vec![file("/w/a\"];evil\\", 1), command("x", 1)];
         let links = vec![link(1, 0, Flow::Generated(Relation::Write))];
         let mut out = Vec::new();
-        draw(&Lineage { nodes, roots: 1, links, cut: false }, Direction::Of, false, &mut out).unwrap();
+        draw(
+            &Lineage {
+                nodes,
+                roots: 1,
+                links,
+                cut: false,
+            },
+            Direction::Of,
+            false,
+            &mut out,
+        )
+        .unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.contains(r#"label="'/w/a\"];evil\\'", penwidth=2];"#), "{text}");
+        assert!(
+            text.contains(r#"label="'/w/a\"];evil\\'", penwidth=2];"#),
+            "{text}"
+        );
         assert!(text.contains("\"n1\" -> \"n0\" [label=\"wrote\"];"), "{text}");
     }
 
     #[test]
     fn system_files_are_one_box_a_directory() {
-        let nodes = vec![file("/w/a", 1), command("x", 1), file("/usr/lib/a", 0), file("/usr/lib/b", 0)];
+        let nodes = vec![
+            file("/w/a", 1),
+            command("x", 1),
+            file("/usr/lib/a", 0),
+            file("/usr/lib/b", 0),
+        ];
         let mut links = vec![link(1, 0, Flow::Generated(Relation::Write))];
         links.extend([2, 3].map(|from| link(from, 1, Flow::Used(Relation::Read))));
         let mut out = Vec::new();
-        draw(&Lineage { nodes, roots: 1, links, cut: false }, Direction::Of, false, &mut out).unwrap();
+        draw(
+            &Lineage {
+                nodes,
+                roots: 1,
+                links,
+                cut: false,
+            },
+            Direction::Of,
+            false,
+            &mut out,
+        )
+        .unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.contains("label=\"/usr/lib (2)\"") && text.matches("->").count() == 2, "{text}");
+        assert!(
+            text.contains("label=\"/usr/lib (2)\"") && text.matches("->").count() == 2,
+            "{text}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Answers for people: shell lines, trees, tables, graphs in Graphviz's language. Pure: plain data in, text out.
 pub mod dot;
 pub mod paths;
+pub mod progress;
 pub mod shell;
 pub mod style;
 pub mod tree;

@@ -4,8 +4,9 @@ use super::shell;
 
 /// Where distributions put what packages bring, and what the kernel makes up: `/usr/local` and `/opt` are not among them, because
 /// people install their own things there.
-const SYSTEM: [&str; 10] =
-    ["/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/etc/", "/proc/", "/sys/"];
+const SYSTEM: [&str; 10] = [
+    "/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/etc/", "/proc/", "/sys/",
+];
 
 /// A path as a person reads it: quoted like a shell word where it has to be.
 pub fn shown(path: &[u8]) -> String {
@@ -23,7 +24,11 @@ pub fn is_system(path: &[u8]) -> bool {
 /// The directory under which a system path is counted: `/usr/lib`, `/etc`, `/proc`.
 pub fn system_group(path: &[u8]) -> &[u8] {
     let depth = if path.starts_with(b"/usr/") { 2 } else { 1 };
-    let end = path.iter().enumerate().filter(|&(at, &byte)| at > 0 && byte == b'/').nth(depth - 1);
+    let end = path
+        .iter()
+        .enumerate()
+        .filter(|&(at, &byte)| at > 0 && byte == b'/')
+        .nth(depth - 1);
     end.map_or(path, |(at, _)| &path[..at])
 }
 
@@ -58,15 +63,29 @@ mod tests {
     #[test]
     fn what_people_install_themselves_is_not_the_systems() {
         assert!(is_system(b"/usr/lib/x.so") && is_system(b"/dev/null") && is_system(b"/etc/passwd"));
-        assert!(!is_system(b"/usr/local/bin/tool") && !is_system(b"/opt/x") && !is_system(b"/home/u/usr/lib/x"));
+        assert!(
+            !is_system(b"/usr/local/bin/tool") && !is_system(b"/opt/x") && !is_system(b"/home/u/usr/lib/x")
+        );
     }
 
     #[test]
     fn system_files_are_counted_by_the_directory_people_know() {
         let mut groups = Groups::default();
-        for path in ["/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/locale/x", "/etc/ld.so.cache", "/usr/bin/sort"] {
+        for path in [
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "/usr/lib/locale/x",
+            "/etc/ld.so.cache",
+            "/usr/bin/sort",
+        ] {
             groups.add(path.as_bytes());
         }
-        assert_eq!(groups.lines(), ["2 files under /usr/lib", "1 file under /etc", "1 file under /usr/bin"]);
+        assert_eq!(
+            groups.lines(),
+            [
+                "2 files under /usr/lib",
+                "1 file under /etc",
+                "1 file under /usr/bin"
+            ]
+        );
     }
 }

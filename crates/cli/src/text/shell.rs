@@ -37,9 +37,18 @@ impl Call<'_> {
 
     /// `VAR=value ` or `env -u GONE VAR=value `, as a prefix.
     fn environment(&self) -> String {
-        let gone: Vec<&[u8]> = self.env_unset.iter().map(|name| &name[..]).filter(|name| !is_noise(name)).collect();
-        let set: Vec<(&[u8], &[u8])> =
-            self.env_set.iter().filter_map(|pair| split(pair)).filter(|(name, _)| !is_noise(name)).collect();
+        let gone: Vec<&[u8]> = self
+            .env_unset
+            .iter()
+            .map(|name| &name[..])
+            .filter(|name| !is_noise(name))
+            .collect();
+        let set: Vec<(&[u8], &[u8])> = self
+            .env_set
+            .iter()
+            .filter_map(|pair| split(pair))
+            .filter(|(name, _)| !is_noise(name))
+            .collect();
         // A name the shell cannot assign to (`BASH_FUNC_f%%=…`) can be set by env(1) only.
         let plain = gone.is_empty() && set.iter().all(|(name, _)| is_name(name));
         let mut prefix = String::from(if plain { "" } else { "env " });
@@ -48,7 +57,15 @@ impl Call<'_> {
         }
         for (name, value) in set {
             match plain {
-                true => prefix.push_str(&format!("{}={} ", String::from_utf8_lossy(name), if value.is_empty() { String::new() } else { quote(value) })),
+                true => prefix.push_str(&format!(
+                    "{}={} ",
+                    String::from_utf8_lossy(name),
+                    if value.is_empty() {
+                        String::new()
+                    } else {
+                        quote(value)
+                    }
+                )),
                 false => prefix.push_str(&format!("{} ", quote(&[name, b"=", value].concat()))),
             }
         }
@@ -93,7 +110,9 @@ fn is_noise(name: &[u8]) -> bool {
 
 fn is_name(name: &[u8]) -> bool {
     name.first().is_some_and(|byte| !byte.is_ascii_digit())
-        && name.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name
+            .iter()
+            .all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// One word for a shell, as an argument.
@@ -110,12 +129,17 @@ pub fn quote(word: &[u8]) -> String {
 /// One word as the name of a command, where `=` would make it an assignment.
 fn quote_name(word: &[u8]) -> String {
     let line = quote(word);
-    if line.contains('=') && !line.contains('\'') { format!("'{line}'") } else { line }
+    if line.contains('=') && !line.contains('\'') {
+        format!("'{line}'")
+    } else {
+        line
+    }
 }
 
 /// Control characters, and those that change how the rest of the line is shown.
 fn unprintable(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// `$'…'`, with everything odd in octal: three digits always, so that what follows cannot be taken for one more.
@@ -129,12 +153,17 @@ fn escaped(word: &[u8]) -> String {
                 '\t' => line.push_str("\\t"),
                 c if unprintable(c) => {
                     let mut buffer = [0; 4];
-                    c.encode_utf8(&mut buffer).bytes().for_each(|byte| line.push_str(&format!("\\{byte:03o}")));
+                    c.encode_utf8(&mut buffer)
+                        .bytes()
+                        .for_each(|byte| line.push_str(&format!("\\{byte:03o}")));
                 }
                 c => line.push(c),
             }
         }
-        chunk.invalid().iter().for_each(|byte| line.push_str(&format!("\\{byte:03o}")));
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|byte| line.push_str(&format!("\\{byte:03o}")));
     }
     line.push('\'');
     line
@@ -153,12 +182,22 @@ mod tests {
 
     fn line(argv: &[&[u8]], cwd: &[u8], set: &[&[u8]], unset: &[&[u8]]) -> String {
         let (argv, set, unset) = (boxed(argv), boxed(set), boxed(unset));
-        Call { exec_path: None, argv: &argv, cwd, env_set: &set, env_unset: &unset }.line(b"/here")
+        Call {
+            exec_path: None,
+            argv: &argv,
+            cwd,
+            env_set: &set,
+            env_unset: &unset,
+        }
+        .line(b"/here")
     }
 
     #[test]
     fn a_plain_command_stays_plain() {
-        assert_eq!(line(&[b"sort", b"-k2,2", b"--key=1", b"a.txt"], b"/here", &[], &[]), "sort -k2,2 --key=1 a.txt");
+        assert_eq!(
+            line(&[b"sort", b"-k2,2", b"--key=1", b"a.txt"], b"/here", &[], &[]),
+            "sort -k2,2 --key=1 a.txt"
+        );
     }
 
     #[test]
@@ -167,7 +206,10 @@ mod tests {
             line(&[b"make"], b"/a b", &[b"CC=gcc -m32", b"V=1", b"E="], &[]),
             "cd '/a b' && CC='gcc -m32' V=1 E= make"
         );
-        assert_eq!(line(&[b"make"], b"/here", &[b"V=1"], &[b"LANG"]), "env -u LANG V=1 make");
+        assert_eq!(
+            line(&[b"make"], b"/here", &[b"V=1"], &[b"LANG"]),
+            "env -u LANG V=1 make"
+        );
     }
 
     #[test]
@@ -177,13 +219,27 @@ mod tests {
 
     #[test]
     fn what_a_shell_sets_by_itself_is_left_out() {
-        assert_eq!(line(&[b"ls"], b"/here", &[b"_=/bin/ls", b"SHLVL=2", b"PWD=/x"], &[b"OLDPWD"]), "ls");
+        assert_eq!(
+            line(
+                &[b"ls"],
+                b"/here",
+                &[b"_=/bin/ls", b"SHLVL=2", b"PWD=/x"],
+                &[b"OLDPWD"]
+            ),
+            "ls"
+        );
     }
 
     #[test]
     fn a_login_shell_is_called_by_its_path() {
         let argv = boxed(&[b"-bash", b"-c", b"x"]);
-        let call = Call { exec_path: Some(b"/bin/bash"), argv: &argv, cwd: b"", env_set: &[], env_unset: &[] };
+        let call = Call {
+            exec_path: Some(b"/bin/bash"),
+            argv: &argv,
+            cwd: b"",
+            env_set: &[],
+            env_unset: &[],
+        };
         assert_eq!(call.line(b""), "/bin/bash -c x");
     }
 
@@ -203,7 +259,11 @@ mod tests {
         ];
         for word in words {
             let line = format!("printf %s {}", quote(&word));
-            let Ok(output) = Command::new("bash").arg("-c").arg(OsStr::from_bytes(line.as_bytes())).output() else {
+            let Ok(output) = Command::new("bash")
+                .arg("-c")
+                .arg(OsStr::from_bytes(line.as_bytes()))
+                .output()
+            else {
                 println!("SKIPPED: bash is not here");
                 return;
             };

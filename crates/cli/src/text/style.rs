@@ -25,13 +25,16 @@ pub struct Style {
 
 impl Style {
     /// No colours.
+    #[cfg(test)]
     pub const PLAIN: Style = Style { colour: false };
 
     /// What stdout deserves.
     pub fn of_stdout() -> Style {
         let declined = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Style { colour: !declined && std::io::stdout().is_terminal() }
+        Style {
+            colour: !declined && std::io::stdout().is_terminal(),
+        }
     }
 
     /// The text in its role.
@@ -43,6 +46,10 @@ impl Style {
             Role::Bad => "31",
             Role::Good => "32",
         };
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }

@@ -33,12 +33,23 @@ pub struct Drawing<'a> {
 
 /// Writes the tree of each root.
 pub fn draw(lineage: &Lineage, drawing: Drawing, out: &mut impl Write) -> io::Result<()> {
-    let mut tree = Tree { outline: Outline::new(lineage, drawing.direction), drawing, unfolded: HashSet::new() };
+    let mut tree = Tree {
+        outline: Outline::new(lineage, drawing.direction),
+        drawing,
+        unfolded: HashSet::new(),
+    };
     for root in 0..lineage.roots {
         tree.root(root, out)?;
     }
     if lineage.cut {
-        writeln!(out, "{}", drawing.style.paint(Role::Dim, "… the answer was cut here: a larger --depth shows more"))?;
+        writeln!(
+            out,
+            "{}",
+            drawing.style.paint(
+                Role::Dim,
+                "… the answer was cut here: a larger --depth shows more"
+            )
+        )?;
     }
     Ok(())
 }
@@ -67,13 +78,21 @@ impl<'a> Outline<'a> {
     pub fn new(lineage: &'a Lineage, direction: Direction) -> Outline<'a> {
         let mut steps = vec![Vec::new(); lineage.nodes.len()];
         for (index, link) in lineage.links.iter().enumerate() {
-            let start = if direction == Direction::Of { link.to } else { link.from };
+            let start = if direction == Direction::Of {
+                link.to
+            } else {
+                link.from
+            };
             steps[start].push(index);
         }
         for links in &mut steps {
             links.sort_by_key(|&link| lineage.links[link].interval.start);
         }
-        Outline { lineage, direction, steps }
+        Outline {
+            lineage,
+            direction,
+            steps,
+        }
     }
 
     /// Steps from a node, seeing through what is no news: the same version in another run, a fork that only leads to an exec.
@@ -84,7 +103,11 @@ impl<'a> Outline<'a> {
         while let Some(at) = through.pop() {
             for &index in &self.steps[at] {
                 let link = &self.lineage.links[index];
-                let other = if self.direction == Direction::Of { link.from } else { link.to };
+                let other = if self.direction == Direction::Of {
+                    link.from
+                } else {
+                    link.to
+                };
                 if self.is_transparent(&link.flow, other) {
                     if seen.insert(other) {
                         through.push(other);
@@ -99,7 +122,11 @@ impl<'a> Outline<'a> {
                             step.words = format!("{} and {words}", step.words);
                         }
                     }
-                    None => steps.push(Step { node: other, words: words.to_owned(), certainty: link.certainty }),
+                    None => steps.push(Step {
+                        node: other,
+                        words: words.to_owned(),
+                        certainty: link.certainty,
+                    }),
                 }
             }
         }
@@ -121,11 +148,15 @@ impl<'a> Outline<'a> {
 
     fn is_transparent(&self, flow: &Flow, node: usize) -> bool {
         let only_informed = |node: usize| {
-            self.steps[node].iter().all(|&link| matches!(self.lineage.links[link].flow, Flow::Informed(_)))
+            self.steps[node]
+                .iter()
+                .all(|&link| matches!(self.lineage.links[link].flow, Flow::Informed(_)))
         };
         match (flow, &self.lineage.nodes[node]) {
             (Flow::Same, _) => true,
-            (Flow::Informed(_), Node::Activity { epoch: 0, .. }) => only_informed(node) && !self.is_leaf(node),
+            (Flow::Informed(_), Node::Activity { epoch: 0, .. }) => {
+                only_informed(node) && !self.is_leaf(node)
+            }
             _ => false,
         }
     }
@@ -152,7 +183,19 @@ struct Tree<'a, 'b> {
 impl Tree<'_, '_> {
     fn root(&mut self, root: usize, out: &mut impl Write) -> io::Result<()> {
         let (name, note) = self.name(root);
-        writeln!(out, "{}{note}", self.drawing.style.paint(Role::Subject, &name))?;
+        let made = match &self.outline.lineage.nodes[root] {
+            Node::Entity {
+                run, version: 1.., ..
+            } => format!("  [run {run}]"),
+            _ => String::new(),
+        };
+        let style = self.drawing.style;
+        writeln!(
+            out,
+            "{}{note}{}",
+            style.paint(Role::Subject, &name),
+            style.paint(Role::Dim, &made)
+        )?;
         self.unfolded.insert(root);
         let mut first = self.below(root);
         if first.is_empty() {
@@ -162,21 +205,34 @@ impl Tree<'_, '_> {
             };
             first.push(Line::Note(nothing.to_owned()));
         }
-        let mut levels = vec![Level { prefix: String::new(), lines: first.into_iter() }];
+        let mut levels = vec![Level {
+            prefix: String::new(),
+            lines: first.into_iter(),
+        }];
         while let Some(level) = levels.last_mut() {
             let Some(line) = level.lines.next() else {
                 levels.pop();
                 continue;
             };
             let last = level.lines.len() == 0;
-            let (branch, indent) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            let lead = self.drawing.style.paint(Role::Dim, &format!("{}{branch}", level.prefix));
+            let (branch, indent) = if last {
+                ("└─ ", "   ")
+            } else {
+                ("├─ ", "│  ")
+            };
+            let lead = self
+                .drawing
+                .style
+                .paint(Role::Dim, &format!("{}{branch}", level.prefix));
             let prefix = format!("{}{indent}", level.prefix);
             match line {
                 Line::Note(note) => writeln!(out, "{lead}{}", self.drawing.style.paint(Role::Dim, &note))?,
                 Line::Step(step) => {
                     let lines = self.step(&step, levels.len(), &lead, out)?;
-                    levels.push(Level { prefix, lines: lines.into_iter() });
+                    levels.push(Level {
+                        prefix,
+                        lines: lines.into_iter(),
+                    });
                 }
             }
         }
@@ -187,7 +243,11 @@ impl Tree<'_, '_> {
     fn step(&mut self, step: &Step, depth: usize, lead: &str, out: &mut impl Write) -> io::Result<Vec<Line>> {
         let style = self.drawing.style;
         let (name, note) = self.name(step.node);
-        let maybe = if step.certainty == Certainty::Possible { "possibly " } else { "" };
+        let maybe = if step.certainty == Certainty::Possible {
+            "possibly "
+        } else {
+            ""
+        };
         let leaf = self.outline.is_leaf(step.node);
         let role = match &self.outline.lineage.nodes[step.node] {
             Node::Activity { .. } => Role::Command,
@@ -197,7 +257,12 @@ impl Tree<'_, '_> {
             (false, false) => style.paint(Role::Dim, "  (shown above)"),
             _ => String::new(),
         };
-        writeln!(out, "{lead}{maybe}{} {}{note}{fold}", step.words, style.paint(role, &name))?;
+        writeln!(
+            out,
+            "{lead}{maybe}{} {}{note}{fold}",
+            step.words,
+            style.paint(role, &name)
+        )?;
         Ok(match (fold.is_empty() && !leaf, depth < DEEPEST) {
             (true, true) => self.below(step.node),
             (true, false) => vec![Line::Note("… goes on: use --depth or --json".to_owned())],
@@ -211,13 +276,18 @@ impl Tree<'_, '_> {
         let mut lines = Vec::new();
         for step in self.outline.steps(node) {
             match &self.outline.lineage.nodes[step.node] {
-                Node::Entity { path, .. } if !self.drawing.all && self.outline.is_system_leaf(step.node) => groups.add(path),
+                Node::Entity { path, .. } if !self.drawing.all && self.outline.is_system_leaf(step.node) => {
+                    groups.add(path)
+                }
                 _ => lines.push(Line::Step(step)),
             }
         }
         let groups = groups.lines();
         if !groups.is_empty() {
-            lines.push(Line::Note(format!("… and {} (--all lists them)", groups.join(", "))));
+            lines.push(Line::Note(format!(
+                "… and {} (--all lists them)",
+                groups.join(", ")
+            )));
         }
         lines
     }
@@ -226,18 +296,32 @@ impl Tree<'_, '_> {
     fn name(&self, node: usize) -> (String, String) {
         let style = self.drawing.style;
         match &self.outline.lineage.nodes[node] {
-            Node::Entity { path, kind, run, version, .. } => {
+            Node::Entity { path, kind, .. } => {
                 let kind = match kind {
                     EntityKind::Directory => " (directory)",
                     EntityKind::Symlink => " (symbolic link)",
                     EntityKind::Missing => " (not there)",
                     _ => "",
                 };
-                let made = if *version > 0 && node < self.outline.lineage.roots { format!("  [run {run}]") } else { String::new() };
-                (shown(path), style.paint(Role::Dim, &format!("{kind}{made}")))
+                (shown(path), style.paint(Role::Dim, kind))
             }
-            Node::Activity { run, exec_path, argv, cwd, interval, env_set, env_unset, .. } => {
-                let call = Call { exec_path: exec_path.as_deref(), argv, cwd, env_set, env_unset };
+            Node::Activity {
+                run,
+                exec_path,
+                argv,
+                cwd,
+                interval,
+                env_set,
+                env_unset,
+                ..
+            } => {
+                let call = Call {
+                    exec_path: exec_path.as_deref(),
+                    argv,
+                    cwd,
+                    env_set,
+                    env_unset,
+                };
                 let beside = format!("  [{run}, {}]", when::moment(interval.start));
                 (call.line(self.drawing.here), style.paint(Role::Dim, &beside))
             }
@@ -247,4 +331,4 @@ impl Tree<'_, '_> {
 
 #[cfg(test)]
 #[path = "tree_tests.rs"]
-pub(super) mod tests;
+pub(crate) mod tests;

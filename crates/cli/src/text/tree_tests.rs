@@ -9,7 +9,14 @@ const ALWAYS: Interval = Interval { start: 0, end: 0 };
 /// A file version.
 pub fn file(path: &str, version: u32) -> Node {
     let (id, run) = (0, "r1".to_owned());
-    Node::Entity { id, run, kind: EntityKind::File, path: path.as_bytes().into(), version, ident: None }
+    Node::Entity {
+        id,
+        run,
+        kind: EntityKind::File,
+        path: path.as_bytes().into(),
+        version,
+        ident: None,
+    }
 }
 
 /// An exec epoch.
@@ -22,7 +29,10 @@ pub fn command(line: &str, epoch: u32) -> Node {
         exec_path: None,
         argv: line.split(' ').map(|word| word.as_bytes().into()).collect(),
         cwd: b"/w".as_slice().into(),
-        interval: Interval { start: i64::MIN, end: 0 },
+        interval: Interval {
+            start: i64::MIN,
+            end: 0,
+        },
         env_set: Vec::new(),
         env_unset: Vec::new(),
     }
@@ -30,14 +40,27 @@ pub fn command(line: &str, epoch: u32) -> Node {
 
 /// A link.
 pub fn link(from: usize, to: usize, flow: Flow) -> Link {
-    Link { from, to, flow, certainty: Certainty::Seen, interval: ALWAYS }
+    Link {
+        from,
+        to,
+        flow,
+        certainty: Certainty::Seen,
+        interval: ALWAYS,
+    }
 }
 
 fn drawn(lineage: &Lineage, direction: Direction, all: bool) -> String {
     let mut out = Vec::new();
-    let drawing = Drawing { direction, all, here: b"/w", style: Style::PLAIN };
+    let drawing = Drawing {
+        direction,
+        all,
+        here: b"/w",
+        style: Style::PLAIN,
+    };
     draw(lineage, drawing, &mut out).unwrap();
-    String::from_utf8(out).unwrap().replace("  [r1, at an unknown time]", "")
+    String::from_utf8(out)
+        .unwrap()
+        .replace("  [r1, at an unknown time]", "")
 }
 
 fn pipeline() -> Lineage {
@@ -60,7 +83,12 @@ fn pipeline() -> Lineage {
         link(6, 5, Flow::Informed(Informed::Fork)),
         link(7, 6, Flow::Used(Relation::Read)),
     ];
-    Lineage { nodes, roots: 1, links, cut: false }
+    Lineage {
+        nodes,
+        roots: 1,
+        links,
+        cut: false,
+    }
 }
 
 #[test]
@@ -79,7 +107,10 @@ fn a_file_stands_over_its_command_and_that_over_its_inputs() {
 #[test]
 fn all_lists_what_is_otherwise_counted() {
     let text = drawn(&pipeline(), Direction::Of, true);
-    assert!(text.contains("read /usr/lib/libc.so.6\n") && !text.contains("--all"), "{text}");
+    assert!(
+        text.contains("read /usr/lib/libc.so.6\n") && !text.contains("--all"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -95,13 +126,24 @@ fn effects_read_the_other_way() {
             };
         }
     }
-    assert_eq!(drawn(&lineage, Direction::Uses, false), "/w/in\n└─ read by sort -u\n   └─ wrote /w/out\n");
+    assert_eq!(
+        drawn(&lineage, Direction::Uses, false),
+        "/w/in\n└─ read by sort -u\n   └─ wrote /w/out\n"
+    );
 }
 
 #[test]
 fn a_file_nobody_made_says_so() {
-    let lineage = Lineage { nodes: vec![file("/w/in", 0)], roots: 1, links: Vec::new(), cut: false };
-    assert_eq!(drawn(&lineage, Direction::Of, false), "/w/in\n└─ no recorded command made it\n");
+    let lineage = Lineage {
+        nodes: vec![file("/w/in", 0)],
+        roots: 1,
+        links: Vec::new(),
+        cut: false,
+    };
+    assert_eq!(
+        drawn(&lineage, Direction::Of, false),
+        "/w/in\n└─ no recorded command made it\n"
+    );
 }
 
 #[test]
@@ -114,15 +156,36 @@ fn a_circle_of_epochs_ends() {
         link(3, 2, Flow::Generated(Relation::Write)),
         link(0, 3, Flow::Used(Relation::Read)),
     ];
-    let text = drawn(&Lineage { nodes, roots: 1, links, cut: false }, Direction::Of, false);
+    let text = drawn(
+        &Lineage {
+            nodes,
+            roots: 1,
+            links,
+            cut: false,
+        },
+        Direction::Of,
+        false,
+    );
     assert!(text.ends_with("read /w/g  (shown above)\n"), "{text}");
 }
 
 #[test]
 fn the_same_version_in_another_run_is_looked_through() {
     let nodes = vec![file("/w/x", 0), file("/w/x", 1), command("make", 1)];
-    let links = vec![link(1, 0, Flow::Same), link(2, 1, Flow::Generated(Relation::Write))];
-    let text = drawn(&Lineage { nodes, roots: 1, links, cut: false }, Direction::Of, false);
+    let links = vec![
+        link(1, 0, Flow::Same),
+        link(2, 1, Flow::Generated(Relation::Write)),
+    ];
+    let text = drawn(
+        &Lineage {
+            nodes,
+            roots: 1,
+            links,
+            cut: false,
+        },
+        Direction::Of,
+        false,
+    );
     assert_eq!(text, "/w/x\n└─ written by make\n");
 }
 
@@ -135,12 +198,21 @@ fn what_only_could_have_happened_says_possibly() {
 
 #[test]
 fn a_chain_of_ten_thousand_commands_is_drawn_without_overflow() {
-    let mut lineage = Lineage { nodes: vec![file("/w/0", 1)], roots: 1, links: Vec::new(), cut: false };
+    let mut lineage = Lineage {
+        nodes: vec![file("/w/0", 1)],
+        roots: 1,
+        links: Vec::new(),
+        cut: false,
+    };
     for step in 0..10_000 {
         lineage.nodes.push(command("next", 1));
         lineage.nodes.push(file("/w/f", 1));
-        lineage.links.push(link(2 * step + 1, 2 * step, Flow::Generated(Relation::Write)));
-        lineage.links.push(link(2 * step + 2, 2 * step + 1, Flow::Used(Relation::Read)));
+        lineage
+            .links
+            .push(link(2 * step + 1, 2 * step, Flow::Generated(Relation::Write)));
+        lineage
+            .links
+            .push(link(2 * step + 2, 2 * step + 1, Flow::Used(Relation::Read)));
     }
     let text = drawn(&lineage, Direction::Of, false);
     assert!(text.ends_with("… goes on: use --depth or --json\n"));

@@ -8,7 +8,10 @@ pub fn moment(time: Time) -> String {
         return "at an unknown time".to_owned();
     }
     match jiff::Timestamp::from_nanosecond(time.into()) {
-        Ok(stamp) => stamp.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Ok(stamp) => stamp
+            .to_zoned(jiff::tz::TimeZone::system())
+            .strftime("%Y-%m-%d %H:%M:%S")
+            .to_string(),
         Err(_) => "at an unknown time".to_owned(),
     }
 }

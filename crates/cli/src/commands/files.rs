@@ -1,0 +1,147 @@
+//! `files`: what a run touched, and how.
+
+use std::path::Path;
+
+use backstory_eventlog::event::Via;
+use backstory_graph::model::Certainty;
+use backstory_query as query;
+use backstory_query::answer::{Access, FileUse};
+
+use super::{Outcome, answer};
+use crate::args::FilesArgs;
+use crate::ask::Asked;
+use crate::json::{self, Value};
+use crate::text::paths::{Groups, is_system, shown};
+use crate::text::style::{Role, Style};
+
+/// Prints the files of a run.
+pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
+    let exclude = query::Globs::new(&args.exclude)?;
+    let asked = Asked::open(store)?;
+    let run = asked.run(args.run.run.as_deref())?;
+    let mut files = query::files(&asked.store, &run)?;
+    files.retain(|file| !exclude.matches(&file.path));
+    answer(|out| match args.run.json {
+        true => json::lines(out, files.iter().map(json)),
+        false => table(&files, args.all, Style::of_stdout(), out),
+    })
+}
+
+fn json(file: &FileUse) -> Value {
+    Value::Object(vec![
+        ("path", (&file.path).into()),
+        (
+            "access",
+            Value::array(file.access.iter().map(|&access| word(access))),
+        ),
+        ("via", via(file.via).into()),
+        ("certainty", certainty(file.certainty).into()),
+    ])
+}
+
+/// The word of an access.
+fn word(access: Access) -> &'static str {
+    match access {
+        Access::Read => "read",
+        Access::Write => "write",
+        Access::Delete => "delete",
+        Access::Rename => "rename",
+        Access::Exec => "exec",
+        Access::Stat => "stat",
+        Access::Dir => "dir",
+        Access::Missing => "missing",
+        Access::Link => "link",
+        Access::Meta => "meta",
+    }
+}
+
+/// The word of an observer.
+pub fn via(via: Via) -> &'static str {
+    match via {
+        Via::Library => "library",
+        Via::Kernel => "kernel",
+    }
+}
+
+/// The word of a certainty.
+pub fn certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Seen => "seen",
+        Certainty::Possible => "possible",
+    }
+}
+
+/// One line a path; system files that were only read, run or looked at are counted.
+fn table(files: &[FileUse], all: bool, style: Style, out: &mut impl std::io::Write) -> std::io::Result<()> {
+    let mut groups = Groups::default();
+    for file in files {
+        let harmless = |access: &Access| {
+            matches!(
+                access,
+                Access::Read | Access::Exec | Access::Stat | Access::Dir | Access::Missing | Access::Link
+            )
+        };
+        if !all && is_system(&file.path) && file.access.iter().all(harmless) {
+            groups.add(&file.path);
+            continue;
+        }
+        let words: Vec<&str> = file.access.iter().map(|&access| word(access)).collect();
+        let maybe = if file.certainty == Certainty::Possible {
+            " (possible)"
+        } else {
+            ""
+        };
+        let words = format!("{:<16}", format!("{}{maybe}", words.join(",")));
+        writeln!(out, "{}  {}", style.paint(Role::Dim, &words), shown(&file.path))?;
+    }
+    let groups = groups.lines();
+    if !groups.is_empty() {
+        let note = format!("… and {} (--all lists them)", groups.join(", "));
+        writeln!(out, "{}", style.paint(Role::Dim, &note))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, access: &[Access]) -> FileUse {
+        let path = path.as_bytes().into();
+        FileUse {
+            path,
+            access: access.to_vec(),
+            via: Via::Library,
+            certainty: Certainty::Seen,
+        }
+    }
+
+    fn text(files: &[FileUse], all: bool) -> String {
+        let mut out = Vec::new();
+        table(files, all, Style::PLAIN, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_was_changed_in_the_system_is_always_listed() {
+        let files = [
+            file("/etc/hosts", &[Access::Read]),
+            file("/etc/new", &[Access::Write]),
+        ];
+        assert_eq!(
+            text(&files, false),
+            "write             /etc/new\n… and 1 file under /etc (--all lists them)\n"
+        );
+        assert_eq!(text(&files, true).lines().count(), 2);
+    }
+
+    #[test]
+    fn the_json_form_has_the_promised_keys() {
+        let mut out = Vec::new();
+        json(&file("/a\u{e9}", &[Access::Read, Access::Stat]))
+            .write(&mut out)
+            .unwrap();
+        let wanted = "{\"path\": \"/a\u{e9}\", \"access\": [\"read\", \"stat\"], \"via\": \"library\", \"certainty\": \"seen\"}";
+        assert_eq!(String::from_utf8(out).unwrap(), wanted);
+    }
+}

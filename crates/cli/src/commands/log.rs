@@ -1,0 +1,117 @@
+//! `log`: all runs, newest first; and the raw log of one.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use backstory_eventlog::{self as eventlog, Log};
+use backstory_query as query;
+use backstory_query::answer::RunSummary;
+use backstory_store::Home;
+
+use super::show::summary_fields;
+use super::{Outcome, answer};
+use crate::args::LogArgs;
+use crate::ask::Asked;
+use crate::error::{Failure, chain, complain};
+use crate::index;
+use crate::json::{self, Value};
+use crate::text::shell;
+use crate::text::style::{Role, Style};
+use crate::text::when;
+
+/// Prints all runs, or one run's log.
+pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
+    if let Some(run) = &args.raw {
+        return raw(run, store);
+    }
+    let asked = Asked::open(store)?;
+    let runs = query::runs(&asked.store)?;
+    answer(|out| match args.json {
+        true => json::lines(out, runs.iter().map(|run| Value::Object(summary_fields(run)))),
+        false => runs.iter().try_for_each(|run| line(run, Style::of_stdout(), out)),
+    })?;
+    mention_the_rest(&asked.home);
+    Ok(0)
+}
+
+/// The status `record` exited with, if it is known.
+pub fn status(run: &RunSummary) -> Option<i32> {
+    run.exit.or(run.signal.map(|signal| 128 + signal))
+}
+
+/// How it ended, in words.
+pub fn ending(run: &RunSummary) -> String {
+    match (run.exit, run.signal) {
+        (Some(0), _) => "ok".to_owned(),
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "unknown".to_owned(),
+    }
+}
+
+fn line(run: &RunSummary, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let ended = format!("{:<9}", ending(run));
+    let ended = style.paint(
+        if run.exit == Some(0) {
+            Role::Good
+        } else {
+            Role::Bad
+        },
+        &ended,
+    );
+    let name = run
+        .name
+        .as_ref()
+        .map(|name| format!("{}  ", style.paint(Role::Subject, name)))
+        .unwrap_or_default();
+    let incomplete = if run.complete {
+        String::new()
+    } else {
+        style.paint(Role::Bad, "  (incomplete: see show)")
+    };
+    let note = run
+        .note
+        .as_ref()
+        .map(|note| style.paint(Role::Dim, &format!("  # {note}")))
+        .unwrap_or_default();
+    let command = shell::words(run.command.iter().map(|word| &word[..]));
+    let when = style.paint(Role::Dim, &when::moment(run.started));
+    writeln!(
+        out,
+        "{}  {when}  {ended}  {name}{command}{incomplete}{note}",
+        run.id
+    )
+}
+
+/// Runs that are not in the list, on stderr: those still recording and those that could not be indexed.
+fn mention_the_rest(home: &Home) {
+    let unfinished = home.unfinished().unwrap_or_default();
+    if !unfinished.is_empty() {
+        complain(&format!(
+            "still being recorded, or cut off: {}",
+            unfinished.join(" ")
+        ));
+    }
+    for bad in home
+        .sealed()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|run| index::bad(home, run))
+    {
+        complain(&format!("run {} could not be indexed: {}", bad.run, bad.reason));
+    }
+}
+
+/// Prints the operations of one run, also of one that is still recording or that could not be indexed.
+fn raw(wanted: &str, store: Option<&Path>) -> Outcome {
+    let home = Home::open_to_read(&Home::directory(store)?)?;
+    let mut path = home.log_path(wanted);
+    if !path.exists() {
+        path = home.part_path(wanted);
+    }
+    if !path.exists() {
+        path = home.log_path(&Asked::open(store)?.run(Some(wanted))?);
+    }
+    let log = Log::open(&path).map_err(|error| Failure::not_found(chain(&error)))?;
+    answer(|out| eventlog::dump(&log, out))
+}

@@ -1,0 +1,89 @@
+//! `rm`, `name`, `note`, `index`: what changes a store.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use backstory_store::{Home, SqliteStore, Store};
+
+use super::Outcome;
+use super::record::check_name;
+use crate::args::{IndexArgs, NameArgs, NoteArgs, RmArgs};
+use crate::ask::Asked;
+use crate::error::{Failure, chain, complain};
+use crate::index::{self, Busy};
+
+/// Forgets runs: graph and log.
+pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
+    let mut asked = Asked::open(store)?;
+    // All are found before the first is removed: a typing error must not leave half the work done.
+    let mut runs = Vec::new();
+    for wanted in &args.runs {
+        let run = match index::bad(&asked.home, wanted) {
+            Some(bad) => bad.run,
+            None => asked.run(Some(wanted))?,
+        };
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    for run in runs {
+        forget(&mut asked, &run)?;
+    }
+    Ok(0)
+}
+
+/// The log first: if we are killed in between, a graph without a log can be removed again, but a log without a graph would be
+/// indexed anew.
+fn forget(asked: &mut Asked, run: &str) -> Result<(), Failure> {
+    let log = asked.home.log_path(run);
+    match fs::remove_file(&log) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Failure::not_found(format!(
+                "cannot remove {}: {error}",
+                log.display()
+            )));
+        }
+        _ => {}
+    }
+    index::forget_mark(&asked.home, run);
+    asked.store.remove(run)?;
+    Ok(())
+}
+
+/// Names a run.
+pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
+    if !args.name.is_empty() {
+        check_name(&args.name)?;
+    }
+    let mut asked = Asked::open(store)?;
+    let run = asked.run(Some(&args.run))?;
+    asked
+        .store
+        .set_name(&run, Some(args.name.as_str()).filter(|name| !name.is_empty()))?;
+    Ok(0)
+}
+
+/// Writes a note on a run.
+pub fn note(args: NoteArgs, store: Option<&Path>) -> Outcome {
+    let mut asked = Asked::open(store)?;
+    let run = asked.run(Some(&args.run))?;
+    asked
+        .store
+        .set_note(&run, Some(args.text.as_str()).filter(|text| !text.is_empty()))?;
+    Ok(0)
+}
+
+/// Brings the store up to date. In the background there is nobody to complain to: what failed is marked, and the next question
+/// says so.
+pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
+    let home = Home::locate(store)?;
+    let mut store = SqliteStore::open(&home)?;
+    let busy = if args.wait { Busy::Wait } else { Busy::Leave };
+    let failed = index::bring_up_to_date(&home, &mut store, busy, args.wait)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    for bad in &failed {
+        complain(&format!("run {} could not be indexed: {}", bad.run, bad.reason));
+    }
+    Ok(u8::from(!failed.is_empty()))
+}

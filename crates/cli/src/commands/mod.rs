@@ -1,0 +1,34 @@
+//! One file for each command: takes its arguments, asks, prints.
+
+use std::io::{BufWriter, StdoutLock, Write};
+use std::os::unix::ffi::OsStrExt;
+
+pub mod files;
+pub mod generate;
+pub mod lineage;
+pub mod log;
+pub mod manage;
+pub mod processes;
+pub mod record;
+pub mod show;
+pub mod status;
+
+use crate::error::Failure;
+
+/// What a command comes to: an exit status or a failure.
+pub type Outcome = Result<u8, Failure>;
+
+/// Lets a command write its answer, and flushes it.
+fn answer(write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> std::io::Result<()>) -> Outcome {
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    write(&mut out)?;
+    out.flush()?;
+    Ok(0)
+}
+
+/// The current directory, for commands that need no `cd`; empty if there is none.
+fn here() -> Vec<u8> {
+    std::env::current_dir()
+        .map(|dir| dir.as_os_str().as_bytes().to_vec())
+        .unwrap_or_default()
+}

@@ -1,0 +1,111 @@
+//! `processes`: the programs a run executed.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use backstory_query as query;
+use backstory_query::answer::ProcessLine;
+
+use super::files::via;
+use super::{Outcome, answer, here};
+use crate::args::RunArgs;
+use crate::ask::Asked;
+use crate::json::{self, Value};
+use crate::text::shell::Call;
+use crate::text::style::{Role, Style};
+use crate::text::when;
+
+/// Prints the processes of a run.
+pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
+    let asked = Asked::open(store)?;
+    let run = asked.run(args.run.as_deref())?;
+    let processes = query::processes(&asked.store, &run)?;
+    answer(|out| match args.json {
+        true => json::lines(out, processes.iter().map(json)),
+        false => tree(&processes, &here(), Style::of_stdout(), out),
+    })
+}
+
+fn json(line: &ProcessLine) -> Value {
+    let activity = &line.activity;
+    Value::Object(vec![
+        ("id", line.id.into()),
+        ("parent_id", line.parent_id.into()),
+        ("pid", activity.pid.into()),
+        ("epoch", activity.epoch.into()),
+        ("parent", line.parent_pid.into()),
+        ("exec_path", activity.exec_path.as_ref().into()),
+        ("argv", Value::array(&activity.argv)),
+        ("cwd", (&activity.cwd).into()),
+        ("env_set", Value::array(&activity.env_set)),
+        ("env_unset", Value::array(&activity.env_unset)),
+        ("exit", activity.exit.into()),
+        ("signal", activity.signal.into()),
+        ("execed", activity.execed.into()),
+        ("start", Value::Time(activity.interval.start)),
+        ("end", Value::Time(activity.interval.end)),
+        ("via", via(activity.via).into()),
+        ("lookups_known", activity.lookups_known.into()),
+    ])
+}
+
+/// Children below the epoch that started them, in order of their start.
+fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) -> io::Result<()> {
+    let index: HashMap<u64, usize> = lines.iter().enumerate().map(|(at, line)| (line.id, at)).collect();
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); lines.len()];
+    let mut roots = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        match line.parent_id.and_then(|id| index.get(&id)) {
+            Some(&parent) if parent != at => children[parent].push(at),
+            _ => roots.push(at),
+        }
+    }
+    let start = |at: &usize| lines[*at].activity.interval.start;
+    roots.sort_by_key(start);
+    children.iter_mut().for_each(|group| group.sort_by_key(start));
+    let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|at| (at, 0)).collect();
+    while let Some((at, depth)) = stack.pop() {
+        let line = &lines[at];
+        let parent = line.parent_id.and_then(|id| index.get(&id)).map(|&at| &lines[at]);
+        let from = parent.map_or(here, |parent| &parent.activity.cwd);
+        let lead = "  ".repeat(depth.min(40));
+        writeln!(
+            out,
+            "{lead}{}{}",
+            style.paint(Role::Command, &command(line, from)),
+            outcome(line, style)
+        )?;
+        stack.extend(children[at].iter().rev().map(|&child| (child, depth + 1)));
+    }
+    Ok(())
+}
+
+fn command(line: &ProcessLine, from: &[u8]) -> String {
+    let activity = &line.activity;
+    let call = Call {
+        exec_path: activity.exec_path.as_deref(),
+        argv: &activity.argv,
+        cwd: &activity.cwd,
+        env_set: &activity.env_set,
+        env_unset: &activity.env_unset,
+    };
+    match activity.epoch {
+        0 => format!("{}  (forked, no exec)", call.line(from)),
+        _ => call.line(from),
+    }
+}
+
+/// What became of it: how long, and how it ended if not well.
+fn outcome(line: &ProcessLine, style: Style) -> String {
+    let activity = &line.activity;
+    let took = when::duration(activity.interval.end - activity.interval.start);
+    let ended = match (activity.exit, activity.signal, activity.execed) {
+        (Some(0), ..) => String::new(),
+        (Some(code), ..) => format!(", {}", style.paint(Role::Bad, &format!("exit {code}"))),
+        (None, Some(signal), _) => format!(", {}", style.paint(Role::Bad, &format!("signal {signal}"))),
+        (None, None, true) => ", then exec".to_owned(),
+        (None, None, false) => ", end not seen".to_owned(),
+    };
+    format!("  [pid {}, {took}{ended}]", activity.pid)
+}

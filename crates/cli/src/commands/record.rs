@@ -1,0 +1,187 @@
+//! `record`: nothing heavy before the command runs, nothing of ours on its output.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use backstory_capture as capture;
+use backstory_store::Home;
+
+use super::Outcome;
+use crate::args::{Contents, Guard, IoUring, Lookups, RecordArgs, Switch};
+use crate::error::{Failure, complain};
+use crate::json::{self, Value};
+
+/// Runs the command under recording and gives its exit status.
+pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
+    let prepared = prepare(args, store).map_err(Failure::of_record)?;
+    let recorded =
+        capture::record(prepared.options).map_err(|error| Failure::not_found(error).of_record())?;
+    let mut line = recorded.warning.clone();
+    if let Some(path) = prepared.summary
+        && let Err(error) = write_summary(&path, prepared.name, &recorded)
+    {
+        line.get_or_insert(format!("cannot write the summary to {}: {error}", path.display()));
+    }
+    if let Some(line) = line {
+        complain(&line);
+    }
+    // Nothing else has an exit status of its own: what a process can exit with fits in 8 bits.
+    Ok(recorded.status() as u8)
+}
+
+/// What is known before the command starts.
+struct Prepared {
+    options: capture::Options,
+    name: Option<String>,
+    summary: Option<PathBuf>,
+}
+
+fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> {
+    if args.contents != Contents::Off {
+        return Err(Failure::misuse(
+            "contents cannot be kept yet: give --contents=off, or leave it out",
+        ));
+    }
+    if let Some(name) = &args.name {
+        check_name(name)?;
+    }
+    if let Some(path) = &args.json_summary {
+        check_summary(path)?;
+    }
+    let home = Home::locate(store).map_err(Failure::not_found)?;
+    let id = home.new_run_id();
+    let options = capture::Options {
+        command: args.command,
+        name: args.name.clone(),
+        part: home.part_path(&id),
+        log: home.log_path(&id),
+        id,
+        guard: match args.guard {
+            Guard::On => capture::GuardMode::On,
+            Guard::Off => capture::GuardMode::Off,
+            Guard::Strict => capture::GuardMode::Strict,
+        },
+        lookups: match args.lookups {
+            Lookups::Library => capture::Lookups::Library,
+            Lookups::All => capture::Lookups::All,
+        },
+        io_uring: match args.io_uring {
+            IoUring::Decode => capture::IoUring::Decode,
+            IoUring::Refuse => capture::IoUring::Refuse,
+        },
+        suppress: args.suppress == Switch::On,
+        redact: args.redact,
+        detach_after: args.detach_after.map(Duration::from_secs),
+        library_dir: library_dir(&home),
+        after: indexer(&home),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    Ok(Prepared {
+        options,
+        name: args.name,
+        summary: args.json_summary,
+    })
+}
+
+/// A name that cannot be mistaken for something else when it is typed or listed.
+pub fn check_name(name: &str) -> Result<(), Failure> {
+    let odd = |c: char| c.is_control() || c.is_whitespace();
+    if name.is_empty() || name.starts_with('-') || name.chars().any(odd) || name.len() > 200 {
+        return Err(Failure::misuse(format!(
+            "{name:?} cannot name a run: give 1 to 200 characters without spaces that do not begin with `-`"
+        )));
+    }
+    Ok(())
+}
+
+/// A summary that could not be written is better refused now than missed after hours.
+fn check_summary(path: &Path) -> Result<(), Failure> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if path.is_dir() || !parent.is_dir() {
+        return Err(Failure::misuse(format!(
+            "cannot write the summary to {}: give a file in an existing directory",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Where the recorder's library is put. Root's commands often go on as other users (`su`, `runuser`), who could not read it in
+/// root's private store, and whose loader would complain on stderr.
+fn library_dir(home: &Home) -> PathBuf {
+    let own = home.dir().join("lib");
+    if !rustix::process::geteuid().is_root() {
+        return own;
+    }
+    let shared = PathBuf::from("/run/backstory");
+    match fs::create_dir_all(&shared) {
+        Ok(()) => shared,
+        Err(_) => own,
+    }
+}
+
+/// What indexes the run once it is sealed: this very program.
+fn indexer(home: &Home) -> Vec<OsString> {
+    match std::env::current_exe() {
+        Ok(exe) => vec![exe.into(), "index".into(), "--store".into(), home.dir().into()],
+        // Without /proc the first question indexes.
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Written in place, because FILE may be a pipe or `/dev/fd/3`.
+fn write_summary(path: &Path, name: Option<String>, recorded: &capture::Recorded) -> std::io::Result<()> {
+    let mut text = Vec::new();
+    json::object(
+        &mut text,
+        vec![
+            ("run", (&recorded.run).into()),
+            ("name", name.as_ref().into()),
+            ("exit", recorded.status().into()),
+            ("signal", recorded.signal.into()),
+            ("complete", recorded.complete.into()),
+            ("lost", recorded.lost.into()),
+            ("incomplete_because", Value::array(&recorded.reasons)),
+            ("still_recording", recorded.still_recording.into()),
+        ],
+    )?;
+    fs::write(path, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_word() {
+        assert!(check_name("nightly-2").is_ok() && check_name("größe").is_ok());
+        for bad in ["", "-x", "a b", "a\nb"] {
+            assert!(check_name(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_summary_says_how_it_ended() {
+        let dir = std::env::temp_dir().join(format!("backstory-summary-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("s.json");
+        let recorded = capture::Recorded {
+            run: "abc".into(),
+            signal: Some(15),
+            complete: true,
+            ..Default::default()
+        };
+        write_summary(&path, Some("n".into()), &recorded).unwrap();
+        let read: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(
+            (&read["run"], &read["exit"], &read["lost"]),
+            (&"abc".into(), &143.into(), &0.into())
+        );
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

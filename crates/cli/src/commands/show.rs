@@ -1,0 +1,174 @@
+//! `show`: one run. Whether its record is complete comes first: everything else depends on it.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use backstory_query as query;
+use backstory_query::answer::{RunDetails, RunSummary};
+
+use super::log::{ending, status};
+use super::{Outcome, answer};
+use crate::args::RunArgs;
+use crate::ask::Asked;
+use crate::json::{self, Value};
+use crate::text::shell::{self, Call};
+use crate::text::style::{Role, Style};
+use crate::text::when;
+
+/// Prints a run.
+pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
+    let asked = Asked::open(store)?;
+    let run = asked.run(args.run.as_deref())?;
+    let details = query::details(&asked.store, &run)?;
+    answer(|out| match args.json {
+        true => json::object(out, fields(&details)),
+        false => text(&details, Style::of_stdout(), out),
+    })
+}
+
+fn fields(details: &RunDetails) -> Vec<(&'static str, Value)> {
+    let mut fields = summary_fields(&details.summary);
+    let (machine, modes) = (&details.machine, &details.modes);
+    let unknown = details
+        .lookups_unknown
+        .iter()
+        .map(|(id, path)| Value::Object(vec![("id", (*id).into()), ("exec_path", path.as_ref().into())]));
+    fields.extend([
+        ("peers", Value::array(&details.peers)),
+        ("lookups_unknown", Value::Array(unknown.collect())),
+        ("environment", Value::array(&details.environment)),
+        (
+            "machine",
+            Value::Object(vec![
+                ("kernel", (&machine.kernel).into()),
+                ("distribution", (&machine.distribution).into()),
+                ("host", (&machine.host).into()),
+                ("cpu", (&machine.cpu).into()),
+            ]),
+        ),
+        (
+            "modes",
+            Value::Object(vec![
+                ("guard", (&modes.guard).into()),
+                ("lookups", (&modes.lookups).into()),
+                ("io_uring", (&modes.io_uring).into()),
+                ("suppress", modes.suppress.into()),
+                ("contents", (&modes.contents).into()),
+            ]),
+        ),
+        ("log_bytes", details.log_bytes.into()),
+    ]);
+    fields
+}
+
+/// What `log --json` and `show --json` say of a run. `exit` is the status that `record` exited with.
+pub fn summary_fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
+    vec![
+        ("run", (&run.id).into()),
+        ("name", run.name.as_ref().into()),
+        ("note", run.note.as_ref().into()),
+        ("command", Value::array(&run.command)),
+        ("cwd", (&run.cwd).into()),
+        ("started", Value::Time(run.started)),
+        ("ended", run.ended.map_or(Value::Null, Value::Time)),
+        ("exit", status(run).into()),
+        ("signal", run.signal.into()),
+        ("complete", run.complete.into()),
+        ("lost", run.lost.into()),
+        ("incomplete_because", Value::array(&run.incomplete_because)),
+        ("processes", run.processes.into()),
+        ("files_read", run.files_read.into()),
+        ("files_written", run.files_written.into()),
+    ]
+}
+
+fn text(details: &RunDetails, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let run = &details.summary;
+    let mut line =
+        |key: &str, value: &str| writeln!(out, "{} {value}", style.paint(Role::Dim, &format!("{key:<12}")));
+    match run.complete {
+        true => line("complete", &style.paint(Role::Good, "yes"))?,
+        false => line("complete", &style.paint(Role::Bad, "no"))?,
+    }
+    for reason in &run.incomplete_because {
+        line("  because", reason)?;
+    }
+    if run.lost > 0 {
+        line("  lost", &format!("{} operations", run.lost))?;
+    }
+    line("run", &run.id)?;
+    if let Some(name) = &run.name {
+        line("name", name)?;
+    }
+    if let Some(note) = &run.note {
+        line("note", note)?;
+    }
+    let call = Call {
+        exec_path: None,
+        argv: &run.command,
+        cwd: &run.cwd,
+        env_set: &[],
+        env_unset: &[],
+    };
+    line("command", &style.paint(Role::Command, &call.line(b"")))?;
+    line("started", &when::moment(run.started))?;
+    if let Some(ended) = run.ended {
+        line("took", &when::duration(ended - run.started))?;
+    }
+    line("status", &ending(run))?;
+    line("processes", &run.processes.to_string())?;
+    line(
+        "files",
+        &format!("{} read, {} written", run.files_read, run.files_written),
+    )?;
+    for peer in &details.peers {
+        line(
+            "peer",
+            &format!("{peer} (outside this run; what it did for it is not known)"),
+        )?;
+    }
+    if !details.lookups_unknown.is_empty() {
+        line("look-ups", &unknown_lookups(details))?;
+    }
+    let modes = &details.modes;
+    line(
+        "recorded",
+        &format!(
+            "guard {}, look-ups {}, io_uring {}",
+            modes.guard, modes.lookups, modes.io_uring
+        ),
+    )?;
+    let machine = &details.machine;
+    line(
+        "machine",
+        &format!(
+            "{}, {}, {}, {}",
+            machine.host, machine.distribution, machine.kernel, machine.cpu
+        ),
+    )?;
+    line("log", &when::size(details.log_bytes))
+}
+
+/// `not known of 3 processes (/bin/busybox, …)`
+fn unknown_lookups(details: &RunDetails) -> String {
+    let mut programs: Vec<String> = details
+        .lookups_unknown
+        .iter()
+        .flat_map(|(_, path)| path)
+        .map(|path| shell::quote(path))
+        .collect();
+    programs.sort();
+    programs.dedup();
+    let more = if programs.len() > 3 { ", …" } else { "" };
+    programs.truncate(3);
+    let count = details.lookups_unknown.len();
+    let processes = if count == 1 {
+        "1 process".to_owned()
+    } else {
+        format!("{count} processes")
+    };
+    format!(
+        "not known of {processes} ({}{more}); --lookups=all records them",
+        programs.join(", ")
+    )
+}

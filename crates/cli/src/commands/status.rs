@@ -1,0 +1,95 @@
+//! `status`: are files as their last run left them, and are their inputs?
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use backstory_query as query;
+use backstory_query::answer::{FileState, FileStatus};
+
+use super::{Outcome, answer};
+use crate::args::StatusArgs;
+use crate::ask::Asked;
+use crate::json::{self, Value};
+use crate::text::paths::shown;
+use crate::text::style::{Role, Style};
+
+/// Prints the status of files; exits with 1 if something is not current.
+pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
+    let asked = Asked::open(store)?;
+    let paths = match args.paths.is_empty() {
+        true => written_by_the_latest(&asked)?,
+        false => args.paths,
+    };
+    let files = query::status(&asked.store, &paths)?;
+    answer(|out| match args.json {
+        true => json::lines(out, files.iter().map(json)),
+        false => files
+            .iter()
+            .try_for_each(|file| text(file, Style::of_stdout(), out)),
+    })?;
+    let current = |file: &FileStatus| file.state == FileState::Current && file.changed_inputs.is_empty();
+    Ok(u8::from(!files.iter().all(current)))
+}
+
+/// The files that the latest run wrote and that were there when it ended.
+fn written_by_the_latest(asked: &Asked) -> Result<Vec<PathBuf>, crate::error::Failure> {
+    use backstory_query::answer::Access::{Delete, Write};
+    use std::os::unix::ffi::OsStrExt;
+    let run = asked.run(None)?;
+    let mut paths: Vec<PathBuf> = query::files(&asked.store, &run)?
+        .into_iter()
+        .filter(|file| file.access.contains(&Write) && !file.access.contains(&Delete))
+        .map(|file| PathBuf::from(std::ffi::OsStr::from_bytes(&file.path)))
+        .filter(|path| !path.is_dir())
+        .collect();
+    paths.dedup();
+    Ok(paths)
+}
+
+fn word(state: FileState) -> &'static str {
+    match state {
+        FileState::Current => "current",
+        FileState::Modified => "modified",
+        FileState::Removed => "removed",
+        FileState::Unknown => "unknown",
+        FileState::Uncertain => "uncertain",
+    }
+}
+
+fn json(file: &FileStatus) -> Value {
+    let inputs = file
+        .changed_inputs
+        .iter()
+        .map(|(path, state)| Value::Object(vec![("path", path.into()), ("state", word(*state).into())]));
+    Value::Object(vec![
+        ("path", (&file.path).into()),
+        ("run", file.run.as_ref().into()),
+        ("state", word(file.state).into()),
+        ("changed_inputs", Value::Array(inputs.collect())),
+    ])
+}
+
+fn text(file: &FileStatus, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let (role, words) = match (file.state, file.changed_inputs.is_empty()) {
+        (FileState::Current, true) => (Role::Good, "current"),
+        (FileState::Current, false) => (Role::Bad, "outdated"),
+        (FileState::Unknown, _) => (Role::Dim, "unknown"),
+        (state, _) => (Role::Bad, word(state)),
+    };
+    let run = file
+        .run
+        .as_ref()
+        .map(|run| format!("  [run {run}]"))
+        .unwrap_or_else(|| "  no recorded run wrote it".to_owned());
+    writeln!(
+        out,
+        "{}  {}{}",
+        style.paint(role, &format!("{words:<9}")),
+        shown(&file.path),
+        style.paint(Role::Dim, &run)
+    )?;
+    for (path, state) in &file.changed_inputs {
+        writeln!(out, "           input {}: {}", word(*state), shown(path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! Brings the store up to date: for each sealed log that the store does not have, names → settle → fold → append.
+//!
+//! Runs in the background after each recording and, if that has not happened yet, in the first question. One indexer per store
+//! at a time (`flock` on its lock file). Memory is bounded by what the fold keeps alive and one batch of the store.
+//!
+//! Invariants: a log is never deleted, and changed only by appending what settles it. A log that cannot be folded is marked
+//! (`ID.log.bad`: program version and reason), reported once, and blocks no other; another version tries it again. A failure that
+//! is the store's (disk full, locked) marks nothing.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use backstory_capture as capture;
+use backstory_eventlog::event::Ident;
+use backstory_eventlog::run::RunEnd;
+use backstory_eventlog::{self as eventlog, Damage, Identities, Log};
+use backstory_graph as graph;
+use backstory_store::{self as store, Home, Store};
+
+use crate::error::chain;
+use crate::text::progress::Progress;
+
+/// What to do when somebody else is indexing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Busy {
+    /// Leave the work to them: they look once more before they stop.
+    Leave,
+    /// Wait for them.
+    Wait,
+}
+
+/// A run that could not be indexed, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bad {
+    /// Its id.
+    pub run: String,
+    /// One line.
+    pub reason: String,
+}
+
+/// Why nothing more could be indexed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store failed, not a log.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// A file beside the logs.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// Verb.
+        what: &'static str,
+        /// Object.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A failure of one log.
+#[derive(Debug, thiserror::Error)]
+enum LogError {
+    #[error(transparent)]
+    Log(#[from] eventlog::Error),
+    #[error(transparent)]
+    Capture(#[from] capture::Error),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// Indexes everything that waits to be, and gives what could not be. `retry`: logs marked as bad, too.
+pub fn bring_up_to_date(
+    home: &Home,
+    store: &mut dyn Store,
+    busy: Busy,
+    retry: bool,
+) -> Result<Vec<Bad>, Error> {
+    let mut failed: Vec<Bad> = Vec::new();
+    loop {
+        // A run may be sealed, and left to us, while we work: hence once more after the lock is given back.
+        let skip: Vec<&str> = failed.iter().map(|bad| bad.run.as_str()).collect();
+        if waiting(home, store, retry, &skip)?.is_empty() && home.unfinished()?.is_empty() {
+            return Ok(failed);
+        }
+        let Some(lock) = lock(home, busy)? else {
+            return Ok(failed);
+        };
+        recover(home)?;
+        let runs = waiting(home, store, retry, &skip)?;
+        if runs.is_empty() {
+            return Ok(failed);
+        }
+        for run in runs {
+            if let Err(error) = index(home, &run, store) {
+                match error {
+                    LogError::Store(store::Error::Exists(_)) => {}
+                    LogError::Store(error) if is_the_stores_own(&error) => return Err(error.into()),
+                    error => failed.push(mark(home, run, &error)?),
+                }
+            }
+        }
+        drop(lock);
+    }
+}
+
+/// True if another log would fail in the same way, so that this one is not to blame.
+fn is_the_stores_own(error: &store::Error) -> bool {
+    use store::Error::{Damaged, Exists, NoRun, Source, TooMany, Unannounced};
+    !matches!(
+        error,
+        Source(_) | Unannounced { .. } | TooMany(_) | Exists(_) | NoRun(_) | Damaged(_)
+    )
+}
+
+/// Runs to be indexed, oldest first.
+fn waiting(home: &Home, store: &dyn Store, retry: bool, skip: &[&str]) -> Result<Vec<String>, Error> {
+    let mut runs = home.pending(store)?;
+    runs.retain(|run| !skip.contains(&run.as_str()) && (retry || !is_marked(home, run)));
+    Ok(runs)
+}
+
+/// Takes the store's lock, or gives none if somebody else has it and is to be left alone.
+fn lock(home: &Home, busy: Busy) -> Result<Option<File>, Error> {
+    let path = home.lock_path();
+    let fail = |source| Error::File {
+        what: "lock",
+        path: path.clone(),
+        source,
+    };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) if busy == Busy::Leave => Ok(None),
+        Err(fs::TryLockError::WouldBlock) => {
+            let progress = Progress::start("waiting for another backstory to index the newest runs");
+            file.lock().map_err(fail)?;
+            progress.end();
+            Ok(Some(file))
+        }
+        Err(fs::TryLockError::Error(source)) => Err(fail(source)),
+    }
+}
+
+/// Finishes the logs of runs whose recorder was killed. Those still being recorded are left alone, and so are those that
+/// cannot be finished: they stay what they are, and `log` lists them.
+fn recover(home: &Home) -> Result<(), Error> {
+    for run in home.unfinished()? {
+        let part = home.part_path(&run);
+        if capture::is_recording(&part) {
+            continue;
+        }
+        // A part log that cannot be read says nothing of its arena; recovering it then seals what is there.
+        let arena = Log::open(&part)
+            .ok()
+            .and_then(|log| log.header().arena.clone().map(PathBuf::from));
+        let _ = capture::recover(arena.as_deref(), &part, &home.log_path(&run));
+    }
+    Ok(())
+}
+
+/// Indexes one sealed log.
+fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> {
+    let path = home.log_path(run);
+    let mut log = Log::open(&path)?;
+    let bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
+    let progress = Progress::of_run(run, bytes);
+    if !log.settled() {
+        log = settle(&path, &log)?;
+    }
+    let end = end_of(&log);
+    let known = Taken(log.identities());
+    store.append(log.header(), &end, bytes, &mut |sink| {
+        graph::fold(log.header(), Some(&end), log.events(), &known, sink).map_err(store::Error::source_failed)
+    })?;
+    forget_mark(home, run);
+    progress.end();
+    Ok(())
+}
+
+/// What settling took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
+struct Taken(Identities);
+
+impl graph::Known for Taken {
+    fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+        self.0.of(path, follow)
+    }
+}
+
+/// Takes the identity of every path the log mentions, as long as they are what the run left.
+fn settle(path: &Path, log: &Log) -> Result<Log, LogError> {
+    let mut names = Vec::new();
+    graph::names(log.header(), log.events(), |name, follow| {
+        names.push((name.to_vec(), follow))
+    });
+    capture::settle(path, names.into_iter())?;
+    Ok(Log::open(path)?)
+}
+
+/// The log's end, with what is wrong with the log itself.
+fn end_of(log: &Log) -> RunEnd {
+    let mut end = log.end().cloned().unwrap_or_else(|| RunEnd {
+        incomplete_because: vec!["the log has no end: recording was cut off".to_owned()],
+        ..RunEnd::default()
+    });
+    let damage = log.damage();
+    if !damage.is_none() {
+        end.incomplete_because.push(describe(&damage));
+    }
+    end
+}
+
+/// What of a log could not be read, in a sentence.
+fn describe(damage: &Damage) -> String {
+    let parts = [
+        (damage.bytes, "unreadable bytes"),
+        (damage.unknown_frames, "frames of an unknown kind"),
+        (damage.torn_slots, "operations cut off by a kill"),
+        (damage.unknown_slots, "operations of an unknown kind"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    format!(
+        "the log is damaged: {}",
+        if parts.is_empty() {
+            "it has no header".to_owned()
+        } else {
+            parts.join(", ")
+        }
+    )
+}
+
+/// Marks a log as one this version cannot fold.
+fn mark(home: &Home, run: String, error: &LogError) -> Result<Bad, Error> {
+    let path = mark_path(home, &run);
+    let reason = chain(error);
+    fs::write(&path, format!("{}\n{reason}\n", env!("CARGO_PKG_VERSION"))).map_err(|source| Error::File {
+        what: "write",
+        path,
+        source,
+    })?;
+    Ok(Bad { run, reason })
+}
+
+fn mark_path(home: &Home, run: &str) -> PathBuf {
+    home.runs_dir().join(format!("{run}.log.bad"))
+}
+
+fn is_marked(home: &Home, run: &str) -> bool {
+    bad(home, run).is_some()
+}
+
+/// Why this version could not index a run, if that is so.
+pub fn bad(home: &Home, run: &str) -> Option<Bad> {
+    let text = fs::read_to_string(mark_path(home, run)).ok()?;
+    let (version, reason) = text.split_once('\n')?;
+    let same = version == env!("CARGO_PKG_VERSION");
+    same.then(|| Bad {
+        run: run.to_owned(),
+        reason: reason.trim_end().to_owned(),
+    })
+}
+
+/// Forgets that a run could not be indexed.
+pub fn forget_mark(home: &Home, run: &str) {
+    let _ = fs::remove_file(mark_path(home, run));
+}

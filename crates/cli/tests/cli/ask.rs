@@ -1,0 +1,290 @@
+//! Questions and their answers, in every form they have.
+
+use super::Place;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// The paths of the nodes of an answer.
+fn paths(lineage: &serde_json::Value) -> Vec<&str> {
+    lineage["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|node| node["path"].as_str())
+        .collect()
+}
+
+#[test]
+fn of_a_copy_names_the_original_and_the_command() {
+    let place = Place::new();
+    place.write("a", "text");
+    assert_eq!(place.run(&["record", "--", "cp", "a", "b"]).status, 0);
+    let answer = place.run(&["of", "b"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    assert!(answer.out.starts_with(&place.path("b")), "{}", answer.out);
+    assert!(answer.out.contains("cp a b"), "{}", answer.out);
+    assert!(
+        answer.out.contains(&format!("read {}", place.path("a"))),
+        "{}",
+        answer.out
+    );
+    let json = place.json(&["of", "b", "--json"]);
+    assert_eq!(json["nodes"][0]["path"], place.path("b").as_str());
+    assert!(paths(&json).contains(&place.path("a").as_str()), "{json}");
+}
+
+#[test]
+fn uses_of_the_original_names_the_copy() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cp a b; sort b > c");
+    let json = place.json(&["uses", "a", "--json"]);
+    for name in ["b", "c"] {
+        assert!(
+            paths(&json).contains(&place.path(name).as_str()),
+            "{name}: {json}"
+        );
+    }
+    let answer = place.run(&["uses", "a"]);
+    assert!(answer.out.contains("sort b"), "{}", answer.out);
+}
+
+#[test]
+fn lineage_crosses_runs() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cp a b");
+    place.record("cp b c");
+    let json = place.json(&["of", "c", "--json"]);
+    assert!(paths(&json).contains(&place.path("a").as_str()), "{json}");
+    let run = place.json(&["show", "--json"])["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let within = place.json(&["of", "c", "--json", "--run", &run]);
+    assert!(!paths(&within).contains(&place.path("a").as_str()), "{within}");
+    let near = place.json(&["of", "c", "--json", "--depth", "1"]);
+    assert!(!paths(&near).contains(&place.path("a").as_str()), "{near}");
+}
+
+#[test]
+fn excluded_files_and_what_lies_behind_them_are_left_out() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cp a b; cp b c");
+    let json = place.json(&["of", "c", "--json", "--exclude", "**/b"]);
+    assert!(
+        paths(&json)
+            .iter()
+            .all(|path| *path != place.path("a") && *path != place.path("b")),
+        "{json}"
+    );
+    let files = place
+        .run(&["files", "--exclude", "/usr/**", "--exclude", "**/b", "--all"])
+        .out;
+    assert!(
+        !files.contains("/usr/") && !files.contains(&place.path("b")) && files.contains(&place.path("c")),
+        "{files}"
+    );
+}
+
+#[test]
+fn the_graph_can_be_drawn() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cp a b");
+    let dot = place.run(&["of", "b", "--dot"]).out;
+    assert!(
+        dot.starts_with("digraph backstory {") && dot.ends_with("}\n"),
+        "{dot}"
+    );
+    assert!(dot.contains("cp a b"), "{dot}");
+}
+
+#[test]
+fn a_pasted_command_does_the_same_again() {
+    let place = Place::new();
+    place.write("in put", "b\na\n");
+    place.record("mkdir sub && cd sub && LC_ALL=C A='x y' sort -o out '../in put'");
+    let answer = place.run(&["of", "sub/out"]);
+    let line = answer
+        .out
+        .lines()
+        .find(|line| line.contains("written by"))
+        .unwrap();
+    let command = line
+        .split_once("written by ")
+        .unwrap()
+        .1
+        .rsplit_once("  [")
+        .unwrap()
+        .0;
+    assert!(
+        command.starts_with("cd ") && command.contains("A='x y'"),
+        "{command}"
+    );
+    std::fs::remove_file(place.work().join("sub/out")).unwrap();
+    assert!(
+        place
+            .stage
+            .command("sh")
+            .arg("-c")
+            .arg(command)
+            .status()
+            .unwrap()
+            .success(),
+        "{command}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(place.work().join("sub/out")).unwrap(),
+        "a\nb\n"
+    );
+}
+
+#[test]
+fn names_that_are_not_utf8_come_back_as_surrogates() {
+    let place = Place::new();
+    let name = std::ffi::OsString::from_vec(b"na\xffme\n'x".to_vec());
+    place.write(&name, "text");
+    let mut args: Vec<&std::ffi::OsStr> = ["record", "--", "cp"]
+        .iter()
+        .map(|arg| std::ffi::OsStr::new(*arg))
+        .collect();
+    args.extend([name.as_os_str(), std::ffi::OsStr::from_bytes(b"b\xfe")]);
+    assert_eq!(place.run(&args).status, 0);
+    let files = place.run(&["files", "--json"]).out;
+    assert!(files.contains("/na\\udcffme\\n'x\""), "{files}");
+    assert!(files.contains("/b\\udcfe\""), "{files}");
+    let of = place.run(&[std::ffi::OsStr::new("of"), std::ffi::OsStr::from_bytes(b"b\xfe")]);
+    assert!(of.out.contains("na\\377me\\n\\'x'"), "{of:?}");
+}
+
+#[test]
+fn files_and_processes_have_the_promised_fields() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cat a no-such-file > b || true; (exit 3)");
+    let files = place.json(&["files", "--json"]);
+    let access = |name: &str| {
+        let path = place.path(name);
+        let lines = files
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|file| file["path"] == path.as_str());
+        lines
+            .flat_map(|file| file["access"].as_array().unwrap().clone())
+            .collect::<Vec<_>>()
+    };
+    assert!(access("a").contains(&"read".into()), "{files}");
+    assert!(access("b").contains(&"write".into()), "{files}");
+    assert!(access("no-such-file").contains(&"missing".into()), "{files}");
+    for file in files.as_array().unwrap() {
+        assert!(
+            ["library", "kernel"].contains(&file["via"].as_str().unwrap()),
+            "{file}"
+        );
+        assert!(
+            ["seen", "possible"].contains(&file["certainty"].as_str().unwrap()),
+            "{file}"
+        );
+    }
+    let processes = place.json(&["processes", "--json"]);
+    let processes = processes.as_array().unwrap();
+    let cat = processes.iter().find(|one| one["argv"][0] == "cat").unwrap();
+    assert_eq!(
+        (&cat["exit"], &cat["cwd"]),
+        (&1.into(), &place.work().to_str().unwrap().into()),
+        "{cat}"
+    );
+    let parent = processes
+        .iter()
+        .find(|one| one["id"] == cat["parent_id"])
+        .unwrap();
+    assert_eq!(parent["pid"], cat["parent"]);
+    assert!(cat["start"].as_f64().unwrap() <= cat["end"].as_f64().unwrap());
+    let ids: std::collections::HashSet<u64> =
+        processes.iter().map(|one| one["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), processes.len());
+}
+
+#[test]
+fn show_says_first_whether_the_record_is_complete() {
+    let place = Place::new();
+    place.record("true");
+    let json = place.json(&["show", "--json"]);
+    assert_eq!(
+        (&json["complete"], &json["lost"], &json["exit"]),
+        (&true.into(), &0.into(), &0.into()),
+        "{json}"
+    );
+    assert_eq!(json["incomplete_because"], serde_json::json!([]));
+    assert!(json["peers"].is_array() && json["command"][0] == "sh", "{json}");
+    let text = place.run(&["show"]).out;
+    assert!(text.starts_with("complete     yes\n"), "{text}");
+}
+
+#[test]
+fn status_tells_what_has_changed_since() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cp a b");
+    let answer = place.run(&["status"]);
+    assert_eq!(
+        (answer.status, answer.out.contains("current")),
+        (0, true),
+        "{answer:?}"
+    );
+    place.write("a", "other text");
+    let json = place.run(&["status", "b", "--json"]);
+    assert_eq!(json.status, 1, "{json:?}");
+    assert!(
+        json.out.contains(&format!(
+            "{{\"path\": \"{}\", \"state\": \"modified\"}}",
+            place.path("a")
+        )),
+        "{json:?}"
+    );
+    place.write("b", "mine");
+    assert!(place.run(&["status", "b"]).out.starts_with("modified"));
+    std::fs::remove_file(place.work().join("b")).unwrap();
+    assert!(place.run(&["status", "b"]).out.starts_with("removed"));
+}
+
+#[test]
+fn nothing_is_coloured_for_a_pipe() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.record("cp a b");
+    for args in [
+        &["of", "b"][..],
+        &["log"],
+        &["show"],
+        &["files"],
+        &["processes"],
+        &["status"],
+    ] {
+        assert!(!place.run(args).out.contains('\x1b'), "{args:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::new();
+    place.record("ls -R /usr/share/doc > list; true");
+    let binary = place.stage.path().join("bin/backstory");
+    let mut command = place.stage.command("sh");
+    command
+        .env("BACKSTORY_STORE", place.stage.store())
+        .arg("-c")
+        .arg(format!("{} files --json | head -n 1", binary.display()));
+    let answer = super::Answer::of(command.output().unwrap());
+    assert_eq!((answer.out.as_str(), answer.err.as_str()), ("[\n", ""));
+}
+
+#[test]
+fn what_was_never_seen_is_not_found() {
+    let place = Place::new();
+    place.record("true");
+    place.run(&["of", "never-seen"]).is_error(1, &["never-seen"]);
+    place.run(&["uses", "/never/seen"]).is_error(1, &["/never/seen"]);
+}

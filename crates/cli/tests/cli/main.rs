@@ -1,0 +1,124 @@
+//! The program as users meet it: commands, exit statuses, output, errors. Each test has a store of its own and runs as an ordinary
+//! user, also when the suite is started as root.
+
+// A test stops where something is not as it must be; the lint's own exception covers only functions marked as tests.
+#![allow(clippy::unwrap_used)]
+
+mod ask;
+mod generated;
+mod record;
+mod root;
+mod runs;
+mod stores;
+
+use std::ffi::OsStr;
+use std::process::{Command, Output};
+
+use backstory_testkit::stage::Stage;
+use serde_json::Value;
+
+/// A fresh place with a store, and a directory `work` to be in.
+struct Place {
+    stage: Stage,
+}
+
+impl Place {
+    fn new() -> Place {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_backstory")).unwrap();
+        stage.directory("work").unwrap();
+        Place { stage }
+    }
+
+    /// As root, where the suite may.
+    fn of_root() -> Option<Place> {
+        use backstory_testkit::user::User;
+        let stage = Stage::of(User::Myself, env!("CARGO_BIN_EXE_backstory").as_ref()).unwrap();
+        if User::ordinary() == User::Myself {
+            backstory_testkit::need::skipped("a test as root", "the suite was not started as root");
+            return None;
+        }
+        stage.directory("work").unwrap();
+        Some(Place { stage })
+    }
+
+    fn work(&self) -> std::path::PathBuf {
+        self.stage.path().join("work")
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.work().join(name).into_os_string().into_string().unwrap()
+    }
+
+    /// Writes a file into `work`, as its user's.
+    fn write(&self, name: impl AsRef<std::path::Path>, text: &str) {
+        let path = self.work().join(name);
+        std::fs::write(&path, text).unwrap();
+        self.stage.user().owns(&path).unwrap();
+    }
+
+    /// `backstory ARGS…` in `work`.
+    fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = self.stage.backstory(args);
+        command.current_dir(self.work());
+        command
+    }
+
+    fn run(&self, args: &[impl AsRef<OsStr>]) -> Answer {
+        Answer::of(self.command(args).output().unwrap())
+    }
+
+    /// Records a shell line, which must succeed without a word of ours, and gives the run's id.
+    fn record(&self, line: &str) -> String {
+        let summary = self.path("..summary.json");
+        let answer = self.run(&["record", "--json-summary", &summary, "--", "sh", "-c", line]);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{line}");
+        let text = std::fs::read(&summary).unwrap();
+        std::fs::remove_file(&summary).unwrap();
+        let read: Value = serde_json::from_slice(&text).unwrap();
+        read["run"].as_str().unwrap().to_owned()
+    }
+
+    /// The JSON answer to a question.
+    fn json(&self, args: &[&str]) -> Value {
+        let answer = self.run(args);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{args:?}");
+        serde_json::from_str(&answer.out).unwrap_or_else(|error| panic!("{args:?}: {error}\n{}", answer.out))
+    }
+}
+
+/// What a command said, and how it ended.
+#[derive(Debug)]
+struct Answer {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+impl Answer {
+    fn of(output: Output) -> Answer {
+        use std::os::unix::process::ExitStatusExt;
+        let status = output
+            .status
+            .code()
+            .unwrap_or_else(|| -output.status.signal().unwrap());
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Answer {
+            status,
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    /// Nothing on stdout, one line `backstory: …` on stderr with all of `words` in it, and this status.
+    #[track_caller]
+    fn is_error(&self, status: i32, words: &[&str]) {
+        assert_eq!((self.status, self.out.as_str()), (status, ""), "{self:?}");
+        assert!(
+            self.err.starts_with("backstory: ") && self.err.lines().count() == 1,
+            "{self:?}"
+        );
+        for word in words {
+            assert!(self.err.contains(word), "no {word:?} in {self:?}");
+        }
+    }
+}

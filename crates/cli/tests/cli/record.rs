@@ -1,0 +1,209 @@
+//! `record` keeps out of the way: output, input, exit status; and its own failures are 125.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use super::{Answer, Place};
+
+#[test]
+fn the_exit_status_is_the_commands_own() {
+    let place = Place::new();
+    for (line, status) in [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("exit 255", 255),
+        ("kill -TERM $$", 143),
+        ("kill -KILL $$", 137),
+    ] {
+        let answer = place.run(&["record", "--", "sh", "-c", line]);
+        assert_eq!(
+            (answer.status, answer.out.as_str(), answer.err.as_str()),
+            (status, "", ""),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_command_that_is_not_there_is_127_and_a_failed_run() {
+    let place = Place::new();
+    place
+        .run(&["record", "--", "no-such-command"])
+        .is_error(127, &["no-such-command"]);
+    let runs = place.json(&["log", "--json"]);
+    assert_eq!(
+        (&runs[0]["exit"], &runs[0]["command"][0]),
+        (&127.into(), &"no-such-command".into())
+    );
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_is_126_and_a_failed_run() {
+    let place = Place::new();
+    place.write("data", "text");
+    place.run(&["record", "--", "./data"]).is_error(126, &["./data"]);
+    assert_eq!(place.json(&["show", "--json"])["exit"], 126);
+}
+
+#[test]
+fn misuse_is_125_and_runs_nothing() {
+    let place = Place::new();
+    let cases: [(&[&str], &str); 8] = [
+        (&["record"], "CMD"),
+        (&["record", "--"], "CMD"),
+        (
+            &["record", "--no-such-option", "--", "touch", "ran"],
+            "--no-such-option",
+        ),
+        (&["record", "--guard=maybe", "--", "touch", "ran"], "maybe"),
+        (
+            &["record", "--contents=lazy", "--", "touch", "ran"],
+            "--contents=off",
+        ),
+        (
+            &["record", "--contents=all", "--", "touch", "ran"],
+            "--contents=off",
+        ),
+        (
+            &["record", "--name", "two words", "--", "touch", "ran"],
+            "two words",
+        ),
+        (
+            &[
+                "record",
+                "--json-summary",
+                "no/such/dir/s.json",
+                "--",
+                "touch",
+                "ran",
+            ],
+            "no/such/dir",
+        ),
+    ];
+    for (args, word) in cases {
+        place.run(args).is_error(125, &[word]);
+    }
+    assert!(!place.work().join("ran").exists());
+    assert!(place.run(&["record", "--contents=off", "--", "true"]).status == 0);
+}
+
+#[test]
+fn output_passes_through_untouched() {
+    let place = Place::new();
+    let answer = place.run(&["record", "--", "sh", "-c", "printf 'out\\n'; printf 'err\\n' >&2"]);
+    assert_eq!(
+        (answer.status, answer.out.as_str(), answer.err.as_str()),
+        (0, "out\n", "err\n")
+    );
+}
+
+#[test]
+fn input_passes_through_and_ends() {
+    let place = Place::new();
+    let mut command = place.command(&["record", "--", "sort"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"b\na\n").unwrap();
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!(
+        (answer.status, answer.out.as_str(), answer.err.as_str()),
+        (0, "a\nb\n", "")
+    );
+}
+
+#[test]
+fn the_summary_tells_run_exit_complete_and_lost() {
+    let place = Place::new();
+    let answer = place.run(&[
+        "record",
+        "--name",
+        "n1",
+        "--json-summary",
+        "s.json",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ]);
+    assert_eq!(answer.status, 3);
+    let text = std::fs::read_to_string(place.work().join("s.json")).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&read["exit"], &read["lost"], &read["name"]),
+        (&3.into(), &0.into(), &"n1".into())
+    );
+    assert!(read["complete"].is_boolean());
+    assert_eq!(read["run"], place.json(&["show", "n1", "--json"])["run"]);
+}
+
+#[test]
+fn the_guard_can_be_off_or_strict() {
+    let place = Place::new();
+    place.write("a", "text");
+    for guard in ["--guard=off", "--guard=on", "--guard=strict"] {
+        let answer = place.run(&["record", guard, "--", "cp", "a", "b"]);
+        assert_eq!(
+            (answer.status, answer.out.as_str()),
+            (0, ""),
+            "{guard}: {answer:?}"
+        );
+        let files = place.json(&["files", "--json"]);
+        let wrote = |file: &serde_json::Value| {
+            file["path"] == place.path("b").as_str()
+                && file["access"].as_array().unwrap().contains(&"write".into())
+        };
+        assert!(files.as_array().unwrap().iter().any(wrote), "{guard}: {files}");
+    }
+}
+
+#[test]
+fn a_recording_inside_a_recording_works_and_says_what_it_lacks() {
+    let place = Place::new();
+    let inner = place.stage.path().join("bin/backstory");
+    let answer = place.run(&[
+        "record",
+        "--name",
+        "outer",
+        "--",
+        inner.to_str().unwrap(),
+        "record",
+        "--name",
+        "inner",
+        "--",
+        "true",
+    ]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert_eq!(place.json(&["show", "inner", "--json"])["exit"], 0);
+    assert_eq!(place.json(&["show", "outer", "--json"])["exit"], 0);
+}
+
+#[test]
+fn secrets_in_the_environment_are_not_stored() {
+    let place = Place::new();
+    let mut command = place.command(&["record", "--redact", "MY_*", "--", "sh", "-c", "env > env.txt"]);
+    command
+        .env("API_TOKEN", "s3cr3t-one")
+        .env("MY_THING", "s3cr3t-two")
+        .env("HARMLESS", "plain-value");
+    assert_eq!(Answer::of(command.output().unwrap()).status, 0);
+    let env = std::fs::read_to_string(place.work().join("env.txt")).unwrap();
+    assert!(
+        env.contains("s3cr3t-one") && env.contains("s3cr3t-two"),
+        "the command lost its environment: {env}"
+    );
+    let shown = place.run(&["show", "--json"]).out + &place.run(&["processes", "--json"]).out;
+    assert!(shown.contains("plain-value"), "{shown}");
+    assert!(!shown.contains("s3cr3t"), "{shown}");
+    let grep = std::process::Command::new("grep")
+        .arg("-rc")
+        .arg("s3cr3t")
+        .arg(place.stage.store())
+        .output()
+        .unwrap();
+    let counts = String::from_utf8_lossy(&grep.stdout).into_owned();
+    assert!(counts.lines().all(|line| line.ends_with(":0")), "{counts}");
+}

@@ -1,0 +1,37 @@
+//! The same as root, whose commands may go on as other users.
+
+use super::Place;
+
+#[test]
+fn root_records_and_asks_as_others_do() {
+    let Some(place) = Place::of_root() else { return };
+    place.write("a", "text");
+    let answer = place.run(&["record", "--", "cp", "a", "b"]);
+    assert_eq!(
+        (answer.status, answer.out.as_str(), answer.err.as_str()),
+        (0, "", "")
+    );
+    assert!(place.run(&["of", "b"]).out.contains("cp a b"));
+    assert_eq!(place.run(&["record", "--", "sh", "-c", "exit 7"]).status, 7);
+}
+
+#[test]
+fn a_command_that_goes_on_as_another_user_prints_nothing_of_ours() {
+    let Some(place) = Place::of_root() else { return };
+    if !backstory_testkit::need::needs("another user", &["setpriv"]) {
+        return;
+    }
+    let answer = place.run(&[
+        "record",
+        "--",
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "cat",
+        "/etc/hostname",
+    ]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+    let files = place.run(&["files", "--all"]).out;
+    assert!(files.contains("/etc/hostname"), "{files}");
+}

@@ -1,0 +1,110 @@
+//! Runs: listed, named, noted, removed, found again.
+
+use super::Place;
+
+#[test]
+fn runs_are_listed_newest_first() {
+    let place = Place::new();
+    let ids: Vec<String> = ["true 1", "true 2", "exit 0"]
+        .iter()
+        .map(|line| place.record(line))
+        .collect();
+    let log = place.json(&["log", "--json"]);
+    let listed: Vec<&str> = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["run"].as_str().unwrap())
+        .collect();
+    assert_eq!(listed, ids.iter().rev().map(String::as_str).collect::<Vec<_>>());
+    let text = place.run(&["log"]).out;
+    assert!(
+        text.lines().next().unwrap().starts_with(ids[2].as_str()),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn a_name_finds_its_run_until_it_is_taken_away() {
+    let place = Place::new();
+    place.run(&["record", "--name", "first", "--", "true"]);
+    let second = place.record("true");
+    let first = place.json(&["show", "first", "--json"])["run"].clone();
+    assert_ne!(first, second.as_str());
+    assert_eq!(place.run(&["name", &second, "other"]).status, 0);
+    assert_eq!(place.json(&["show", "other", "--json"])["run"], second.as_str());
+    assert_eq!(place.run(&["name", "other", ""]).status, 0);
+    place.run(&["show", "other"]).is_error(1, &["other"]);
+    place
+        .run(&["name", &second, "two words"])
+        .is_error(2, &["two words"]);
+}
+
+#[test]
+fn a_note_is_shown_with_its_run() {
+    let place = Place::new();
+    let run = place.record("true");
+    assert_eq!(place.run(&["note", &run, "with the old compiler"]).status, 0);
+    assert!(place.run(&["log"]).out.contains("with the old compiler"));
+    assert_eq!(place.json(&["show", "--json"])["note"], "with the old compiler");
+    assert_eq!(place.run(&["note", &run, ""]).status, 0);
+    assert!(place.json(&["show", "--json"])["note"].is_null());
+}
+
+#[test]
+fn a_removed_run_is_gone_for_good_and_the_others_stay() {
+    let place = Place::new();
+    place.write("a", "text");
+    let first = place.record("cp a b");
+    let second = place.record("cp b c");
+    assert_eq!(place.run(&["rm", &first]).status, 0);
+    let log = place.json(&["log", "--json"]);
+    assert_eq!(
+        (log.as_array().unwrap().len(), &log[0]["run"]),
+        (1, &second.as_str().into())
+    );
+    place.run(&["show", &first]).is_error(1, &[&first]);
+    assert!(place.work().join("b").exists());
+    assert_eq!(place.run(&["of", "c"]).status, 0);
+    place.run(&["rm", "no-such-run"]).is_error(1, &["no-such-run"]);
+}
+
+#[test]
+fn a_run_that_is_not_there_is_not_found() {
+    let place = Place::new();
+    place.record("true");
+    for command in ["show", "files", "processes"] {
+        place.run(&[command, "zzzzzzzz"]).is_error(1, &["zzzzzzzz"]);
+    }
+}
+
+#[test]
+fn the_raw_log_can_be_read() {
+    let place = Place::new();
+    place.write("a", "text");
+    let run = place.record("cat a");
+    let raw = place.run(&["log", "--raw", &run]);
+    assert_eq!((raw.status, raw.err.as_str()), (0, ""));
+    assert!(raw.out.lines().count() > 5, "{}", raw.out);
+}
+
+#[test]
+fn many_recordings_at_once_all_arrive() {
+    let place = Place::new();
+    let children: Vec<_> = (0..6)
+        .map(|n| {
+            place
+                .command(&["record", "--", "sh", "-c", &format!("echo {n} > f{n}")])
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(place.json(&["log", "--json"]).as_array().unwrap().len(), 6);
+    for n in 0..6 {
+        assert_eq!(place.run(&["of", &format!("f{n}")]).status, 0);
+    }
+}

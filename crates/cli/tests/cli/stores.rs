@@ -1,0 +1,162 @@
+//! Stores that are not as they should be: a clear error, nothing changed, nothing lost.
+
+use super::Place;
+use std::fs;
+
+#[test]
+fn a_store_that_is_a_file_is_refused() {
+    let place = Place::new();
+    place.write("file", "text");
+    let file = place.path("file");
+    place
+        .run(&["record", "--store", &file, "--", "touch", "ran"])
+        .is_error(125, &[&file, "--store"]);
+    place.run(&["log", "--store", &file]).is_error(2, &[&file]);
+    assert!(!place.work().join("ran").exists());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "text");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_refused() {
+    let place = Place::new();
+    place
+        .run(&["record", "--store", "/proc/store", "--", "touch", "ran"])
+        .is_error(125, &["/proc/store"]);
+    place
+        .run(&["record", "--store", "/usr/store", "--", "touch", "ran"])
+        .is_error(125, &["/usr/store"]);
+    assert!(!place.work().join("ran").exists());
+}
+
+#[test]
+fn a_store_of_a_newer_program_is_refused_and_left_alone() {
+    let place = Place::new();
+    place.record("true");
+    let format = place.stage.store().join("format");
+    fs::write(&format, "99\n").unwrap();
+    place.run(&["log"]).is_error(1, &["99", "upgrade"]);
+    place
+        .run(&["record", "--", "true"])
+        .is_error(125, &["99", "upgrade"]);
+    assert_eq!(fs::read_to_string(&format).unwrap(), "99\n");
+}
+
+#[test]
+fn without_any_store_the_question_says_so() {
+    let place = Place::new();
+    let nowhere = place.path("nowhere");
+    place.run(&["log", "--store", &nowhere]).is_error(1, &[&nowhere]);
+    assert!(!place.work().join("nowhere").exists());
+}
+
+#[test]
+fn without_home_and_store_the_error_says_what_to_give() {
+    let place = Place::new();
+    let mut command = place.command(&["record", "--", "true"]);
+    command.env_remove("HOME").env_remove("BACKSTORY_STORE");
+    super::Answer::of(command.output().unwrap()).is_error(125, &["--store"]);
+    let mut command = place.command(&["log"]);
+    command.env_remove("HOME").env_remove("BACKSTORY_STORE");
+    super::Answer::of(command.output().unwrap()).is_error(2, &["--store"]);
+}
+
+#[test]
+fn a_damaged_database_is_reported_and_can_be_made_anew_from_the_logs() {
+    let place = Place::new();
+    let run = place.record("true");
+    place.json(&["show", "--json"]);
+    for entry in fs::read_dir(place.stage.store()).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("graph.db")
+        {
+            fs::write(&path, vec![0x5a; 8192]).unwrap();
+        }
+    }
+    let answer = place.run(&["show"]);
+    answer.is_error(1, &["graph.db"]);
+    for entry in fs::read_dir(place.stage.store()).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("graph.db")
+        {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    assert_eq!(place.json(&["show", "--json"])["run"], run.as_str());
+}
+
+#[test]
+fn a_log_that_cannot_be_folded_is_kept_and_blocks_no_other() {
+    let place = Place::new();
+    let first = place.record("true");
+    place.json(&["log", "--json"]);
+    let bad = place.stage.store().join("runs/badbadba.log");
+    fs::write(&bad, "this is no log").unwrap();
+    place.stage.user().owns(&bad).unwrap();
+    let second = place.record("true");
+    let answer = place.run(&["log"]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert!(
+        answer.out.contains(&first) && answer.out.contains(&second),
+        "{answer:?}"
+    );
+    assert!(answer.err.contains("badbadba"), "{answer:?}");
+    assert_eq!(fs::read_to_string(&bad).unwrap(), "this is no log");
+    place
+        .run(&["show", "badbadba"])
+        .is_error(1, &["badbadba", "could not be indexed"]);
+    assert_eq!(place.run(&["rm", "badbadba"]).status, 0);
+    assert!(!bad.exists());
+    assert_eq!(place.run(&["log"]).err, "");
+}
+
+#[test]
+fn a_log_cut_in_the_middle_is_indexed_as_far_as_it_goes() {
+    let place = Place::new();
+    place.write("a", "text");
+    let run = place.record("cat a; cat a");
+    place.json(&["log", "--json"]);
+    let store = place.stage.store();
+    let log = fs::read(store.join(format!("runs/{run}.log"))).unwrap();
+    let cut = store.join("runs/cutcutcu.log");
+    fs::write(&cut, &log[..log.len() - log.len() / 4]).unwrap();
+    place.stage.user().owns(&cut).unwrap();
+    let answer = place.run(&["index", "--wait"]);
+    // The copy carries the id of the run it is a copy of: it is either refused for that, or was indexed under it already.
+    assert!(answer.status <= 1, "{answer:?}");
+    assert_eq!(place.json(&["show", &run, "--json"])["run"], run.as_str());
+}
+
+#[test]
+fn a_store_that_may_only_be_read_still_answers() {
+    let place = Place::new();
+    let run = place.record("true");
+    place.json(&["log", "--json"]);
+    let store = place.stage.store();
+    let chmod = |mode: &str| {
+        assert!(
+            place
+                .stage
+                .command("chmod")
+                .arg("-R")
+                .arg(mode)
+                .arg(&store)
+                .status()
+                .unwrap()
+                .success()
+        )
+    };
+    chmod("a-w");
+    let answer = place.run(&["log"]);
+    chmod("u+w");
+    assert!(answer.status == 0 && answer.out.contains(&run), "{answer:?}");
+}

@@ -1,0 +1,82 @@
+//! Nothing broken: every command of the corpus prints, returns and leaves behind the same when it is recorded.
+
+#[path = "oracle/common.rs"]
+mod common;
+#[path = "oracle/corpus.rs"]
+mod corpus;
+#[path = "oracle/each.rs"]
+mod each;
+
+use std::io;
+
+use backstory_testkit::oracle::{Bench, Case, Outcome, program};
+use backstory_testkit::snapshot;
+use backstory_testkit::user::User;
+
+fn differences(bench: &Bench, case: &Case, options: &[&str]) -> io::Result<Vec<String>> {
+    let plain = bench.plain(case)?;
+    let (recorded, _) = bench.recorded(case, options)?;
+    let mut lines = Vec::new();
+    if plain.status.is_none() || plain.code() != recorded.code() {
+        lines.push(format!("status {} became {}", plain.code(), recorded.code()));
+    }
+    if case.restless {
+        let (before, after): (Vec<_>, Vec<_>) = (names(&plain), names(&recorded));
+        if before.len() != after.len() {
+            lines.push(format!("{} names became {}", before.len(), after.len()));
+        }
+        return Ok(lines);
+    }
+    for (stream, before, after) in [
+        ("stdout", &plain.stdout, &recorded.stdout),
+        ("stderr", &plain.stderr, &recorded.stderr),
+    ] {
+        if before != after {
+            let text = |bytes: &[u8]| {
+                String::from_utf8_lossy(bytes)
+                    .chars()
+                    .take(300)
+                    .collect::<String>()
+            };
+            lines.push(format!("{stream} {:?} became {:?}", text(before), text(after)));
+        }
+    }
+    lines.extend(snapshot::differences(&plain.files, &recorded.files));
+    Ok(lines)
+}
+
+fn names(outcome: &Outcome) -> Vec<&Vec<u8>> {
+    outcome.files.keys().collect()
+}
+
+fn assert_identical(user: User, options: &[&str]) {
+    let bench = common::bench(user);
+    let results = each::each(corpus::all(), |case| differences(&bench, case, options));
+    let mut wrong = Vec::new();
+    for (name, result) in results {
+        let lines = result.unwrap_or_else(|error| vec![error.to_string()]);
+        wrong.extend(lines.iter().map(|l| format!("{name}: {l}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_recorded_command_does_exactly_what_it_does_alone() {
+    assert_identical(User::ordinary(), &[]);
+}
+
+#[test]
+fn it_does_so_with_the_recorder_alone() {
+    assert_identical(User::ordinary(), &["--guard=off"]);
+}
+
+/// A process in strict mode may not have had a filter before: the kernel refuses the mode, so only the recorder can watch.
+#[test]
+fn a_program_in_strict_seccomp_mode_works_with_the_recorder_alone() {
+    let bench = common::bench(User::ordinary());
+    let case = program("strict-mode", &["$FIX/sandbox_strict"]);
+    assert_eq!(
+        differences(&bench, &case, &["--guard=off"]).expect("two runs"),
+        Vec::<String>::new()
+    );
+}

@@ -1,0 +1,229 @@
+//! Nothing missed, nothing invented: backstory's account of every command of the corpus against strace's.
+//!
+//! `BACKSTORY_ORACLE_ONLY=NAME` runs the cases whose name contains it; `BACKSTORY_ORACLE_DROP=KIND` leaves one kind out of backstory's
+//! account first, so that the test must fail; `BACKSTORY_TEST_KEEP=1` keeps the traces and stores. See docs/testing-oracle.md.
+
+#[path = "oracle/common.rs"]
+mod common;
+#[path = "oracle/corpus.rs"]
+mod corpus;
+#[path = "oracle/each.rs"]
+mod each;
+
+use std::io;
+
+use backstory_testkit::answer::{self, Show};
+use backstory_testkit::need::{needs, say, skipped};
+use backstory_testkit::oracle::{Account, Bench, Case, Verdict, drops, files, normal, processes};
+use backstory_testkit::strace::Trace;
+use backstory_testkit::user::{User, suite_is_root};
+
+/// A `seen` claim is allowed to be wrong so rarely.
+const PRECISION: f64 = 0.999;
+
+struct Heard {
+    trace: Trace,
+    account: Account,
+    show: Show,
+}
+
+/// Both accounts of a case. The file system is as the recorded run left it.
+fn hear(bench: &Bench, case: &Case, options: &[&str]) -> io::Result<Heard> {
+    let (traced, trace) = bench.traced(case)?;
+    let (recorded, store) = bench.recorded(case, options)?;
+    if traced.code() != recorded.code() {
+        let stderr = String::from_utf8_lossy(&recorded.stderr).into_owned();
+        return Err(io::Error::other(format!(
+            "status {} traced, {} recorded: {stderr}",
+            traced.code(),
+            recorded.code()
+        )));
+    }
+    let ask = |question: &str| bench.ask(&store, &[question, "--json"]);
+    let account = Account {
+        files: answer::read(&ask("files")?)?,
+        processes: answer::read(&ask("processes")?)?,
+    };
+    Ok(Heard {
+        trace,
+        account,
+        show: answer::read(&ask("show")?)?,
+    })
+}
+
+fn judge(heard: &Heard) -> Verdict {
+    let mut verdict = Verdict::default();
+    files::compare(&heard.trace.facts, &heard.account.files, &mut verdict);
+    processes::compare(&heard.trace.processes, &heard.account.processes, &mut verdict);
+    if !heard.show.complete || heard.show.lost > 0 {
+        verdict.missed.push(format!(
+            "the run is not complete: {}",
+            heard.show.incomplete_because.join("; ")
+        ));
+    }
+    verdict
+}
+
+/// Compares all cases and returns the sum.
+fn compare(bench: &Bench, cases: impl Iterator<Item = &'static Case>, options: &[&str]) -> Verdict {
+    let drop = std::env::var(drops::VARIABLE).ok();
+    let results = each::each(cases, |case| {
+        let mut heard = hear(bench, case, options)?;
+        if let Some(kind) = &drop {
+            drops::all(&mut heard.account, kind);
+        }
+        Ok::<_, io::Error>(judge(&heard))
+    });
+    let mut sum = Verdict::default();
+    for (name, result) in results {
+        let verdict = result.unwrap_or_else(|error| Verdict {
+            missed: vec![error.to_string()],
+            ..Verdict::default()
+        });
+        sum.add(name, verdict);
+    }
+    sum
+}
+
+fn report(what: &str, verdict: &Verdict) {
+    let required: Vec<_> = verdict
+        .required
+        .iter()
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
+    say(&format!(
+        "oracle, {what}: required {}; {} processes; {} seen claims, precision {:.5}",
+        required.join(", "),
+        verdict.compared,
+        verdict.claims,
+        verdict.precision()
+    ));
+    for (rule, count) in normal::RULES.iter().zip(verdict.ignored) {
+        say(&format!(
+            "oracle, {what}: {count} paths normalised or ignored as {} ({})",
+            rule.pattern, rule.reason
+        ));
+    }
+}
+
+/// At most so many lines of each kind, so that one broken thing does not bury the others.
+fn listed(title: &str, lines: &[String]) -> String {
+    let shown = if std::env::var_os("BACKSTORY_ORACLE_ALL").is_some() {
+        lines.len()
+    } else {
+        60
+    };
+    let mut text: Vec<String> = vec![format!("{title}: {}", lines.len())];
+    text.extend(lines.iter().take(shown).map(|l| format!("  {l}")));
+    text.join("\n")
+}
+
+fn assert_holds(what: &str, verdict: &Verdict) {
+    report(what, verdict);
+    let complaints = format!(
+        "{}\n{}\n{}",
+        listed("missed", &verdict.missed),
+        listed("processes", &verdict.processes),
+        listed("invented", &verdict.invented)
+    );
+    assert!(
+        verdict.nothing_missed() && verdict.precision() >= PRECISION,
+        "{complaints}"
+    );
+}
+
+#[test]
+fn nothing_is_missed_and_nothing_invented() {
+    if !needs("the oracle", &["strace"]) {
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    assert_holds("ordinary user", &compare(&bench, corpus::all(), &[]));
+}
+
+#[test]
+fn the_same_holds_as_root() {
+    if !suite_is_root() {
+        return skipped("the oracle as root", "the suite was not started as root");
+    }
+    if !needs("the oracle as root", &["strace"]) {
+        return;
+    }
+    let bench = common::bench(User::Myself);
+    let some = [
+        "cp-archive",
+        "pipeline",
+        "background",
+        "gcc",
+        "busybox-sh",
+        "static-files",
+        "raw-syscalls",
+        "spawn",
+        "daemon",
+    ];
+    assert_holds(
+        "root",
+        &compare(&bench, corpus::all().filter(|c| some.contains(&c.name)), &[]),
+    );
+}
+
+#[test]
+fn the_same_holds_when_everything_goes_through_the_guard() {
+    if !needs("the oracle in strict mode", &["strace"]) {
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    let some = [
+        "cp-archive",
+        "pipeline",
+        "subshells",
+        "find",
+        "sed-in-place",
+        "vfork",
+        "spawn",
+        "static-files",
+        "at-calls",
+    ];
+    assert_holds(
+        "strict",
+        &compare(
+            &bench,
+            corpus::all().filter(|c| some.contains(&c.name)),
+            &["--guard=strict"],
+        ),
+    );
+}
+
+#[test]
+fn a_kind_of_event_that_is_dropped_is_missed() {
+    if !needs("the oracle's own test", &["strace"]) {
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    let case = backstory_testkit::oracle::sh(
+        "every-kind",
+        "cat a >new; mv new moved; rm b; ln d/x hard; ls d >list; chmod 600 a; [ -e none ]; cat absent 2>/dev/null; true",
+    );
+    let heard = hear(&bench, &case, &[]).expect("both accounts");
+    let verdict = judge(&heard);
+    assert!(
+        verdict.nothing_missed(),
+        "{:?} {:?}",
+        verdict.missed,
+        verdict.processes
+    );
+    for kind in drops::KINDS.iter().filter(|k| **k != "stat") {
+        let mut spoilt = Heard {
+            trace: Trace::default(),
+            account: heard.account.clone(),
+            show: heard.show.clone(),
+        };
+        spoilt.trace.facts.clone_from(&heard.trace.facts);
+        spoilt.trace.processes.clone_from(&heard.trace.processes);
+        assert!(drops::all(&mut spoilt.account, kind), "nothing to drop: {kind}");
+        assert!(
+            !judge(&spoilt).nothing_missed(),
+            "the oracle does not notice that every {kind} is gone"
+        );
+    }
+}
