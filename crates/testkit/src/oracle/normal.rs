@@ -21,14 +21,14 @@ pub struct Rule {
 }
 
 /// The list.
-pub const RULES: [Rule; 5] = [
+pub const RULES: [Rule; 6] = [
     Rule {
         pattern: "/proc/PID/…, /proc/self/…, /proc/thread-self/…",
         reason: "process numbers differ from run to run, and `self` is one of them",
         apply: proc_pid,
     },
     Rule {
-        pattern: "PREFIXxxxxxx (cc, tmp, tmp., tmp_obj_, sed, sort, sh-thd., pymp-)",
+        pattern: "PREFIXrandom (tmp_obj_, sh-thd., pymp-, tmp., sort, tmp, sed, cc, Cu, XX; .git/t)",
         reason: "names made by mkstemp and its kin are random",
         apply: random_name,
     },
@@ -46,6 +46,11 @@ pub const RULES: [Rule; 5] = [
         pattern: "/etc/ld.so.preload",
         reason: "the loader looks for it before any library, and so any recorder, is there",
         apply: loader_lookup,
+    },
+    Rule {
+        pattern: "DIRECTORY/{glibc-hwcaps,tls,x86_64}…",
+        reason: "directories that the loader tries for a library it was asked to load: its own look-ups, not the program's",
+        apply: loader_directory,
     },
 ];
 
@@ -86,39 +91,38 @@ fn proc_pid(path: &[u8]) -> Option<Effect> {
     None
 }
 
+/// Prefixes and lengths of names that mkstemp and its kin make, with the program they are known from.
+const TEMPLATES: [(&[u8], usize); 10] = [
+    (b"tmp_obj_", 6), // git
+    (b"sh-thd.", 6),  // bash
+    (b"pymp-", 8),    // python
+    (b"tmp.", 10),    // mktemp
+    (b"sort", 6),     // sort
+    (b"tmp", 8),      // python
+    (b"sed", 6),      // sed
+    (b"cc", 6),       // gcc
+    (b"Cu", 6),       // coreutils
+    (b"XX", 6),       // perl
+];
+
 fn random_name(path: &[u8]) -> Option<Effect> {
-    const PREFIXES: [&[u8]; 8] = [
-        b"tmp_obj_",
-        b"sh-thd.",
-        b"pymp-",
-        b"tmp.",
-        b"sort",
-        b"tmp",
-        b"sed",
-        b"cc",
-    ];
-    let parts = path.split(|b| *b == b'/').map(|part| {
-        let prefix = PREFIXES.iter().find(|p| {
-            part.strip_prefix(**p).is_some_and(|rest| {
-                let stem = rest.split(|b| *b == b'.').next().unwrap_or(rest);
-                (6..=10).contains(&stem.len())
-                    && stem.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
-                    && stem
-                        .iter()
-                        .any(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
-            })
-        });
-        match prefix {
-            Some(prefix) => {
-                let rest = &part[prefix.len()..];
-                let dot = rest.iter().position(|b| *b == b'.').unwrap_or(rest.len());
-                [prefix, b"RANDOM".as_slice(), &rest[dot..]].concat()
-            }
-            None => part.to_vec(),
-        }
-    });
-    let rewritten = parts.collect::<Vec<_>>().join(&b'/');
+    let mut in_git = false;
+    let mut parts = Vec::new();
+    for part in path.split(|b| *b == b'/') {
+        let git: (&[u8], usize) = (b"t", 6);
+        let templates = TEMPLATES.iter().chain(in_git.then_some(&git));
+        parts.push(templates.copied().find_map(|template| from_template(part, template)).unwrap_or_else(|| part.to_vec()));
+        in_git = part == b".git";
+    }
+    let rewritten = parts.join(&b'/');
     (rewritten != path).then_some(Effect::Rewrite(rewritten))
+}
+
+/// The name with its random part replaced, if it was made from this template. An extension may follow.
+fn from_template(name: &[u8], (prefix, length): (&[u8], usize)) -> Option<Vec<u8>> {
+    let (random, rest) = name.strip_prefix(prefix)?.split_at_checked(length)?;
+    let fits = random.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    (fits && (rest.is_empty() || rest.starts_with(b"."))).then(|| [prefix, b"RANDOM", rest].concat())
 }
 
 fn compiled_module(path: &[u8]) -> Option<Effect> {
@@ -136,6 +140,13 @@ fn nameless(path: &[u8]) -> Option<Effect> {
 
 fn loader_lookup(path: &[u8]) -> Option<Effect> {
     (path == b"/etc/ld.so.preload").then_some(Effect::Ignore)
+}
+
+fn loader_directory(path: &[u8]) -> Option<Effect> {
+    let rest = path.strip_prefix(b"/usr").unwrap_or(path).strip_prefix(b"/lib")?;
+    let rest = rest.strip_prefix(b"/x86_64-linux-gnu").unwrap_or(rest);
+    let first = rest.split(|b| *b == b'/').nth(1)?;
+    [b"glibc-hwcaps".as_slice(), b"tls", b"x86_64"].contains(&first).then_some(Effect::Ignore)
 }
 
 #[cfg(test)]

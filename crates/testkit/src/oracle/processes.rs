@@ -134,9 +134,10 @@ fn shape(origin: &str, images: &[String], end: &str) -> String {
 
 /// Name of a signal as strace prints it.
 fn signal_name(signal: i32) -> String {
-    const NAMES: [&str; 15] = [
-        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
-        "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM",
+    const NAMES: [&str; 25] = [
+        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1",
+        "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP",
+        "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ",
     ];
     let name = usize::try_from(signal - 1).ok().and_then(|i| NAMES.get(i));
     name.map_or_else(|| format!("signal {signal}"), |n| (*n).to_owned())

@@ -424,7 +424,9 @@ impl Scene<'_> {
     fn link_read(&mut self, dir: Option<usize>, text: usize) {
         let Some(path) = self.path(dir, text) else { return };
         if self.absent() {
-            self.add(&[Missing], vec![path], self.context.dynamic);
+            // libc's own realpath reads links by absolute path: its look-ups are not the program's.
+            let absolute = matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.starts_with(b"/"));
+            self.add(&[Missing], vec![path], self.context.dynamic && !absolute);
         } else {
             self.add(&[Link, Stat], vec![path], false);
         }
