@@ -81,3 +81,61 @@ impl Clock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(points: &[(u64, i64)]) -> Clock {
+        Clock::new(
+            points
+                .iter()
+                .map(|(counter, real)| ClockPoint {
+                    counter: *counter,
+                    real: *real,
+                })
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn between_readings_time_goes_straight_and_beyond_them_on_as_before() {
+        let clock = clock(&[(3_000, 1_000), (0, 0), (4_000, 2_000)]);
+        let times = [0, 1_500, 3_000, 3_500, 4_000, 5_000].map(|c| clock.time(c));
+        assert_eq!(times, [0, 500, 1_000, 1_500, 2_000, 3_000]);
+        assert_eq!(
+            Clock::new(vec![ClockPoint {
+                counter: 100,
+                real: 900
+            }])
+            .time(50),
+            850
+        );
+        assert_eq!(Clock::default().time(7), 7);
+        assert_eq!(clock.counts(1_000), 3_000);
+    }
+
+    #[test]
+    fn time_never_decreases_even_if_the_clock_was_set_back() {
+        let clock = clock(&[
+            (0, 1_000_000),
+            (1_000, 2_000_000),
+            (2_000, 500_000),
+            (3_000, 2_500_000),
+        ]);
+        let times: Vec<Time> = (0..4_000).step_by(7).map(|c| clock.time(c)).collect();
+        assert!(times.windows(2).all(|w| w[0] <= w[1]));
+        assert_eq!(clock.time(2_000), 2_000_000);
+        assert_eq!(clock.time(3_000), 2_500_000);
+    }
+
+    #[test]
+    fn nanoseconds_survive_days_of_counting() {
+        let (rate, days) = (3, 30 * 86_400 * 1_000_000_000u64);
+        let start = 1_700_000_000_000_000_000i64;
+        let clock = clock(&[(0, start), (days * rate, start + days as i64)]);
+        for ns in [1u64, 1_000_000_007, days / 2 + 1, days - 1] {
+            assert!((clock.time(ns * rate) - start).abs_diff(ns as i64) <= 1);
+        }
+    }
+}

@@ -97,8 +97,6 @@ fn exhaust(log: &Log) -> Vec<Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
-
     #[test]
     fn slots_come_out_as_they_went_in(slots in vec(made(), 0..40)) {
         let bytes = chunk_of(Chunk::default(), &slots);
