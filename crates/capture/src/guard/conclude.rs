@@ -10,6 +10,7 @@ use super::resolve::{Looked, NotCached, Resolver, There, is_own};
 use super::slots::{Fields, Result as Outcome};
 use super::table::{Changed, LookUp, Peer};
 use backstory_abi::{F_CUT, META_ATTR, META_MODE, META_OWNER, META_TIMES, op};
+use std::sync::OnceLock;
 
 /// What a conclusion is drawn with.
 pub struct Context<'a> {
@@ -21,6 +22,8 @@ pub struct Context<'a> {
     pub caller: &'a Caller,
     /// When.
     pub now: u64,
+    /// If it is looked at afterwards: when the call was, in ns since 1970.
+    pub since: Option<i64>,
 }
 
 /// A conclusion: the slot's fields, and what the file is.
@@ -96,7 +99,7 @@ impl Ask {
             Ask::Rename { from, to, flags } => cx.rename(fields, from, to, *flags)?,
             Ask::Link { from, to, flags } => cx.link(fields, from, to, *flags)?,
             Ask::Symlink { name, .. } | Ask::Mkdir { name, .. } | Ask::Mknod { name, .. } => {
-                fields.result = cx.create(name, None)?;
+                fields.result = cx.create(name)?;
             }
             Ask::Unlink { name, directory } => cx.unlink(fields, name, *directory)?,
             Ask::Truncate { name } => cx.truncate(fields, name)?,
@@ -254,8 +257,8 @@ impl Context<'_> {
         self.callers.rights(self.caller.tid, self.now)
     }
 
-    /// The directory that a name stands in, or the errno of what would be made there.
-    fn parent(&mut self, name: &Named) -> Concluded<Result<There, i32>> {
+    /// The directory that a name stands in and what comes of making something there, or the errno of not reaching it.
+    fn parent(&mut self, name: &Named) -> Concluded<Result<(There, Outcome), i32>> {
         let Some(slash) = name.inside.iter().rposition(|b| *b == b'/') else {
             return Err(NotCached);
         };
@@ -268,32 +271,34 @@ impl Context<'_> {
             Looked::There(there) => there,
             Looked::Error(e) => return Ok(Err(e)),
         };
-        Ok(if there.kind() != libc::S_IFDIR {
-            Err(libc::ENOTDIR)
-        } else if !self.rights().permit(&there.st, WRITE | EXECUTE) {
-            Err(libc::EACCES)
+        let verdict = if there.kind() != libc::S_IFDIR {
+            fails(libc::ENOTDIR)
         } else if self.resolver.readonly(self.caller, &there.st, self.now) {
-            Err(libc::EROFS)
+            fails(libc::EROFS)
+        } else if !self.rights().permit(&there.st, WRITE | EXECUTE) {
+            fails(libc::EACCES)
         } else {
-            Ok(there)
-        })
+            OK
+        };
+        Ok(Ok((there, verdict)))
     }
 
-    /// What comes of making something new. `mount`: where it must lie, for a link or a rename.
-    fn create(&mut self, name: &Named, mount: Option<u64>) -> Concluded<Outcome> {
+    /// What comes of making something new.
+    fn create(&mut self, name: &Named) -> Concluded<Outcome> {
         if let Looked::There(_) = self.look(name, false)? {
             return Ok(fails(libc::EEXIST));
         }
-        Ok(match self.parent(name)? {
-            Ok(parent) if mount.is_some_and(|mount| mount != parent.st.stx_mnt_id) => fails(libc::EXDEV),
-            Ok(_) => OK,
-            Err(e) => fails(e),
-        })
+        Ok(self.parent(name)?.map_or_else(fails, |(_, verdict)| verdict))
     }
 
     /// True if a file has to be identified now, because later its name may mean something else.
     fn fleeting(&self, name: &Named) -> bool {
         is_own(&name.inside) || matches!(&self.caller.view, View::Other(root) if !root.ours)
+    }
+
+    /// True if the file has changed, or was made, since the call that is looked at afterwards.
+    fn after(&self, there: &There) -> bool {
+        self.since.is_some_and(|since| there.ident().ctime >= since)
     }
 
     fn open(&mut self, mut fields: Fields, name: &Named, flags: i32) -> Concluded<Conclusion> {
@@ -302,21 +307,21 @@ impl Context<'_> {
         let follow = flags & libc::O_NOFOLLOW == 0 && !exclusive;
         let mut may_wait = false;
         match self.look(name, follow)? {
-            Looked::There(_) if exclusive && self.resolver.waits() => {}
+            // Found afterwards, it may be what this call made, or what came since.
+            Looked::There(there) if self.after(&there) && (exclusive || flags & libc::O_CREAT == 0) => {
+                fields.ident = self.fleeting(name).then(|| there.ident());
+            }
             Looked::There(_) if exclusive => fields.result = fails(libc::EEXIST),
             Looked::There(there) => {
                 fields.result = self.open_there(&there, flags, temporary);
                 let writes = flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 && flags & libc::O_PATH == 0;
-                if !temporary && !self.resolver.waits() && (writes || self.fleeting(name)) {
+                if !temporary && (writes && !self.resolver.waits() || self.fleeting(name)) {
                     fields.ident = Some(there.ident());
                 }
                 may_wait = !matches!(there.kind(), libc::S_IFREG | libc::S_IFDIR);
             }
             Looked::Error(libc::ENOENT) if flags & libc::O_CREAT != 0 && !temporary => {
-                fields.result = match self.parent(name)? {
-                    Ok(_) => OK,
-                    Err(e) => fails(e),
-                };
+                fields.result = self.parent(name)?.map_or_else(fails, |(_, verdict)| verdict);
             }
             Looked::Error(e) => fields.result = fails(e),
         }
@@ -346,10 +351,10 @@ impl Context<'_> {
             fails(libc::ELOOP)
         } else if kind == libc::S_IFDIR && !temporary && (changes || flags & libc::O_CREAT != 0) {
             fails(libc::EISDIR)
-        } else if kind == libc::S_IFSOCK {
-            fails(libc::ENXIO)
         } else if !self.may(&there.st, wanted) {
             fails(libc::EACCES)
+        } else if kind == libc::S_IFSOCK {
+            fails(libc::ENXIO)
         } else if changes && self.resolver.readonly(self.caller, &there.st, self.now) {
             fails(libc::EROFS)
         } else if kind == libc::S_IFCHR && !matches!(there.st.stx_rdev_major, MEMORY_DEVICES | 136..=143) {
@@ -376,7 +381,7 @@ impl Context<'_> {
         })
     }
 
-    /// What comes of removing or replacing a file that is there.
+    /// What comes of taking away the name of a file that is there, as far as rights go.
     fn remove(&mut self, name: &Named, there: &There) -> Concluded<Outcome> {
         if self.resolver.readonly(self.caller, &there.st, self.now) {
             return Ok(fails(libc::EROFS));
@@ -387,14 +392,12 @@ impl Context<'_> {
         }
         Ok(match self.parent(name)? {
             Err(e) => fails(e),
-            Ok(parent) => {
+            Ok((parent, OK)) => {
                 let sticky = parent.st.stx_mode & 0o1000 != 0;
-                if sticky && ![there.st.stx_uid, parent.st.stx_uid].contains(&rights.uid) {
-                    fails(libc::EPERM)
-                } else {
-                    OK
-                }
+                let own = [there.st.stx_uid, parent.st.stx_uid].contains(&rights.uid);
+                if sticky && !own { fails(libc::EPERM) } else { OK }
             }
+            Ok((_, failed)) => failed,
         })
     }
 
@@ -407,19 +410,19 @@ impl Context<'_> {
             }
         };
         fields.ident = Some(there.ident());
+        let removed = self.remove(name, &there)?;
         fields.result = match (there.kind() == libc::S_IFDIR, directory) {
+            _ if removed != OK => removed,
             (true, false) => fails(libc::EISDIR),
             (false, true) => fails(libc::ENOTDIR),
             // Whether a directory is empty can't be asked without touching it.
-            (true, true) => match self.remove(name, &there)? {
-                OK => Outcome::Unknown,
-                failed => failed,
-            },
-            (false, false) => self.remove(name, &there)?,
+            (true, true) => Outcome::Unknown,
+            (false, false) => OK,
         };
         Ok(())
     }
 
+    /// In the kernel's order of checks, so that the errno is right when several apply.
     fn rename(&mut self, fields: &mut Fields, from: &Named, to: &Named, flags: u32) -> Concluded<()> {
         let source = match self.look(from, false)? {
             Looked::There(there) => there,
@@ -428,40 +431,80 @@ impl Context<'_> {
                 return Ok(());
             }
         };
+        let (parent, verdict) = match self.parent(to)? {
+            Ok(parent) => parent,
+            Err(e) => {
+                fields.result = fails(e);
+                return Ok(());
+            }
+        };
+        let target = self.look(to, false)?;
         let removed = self.remove(from, &source)?;
-        fields.result = match self.look(to, false)? {
-            _ if removed != OK => removed,
+        let directory = source.kind() == libc::S_IFDIR;
+        let into_itself = to
+            .inside
+            .strip_prefix(&from.inside[..])
+            .is_some_and(|rest| rest.starts_with(b"/"))
+            && directory;
+        fields.result = match target {
+            _ if source.st.stx_mnt_id != parent.st.stx_mnt_id => fails(libc::EXDEV),
+            _ if into_itself => fails(libc::EINVAL),
             Looked::There(target) => {
                 fields.ident = Some(target.ident());
-                let directories = (source.kind() == libc::S_IFDIR, target.kind() == libc::S_IFDIR);
-                match directories {
+                match target.kind() == libc::S_IFDIR {
                     _ if flags & libc::RENAME_NOREPLACE != 0 => fails(libc::EEXIST),
-                    _ if source.st.stx_mnt_id != target.st.stx_mnt_id => fails(libc::EXDEV),
-                    _ if flags & libc::RENAME_EXCHANGE != 0 => self.remove(to, &target)?,
-                    (true, false) => fails(libc::ENOTDIR),
-                    (false, true) => fails(libc::EISDIR),
-                    (true, true) => Outcome::Unknown,
-                    (false, false) => self.remove(to, &target)?,
+                    _ if removed != OK => removed,
+                    into => match self.remove(to, &target)? {
+                        OK if flags & libc::RENAME_EXCHANGE != 0 => OK,
+                        OK if directory && !into => fails(libc::ENOTDIR),
+                        OK if into && !directory => fails(libc::EISDIR),
+                        OK if into => Outcome::Unknown,
+                        verdict => verdict,
+                    },
                 }
             }
             Looked::Error(_) if flags & libc::RENAME_EXCHANGE != 0 => fails(libc::ENOENT),
-            Looked::Error(_) => self.create(to, Some(source.st.stx_mnt_id))?,
+            Looked::Error(_) if removed != OK => removed,
+            Looked::Error(_) => verdict,
         };
         Ok(())
     }
 
     fn link(&mut self, fields: &mut Fields, from: &Named, to: &Named, flags: u32) -> Concluded<()> {
         let follow = flags & libc::AT_SYMLINK_FOLLOW as u32 != 0 || from.itself;
-        fields.result = match self.look(from, follow)? {
-            Looked::There(there) if there.kind() == libc::S_IFDIR => fails(libc::EPERM),
-            Looked::There(there) => {
-                fields.ident = Some(there.ident());
-                // A nameless file that is given a name through /proc stands in a mount as any other.
-                self.create(to, Some(there.st.stx_mnt_id))?
+        let source = match self.look(from, follow)? {
+            Looked::There(there) => there,
+            Looked::Error(e) => {
+                fields.result = fails(e);
+                return Ok(());
             }
-            Looked::Error(e) => fails(e),
+        };
+        fields.ident = Some(source.ident());
+        fields.result = match self.look(to, false)? {
+            Looked::There(_) => fails(libc::EEXIST),
+            Looked::Error(_) => match self.parent(to)? {
+                Err(e) => fails(e),
+                Ok((_, verdict)) if verdict == fails(libc::EROFS) => verdict,
+                Ok((parent, _)) if parent.st.stx_mnt_id != source.st.stx_mnt_id => fails(libc::EXDEV),
+                Ok(_) if !self.may_link(&source) => fails(libc::EPERM),
+                Ok((_, verdict)) if verdict != OK => verdict,
+                Ok(_) if source.kind() == libc::S_IFDIR => fails(libc::EPERM),
+                Ok(_) => OK,
+            },
         };
         Ok(())
+    }
+
+    /// The kernel's protection of hard links: only the owner, or who may read and write a plain file, gives it another name.
+    fn may_link(&self, source: &There) -> bool {
+        static PROTECTED: OnceLock<bool> = OnceLock::new();
+        let read =
+            || std::fs::read("/proc/sys/fs/protected_hardlinks").is_ok_and(|text| text.starts_with(b"1"));
+        let rights = self.rights();
+        let plain = source.kind() == libc::S_IFREG && source.st.stx_mode & 0o4000 == 0;
+        [0, source.st.stx_uid].contains(&rights.uid)
+            || plain && rights.permit(&source.st, 4 | WRITE)
+            || !PROTECTED.get_or_init(read)
     }
 
     fn truncate(&mut self, fields: &mut Fields, name: &Named) -> Concluded<()> {

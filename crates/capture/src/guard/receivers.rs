@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Receivers, the hot one included.
 const THREADS: usize = 4;
@@ -42,6 +42,8 @@ struct Late {
     call: Notification,
     caller: Caller,
     time: u64,
+    /// ns since 1970.
+    real: i64,
     ask: Ask,
 }
 
@@ -198,6 +200,7 @@ impl Common {
                 callers,
                 caller,
                 now: job.time,
+                since: Some(job.real),
             };
             if let Ok(conclusion) = job.ask.conclude(&mut cx) {
                 let stamp = (job.time, who(caller, &job.call));
@@ -205,6 +208,11 @@ impl Common {
             }
         }
     }
+}
+
+fn real_time() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |time| time.as_nanos() as i64)
 }
 
 /// One receiver.
@@ -380,6 +388,7 @@ impl<S: SlotSink> Worker<S> {
             callers: &common.callers,
             caller: &caller,
             now: time,
+            since: None,
         };
         match ask.conclude(&mut cx) {
             Ok(conclusion) => {
@@ -397,6 +406,7 @@ impl<S: SlotSink> Worker<S> {
                     call: *call,
                     caller,
                     time,
+                    real: real_time(),
                     ask,
                 })
             }

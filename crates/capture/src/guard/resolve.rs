@@ -36,6 +36,26 @@ pub struct Resolver {
     waits: bool,
 }
 
+/// What is found without the cache.
+enum Local {
+    Found(std::io::Result<OwnedFd>),
+    /// The path's last component is a link to this path.
+    Link(Vec<u8>),
+}
+
+/// Where the link that `path` names and `link` is leads to.
+fn target(path: &[u8], link: &OwnedFd) -> Option<Vec<u8>> {
+    let mut buffer = [0; 4096];
+    let text = sys::readlink(link.as_raw_fd(), c"", &mut buffer).ok()?;
+    if text.first() == Some(&b'/') {
+        return Some(text.to_vec());
+    }
+    let slash = path.iter().rposition(|b| *b == b'/')?;
+    Some([&path[..=slash], text].concat())
+}
+
+/// Links that are followed one after the other, as the kernel does.
+const LINKS: usize = 40;
 /// Ancestors that are tried when a path is not cached.
 const ANCESTORS: usize = 8;
 
@@ -58,6 +78,17 @@ impl Resolver {
         follow: bool,
         now: u64,
     ) -> Result<Looked, NotCached> {
+        self.look_through(caller, path, follow, now, LINKS)
+    }
+
+    fn look_through(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        follow: bool,
+        now: u64,
+        links: usize,
+    ) -> Result<Looked, NotCached> {
         let rewritten = rewrite(caller, path);
         let path = rewritten.as_deref().unwrap_or(path);
         let Ok(name) = CString::new(path) else {
@@ -68,7 +99,11 @@ impl Resolver {
         let cached = if self.waits { 0 } else { libc::RESOLVE_CACHED };
         let found = match sys::openat2(root, &name, libc::O_PATH | nofollow, resolve | cached) {
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && !self.waits => {
-                self.look_locally(caller, path, nofollow, now)?
+                match self.look_locally(caller, path, nofollow, now)? {
+                    Local::Found(found) => found,
+                    Local::Link(_) if links == 0 => return Ok(Looked::Error(libc::ELOOP)),
+                    Local::Link(target) => return self.look_through(caller, &target, follow, now, links - 1),
+                }
             }
             found => found,
         };
@@ -89,7 +124,7 @@ impl Resolver {
         path: &[u8],
         nofollow: i32,
         now: u64,
-    ) -> Result<std::io::Result<OwnedFd>, NotCached> {
+    ) -> Result<Local, NotCached> {
         let (root, resolve) = place(caller);
         let mut end = path.len();
         for _ in 0..ANCESTORS {
@@ -104,7 +139,7 @@ impl Resolver {
                 Ok(fd) => fd,
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && slash > 0 => continue,
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => break,
-                Err(e) => return Ok(Err(e)),
+                Err(e) => return Ok(Local::Found(Err(e))),
             };
             let st = describe(&fd, false).map_err(|_| NotCached)?;
             if !self
@@ -118,8 +153,14 @@ impl Resolver {
             let inside = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_XDEV;
             let found = sys::openat2(fd.as_raw_fd(), &rest, libc::O_PATH | nofollow, inside);
             return match found.as_ref().err().and_then(std::io::Error::raw_os_error) {
+                Some(libc::ELOOP) if nofollow == 0 => {
+                    let link = sys::openat2(fd.as_raw_fd(), &rest, libc::O_PATH | libc::O_NOFOLLOW, inside);
+                    target(path, &link.map_err(|_| NotCached)?)
+                        .map(Local::Link)
+                        .ok_or(NotCached)
+                }
                 Some(libc::ELOOP | libc::EXDEV | libc::EAGAIN) => Err(NotCached),
-                _ => Ok(found),
+                _ => Ok(Local::Found(found)),
             };
         }
         Err(NotCached)

@@ -1,0 +1,179 @@
+//! What the guard promises: whatever makes a watched call is seen, what is predicted is what happens, and nothing hangs.
+
+#![allow(unsafe_code)]
+
+mod handover;
+mod recorder;
+mod stage;
+mod truth;
+mod views;
+
+use backstory_abi::op;
+use stage::{available, command, executor, watch};
+
+#[test]
+fn a_static_program_is_seen_from_its_exec_to_its_exit() {
+    if !available(&["/bin/busybox", "true"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("text").to_str().unwrap().to_owned();
+    std::fs::write(&file, "hello").unwrap();
+    let seen = command(&["/bin/busybox", "cat", &file]);
+    assert_eq!(seen.result, (Some(0), "hello".to_owned()));
+    let pid = executor(&seen, "/bin/busybox");
+    assert_eq!(seen.list(op::ARGS, pid), ["/bin/busybox", "cat", &file]);
+    assert!(seen.list(op::ENV, pid).iter().any(|v| v.starts_with("PATH=")));
+    let exec = seen.one(op::EXEC, "/bin/busybox");
+    assert_eq!((exec.slot.arg, exec.predicted()), (3, None));
+    let open = seen.one(op::OPEN, &file);
+    assert_eq!(
+        (open.who.pid, open.predicted(), open.resolved()),
+        (pid, Some(0), true)
+    );
+    let born = seen
+        .seen
+        .iter()
+        .find(|s| s.slot.op == op::BORN && s.who.pid == pid)
+        .unwrap();
+    assert_eq!(
+        (born.slot.fd as u32, born.slot.arg as u32),
+        (pid, std::process::id())
+    );
+    let gone = seen
+        .seen
+        .iter()
+        .find(|s| s.slot.op == op::GONE && s.who.pid == pid)
+        .unwrap();
+    assert_eq!((gone.slot.aux, gone.slot.arg), (1, 0));
+}
+
+#[test]
+fn the_exit_status_of_a_grandchild_is_exact() {
+    if !available(&["/bin/busybox", "true"]) {
+        return;
+    }
+    let seen = command(&[
+        "/bin/busybox",
+        "sh",
+        "-c",
+        "/bin/busybox sh -c 'exit 7'; /bin/busybox sh -c 'kill -9 $$'; true",
+    ]);
+    assert_eq!(seen.result.0, Some(0));
+    let mut statuses: Vec<i32> = seen
+        .seen
+        .iter()
+        .filter(|s| s.slot.op == op::GONE && s.slot.aux == 1)
+        .map(|s| s.slot.arg)
+        .collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [0, 9, 7 << 8]);
+}
+
+#[test]
+fn a_dynamic_program_is_seen_without_its_help() {
+    let seen = command(&["/bin/cat", "/etc/hostname"]);
+    let pid = executor(&seen, "/bin/cat");
+    assert_eq!(seen.one(op::OPEN, "/etc/ld.so.cache").who.pid, pid);
+    assert_eq!(seen.one(op::OPEN, "/etc/hostname").predicted(), Some(0));
+}
+
+#[test]
+fn a_go_program_is_seen() {
+    if !available(&["go", "version"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("a.go"), dir.path().join("a"));
+    let text = "package main\nimport (\"os\"; \"fmt\")\nfunc main() { b, _ := os.ReadFile(os.Args[1]); \
+                os.WriteFile(os.Args[2], b, 0o644); fmt.Print(len(b)) }\n";
+    std::fs::write(&source, text).unwrap();
+    let built = std::process::Command::new("go")
+        .args(["build", "-o"])
+        .args([&program, &source])
+        .env("GOCACHE", dir.path().join("cache"))
+        .env("GO111MODULE", "off")
+        .status();
+    assert!(built.unwrap().success());
+    let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+    std::fs::write(&from, "12345").unwrap();
+    let [program, from, to] = [&program, &from, &to].map(|p| p.to_str().unwrap().to_owned());
+    let seen = command(&[&program, &from, &to]);
+    assert_eq!(seen.result, (Some(0), "5".to_owned()));
+    assert_eq!(seen.one(op::OPEN, &from).predicted(), Some(0));
+    let written = seen.one(op::OPEN, &to);
+    assert_eq!(written.predicted(), Some(0));
+    assert_ne!(written.slot.arg & libc::O_CREAT, 0);
+}
+
+#[test]
+fn an_execvp_search_tells_which_programs_were_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (empty, forbidden) = (dir.path().join("empty"), dir.path().join("forbidden"));
+    std::fs::create_dir_all(&empty).unwrap();
+    std::fs::create_dir_all(&forbidden).unwrap();
+    std::fs::write(forbidden.join("true"), "not executable").unwrap();
+    let path = format!("{}:{}:/bin", empty.display(), forbidden.display());
+    let script = format!("import os; os.execvpe('true', ['true'], {{'PATH': '{path}'}})");
+    if !available(&["python3", "-c", ""]) {
+        return;
+    }
+    let seen = command(&["/usr/bin/python3", "-c", &script]);
+    assert_eq!(seen.result.0, Some(0));
+    let of = |dir: &std::path::Path| seen.one(op::EXEC, dir.join("true").to_str().unwrap()).predicted();
+    assert_eq!(of(&empty), Some(-libc::ENOENT));
+    assert_eq!(of(&forbidden), Some(-libc::EACCES));
+    assert_eq!(seen.one(op::EXEC, "/bin/true").predicted(), None);
+}
+
+#[test]
+fn an_argument_list_of_any_length_arrives_whole() {
+    let words: Vec<String> = (0..5_000).map(|i| format!("word number {i}")).collect();
+    let given = words.clone();
+    let seen = watch(move || {
+        std::process::Command::new("/bin/true")
+            .args(&given)
+            .status()
+            .unwrap()
+            .success()
+    });
+    assert!(seen.result);
+    let pid = executor(&seen, "/bin/true");
+    let listed = seen.list(op::ARGS, pid);
+    assert_eq!(listed[1..], words[..]);
+}
+
+#[test]
+fn many_threads_and_processes_at_once_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().to_str().unwrap().to_owned();
+    let seen = watch(move || {
+        let threads: Vec<_> = (0..12)
+            .map(|t| {
+                let base = base.clone();
+                std::thread::spawn(move || {
+                    for i in 0..200 {
+                        std::fs::write(format!("{base}/{t}-{i}"), "x").unwrap();
+                        std::fs::read(format!("{base}/{t}-{i}")).unwrap();
+                    }
+                    assert!(
+                        std::process::Command::new("/bin/true")
+                            .status()
+                            .unwrap()
+                            .success()
+                    );
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        base
+    });
+    for t in 0..12 {
+        for i in 0..200 {
+            let opens = seen.of(op::OPEN, &format!("{}/{t}-{i}", seen.result));
+            assert_eq!(opens.len(), 2, "{t}-{i}");
+            assert!(opens.iter().all(|o| o.predicted() == Some(0)));
+        }
+    }
+    assert_eq!(seen.of(op::EXEC, "/bin/true").len(), 12);
+}
