@@ -11,7 +11,6 @@ use std::process::Command;
 /// No libc, no start files, nothing that would need either; unwind tables stay, because cancelled threads unwind through us.
 const COMPILE: &[&str] = &[
     "-std=gnu17",
-    "-O2",
     "-fPIC",
     "-ffreestanding",
     "-fno-builtin",
@@ -29,6 +28,9 @@ const COMPILE: &[&str] = &[
     "-Wextra",
     "-Werror",
 ];
+
+/// What every recorded call passes through is made fast, the rest small.
+const HOT: &[&str] = &["slot.c", "text.c", "shape.c", "data.c"];
 
 const LINK: &[&str] = &[
     "-shared",
@@ -60,7 +62,8 @@ fn main() {
     let mut objects = Vec::new();
     for file in sources(source) {
         let object = out.join(file.file_name().unwrap_or_default()).with_extension("o");
-        run(compiler().args(COMPILE).arg("-I").arg(&include).arg("-c").arg(&file).arg("-o").arg(&object));
+        let hot = HOT.iter().any(|name| file.ends_with(name));
+        run(compiler().args(COMPILE).arg(if hot { "-O2" } else { "-Os" }).arg("-I").arg(&include).arg("-c").arg(&file).arg("-o").arg(&object));
         objects.push(object);
     }
     let mut at_home = OsString::from("-Wl,-T,");

@@ -233,18 +233,15 @@ struct bs_link_map {
 extern struct bs_link_map *bs_first_library;
 
 /* next.c */
-void *bs_next(const char *name);
 void *bs_next_or_null(const char *name);
+/* Keeps what it finds in `*place`; a function that fails with ENOSYS where there is none. */
+void *bs_find(void **place, const char *name);
 /* The function that programs would get without us. */
 #define BS_NEXT(name)                                                                              \
     ({                                                                                             \
-        static __typeof(&name) next_;                                                              \
-        __typeof(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);                        \
-        if (BS_UNLIKELY(!found_)) {                                                                \
-            found_ = (__typeof(&name))bs_next(#name);                                              \
-            __atomic_store_n(&next_, found_, __ATOMIC_RELAXED);                                    \
-        }                                                                                          \
-        found_;                                                                                    \
+        static void *next_;                                                                        \
+        void *found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);                                  \
+        (__typeof(&name))(BS_LIKELY(found_) ? found_ : bs_find(&next_, #name));                    \
     })
 
 /* redirect.c */

@@ -1,5 +1,5 @@
 /* Pipes, sockets, descriptors that are passed or that hold no file. */
-#include "bs.h"
+#include "shape.h"
 
 int socket(int domain, int type, int protocol);
 ssize sendmsg(int fd, const void *message, int flags);
@@ -55,10 +55,7 @@ BS_API int socketpair(int domain, int type, int protocol, int ends[2])
 
 BS_API int socket(int domain, int type, int protocol)
 {
-    struct bs_rec rec = bs_begin(BS_OP_SOCKET, domain, type, 0);
-    s64 fd = bs_call(rec, __NR_socket, domain, type, protocol);
-    bs_fd_opened(fd, 0);
-    return (int)bs_finish(rec, fd);
+    return (int)BS_BY(bs_shaped_opens, socket, SOCKET, (.fd = 1, .arg = 2), domain, type, protocol);
 }
 BS_ALIAS(__socket, socket);
 
@@ -77,8 +74,7 @@ BS_API int bind(int fd, const void *address, u32 size)
 
 BS_API int listen(int fd, int backlog)
 {
-    struct bs_rec rec = bs_begin(BS_OP_LISTEN, fd, 0, 0);
-    return (int)bs_finish(rec, bs_raw(__NR_listen, fd, backlog));
+    return (int)BS_SHAPED(listen, LISTEN, (.fd = 1), fd, backlog);
 }
 
 /* The peer is known afterwards, so that is when it is logged. One that failed brought nothing. */
@@ -210,10 +206,7 @@ BS_API int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
 
 BS_API int memfd_create(const char *name, u32 flags)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_MEMFD, 0, (s32)flags, 0, name);
-    s64 fd = bs_call(rec, __NR_memfd_create, name, flags);
-    bs_fd_opened(fd, 0);
-    return (int)bs_finish(rec, fd);
+    return (int)BS_BY(bs_shaped_opens, memfd_create, MEMFD, (.strings = 1, .path = 1, .arg = 2), name, flags);
 }
 
 /* The file's name of a shared memory object; false if it can't be one. */
@@ -257,32 +250,29 @@ BS_API int shm_unlink(const char *name)
 
 /* ---- descriptors without file data: their numbers are taken, that is all --------------------------------------------- */
 
-static int plain(struct bs_rec rec, s64 fd)
-{
-    bs_fd_opened(fd, 0);
-    return (int)bs_finish(rec, fd);
-}
-
 #define PLAIN(name, nr, parameters, ...)                                                           \
     BS_API int name parameters                                                                     \
     {                                                                                              \
-        struct bs_rec rec = bs_begin(BS_OP_EVENTFD, 0, nr, 0);                                     \
-        return plain(rec, bs_call(rec, nr, __VA_ARGS__));                                          \
+        return (int)BS_BY(bs_shaped_opens, nr, EVENTFD, (.arg_is = __NR_##nr), __VA_ARGS__);       \
     }
 
-PLAIN(eventfd, __NR_eventfd2, (u32 start, int flags), start, flags)
-PLAIN(epoll_create1, __NR_epoll_create1, (int flags), flags)
-PLAIN(epoll_create, __NR_epoll_create, (int size), size)
-PLAIN(timerfd_create, __NR_timerfd_create, (int clock, int flags), clock, flags)
-PLAIN(inotify_init, __NR_inotify_init1, (void), 0)
-PLAIN(inotify_init1, __NR_inotify_init1, (int flags), flags)
-PLAIN(pidfd_open, __NR_pidfd_open, (int pid, u32 flags), pid, flags)
+PLAIN(eventfd, eventfd2, (u32 start, int flags), start, flags)
+PLAIN(epoll_create1, epoll_create1, (int flags), flags)
+PLAIN(epoll_create, epoll_create, (int size), size)
+PLAIN(timerfd_create, timerfd_create, (int clock, int flags), clock, flags)
+PLAIN(inotify_init1, inotify_init1, (int flags), flags)
+PLAIN(pidfd_open, pidfd_open, (int pid, u32 flags), pid, flags)
+
+int inotify_init1(int flags);
+
+BS_API int inotify_init(void)
+{
+    return inotify_init1(0);
+}
 
 BS_API int signalfd(int fd, const void *mask, int flags)
 {
-    struct bs_rec rec = {0};
-    if (fd < 0)
-        rec = bs_begin(BS_OP_EVENTFD, 0, __NR_signalfd4, 0);
-    s64 result = bs_raw(__NR_signalfd4, fd, mask, 8, flags);
-    return fd < 0 ? plain(rec, result) : (int)bs_ret(result);
+    if (fd >= 0)
+        return (int)bs_ret(bs_raw(__NR_signalfd4, fd, mask, 8, flags));
+    return (int)BS_BY(bs_shaped_opens, signalfd4, EVENTFD, (.arg_is = __NR_signalfd4), fd, mask, 8, flags);
 }

@@ -2,50 +2,63 @@
  * Moving data. The first read and the first write of each descriptor are logged, the rest at the price of a look at one byte.
  * The calls themselves are libc's, so they stay the cancellation points they are.
  */
-#include "bs.h"
+#include "shape.h"
 
 static inline bool is_news(int fd, u32 mark)
 {
     return !(bs_fd_marks(fd) & mark) || bs_odd & BS_ODD_ALL_OPS;
 }
 
-/* A read has happened. One that failed moved nothing, and is none. */
-static BS_COLD void log_read(u64 time, int fd, ssize got)
+/* libc's function, looked up when first needed. */
+struct far {
+    void *function;
+    char name[24];
+};
+typedef ssize any_function(s64, s64, s64, s64, s64, s64);
+
+static any_function *reach(struct far *far)
 {
-    if (got < 0)
-        return;
-    bs_note(time, BS_OP_READ, fd, 0, 0, got);
-    bs_fd_mark(fd, BS_FD_READ);
+    void *function = __atomic_load_n(&far->function, __ATOMIC_RELAXED);
+    return (any_function *)(function ? function : bs_find(&far->function, far->name));
 }
 
-/* A write is about to happen; if the process dies in it, it may have. */
-static BS_COLD struct bs_rec begin_write(int fd)
+/* A read that may be news. One that fails moves nothing, and is none. */
+static __attribute__((noinline)) ssize first_read(struct far *far, s64 fd, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
-    return bs_begin(BS_OP_WRITE, fd, 0, 0);
+    u64 time = bs_now();
+    bool news = is_news((int)fd, BS_FD_READ);
+    ssize got = reach(far)(fd, b, c, d, e, f);
+    if (news && got >= 0) {
+        bs_note(time, BS_OP_READ, (s32)fd, 0, 0, got);
+        bs_fd_mark((int)fd, BS_FD_READ);
+    }
+    return got;
 }
 
-static BS_COLD void end_write(struct bs_rec rec, int fd, ssize put)
+/* A write that may be news. It is logged before: if the process dies in it, it may have happened. */
+static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
+    if (!is_news((int)fd, BS_FD_WROTE))
+        return reach(far)(fd, b, c, d, e, f);
+    struct bs_rec rec = bs_begin(BS_OP_WRITE, (s32)fd, 0, 0);
+    ssize put = reach(far)(fd, b, c, d, e, f);
     bs_end(rec, put >= 0 ? put : __errno_location ? -*__errno_location() : -1);
     if (put >= 0)
-        bs_fd_mark(fd, BS_FD_WROTE);
+        bs_fd_mark((int)fd, BS_FD_WROTE);
+    return put;
 }
 
-#define READS(fd, call)                                                                            \
-    if (BS_LIKELY(!is_news(fd, BS_FD_READ)))                                                       \
-        return call;                                                                               \
-    u64 time_ = bs_now();                                                                          \
-    ssize got_ = call;                                                                             \
-    log_read(time_, fd, got_);                                                                     \
-    return got_;
-
-#define WRITES(fd, call)                                                                           \
-    if (BS_LIKELY(!is_news(fd, BS_FD_WROTE)))                                                      \
-        return call;                                                                               \
-    struct bs_rec rec_ = begin_write(fd);                                                          \
-    ssize put_ = call;                                                                             \
-    end_write(rec_, fd, put_);                                                                     \
-    return put_;
+/* Straight on if it is no news, else by way of `first`. */
+#define BY(first, mark, name, fd, ...)                                                             \
+    ({                                                                                             \
+        static struct far far_ = {0, #name};                                                       \
+        void *next_ = __atomic_load_n(&far_.function, __ATOMIC_RELAXED);                           \
+        BS_LIKELY(next_ && !is_news(fd, mark)) ? ((__typeof(&name))next_)(fd, __VA_ARGS__)         \
+                                               : first(&far_, fd, BS_FIVE_MORE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
+    })
+#define BS_FIVE_MORE(a, b, c, d, e, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e)
+#define READS(name, ...) return BY(first_read, BS_FD_READ, name, __VA_ARGS__);
+#define WRITES(name, ...) return BY(first_write, BS_FD_WROTE, name, __VA_ARGS__);
 
 /* ---- read ------------------------------------------------------------------------------------------------------------ */
 
@@ -63,63 +76,65 @@ ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *f
 
 BS_API ssize read(int fd, void *to, size_t n)
 {
-    READS(fd, BS_NEXT(read)(fd, to, n))
+    READS(read, fd, to, n)
 }
 BS_ALIAS(__read, read);
 
 BS_API ssize pread(int fd, void *to, size_t n, s64 at)
 {
-    READS(fd, BS_NEXT(pread)(fd, to, n, at))
+    READS(pread, fd, to, n, at)
 }
 BS_ALIAS(pread64, pread);
 BS_ALIAS(__pread64, pread);
 
 BS_API ssize readv(int fd, const void *parts, int count)
 {
-    READS(fd, BS_NEXT(readv)(fd, parts, count))
+    READS(readv, fd, parts, count)
 }
 
 BS_API ssize preadv(int fd, const void *parts, int count, s64 at)
 {
-    READS(fd, BS_NEXT(preadv)(fd, parts, count, at))
+    READS(preadv, fd, parts, count, at)
 }
 BS_ALIAS(preadv64, preadv);
 
 BS_API ssize preadv2(int fd, const void *parts, int count, s64 at, int flags)
 {
-    READS(fd, BS_NEXT(preadv2)(fd, parts, count, at, flags))
+    READS(preadv2, fd, parts, count, at, flags)
 }
 BS_ALIAS(preadv64v2, preadv2);
 
 BS_API ssize __read_chk(int fd, void *to, size_t n, size_t room)
 {
-    READS(fd, BS_NEXT(__read_chk)(fd, to, n, room))
+    READS(__read_chk, fd, to, n, room)
 }
 
 BS_API ssize __pread_chk(int fd, void *to, size_t n, s64 at, size_t room)
 {
-    READS(fd, BS_NEXT(__pread_chk)(fd, to, n, at, room))
+    READS(__pread_chk, fd, to, n, at, room)
 }
 BS_ALIAS(__pread64_chk, __pread_chk);
 
 BS_API ssize recv(int fd, void *to, size_t n, int flags)
 {
-    READS(fd, BS_NEXT(recv)(fd, to, n, flags))
+    READS(recv, fd, to, n, flags)
 }
 
 BS_API ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size)
 {
-    READS(fd, BS_NEXT(recvfrom)(fd, to, n, flags, from, size))
+    READS(recvfrom, fd, to, n, flags, from, size)
 }
 
 BS_API ssize __recv_chk(int fd, void *to, size_t n, size_t room, int flags)
 {
-    READS(fd, BS_NEXT(__recv_chk)(fd, to, n, room, flags))
+    READS(__recv_chk, fd, to, n, room, flags)
 }
 
 BS_API ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *from, u32 *size)
 {
-    READS(fd, BS_NEXT(__recvfrom_chk)(fd, to, n, room, flags, from, size))
+    if (n > room)
+        return BS_NEXT(__recvfrom_chk)(fd, to, n, room, flags, from, size); /* libc aborts */
+    return recvfrom(fd, to, n, flags, from, size);
 }
 
 /* ---- write ----------------------------------------------------------------------------------------------------------- */
@@ -135,48 +150,48 @@ ssize vmsplice(int fd, const void *parts, size_t count, u32 flags);
 
 BS_API ssize write(int fd, const void *from, size_t n)
 {
-    WRITES(fd, BS_NEXT(write)(fd, from, n))
+    WRITES(write, fd, from, n)
 }
 BS_ALIAS(__write, write);
 
 BS_API ssize pwrite(int fd, const void *from, size_t n, s64 at)
 {
-    WRITES(fd, BS_NEXT(pwrite)(fd, from, n, at))
+    WRITES(pwrite, fd, from, n, at)
 }
 BS_ALIAS(pwrite64, pwrite);
 BS_ALIAS(__pwrite64, pwrite);
 
 BS_API ssize writev(int fd, const void *parts, int count)
 {
-    WRITES(fd, BS_NEXT(writev)(fd, parts, count))
+    WRITES(writev, fd, parts, count)
 }
 
 BS_API ssize pwritev(int fd, const void *parts, int count, s64 at)
 {
-    WRITES(fd, BS_NEXT(pwritev)(fd, parts, count, at))
+    WRITES(pwritev, fd, parts, count, at)
 }
 BS_ALIAS(pwritev64, pwritev);
 
 BS_API ssize pwritev2(int fd, const void *parts, int count, s64 at, int flags)
 {
-    WRITES(fd, BS_NEXT(pwritev2)(fd, parts, count, at, flags))
+    WRITES(pwritev2, fd, parts, count, at, flags)
 }
 BS_ALIAS(pwritev64v2, pwritev2);
 
 BS_API ssize send(int fd, const void *from, size_t n, int flags)
 {
-    WRITES(fd, BS_NEXT(send)(fd, from, n, flags))
+    WRITES(send, fd, from, n, flags)
 }
 BS_ALIAS(__send, send);
 
 BS_API ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size)
 {
-    WRITES(fd, BS_NEXT(sendto)(fd, from, n, flags, to, size))
+    WRITES(sendto, fd, from, n, flags, to, size)
 }
 
 BS_API ssize vmsplice(int fd, const void *parts, size_t count, u32 flags)
 {
-    WRITES(fd, BS_NEXT(vmsplice)(fd, parts, count, flags))
+    WRITES(vmsplice, fd, parts, count, flags)
 }
 
 BS_API int fallocate(int fd, int mode, s64 at, s64 size)
@@ -228,15 +243,13 @@ BS_API ssize tee(int from, int to, size_t n, u32 flags)
 
 BS_API int truncate(const char *path, s64 size)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_TRUNCATE, BS_AT_FDCWD, 0, 0, path);
-    return (int)bs_finish(rec, bs_call(rec, __NR_truncate, path, size));
+    return (int)BS_SHAPED(truncate, TRUNCATE, (.strings = 1, .path = 1), path, size);
 }
 BS_ALIAS(truncate64, truncate);
 
 BS_API int ftruncate(int fd, s64 size)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_TRUNCATE, fd, 0, 0, 0);
-    return (int)bs_finish(rec, bs_call(rec, __NR_ftruncate, fd, size));
+    return (int)BS_SHAPED(ftruncate, TRUNCATE, (.strings = 1, .fd = 1), fd, size);
 }
 BS_ALIAS(ftruncate64, ftruncate);
 

@@ -1,24 +1,16 @@
 /* Modes, owners, times, extended attributes. */
-#include "bs.h"
-
-/* A change of `what` of `path`, or of the descriptor `dir` where the path is null. */
-static struct bs_rec begin(int dir, const char *path, int what)
-{
-    return bs_begin_path(BS_OP_META, dir, what, 0, path);
-}
+#include "shape.h"
 
 /* ---- mode ------------------------------------------------------------------------------------------------------------ */
 
 BS_API int chmod(const char *path, u32 mode)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_MODE);
-    return (int)bs_finish(rec, bs_call(rec, __NR_chmod, path, mode));
+    return (int)BS_SHAPED(chmod, META, (.strings = 1, .path = 1, .arg_is = BS_META_MODE), path, mode);
 }
 
 BS_API int fchmod(int fd, u32 mode)
 {
-    struct bs_rec rec = begin(fd, 0, BS_META_MODE);
-    return (int)bs_finish(rec, bs_call(rec, __NR_fchmod, fd, mode));
+    return (int)BS_SHAPED(fchmod, META, (.strings = 1, .fd = 1, .arg_is = BS_META_MODE), fd, mode);
 }
 
 int fchmodat(int dir, const char *path, u32 mode, int flags);
@@ -27,8 +19,7 @@ BS_API int fchmodat(int dir, const char *path, u32 mode, int flags)
 {
     if (flags)
         return BS_NEXT(fchmodat)(dir, path, mode, flags); /* libc emulates it through /proc; the guard sees that */
-    struct bs_rec rec = begin(dir, path, BS_META_MODE);
-    return (int)bs_finish(rec, bs_call(rec, __NR_fchmodat, dir, path, mode));
+    return (int)BS_SHAPED(fchmodat, META, (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_MODE), dir, path, mode);
 }
 
 int lchmod(const char *path, u32 mode);
@@ -42,62 +33,53 @@ BS_API int lchmod(const char *path, u32 mode)
 
 BS_API int chown(const char *path, u32 user, u32 group)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_OWNER);
-    return (int)bs_finish(rec, bs_call(rec, __NR_chown, path, user, group));
+    return (int)BS_SHAPED(chown, META, (.strings = 1, .path = 1, .arg_is = BS_META_OWNER), path, user, group);
 }
 
 BS_API int lchown(const char *path, u32 user, u32 group)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_OWNER);
-    return (int)bs_finish(rec, bs_call(rec, __NR_lchown, path, user, group));
+    return (int)BS_SHAPED(lchown, META, (.strings = 1, .path = 1, .arg_is = BS_META_OWNER), path, user, group);
 }
 
 BS_API int fchown(int fd, u32 user, u32 group)
 {
-    struct bs_rec rec = begin(fd, 0, BS_META_OWNER);
-    return (int)bs_finish(rec, bs_call(rec, __NR_fchown, fd, user, group));
+    return (int)BS_SHAPED(fchown, META, (.strings = 1, .fd = 1, .arg_is = BS_META_OWNER), fd, user, group);
 }
 
 BS_API int fchownat(int dir, const char *path, u32 user, u32 group, int flags)
 {
-    struct bs_rec rec = begin(dir, path, BS_META_OWNER);
-    return (int)bs_finish(rec, bs_call(rec, __NR_fchownat, dir, path, user, group, flags));
+    return (int)BS_SHAPED(fchownat, META, (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_OWNER), dir, path, user, group, flags);
 }
 
 /* ---- times ----------------------------------------------------------------------------------------------------------- */
 
 BS_API int utime(const char *path, const void *times)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_TIMES);
-    return (int)bs_finish(rec, bs_call(rec, __NR_utime, path, times));
+    return (int)BS_SHAPED(utime, META, (.strings = 1, .path = 1, .arg_is = BS_META_TIMES), path, times);
 }
 
 BS_API int utimes(const char *path, const void *times)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_TIMES);
-    return (int)bs_finish(rec, bs_call(rec, __NR_utimes, path, times));
+    return (int)BS_SHAPED(utimes, META, (.strings = 1, .path = 1, .arg_is = BS_META_TIMES), path, times);
 }
 
 BS_API int futimesat(int dir, const char *path, const void *times)
 {
-    struct bs_rec rec = begin(dir, path, BS_META_TIMES);
-    return (int)bs_finish(rec, bs_call(rec, __NR_futimesat, dir, path, times));
+    return (int)BS_SHAPED(futimesat, META, (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_TIMES), dir, path, times);
 }
 
 BS_API int utimensat(int dir, const char *path, const void *times, int flags)
 {
     if (!path)
         return (int)bs_fail(-BS_EINVAL); /* as libc: that form is futimens */
-    struct bs_rec rec = begin(dir, path, BS_META_TIMES);
-    return (int)bs_finish(rec, bs_call(rec, __NR_utimensat, dir, path, times, flags));
+    return (int)BS_SHAPED(utimensat, META, (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_TIMES), dir, path, times, flags);
 }
 
 BS_API int futimens(int fd, const void *times)
 {
     if (fd < 0)
         return (int)bs_fail(-BS_EBADF);
-    struct bs_rec rec = begin(fd, 0, BS_META_TIMES);
-    return (int)bs_finish(rec, bs_call(rec, __NR_utimensat, fd, 0, times, 0));
+    return (int)BS_SHAPED(utimensat, META, (.strings = 1, .fd = 1, .arg_is = BS_META_TIMES), fd, 0, times, 0);
 }
 
 struct microseconds {
@@ -137,36 +119,30 @@ BS_API int lutimes(const char *path, const struct microseconds times[2])
 
 BS_API int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_ATTR);
-    return (int)bs_finish(rec, bs_call(rec, __NR_setxattr, path, name, value, size, flags));
+    return (int)BS_SHAPED(setxattr, META, (.strings = 1, .path = 1, .arg_is = BS_META_ATTR), path, name, value, size, flags);
 }
 
 BS_API int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_ATTR);
-    return (int)bs_finish(rec, bs_call(rec, __NR_lsetxattr, path, name, value, size, flags));
+    return (int)BS_SHAPED(lsetxattr, META, (.strings = 1, .path = 1, .arg_is = BS_META_ATTR), path, name, value, size, flags);
 }
 
 BS_API int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
 {
-    struct bs_rec rec = begin(fd, 0, BS_META_ATTR);
-    return (int)bs_finish(rec, bs_call(rec, __NR_fsetxattr, fd, name, value, size, flags));
+    return (int)BS_SHAPED(fsetxattr, META, (.strings = 1, .fd = 1, .arg_is = BS_META_ATTR), fd, name, value, size, flags);
 }
 
 BS_API int removexattr(const char *path, const char *name)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_ATTR);
-    return (int)bs_finish(rec, bs_call(rec, __NR_removexattr, path, name));
+    return (int)BS_SHAPED(removexattr, META, (.strings = 1, .path = 1, .arg_is = BS_META_ATTR), path, name);
 }
 
 BS_API int lremovexattr(const char *path, const char *name)
 {
-    struct bs_rec rec = begin(BS_AT_FDCWD, path, BS_META_ATTR);
-    return (int)bs_finish(rec, bs_call(rec, __NR_lremovexattr, path, name));
+    return (int)BS_SHAPED(lremovexattr, META, (.strings = 1, .path = 1, .arg_is = BS_META_ATTR), path, name);
 }
 
 BS_API int fremovexattr(int fd, const char *name)
 {
-    struct bs_rec rec = begin(fd, 0, BS_META_ATTR);
-    return (int)bs_finish(rec, bs_call(rec, __NR_fremovexattr, fd, name));
+    return (int)BS_SHAPED(fremovexattr, META, (.strings = 1, .fd = 1, .arg_is = BS_META_ATTR), fd, name);
 }

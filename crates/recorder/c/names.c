@@ -1,96 +1,77 @@
 /* Changing names: renames, links, removals, directories, the current directory and the root. */
-#include "bs.h"
-
-static struct bs_look victim(int dir, const char *path)
-{
-    return (struct bs_look){dir, path, AT_SYMLINK_NOFOLLOW, true};
-}
+#include "shape.h"
 
 /* ---- rename, link, symlink, unlink ----------------------------------------------------------------------------------- */
-
-static struct bs_rec begin_rename(int dir, const char *path, int to_dir, const char *to, u32 flags)
-{
-    return bs_begin_ident(BS_OP_RENAME, dir, to_dir, flags, path, to ? to : "", victim(to_dir, to));
-}
 
 int rename(const char *path, const char *to);
 
 BS_API int rename(const char *path, const char *to)
 {
-    struct bs_rec rec = begin_rename(BS_AT_FDCWD, path, BS_AT_FDCWD, to, 0);
-    return (int)bs_finish(rec, bs_call(rec, __NR_rename, path, to));
+    return (int)BS_SHAPED(rename, RENAME, (.strings = 2, .path = 1, .other = 2, .arg_is = BS_AT_FDCWD, .look = BS_LOOK_AT_OTHER),
+                          path, to);
 }
 
 BS_API int renameat(int dir, const char *path, int to_dir, const char *to)
 {
-    struct bs_rec rec = begin_rename(dir, path, to_dir, to, 0);
-    return (int)bs_finish(rec, bs_call(rec, __NR_renameat, dir, path, to_dir, to));
+    return (int)BS_SHAPED(renameat, RENAME, (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .look = BS_LOOK_AT_OTHER),
+                          dir, path, to_dir, to);
 }
 
 BS_API int renameat2(int dir, const char *path, int to_dir, const char *to, u32 flags)
 {
-    struct bs_rec rec = begin_rename(dir, path, to_dir, to, flags);
-    return (int)bs_finish(rec, bs_call(rec, __NR_renameat2, dir, path, to_dir, to, flags));
+    return (int)BS_SHAPED(renameat2, RENAME,
+                          (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .aux = 5, .look = BS_LOOK_AT_OTHER), dir, path,
+                          to_dir, to, flags);
 }
 
 BS_API int link(const char *path, const char *to)
 {
-    struct bs_rec rec = bs_begin_paths(BS_OP_LINK, BS_AT_FDCWD, BS_AT_FDCWD, 0, path, to);
-    return (int)bs_finish(rec, bs_call(rec, __NR_link, path, to));
+    return (int)BS_SHAPED(link, LINK, (.strings = 2, .path = 1, .other = 2, .arg_is = BS_AT_FDCWD), path, to);
 }
 
 BS_API int linkat(int dir, const char *path, int to_dir, const char *to, int flags)
 {
-    struct bs_rec rec = bs_begin_paths(BS_OP_LINK, dir, to_dir, (u32)flags, path, to);
-    return (int)bs_finish(rec, bs_call(rec, __NR_linkat, dir, path, to_dir, to, flags));
+    return (int)BS_SHAPED(linkat, LINK, (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .aux = 5), dir, path, to_dir, to,
+                          flags);
 }
 
 BS_API int symlink(const char *target, const char *path)
 {
-    struct bs_rec rec = bs_begin_paths(BS_OP_SYMLINK, BS_AT_FDCWD, 0, 0, target, path);
-    return (int)bs_finish(rec, bs_call(rec, __NR_symlink, target, path));
+    return (int)BS_SHAPED(symlink, SYMLINK, (.strings = 2, .path = 1, .other = 2), target, path);
 }
 
 BS_API int symlinkat(const char *target, int dir, const char *path)
 {
-    struct bs_rec rec = bs_begin_paths(BS_OP_SYMLINK, dir, 0, 0, target, path);
-    return (int)bs_finish(rec, bs_call(rec, __NR_symlinkat, target, dir, path));
+    return (int)BS_SHAPED(symlinkat, SYMLINK, (.strings = 2, .path = 1, .fd = 2, .other = 3), target, dir, path);
 }
 
-static struct bs_rec begin_unlink(int dir, const char *path, int flags)
-{
-    return bs_begin_ident(BS_OP_UNLINK, dir, flags, 0, path, 0, victim(dir, path));
-}
-
-int unlink(const char *path);
-int rmdir(const char *path);
+static const struct bs_shape unlink_shape = {
+    .nr = __NR_unlink, .op = BS_OP_UNLINK, .strings = 1, .path = 1, .look = BS_LOOK_AT_PATH};
+static const struct bs_shape rmdir_shape = {
+    .nr = __NR_rmdir, .op = BS_OP_UNLINK, .strings = 1, .path = 1, .arg_is = AT_REMOVEDIR, .look = BS_LOOK_AT_PATH};
 
 BS_API int unlink(const char *path)
 {
-    struct bs_rec rec = begin_unlink(BS_AT_FDCWD, path, 0);
-    return (int)bs_finish(rec, bs_call(rec, __NR_unlink, path));
+    return (int)bs_shaped(&unlink_shape, (s64)path, 0, 0, 0, 0);
 }
 
 BS_API int unlinkat(int dir, const char *path, int flags)
 {
-    struct bs_rec rec = begin_unlink(dir, path, flags);
-    return (int)bs_finish(rec, bs_call(rec, __NR_unlinkat, dir, path, flags));
+    return (int)BS_SHAPED(unlinkat, UNLINK, (.strings = 1, .fd = 1, .path = 2, .arg = 3, .look = BS_LOOK_AT_PATH), dir, path,
+                          flags);
 }
 
 BS_API int rmdir(const char *path)
 {
-    struct bs_rec rec = begin_unlink(BS_AT_FDCWD, path, AT_REMOVEDIR);
-    return (int)bs_finish(rec, bs_call(rec, __NR_rmdir, path));
+    return (int)bs_shaped(&rmdir_shape, (s64)path, 0, 0, 0, 0);
 }
 
 /* As libc does it: a file, or else a directory. */
 BS_API int remove(const char *path)
 {
-    struct bs_rec rec = begin_unlink(BS_AT_FDCWD, path, 0);
-    s64 result = bs_end(rec, bs_call(rec, __NR_unlink, path));
+    s64 result = bs_result(&unlink_shape, (s64)path, 0, 0, 0, 0);
     if (result == -21 /* EISDIR */ || result == -BS_EPERM) {
-        rec = begin_unlink(BS_AT_FDCWD, path, AT_REMOVEDIR);
-        s64 other = bs_end(rec, bs_call(rec, __NR_rmdir, path));
+        s64 other = bs_result(&rmdir_shape, (s64)path, 0, 0, 0, 0);
         /* It was no directory: what counts is why the file could not be removed. */
         if (other != -BS_ENOTDIR)
             result = other;
@@ -102,20 +83,17 @@ BS_API int remove(const char *path)
 
 BS_API int mkdir(const char *path, u32 mode)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_MKDIR, BS_AT_FDCWD, 0, mode, path);
-    return (int)bs_finish(rec, bs_call(rec, __NR_mkdir, path, mode));
+    return (int)BS_SHAPED(mkdir, MKDIR, (.strings = 1, .path = 1, .aux = 2), path, mode);
 }
 
 BS_API int mkdirat(int dir, const char *path, u32 mode)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_MKDIR, dir, 0, mode, path);
-    return (int)bs_finish(rec, bs_call(rec, __NR_mkdirat, dir, path, mode));
+    return (int)BS_SHAPED(mkdirat, MKDIR, (.strings = 1, .fd = 1, .path = 2, .aux = 3), dir, path, mode);
 }
 
-static int make_node(int dir, const char *path, u32 mode, u64 device)
+static inline int make_node(int dir, const char *path, u32 mode, u64 device)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_MKNOD, dir, 0, mode, path);
-    return (int)bs_finish(rec, bs_call(rec, __NR_mknodat, dir, path, mode, (u32)device));
+    return (int)BS_SHAPED(mknodat, MKNOD, (.strings = 1, .fd = 1, .path = 2, .aux = 3), dir, path, mode, (u32)device);
 }
 
 BS_API int mknod(const char *path, u32 mode, u64 device)
@@ -201,61 +179,40 @@ BS_API int fchdir(int fd)
     return (int)bs_ret(result);
 }
 
-static s64 moved(s64 result)
-{
-    if (result >= 0)
-        __atomic_or_fetch(&bs_odd, BS_ODD_MOVED, __ATOMIC_SEQ_CST);
-    return result;
-}
-
 BS_API int chroot(const char *path)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_CHROOT, BS_AT_FDCWD, 0, 0, path);
-    return (int)bs_finish(rec, moved(bs_call(rec, __NR_chroot, path)));
+    return (int)BS_BY(bs_shaped_moves, chroot, CHROOT, (.strings = 1, .path = 1), path);
 }
 
-/* In libc under no header; programs declare it themselves, or use `syscall`. */
-s64 bs_pivot_root(const char *root, const char *old)
-{
-    struct bs_rec rec = bs_begin_paths(BS_OP_PIVOT, BS_AT_FDCWD, 0, 0, root, old);
-    return bs_end(rec, moved(bs_call(rec, __NR_pivot_root, root, old)));
-}
+/* Under no header of libc's; programs declare it themselves, or use `syscall`. */
+int pivot_root(const char *root, const char *old);
 
 BS_API int pivot_root(const char *root, const char *old)
 {
-    return (int)bs_ret(bs_pivot_root(root, old));
+    return (int)BS_BY(bs_shaped_moves, pivot_root, PIVOT, (.strings = 2, .path = 1, .other = 2), root, old);
 }
 
 BS_API int mount(const char *source, const char *target, const char *type, u64 flags, const void *options)
 {
-    struct bs_rec rec = bs_begin_paths(BS_OP_MOUNT, BS_AT_FDCWD, 0, 0, source, target ? target : "");
-    return (int)bs_finish(rec, moved(bs_call(rec, __NR_mount, source, target, type, flags, options)));
-}
-
-static int unmount(const char *target, int flags)
-{
-    struct bs_rec rec = bs_begin_paths(BS_OP_MOUNT, BS_AT_FDCWD, 1, 0, "", target ? target : "");
-    return (int)bs_finish(rec, moved(bs_call(rec, __NR_umount2, target, flags)));
-}
-
-BS_API int umount(const char *target)
-{
-    return unmount(target, 0);
+    return (int)BS_BY(bs_shaped_moves, mount, MOUNT, (.strings = 2, .path = 1, .other = 2), source, target, type, flags, options);
 }
 
 BS_API int umount2(const char *target, int flags)
 {
-    return unmount(target, flags);
+    return (int)BS_BY(bs_shaped_moves, umount2, MOUNT, (.strings = 2, .other = 1, .arg_is = 1), target, flags);
+}
+
+BS_API int umount(const char *target)
+{
+    return umount2(target, 0);
 }
 
 BS_API int unshare(int flags)
 {
-    struct bs_rec rec = bs_begin(BS_OP_NAMESPACE, BS_AT_FDCWD, 0, (u32)flags);
-    return (int)bs_finish(rec, moved(bs_call(rec, __NR_unshare, flags)));
+    return (int)BS_BY(bs_shaped_moves, unshare, NAMESPACE, (.aux = 1), flags);
 }
 
 BS_API int setns(int fd, int kind)
 {
-    struct bs_rec rec = bs_begin(BS_OP_NAMESPACE, fd, 0, (u32)kind);
-    return (int)bs_finish(rec, moved(bs_call(rec, __NR_setns, fd, kind)));
+    return (int)BS_BY(bs_shaped_moves, setns, NAMESPACE, (.fd = 1, .aux = 2), fd, kind);
 }

@@ -17,10 +17,13 @@ BS_COLD void *bs_next_or_null(const char *name)
     return found;
 }
 
-BS_COLD void *bs_next(const char *name)
+BS_COLD void *bs_find(void **place, const char *name)
 {
     void *found = bs_next_or_null(name);
-    return found ? found : (void *)missing;
+    if (!found)
+        found = (void *)missing;
+    __atomic_store_n(place, found, __ATOMIC_RELAXED);
+    return found;
 }
 
 BS_COLD s64 bs_fail(s64 error)

@@ -46,7 +46,7 @@ int execveat(int dir, const char *path, char *const *argv, char *const *env, int
 ssize copy_file_range(int from, s64 *from_at, int to, s64 *to_at, size_t n, u32 flags);
 ssize getdents64(int fd, void *to, size_t n);
 s64 bs_open_how(int dir, const char *path, const void *how, u64 size);
-s64 bs_pivot_root(const char *root, const char *old);
+int pivot_root(const char *root, const char *old);
 void _exit(int status) __attribute__((noreturn));
 
 /* A call by number: what we have a wrapper for and the guard does not watch anyway goes there. */
@@ -70,7 +70,7 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_execveat: return execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e);
     case __NR_copy_file_range: return copy_file_range((int)a, (s64 *)b, (int)c, (s64 *)d, (size_t)e, (u32)f);
     case __NR_getdents64: return getdents64((int)a, (void *)b, (size_t)c);
-    case __NR_pivot_root: return bs_ret(bs_pivot_root((const char *)a, (const char *)b));
+    case __NR_pivot_root: return pivot_root((const char *)a, (const char *)b);
     case __NR_exit_group: _exit((int)a);
     default: return bs_ret(bs_raw6(nr, a, b, c, d, e, f));
     }

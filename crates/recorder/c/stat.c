@@ -1,10 +1,9 @@
 /* Look-ups by name. A look at an open descriptor tells nothing that its open did not. */
-#include "bs.h"
+#include "shape.h"
 
-static int status(int dir, const char *path, void *to, int flags)
+static inline int status(int dir, const char *path, void *to, int flags)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_STAT, dir, flags, 0, path);
-    return (int)bs_finish(rec, bs_call(rec, __NR_newfstatat, dir, path, to, flags));
+    return (int)BS_SHAPED(newfstatat, STAT, (.strings = 1, .fd = 1, .path = 2, .arg = 4), dir, path, to, flags);
 }
 
 BS_API int stat(const char *path, void *to)
@@ -54,32 +53,26 @@ BS_ALIAS(__fxstatat64, __fxstatat);
 
 BS_API int statx(int dir, const char *path, int flags, u32 mask, void *to)
 {
-    struct bs_rec rec = {0};
-    if (path && *path)
-        rec = bs_begin_path(BS_OP_STAT, dir, flags, 0, path);
-    else if (flags & AT_EMPTY_PATH)
+    if (flags & AT_EMPTY_PATH && (!path || !*path))
         return (int)bs_ret(bs_gated(__NR_statx, dir, path, flags, mask, to));
-    return (int)bs_finish(rec, bs_call(rec, __NR_statx, dir, path, flags, mask, to));
+    return (int)BS_SHAPED(statx, STAT, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path, flags, mask, to);
 }
 
 BS_API int access(const char *path, int mode)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_ACCESS, BS_AT_FDCWD, mode, 0, path);
-    return (int)bs_finish(rec, bs_call(rec, __NR_access, path, mode));
+    return (int)BS_SHAPED(access, ACCESS, (.strings = 1, .path = 1, .arg = 2), path, mode);
 }
 
 int faccessat(int dir, const char *path, int mode, int flags);
 
 BS_API int faccessat(int dir, const char *path, int mode, int flags)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_ACCESS, dir, mode, (u32)flags, path);
-    s64 result = flags ? bs_call(rec, __NR_faccessat2, dir, path, mode, flags) : bs_call(rec, __NR_faccessat, dir, path, mode);
-    if (BS_UNLIKELY(result == -BS_ENOSYS)) { /* an old kernel: libc computes it */
-        int answer = BS_NEXT(faccessat)(dir, path, mode, flags);
-        bs_end(rec, answer < 0 && __errno_location ? -*__errno_location() : answer);
-        return answer;
-    }
-    return (int)bs_finish(rec, result);
+    if (!flags)
+        return (int)BS_SHAPED(faccessat, ACCESS, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path, mode);
+    static const struct bs_shape shape = {
+        .nr = __NR_faccessat2, .op = BS_OP_ACCESS, .strings = 1, .fd = 1, .path = 2, .arg = 3, .aux = 4};
+    s64 result = bs_result(&shape, dir, (s64)path, mode, flags, 0);
+    return result == -BS_ENOSYS ? BS_NEXT(faccessat)(dir, path, mode, flags) : (int)bs_ret(result);
 }
 
 BS_API int eaccess(const char *path, int mode)
@@ -90,14 +83,12 @@ BS_ALIAS(euidaccess, eaccess);
 
 BS_API ssize readlink(const char *path, char *to, size_t size)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_READLINK, BS_AT_FDCWD, 0, 0, path);
-    return bs_finish(rec, bs_call(rec, __NR_readlink, path, to, size));
+    return BS_SHAPED(readlink, READLINK, (.strings = 1, .path = 1), path, to, size);
 }
 
 BS_API ssize readlinkat(int dir, const char *path, char *to, size_t size)
 {
-    struct bs_rec rec = bs_begin_path(BS_OP_READLINK, dir, 0, 0, path);
-    return bs_finish(rec, bs_call(rec, __NR_readlinkat, dir, path, to, size));
+    return BS_SHAPED(readlinkat, READLINK, (.strings = 1, .fd = 1, .path = 2), dir, path, to, size);
 }
 
 /* Fortified: libc aborts if the buffer is smaller than said. */

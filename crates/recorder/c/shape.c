@@ -1,0 +1,58 @@
+/* One body for the many calls that are logged from their arguments alone; each is described by a shape (shape.h). */
+#include "shape.h"
+
+/* The argument that a shape's field names, or the constant. */
+static inline s64 pick(u32 source, s64 constant, const s64 *args)
+{
+    return source ? args[source - 1] : constant;
+}
+
+static struct bs_rec begin(const struct bs_shape *shape, const s64 *args)
+{
+    s32 fd = (s32)pick(shape->fd, BS_AT_FDCWD, args);
+    s32 arg = (s32)pick(shape->arg, shape->arg_is, args);
+    u32 aux = (u32)(pick(shape->aux, 0, args) | shape->aux_is);
+    const char *path = (const char *)pick(shape->path, 0, args);
+    if (shape->strings == 1 && !shape->look)
+        return bs_begin_path(shape->op, fd, arg, aux, path);
+    if (shape->strings == 0)
+        return bs_begin(shape->op, fd, arg, aux);
+    const char *other = (const char *)pick(shape->other, (s64) "", args);
+    if (shape->strings == 2 && !other)
+        other = "";
+    struct bs_look look = {fd, path, AT_SYMLINK_NOFOLLOW, shape->look != BS_LOOK_NOT};
+    if (shape->look == BS_LOOK_AT_OTHER) {
+        look.dir = arg;
+        look.path = other;
+    }
+    return bs_begin_ident(shape->op, fd, arg, aux, path, shape->strings == 2 ? other : 0, look);
+}
+
+s64 bs_result(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
+{
+    s64 args[5] = {a, b, c, d, e};
+    struct bs_rec rec = begin(shape, args);
+    return bs_end(rec, bs_call(rec, shape->nr, a, b, c, d, e));
+}
+
+s64 bs_shaped(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
+{
+    return bs_ret(bs_result(shape, a, b, c, d, e));
+}
+
+/* The same for calls after which our own file may be out of reach. */
+s64 bs_shaped_moves(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
+{
+    s64 result = bs_result(shape, a, b, c, d, e);
+    if (result >= 0)
+        __atomic_or_fetch(&bs_odd, BS_ODD_MOVED, __ATOMIC_SEQ_CST);
+    return bs_ret(result);
+}
+
+/* And for those that give a descriptor that is no file being written. */
+s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
+{
+    s64 fd = bs_result(shape, a, b, c, d, e);
+    bs_fd_opened(fd, 0);
+    return bs_ret(fd);
+}

@@ -1,0 +1,40 @@
+/*
+ * How a call is logged from its arguments. A wrapper is then a line: its shape, and a jump to the one body.
+ */
+#ifndef BS_SHAPE_H
+#define BS_SHAPE_H
+
+#include "bs.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { BS_LOOK_NOT, BS_LOOK_AT_PATH, BS_LOOK_AT_OTHER };
+
+/* A field that names an argument counts from 1; 0 is a constant: AT_FDCWD for `fd`, `arg_is` for `arg`, else none. */
+struct bs_shape {
+    uint16_t nr;
+    uint8_t op, strings;
+    uint8_t fd, arg, aux, path, other;
+    uint8_t look; /* what is identified before: it is about to lose its name */
+    int16_t arg_is;
+    uint16_t aux_is;
+};
+
+s64 bs_result(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
+s64 bs_shaped(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
+s64 bs_shaped_moves(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
+s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
+
+#pragma GCC visibility pop
+
+#define BS_FIVE(a, b, c, d, e, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e)
+/* The name of the call and of the operation, the fields of its shape in parentheses, its arguments. */
+#define BS_BY(how, call, operation, fields, ...)                                                   \
+    ({                                                                                             \
+        static const struct bs_shape shape_ = {.nr = __NR_##call, .op = BS_OP_##operation, BS_OPEN fields};    \
+        how(&shape_, BS_FIVE(__VA_ARGS__, 0, 0, 0, 0, 0));                                         \
+    })
+#define BS_OPEN(...) __VA_ARGS__
+#define BS_SHAPED(...) BS_BY(bs_shaped, __VA_ARGS__)
+
+#endif
