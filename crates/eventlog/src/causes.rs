@@ -1,7 +1,8 @@
 //! Who came from whom: matching each recorder's start with the fork or exec that it must come after.
 //!
-//! Clocks of different cores may differ by a little, and process ids are used again. So a start is matched with the latest
-//! cause before it; or, if that is another start's, with the next one that is not later than the clocks may differ.
+//! Clocks of different cores may differ by a little, and process ids are used again. A start is matched with the latest cause
+//! that is not later by more than the clocks may differ: within so short a time no process starts, ends and is followed
+//! by another of the same id, and none starts and executes something else.
 
 use crate::index::{Lane, Position, head};
 use crate::log::Log;
@@ -20,9 +21,8 @@ pub struct Cause {
 
 impl Cause {
     /// A start's own epoch, or a later one, can't have caused it; so no lane can come to wait for itself.
-    fn may_precede(&self, start: &Started, slack: u64) -> bool {
-        let older = self.epoch == 0 || self.epoch < start.epoch;
-        older && self.time <= start.time.saturating_add(slack)
+    fn may_precede(&self, start: &Started) -> bool {
+        self.epoch == 0 || self.epoch < start.epoch
     }
 }
 
@@ -82,17 +82,11 @@ impl Causes {
         for causes in self.forks.values_mut().chain(self.execs.values_mut()) {
             causes.sort_by_key(|c| (c.time, c.at));
         }
-        self.starts.sort_by_key(|s| (s.epoch, s.time));
-        // How many of a process's causes are taken by earlier starts.
-        let mut taken: HashMap<(u32, bool), usize> = HashMap::new();
         for start in &self.starts {
             let causes = if start.forked { &self.forks } else { &self.execs };
             let causes = causes.get(&start.pid).map_or(&[][..], Vec::as_slice);
-            let used = taken.entry((start.pid, start.forked)).or_default();
-            let before = causes.partition_point(|c| c.time <= start.time);
-            let chosen = if before > *used { before - 1 } else { *used };
-            if let Some(cause) = causes.get(chosen).filter(|c| c.may_precede(start, slack)) {
-                *used = chosen + 1;
+            let latest = causes.partition_point(|c| c.time <= start.time.saturating_add(slack));
+            if let Some(cause) = causes[..latest].iter().rfind(|c| c.may_precede(start)) {
                 gates.push((cause.at, start.lane));
             }
             for lane in self

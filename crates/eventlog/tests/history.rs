@@ -1,0 +1,134 @@
+//! Whatever processes do, and however the clocks of the cores they run on differ, the log tells it in the order it happened.
+
+mod common;
+
+use backstory_abi::{SPAWN_POSIX, op};
+use backstory_eventlog::event::{Event, Op};
+use common::{Lane, Scratch};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Steps lie so far apart; what must be told apart by cause, not by clock, only [`SOON`].
+const STEP: u64 = 10_000;
+const SOON: u64 = 100;
+/// Clocks differ by at most so much in either direction.
+const SKEW: u64 = 1_000;
+/// Few, so that they are used again and again.
+const PIDS: std::ops::RangeInclusive<u32> = 2..=6;
+
+/// What one step does, to whom, and by how much the clocks of that moment are off.
+type Step = (u8, prop::sample::Index, [u64; 4]);
+
+/// The machine: who lives, what they log, and what truly happened.
+struct World {
+    lanes: Vec<Lane>,
+    alive: Vec<(u32, usize)>,
+    now: u64,
+    truth: Vec<(u32, &'static str)>,
+}
+
+impl World {
+    fn new() -> World {
+        let mut world = World {
+            lanes: Vec::new(),
+            alive: Vec::new(),
+            now: STEP,
+            truth: Vec::new(),
+        };
+        world.begin(1, false, SKEW);
+        world
+    }
+
+    /// A recorder starts in a process.
+    fn begin(&mut self, pid: u32, forked: bool, clock: u64) {
+        self.alive.retain(|(p, _)| *p != pid);
+        self.alive.push((pid, self.lanes.len()));
+        self.lanes.push(Lane::new(self.lanes.len() as u64 + 1, pid, pid));
+        let lane = self.lanes.len() - 1;
+        self.log(lane, op::START, pid, "start", clock, if forked { 1 } else { 0 });
+    }
+
+    fn log(&mut self, lane: usize, op: u16, pid: u32, name: &'static str, clock: u64, value: i32) {
+        let time = self.now + clock - SKEW;
+        self.lanes[lane].slot(op, time, |b| {
+            b.fd(-100).aux(value as u32).string(b"x");
+            if op != op::EXEC {
+                b.result(value);
+            }
+        });
+        if !name.is_empty() {
+            self.truth.push((pid, name));
+        }
+    }
+
+    fn step(&mut self, (what, who, clocks): &Step) {
+        self.now += STEP;
+        let Some((pid, lane)) = (!self.alive.is_empty()).then(|| *who.get(&self.alive)) else {
+            return;
+        };
+        let free = PIDS.into_iter().find(|p| self.alive.iter().all(|(a, _)| a != p));
+        match (what, free) {
+            (0 | 1, Some(child)) => {
+                self.log(lane, op::FORK, pid, "fork", clocks[0], child as i32);
+                self.now += SOON;
+                self.begin(child, true, clocks[1]);
+            }
+            (2 | 3, Some(child)) => {
+                self.lanes[lane].slot(op::VFORK, self.now + clocks[0] - SKEW, |b| {
+                    b.arg(SPAWN_POSIX);
+                });
+                self.truth.push((pid, "fork"));
+                self.now += STEP;
+                self.log(lane, op::EXEC, child, "exec", clocks[1], 0);
+                self.now += SOON;
+                self.begin(child, false, clocks[2]);
+                self.now += STEP;
+                self.log(lane, op::VFORKED, pid, "", clocks[3], child as i32);
+            }
+            (4 | 5, _) => {
+                self.log(lane, op::EXEC, pid, "exec", clocks[0], 0);
+                self.now += SOON;
+                self.begin(pid, false, clocks[1]);
+            }
+            (6, _) => {
+                self.log(lane, op::EXIT, pid, "exit", clocks[0], 0);
+                self.alive.retain(|(p, _)| *p != pid);
+            }
+            _ => self.log(lane, op::CLOSE, pid, "close", clocks[0], 0),
+        }
+    }
+}
+
+fn name(event: &Event) -> (u32, &'static str) {
+    let name = match event.op {
+        Op::Start { .. } => "start",
+        Op::Fork { .. } => "fork",
+        Op::Exec { .. } => "exec",
+        Op::Exit { .. } => "exit",
+        Op::Close { .. } => "close",
+        _ => "?",
+    };
+    (event.pid, name)
+}
+
+proptest! {
+    #[test]
+    fn the_log_tells_it_in_the_order_it_happened(
+        steps in vec((0..10u8, any::<prop::sample::Index>(), [0..=2 * SKEW, 0..=2 * SKEW, 0..=2 * SKEW, 0..=2 * SKEW]), 0..80),
+        shuffle in any::<u64>(),
+    ) {
+        let mut world = World::new();
+        steps.iter().for_each(|s| world.step(s));
+        let mut log = Scratch::new();
+        log.clock(0);
+        // The order in which chunks are drained says nothing.
+        let mut order: Vec<usize> = (0..world.lanes.len()).collect();
+        order.sort_by_key(|i| (*i as u64 + 1).wrapping_mul(shuffle | 1));
+        order.iter().for_each(|i| {
+            log.add(&world.lanes[*i]);
+        });
+        log.clock(world.now + STEP);
+        let told: Vec<_> = log.events().iter().map(name).collect();
+        prop_assert_eq!(told, world.truth);
+    }
+}
