@@ -44,7 +44,8 @@ fn word(relation: Relation) -> Access {
 #[derive(Debug, Clone, Copy, Default)]
 struct Words {
     bits: u16,
-    library: bool,
+    /// Those of them that the recorder saw.
+    library: u16,
 }
 
 /// The paths that a run touched, by path; what is known to have happened to one before what only could have.
@@ -58,8 +59,9 @@ pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
                 by_entity.resize(entity + 1, Default::default());
             }
             let words = &mut by_entity[entity][place(edge.certainty)];
-            words.bits |= 1 << word(edge.relation) as u16;
-            words.library |= edge.via == Via::Library;
+            let bit = 1 << word(edge.relation) as u16;
+            words.bits |= bit;
+            words.library |= if edge.via == Via::Library { bit } else { 0 };
         }
     }
     let mut by_path: BTreeMap<Bytes, [Words; 2]> = BTreeMap::new();
@@ -98,7 +100,11 @@ fn lines(path: &Bytes, mut words: [Words; 2]) -> impl Iterator<Item = FileUse> +
                 .into_iter()
                 .filter(|word| words.bits >> *word as u16 & 1 != 0)
                 .collect(),
-            via: if words.library { Via::Library } else { Via::Kernel },
+            via: if words.library & words.bits != 0 {
+                Via::Library
+            } else {
+                Via::Kernel
+            },
             certainty,
         })
 }

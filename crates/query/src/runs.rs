@@ -1,9 +1,9 @@
 //! Runs, and the processes of one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use backstory_eventlog::event::Bytes;
-use backstory_graph::model::{Activity, ActivityId, EntityKind};
+use backstory_graph::model::{Activity, ActivityId, EntityId, EntityKind};
 use backstory_store::{ActivityKey, RunKey, RunRecord, Store};
 
 use crate::answer::{ProcessLine, RunDetails, RunSummary};
@@ -53,8 +53,10 @@ pub(crate) fn record(store: &dyn Store, run: &str) -> Result<RunRecord> {
 /// Everything about a run but its files and processes.
 pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     let record = record(store, run)?;
+    let activities = store.activities(record.key)?;
+    let peers = peers(store, record.key, &activities)?;
     let mut unknown = Vec::new();
-    for activity in store.activities(record.key)? {
+    for activity in activities {
         // Between fork and exec a process is its parent's image: what is known of that is known of it.
         if !activity.lookups_known && activity.epoch > 0 {
             unknown.push((ActivityKey::new(record.key, activity.id).0, activity.exec_path));
@@ -70,32 +72,47 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
             .iter()
             .map(|v| v.as_slice().into())
             .collect(),
-        peers: peers(store, record.key)?,
+        peers,
         lookups_unknown: unknown,
         log_bytes: record.log_bytes,
     })
 }
 
-/// Names of sockets that lead out of the run.
-fn peers(store: &dyn Store, run: RunKey) -> Result<Vec<String>> {
-    let mut names = BTreeSet::new();
-    for entity in store.entities(run)? {
-        if entity.kind == EntityKind::Socket && leads_out(&entity.path) {
-            names.insert(String::from_utf8_lossy(&entity.path).into_owned());
+/// Addresses of sockets whose other end is outside the run: one side of the conversation is missing. The two directions of a
+/// connection are two entities.
+fn peers(store: &dyn Store, run: RunKey, activities: &[Activity]) -> Result<Vec<String>> {
+    let sockets: HashMap<EntityId, Bytes> = store
+        .entities(run)?
+        .into_iter()
+        .filter(|entity| entity.kind == EntityKind::Socket && is_address(&entity.path))
+        .map(|entity| (entity.id, entity.path))
+        .collect();
+    if sockets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sides: HashMap<EntityId, [bool; 2]> = HashMap::new();
+    for activity in activities {
+        for edge in store.stream(ActivityKey::new(run, activity.id))?.edges {
+            if sockets.contains_key(&edge.entity) {
+                sides.entry(edge.entity).or_default()[usize::from(edge.relation.is_use())] = true;
+            }
         }
     }
+    let outside = sockets
+        .iter()
+        .filter(|(id, _)| sides.get(id) != Some(&[true, true]));
+    let names: BTreeSet<String> = outside.map(|(_, name)| address(name)).collect();
     Ok(names.into_iter().collect())
 }
 
-/// The graph names a socket after its address when the other end is outside the run, and after a number when both ends are
-/// in it.
-fn leads_out(name: &[u8]) -> bool {
-    let rest = name
-        .iter()
-        .position(|b| *b == b':')
-        .map(|colon| &name[colon + 1..])
-        .unwrap_or_default();
-    !rest.is_empty() && !rest.iter().all(u8::is_ascii_digit)
+/// Sockets without an address have `socket:` and a number: pairs, and those that came with the command.
+fn is_address(name: &[u8]) -> bool {
+    !name.starts_with(b"socket:")
+}
+
+fn address(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    name.strip_suffix(" (reply)").unwrap_or(&name).to_owned()
 }
 
 fn summary(record: &RunRecord) -> RunSummary {

@@ -7,18 +7,19 @@
 //! ```text
 //! entity   ← activity   generated from g0 to g1, entity read until t:    g0 ≤ t, and then min(g1, t)
 //! activity ← entity     used from u0 to u1, activity writes until t:     u0 ≤ t, and then min(u1, t)
-//! activity ← activity   forked or executed at f:                         f ≤ t, and then f
+//! activity ← activity   forked or executed at f:                         min(f, t)
 //! entity   ← entity     derived at d: min(d, t); the same version in another run: t
 //! ```
 //!
-//! Forwards it is the mirror of this.
+//! Forwards it is the mirror of this. `backstory_graph::lineage` is the definition; it knows one run, in memory.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
-use backstory_graph::model::{Certainty, Edge, Entity, EntityId, Informed, Interval, Relation};
+use backstory_graph::lineage::{generates, informs as passes_on, uses};
+use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interval};
 use backstory_store::{ActivityKey, EntityKey, Role, RunKey, Store, Stream};
 
 use crate::Result;
@@ -51,11 +52,15 @@ pub struct Step {
     pub time: Time,
 }
 
-/// What an activity did, its edges findable by entity.
+/// What an activity did, findable by entity.
 struct Deeds {
     stream: Stream,
     /// Generating edges going back, using edges going forth.
-    by_entity: HashMap<EntityId, Vec<u32>>,
+    edges: HashMap<EntityId, Vec<u32>>,
+    /// Derivations: by the new version going back, by the old one going forth.
+    derived: HashMap<EntityId, Vec<u32>>,
+    /// What it made.
+    made: HashSet<EntityId>,
 }
 
 /// Takes steps in one direction.
@@ -96,25 +101,13 @@ impl<'s> Steps<'s> {
         if let Some(deeds) = self.deeds.borrow().get(&key) {
             return Ok(deeds.clone());
         }
-        let stream = self.store.stream(key)?;
-        let mut by_entity: HashMap<EntityId, Vec<u32>> = HashMap::new();
-        for (at, edge) in (0..).zip(&stream.edges) {
-            if edge.relation.is_use() == (self.direction == Direction::Forth) {
-                by_entity.entry(edge.entity).or_default().push(at);
-            }
-        }
-        let deeds = Rc::new(Deeds { stream, by_entity });
+        let deeds = Rc::new(Deeds::new(self.store.stream(key)?, self.direction));
         self.deeds.borrow_mut().insert(key, deeds.clone());
         Ok(deeds)
     }
 
     fn follows(&self, edge: &Edge) -> bool {
-        use Relation::*;
-        let relation = match edge.relation {
-            Read | Execute | Write | Rename | Make => true,
-            Stat | List | Missing | Link => self.lookups,
-            Delete | Meta => false,
-        };
+        let relation = generates(edge.relation) || uses(edge.relation, self.lookups);
         relation && (self.possible || edge.certainty == Certainty::Seen)
     }
 
@@ -135,42 +128,39 @@ impl<'s> Steps<'s> {
             }
             let doer = ActivityKey::new(key.run(), activity);
             let deeds = self.deeds(doer)?;
-            for &at in deeds.by_entity.get(&key.local()).into_iter().flatten() {
-                let edge = &deeds.stream.edges[at as usize];
-                made_here |= is_making(edge.relation);
+            made_here |= deeds.made.contains(&key.local());
+            for edge in deeds.edges_of(key.local()) {
                 if let Some(time) = self.meet(edge.interval, time).filter(|_| self.follows(edge)) {
                     steps.push(step(Key::Activity(doer), edge, time));
                 }
             }
-            for derived in &deeds.stream.derived {
-                made_here |= derived.entity == key.local();
-                let (here, there) = match self.direction {
-                    Direction::Back => (derived.entity, derived.from),
-                    Direction::Forth => (derived.from, derived.entity),
-                };
-                let interval = Interval {
-                    start: derived.time,
-                    end: derived.time,
-                };
-                // Going back a version may be read before its derivation is recorded: another name of it is told at the end.
-                let time = match self.direction {
-                    Direction::Back => Some(time.min(derived.time)),
-                    Direction::Forth => self.meet(interval, time).map(|_| time),
-                };
-                if let Some(time) = time.filter(|_| here == key.local()) {
-                    let to = Key::Entity(EntityKey::new(key.run(), there));
-                    steps.push(Step {
-                        to,
-                        flow: Flow::Derived,
-                        certainty: Certainty::Seen,
-                        interval,
-                        time,
-                    });
-                }
-            }
+            steps.extend(
+                deeds
+                    .derived_of(key.local())
+                    .filter_map(|derived| self.derived(key.run(), derived, time)),
+            );
         }
         self.to_other_runs(key, entity, time, made_here, &mut steps)?;
         Ok(steps)
+    }
+
+    fn derived(&self, run: RunKey, derived: &Derived, time: Time) -> Option<Step> {
+        let interval = Interval {
+            start: derived.time,
+            end: derived.time,
+        };
+        let (to, time) = match self.direction {
+            Direction::Back => (derived.from, time.min(derived.time)),
+            Direction::Forth => (derived.entity, self.meet(interval, time)?),
+        };
+        let to = Key::Entity(EntityKey::new(run, to));
+        Some(Step {
+            to,
+            flow: Flow::Derived,
+            certainty: Certainty::Seen,
+            interval,
+            time,
+        })
     }
 
     /// A version that nobody in its run made came, perhaps, from another run, where one made it.
@@ -213,16 +203,13 @@ impl<'s> Steps<'s> {
     /// Whether something in its run made this version.
     fn is_made(&self, key: EntityKey) -> Result<bool> {
         for (activity, generated) in self.store.touching(key)? {
-            if generated {
-                let deeds = self.deeds(ActivityKey::new(key.run(), activity))?;
-                let edges = deeds
-                    .stream
-                    .edges
-                    .iter()
-                    .any(|e| e.entity == key.local() && is_making(e.relation));
-                if edges || deeds.stream.derived.iter().any(|d| d.entity == key.local()) {
-                    return Ok(true);
-                }
+            if generated
+                && self
+                    .deeds(ActivityKey::new(key.run(), activity))?
+                    .made
+                    .contains(&key.local())
+            {
+                return Ok(true);
             }
         }
         Ok(false)
@@ -248,30 +235,26 @@ impl<'s> Steps<'s> {
             Direction::Back => &deeds.stream.informed_by,
             Direction::Forth => &deeds.stream.informs,
         };
-        for inform in informs
-            .iter()
-            .filter(|inform| matches!(inform.why, Informed::Fork | Informed::Exec))
-        {
-            let interval = Interval {
-                start: inform.time,
-                end: inform.time,
+        for inform in informs.iter().filter(|inform| passes_on(inform.why)) {
+            let (other, known) = match self.direction {
+                Direction::Back => (inform.from, Some(inform.time.min(time))),
+                Direction::Forth => (inform.to, (inform.time >= time).then_some(inform.time)),
             };
-            let other = if self.direction == Direction::Back {
-                inform.from
-            } else {
-                inform.to
-            };
-            if self.meet(interval, time).is_some() {
+            if let Some(time) = known {
                 let (to, flow) = (
                     Key::Activity(ActivityKey::new(key.run(), other)),
                     Flow::Informed(inform.why),
                 );
+                let interval = Interval {
+                    start: inform.time,
+                    end: inform.time,
+                };
                 steps.push(Step {
                     to,
                     flow,
                     certainty: Certainty::Seen,
                     interval,
-                    time: inform.time,
+                    time,
                 });
             }
         }
@@ -279,8 +262,49 @@ impl<'s> Steps<'s> {
     }
 }
 
-fn is_making(relation: Relation) -> bool {
-    matches!(relation, Relation::Write | Relation::Rename | Relation::Make)
+impl Deeds {
+    fn new(stream: Stream, direction: Direction) -> Deeds {
+        let mut deeds = Deeds {
+            stream,
+            edges: HashMap::new(),
+            derived: HashMap::new(),
+            made: HashSet::new(),
+        };
+        for (at, edge) in (0..).zip(&deeds.stream.edges) {
+            if edge.relation.is_use() == (direction == Direction::Forth) {
+                deeds.edges.entry(edge.entity).or_default().push(at);
+            }
+            if generates(edge.relation) {
+                deeds.made.insert(edge.entity);
+            }
+        }
+        for (at, derived) in (0..).zip(&deeds.stream.derived) {
+            let end = if direction == Direction::Back {
+                derived.entity
+            } else {
+                derived.from
+            };
+            deeds.derived.entry(end).or_default().push(at);
+            deeds.made.insert(derived.entity);
+        }
+        deeds
+    }
+
+    fn edges_of(&self, entity: EntityId) -> impl Iterator<Item = &Edge> {
+        self.edges
+            .get(&entity)
+            .into_iter()
+            .flatten()
+            .map(|at| &self.stream.edges[*at as usize])
+    }
+
+    fn derived_of(&self, entity: EntityId) -> impl Iterator<Item = &Derived> {
+        self.derived
+            .get(&entity)
+            .into_iter()
+            .flatten()
+            .map(|at| &self.stream.derived[*at as usize])
+    }
 }
 
 fn step(to: Key, edge: &Edge, time: Time) -> Step {

@@ -1,0 +1,204 @@
+//! A graph of one run, built in a few lines.
+
+use std::path::Path;
+
+use backstory_eventlog::event::{Bytes, Ident, Via};
+use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_graph::model::*;
+use backstory_query::answer::{Lineage, Node};
+use backstory_store::{Error, Home, MemoryStore, SqliteStore, Store};
+
+/// Asks the same of every kind of store.
+pub fn every_store(check: impl Fn(&mut dyn Store)) {
+    check(&mut MemoryStore::default());
+    let tmp = tempfile::tempdir().unwrap();
+    check(&mut SqliteStore::open(&Home::open(tmp.path()).unwrap()).unwrap());
+}
+
+pub fn bytes(text: &str) -> Bytes {
+    text.as_bytes().into()
+}
+
+pub fn ident(ino: u64, mtime: i64) -> Ident {
+    Ident {
+        dev: 99,
+        ino,
+        size: 10,
+        mtime,
+        ctime: mtime,
+        birth: 1,
+        mode: 0o100644,
+        nlink: 1,
+    }
+}
+
+/// A run to be appended.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    pub activities: Vec<Activity>,
+    pub entities: Vec<Entity>,
+    pub edges: Vec<Edge>,
+    pub informs: Vec<Inform>,
+    pub derived: Vec<Derived>,
+}
+
+impl Graph {
+    /// An activity of the process `pid`; forked from `parent` at `start`, or the next epoch of it if the pid is the same.
+    pub fn activity(
+        &mut self,
+        parent: Option<ActivityId>,
+        pid: u32,
+        program: &str,
+        start: i64,
+    ) -> ActivityId {
+        let id = ActivityId(self.activities.len() as u32);
+        if let Some(from) = parent {
+            let same = self.activities[from.0 as usize].pid == pid;
+            let why = if same { Informed::Exec } else { Informed::Fork };
+            self.informs.push(Inform {
+                from,
+                to: id,
+                why,
+                time: start,
+            });
+        }
+        self.activities.push(Activity {
+            id,
+            parent,
+            pid,
+            epoch: 1,
+            exec_path: Some(bytes(program)),
+            argv: vec![bytes(program)],
+            env_set: Vec::new(),
+            env_unset: Vec::new(),
+            cwd: bytes("/"),
+            interval: Interval {
+                start,
+                end: start + 1000,
+            },
+            exit: Some(0),
+            signal: None,
+            execed: false,
+            lookups_known: true,
+            via: Via::Library,
+        });
+        id
+    }
+
+    pub fn entity(&mut self, kind: EntityKind, path: &str, version: u32, ident: Option<Ident>) -> EntityId {
+        let id = EntityId(self.entities.len() as u32);
+        let path = bytes(path);
+        self.entities.push(Entity {
+            id,
+            kind,
+            path,
+            aliases: Vec::new(),
+            version,
+            previous: None,
+            ident,
+            last: true,
+        });
+        id
+    }
+
+    pub fn file(&mut self, path: &str, version: u32, ident: Option<Ident>) -> EntityId {
+        self.entity(EntityKind::File, path, version, ident)
+    }
+
+    pub fn edge(&mut self, activity: ActivityId, entity: EntityId, relation: Relation, start: i64, end: i64) {
+        let (interval, certainty) = (Interval { start, end }, Certainty::Seen);
+        self.edges.push(Edge {
+            activity,
+            entity,
+            relation,
+            interval,
+            certainty,
+            via: Via::Library,
+        });
+    }
+
+    pub fn derived(&mut self, activity: ActivityId, from: EntityId, entity: EntityId, time: i64) {
+        self.derived.push(Derived {
+            entity,
+            from,
+            activity,
+            time,
+        });
+    }
+
+    /// Makes the last edge only possible.
+    pub fn only_possible(&mut self) {
+        self.edges.last_mut().unwrap().certainty = Certainty::Possible;
+    }
+
+    pub fn put(&self, sink: &mut dyn Sink<Error = Error>) -> Result<(), Error> {
+        self.activities.iter().try_for_each(|a| sink.activity(a))?;
+        self.entities.iter().try_for_each(|e| sink.entity(e))?;
+        self.edges.iter().try_for_each(|e| sink.edge(e))?;
+        self.informs.iter().try_for_each(|i| sink.inform(i))?;
+        self.derived.iter().try_for_each(|d| sink.derived(d))
+    }
+
+    pub fn append(&self, store: &mut dyn Store, id: &str, started: i64) {
+        store
+            .append(&header(id, started), &end(), 5, &mut |sink| self.put(sink))
+            .unwrap();
+    }
+}
+
+pub fn header(id: &str, started: i64) -> RunHeader {
+    let modes = Modes {
+        guard: "on".into(),
+        lookups: "library".into(),
+        io_uring: "decode".into(),
+        suppress: true,
+        contents: "off".into(),
+    };
+    RunHeader {
+        id: id.into(),
+        name: None,
+        command: vec![b"make".to_vec()],
+        environment: vec![b"A=1".to_vec()],
+        cwd: b"/w".to_vec(),
+        descriptors: Vec::new(),
+        front_pid: 1,
+        boot_id: "boot".into(),
+        machine: Machine::default(),
+        uid: 1000,
+        modes,
+        started,
+        arena: None,
+        version: "0".into(),
+    }
+}
+
+pub fn end() -> RunEnd {
+    RunEnd {
+        exit: Some(0),
+        command_ended: 90,
+        ended: 100,
+        ..RunEnd::default()
+    }
+}
+
+/// A path in no real file system.
+pub fn nowhere(name: &str) -> String {
+    format!("/nowhere-at-all/{name}")
+}
+
+/// Paths of entities and programs of activities, sorted.
+pub fn names(lineage: &Lineage) -> Vec<String> {
+    let mut names: Vec<String> = lineage.nodes.iter().map(name).collect();
+    names.sort();
+    names
+}
+
+/// The last component of a path, the name of a program.
+pub fn name(node: &Node) -> String {
+    let path = match node {
+        Node::Entity { path, .. } => path.clone(),
+        Node::Activity { exec_path, .. } => exec_path.clone().unwrap(),
+    };
+    let path = String::from_utf8(path.into()).unwrap();
+    Path::new(&path).file_name().unwrap().to_str().unwrap().to_owned()
+}

@@ -1,0 +1,245 @@
+//! Lineage over several runs, and finding the file that is meant.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use backstory_eventlog::event::Ident;
+use backstory_graph::model::*;
+use backstory_query::answer::{Flow, Node, Scope};
+use backstory_query::{ancestry, influence};
+use backstory_store::Store;
+
+use crate::graph::*;
+
+fn all() -> Scope {
+    Scope {
+        possible: true,
+        ..Scope::default()
+    }
+}
+
+/// A run of `program` that reads and writes one file.
+fn copy(store: &mut dyn Store, run: &str, at: i64, program: &str, from: (&str, Ident), to: (&str, Ident)) {
+    let mut graph = Graph::default();
+    let p = graph.activity(None, 1, program, at);
+    let (a, b) = (
+        graph.file(from.0, 0, Some(from.1)),
+        graph.file(to.0, 1, Some(to.1)),
+    );
+    graph.edge(p, a, Relation::Read, at + 1, at + 2);
+    graph.edge(p, b, Relation::Write, at + 3, at + 4);
+    graph.append(store, run, at);
+}
+
+#[test]
+fn a_version_read_in_one_run_is_the_one_written_in_another() {
+    every_store(|store| {
+        let (a, b, c) = (nowhere("a"), nowhere("b"), nowhere("c"));
+        copy(
+            store,
+            "run00001",
+            100,
+            "/bin/one",
+            (&a, ident(1, 50)),
+            (&b, ident(2, 104)),
+        );
+        // Its status changed since, and it was moved by nobody knows whom.
+        let moved = Ident {
+            ctime: 150,
+            nlink: 2,
+            ..ident(2, 104)
+        };
+        copy(
+            store,
+            "run00002",
+            200,
+            "/bin/two",
+            (&nowhere("moved"), moved),
+            (&c, ident(3, 204)),
+        );
+        let lineage = ancestry(store, Path::new(&c), &all()).unwrap();
+        assert_eq!(names(&lineage), ["a", "b", "c", "moved", "one", "two"]);
+        let same = lineage.links.iter().find(|l| l.flow == Flow::Same).unwrap();
+        assert_eq!(
+            (name(&lineage.nodes[same.from]), name(&lineage.nodes[same.to])),
+            ("b".into(), "moved".into())
+        );
+        assert_eq!(
+            names(&influence(store, Path::new(&a), &all()).unwrap()),
+            names(&lineage)
+        );
+        let inside = Scope {
+            run: Some("run00002".into()),
+            ..all()
+        };
+        assert_eq!(
+            names(&ancestry(store, Path::new(&c), &inside).unwrap()),
+            ["c", "moved", "two"]
+        );
+    });
+}
+
+#[test]
+fn another_version_of_the_same_inode_is_not_joined() {
+    every_store(|store| {
+        let (a, b, c) = (nowhere("a"), nowhere("b"), nowhere("c"));
+        copy(
+            store,
+            "run00001",
+            100,
+            "/bin/one",
+            (&a, ident(1, 50)),
+            (&b, ident(2, 104)),
+        );
+        copy(
+            store,
+            "run00002",
+            200,
+            "/bin/two",
+            (&b, ident(2, 150)),
+            (&c, ident(3, 204)),
+        );
+        assert_eq!(
+            names(&ancestry(store, Path::new(&c), &all()).unwrap()),
+            ["b", "c", "two"]
+        );
+    });
+}
+
+#[test]
+fn what_was_made_later_is_no_origin() {
+    every_store(|store| {
+        let (a, b, c) = (nowhere("a"), nowhere("b"), nowhere("c"));
+        copy(
+            store,
+            "run00001",
+            100,
+            "/bin/one",
+            (&b, ident(2, 50)),
+            (&c, ident(3, 104)),
+        );
+        // The same identity, claimed by a run that wrote it after it was read.
+        copy(
+            store,
+            "run00002",
+            200,
+            "/bin/two",
+            (&a, ident(1, 40)),
+            (&nowhere("late"), ident(2, 50)),
+        );
+        let lineage = ancestry(store, Path::new(&c), &all()).unwrap();
+        assert!(!names(&lineage).contains(&"two".into()), "{:?}", names(&lineage));
+    });
+}
+
+#[test]
+fn the_newest_version_of_a_path_is_meant() {
+    every_store(|store| {
+        let (a, b, c) = (nowhere("a"), nowhere("b"), nowhere("c"));
+        copy(
+            store,
+            "run00001",
+            100,
+            "/bin/one",
+            (&a, ident(1, 50)),
+            (&c, ident(3, 104)),
+        );
+        copy(
+            store,
+            "run00002",
+            200,
+            "/bin/two",
+            (&b, ident(2, 50)),
+            (&c, ident(3, 204)),
+        );
+        assert_eq!(
+            names(&ancestry(store, Path::new(&c), &all()).unwrap()),
+            ["b", "c", "two"]
+        );
+        let older = Scope {
+            run: Some("run00001".into()),
+            ..all()
+        };
+        assert_eq!(
+            names(&ancestry(store, Path::new(&c), &older).unwrap()),
+            ["a", "c", "one"]
+        );
+    });
+}
+
+#[test]
+fn what_all_runs_made_of_a_file_is_told() {
+    every_store(|store| {
+        let a = nowhere("a");
+        copy(
+            store,
+            "run00001",
+            100,
+            "/bin/one",
+            (&a, ident(1, 50)),
+            (&nowhere("b"), ident(2, 104)),
+        );
+        copy(
+            store,
+            "run00002",
+            200,
+            "/bin/two",
+            (&a, ident(1, 50)),
+            (&nowhere("c"), ident(3, 204)),
+        );
+        let lineage = influence(store, Path::new(&a), &all()).unwrap();
+        assert_eq!(names(&lineage), ["a", "a", "b", "c", "one", "two"]);
+        assert_eq!(lineage.roots, 2);
+        assert!(matches!(&lineage.nodes[0], Node::Entity { run, .. } if run == "run00002"));
+    });
+}
+
+fn real(path: &Path) -> Ident {
+    let m = fs::metadata(path).unwrap();
+    Ident {
+        dev: m.dev(),
+        ino: m.ino(),
+        size: m.size() as i64,
+        mtime: m.mtime() * 1_000_000_000 + m.mtime_nsec(),
+        ctime: m.ctime() * 1_000_000_000 + m.ctime_nsec(),
+        birth: 0,
+        mode: m.mode(),
+        nlink: m.nlink() as u32,
+    }
+}
+
+#[test]
+fn a_file_that_was_moved_or_is_reached_by_a_link_is_still_known() {
+    every_store(|store| {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().canonicalize().unwrap();
+        let (old, new, link) = (dir.join("old"), dir.join("new"), dir.join("link"));
+        fs::write(&old, "content").unwrap();
+        let known = real(&old);
+        let input = nowhere("input");
+        copy(
+            store,
+            "run00001",
+            1,
+            "/bin/one",
+            (&input, ident(1, 0)),
+            (old.to_str().unwrap(), known),
+        );
+        fs::rename(&old, &new).unwrap();
+        std::os::unix::fs::symlink("new", &link).unwrap();
+        for path in [&new, &link] {
+            assert_eq!(
+                names(&ancestry(store, path, &all()).unwrap()),
+                ["input", "old", "one"],
+                "{path:?}"
+            );
+        }
+        // It is no more what it was, but what was there last is known by its name.
+        fs::remove_file(&new).unwrap();
+        assert_eq!(
+            names(&ancestry(store, &old, &all()).unwrap()),
+            ["input", "old", "one"]
+        );
+    });
+}

@@ -1,0 +1,164 @@
+//! Runs, their files and their processes.
+
+use backstory_eventlog::event::Via;
+use backstory_eventlog::run::RunEnd;
+use backstory_graph::model::*;
+use backstory_query::answer::Access;
+use backstory_query::{Error, details, files, processes, resolve, runs};
+
+use crate::graph::*;
+
+#[test]
+fn a_run_is_found_by_id_name_and_beginning() {
+    every_store(|store| {
+        assert!(matches!(resolve(store, None), Err(Error::NoRuns)));
+        for (id, at) in [("aaaa1111", 10), ("aaaa2222", 30), ("bbbb3333", 20)] {
+            Graph::default().append(store, id, at);
+        }
+        store.set_name("aaaa1111", Some("nightly")).unwrap();
+        store.set_name("bbbb3333", Some("nightly")).unwrap();
+        assert_eq!(resolve(store, None).unwrap(), "aaaa2222");
+        assert_eq!(resolve(store, Some("nightly")).unwrap(), "bbbb3333");
+        assert_eq!(resolve(store, Some("aaaa2")).unwrap(), "aaaa2222");
+        assert!(matches!(resolve(store, Some("aaaa")), Err(Error::Ambiguous(..))));
+        for no in ["", "zz"] {
+            assert!(matches!(resolve(store, Some(no)), Err(Error::NoRun(_))));
+        }
+        let ids: Vec<_> = runs(store).unwrap().into_iter().map(|run| run.id).collect();
+        assert_eq!(ids, ["aaaa2222", "bbbb3333", "aaaa1111"]);
+    });
+}
+
+#[test]
+fn loss_and_doubt_make_a_run_incomplete() {
+    every_store(|store| {
+        let mut append = |id: &str, end: RunEnd, reason: Option<&str>| {
+            store
+                .append(&header(id, 1), &end, 5, &mut |sink| {
+                    reason.map_or(Ok(()), |r| sink.unknown(r))
+                })
+                .unwrap();
+        };
+        append("whole", end(), None);
+        append("lost", RunEnd { lost: 3, ..end() }, None);
+        append(
+            "log",
+            RunEnd {
+                incomplete_because: vec!["a".into()],
+                ..end()
+            },
+            Some("a"),
+        );
+        append("graph", end(), Some("b"));
+        let summary = |id: &str| details(store, id).unwrap().summary;
+        assert!(summary("whole").complete);
+        assert_eq!((summary("lost").complete, summary("lost").lost), (false, 3));
+        assert_eq!(
+            (summary("log").complete, summary("log").incomplete_because),
+            (false, vec!["a".into()])
+        );
+        assert_eq!(
+            (summary("graph").complete, summary("graph").incomplete_because),
+            (false, vec!["b".into()])
+        );
+        assert!(matches!(details(store, "no"), Err(Error::NoRun(_))));
+    });
+}
+
+#[test]
+fn details_name_peers_and_processes_with_unknown_lookups() {
+    every_store(|store| {
+        let mut graph = Graph::default();
+        let p = graph.activity(None, 1, "/bin/p", 0);
+        let q = graph.activity(Some(p), 2, "/bin/static", 5);
+        graph.activities[1].lookups_known = false;
+        for (name, sides) in [
+            ("tcp:10.0.0.1:80", 1),
+            ("tcp:10.0.0.1:80 (reply)", 2),
+            ("unix:/in", 3),
+            ("socket:4", 1),
+        ] {
+            let socket = graph.entity(EntityKind::Socket, name, 0, None);
+            if sides & 1 != 0 {
+                graph.edge(p, socket, Relation::Write, 1, 2);
+            }
+            if sides & 2 != 0 {
+                graph.edge(q, socket, Relation::Read, 1, 2);
+            }
+        }
+        graph.append(store, "run00001", 0);
+        let details = details(store, "run00001").unwrap();
+        assert_eq!(details.peers, ["tcp:10.0.0.1:80"]);
+        assert_eq!(
+            details.lookups_unknown,
+            [((1 << 32) + 1, Some(bytes("/bin/static")))]
+        );
+        assert_eq!((details.log_bytes, details.environment), (5, vec![bytes("A=1")]));
+    });
+}
+
+#[test]
+fn files_are_told_in_the_promised_words_once_per_path_and_certainty() {
+    every_store(|store| {
+        let mut graph = Graph::default();
+        let p = graph.activity(None, 1, "/bin/p", 0);
+        let q = graph.activity(Some(p), 2, "/bin/q", 0);
+        let b = graph.file("/b", 0, None);
+        let next = graph.file("/b", 1, None);
+        graph.entities[1].aliases = vec![bytes("/alias")];
+        let pipe = graph.entity(EntityKind::Pipe, "pipe:1", 0, None);
+        let dir = graph.entity(EntityKind::Directory, "/a", 1, None);
+        graph.edge(p, b, Relation::Read, 1, 2);
+        graph.edge(q, b, Relation::Read, 1, 2);
+        graph.only_possible();
+        graph.edge(q, b, Relation::Link, 1, 2);
+        graph.edges.last_mut().unwrap().via = Via::Kernel;
+        graph.edge(p, next, Relation::Write, 1, 2);
+        graph.only_possible();
+        graph.edges.last_mut().unwrap().via = Via::Kernel;
+        graph.edge(p, pipe, Relation::Write, 1, 2);
+        graph.edge(p, dir, Relation::Make, 1, 1);
+        graph.edge(p, dir, Relation::List, 1, 1);
+        graph.append(store, "run00001", 0);
+        let told: Vec<_> = files(store, "run00001")
+            .unwrap()
+            .into_iter()
+            .map(|f| {
+                (
+                    String::from_utf8(f.path.into()).unwrap(),
+                    f.access,
+                    f.via,
+                    f.certainty,
+                )
+            })
+            .collect();
+        use Access::*;
+        let wanted = [
+            ("/a".to_owned(), vec![Write, Dir], Via::Library, Certainty::Seen),
+            ("/alias".to_owned(), vec![Write], Via::Kernel, Certainty::Possible),
+            ("/b".to_owned(), vec![Read, Link], Via::Library, Certainty::Seen),
+            ("/b".to_owned(), vec![Write], Via::Kernel, Certainty::Possible),
+        ];
+        assert_eq!(told, wanted);
+    });
+}
+
+#[test]
+fn a_processs_parent_is_another_process_and_its_epoch_before_is_its_parent_activity() {
+    every_store(|store| {
+        let mut graph = Graph::default();
+        let sh = graph.activity(None, 1, "/bin/sh", 0);
+        let forked = graph.activity(Some(sh), 2, "/bin/sh", 5);
+        graph.activity(Some(forked), 2, "/bin/ls", 6);
+        graph.append(store, "run00001", 0);
+        let lines = processes(store, "run00001").unwrap();
+        let told: Vec<_> = lines
+            .iter()
+            .map(|l| (l.id & 0xff, l.parent_id.map(|p| p & 0xff), l.parent_pid))
+            .collect();
+        assert_eq!(
+            told,
+            [(0, None, None), (1, Some(0), Some(1)), (2, Some(1), Some(1))]
+        );
+    });
+}
