@@ -136,52 +136,6 @@ impl Ask {
                 envp,
                 flags,
             } => exec(a, abi, [dir, path, argv, envp, flags])?,
-            Shape::Rename {
-                from_dir,
-                from,
-                to_dir,
-                to,
-                flags,
-            } => Ask::Rename {
-                from: a.path(from_dir, from, false)?,
-                to: a.path(to_dir, to, false)?,
-                flags: a.number(flags) as u32,
-            },
-            Shape::Link {
-                from_dir,
-                from,
-                to_dir,
-                to,
-                flags,
-            } => Ask::Link {
-                from: a.path(from_dir, from, a.int(flags) & libc::AT_EMPTY_PATH != 0)?,
-                to: a.path(to_dir, to, false)?,
-                flags: a.number(flags) as u32,
-            },
-            Shape::Symlink { target, dir, path } => {
-                let mut text = Vec::new();
-                a.string(target, &mut text)?;
-                Ask::Symlink {
-                    target: text,
-                    name: a.path(dir, path, false)?,
-                }
-            }
-            Shape::Unlink { dir, path, flags } => Ask::Unlink {
-                name: a.path(dir, path, false)?,
-                directory: a.int(flags) & libc::AT_REMOVEDIR != 0,
-            },
-            Shape::Rmdir { path } => Ask::Unlink {
-                name: a.path(CWD, path, false)?,
-                directory: true,
-            },
-            Shape::Mkdir { dir, path, mode } => Ask::Mkdir {
-                name: a.path(dir, path, false)?,
-                mode: a.number(mode) as u32,
-            },
-            Shape::Mknod { dir, path, mode } => Ask::Mknod {
-                name: a.path(dir, path, false)?,
-                mode: a.number(mode) as u32,
-            },
             Shape::Truncate { path } => Ask::Truncate {
                 name: a.path(CWD, path, false)?,
             },
@@ -221,7 +175,7 @@ impl Ask {
                     link,
                 }
             }
-            other => return view(other, a),
+            other => return change(other, a),
         })
     }
 
@@ -235,6 +189,59 @@ impl Ask {
             }
         )
     }
+}
+
+/// Calls that change names.
+fn change(shape: Shape, a: &mut Arguments<'_>) -> Result<Ask, Unreadable> {
+    Ok(match shape {
+        Shape::Rename {
+            from_dir,
+            from,
+            to_dir,
+            to,
+            flags,
+        } => Ask::Rename {
+            from: a.path(from_dir, from, false)?,
+            to: a.path(to_dir, to, false)?,
+            flags: a.number(flags) as u32,
+        },
+        Shape::Link {
+            from_dir,
+            from,
+            to_dir,
+            to,
+            flags,
+        } => Ask::Link {
+            from: a.path(from_dir, from, a.int(flags) & libc::AT_EMPTY_PATH != 0)?,
+            to: a.path(to_dir, to, false)?,
+            flags: a.number(flags) as u32,
+        },
+        Shape::Symlink { target, dir, path } => {
+            let mut text = Vec::new();
+            a.string(target, &mut text)?;
+            Ask::Symlink {
+                target: text,
+                name: a.path(dir, path, false)?,
+            }
+        }
+        Shape::Unlink { dir, path, flags } => Ask::Unlink {
+            name: a.path(dir, path, false)?,
+            directory: a.int(flags) & libc::AT_REMOVEDIR != 0,
+        },
+        Shape::Rmdir { path } => Ask::Unlink {
+            name: a.path(CWD, path, false)?,
+            directory: true,
+        },
+        Shape::Mkdir { dir, path, mode } => Ask::Mkdir {
+            name: a.path(dir, path, false)?,
+            mode: a.number(mode) as u32,
+        },
+        Shape::Mknod { dir, path, mode } => Ask::Mknod {
+            name: a.path(dir, path, false)?,
+            mode: a.number(mode) as u32,
+        },
+        other => return view(other, a),
+    })
 }
 
 /// Calls that change what names mean, and those that name no file.

@@ -544,7 +544,13 @@ impl Context<'_> {
 
     /// Where a `chdir` leads, if it succeeds.
     fn chdir(&mut self, fields: &mut Fields, name: &Named) -> Concluded<Option<Vec<u8>>> {
-        let there = match self.look(name, true)? {
+        if name.inside.is_empty() {
+            return Err(NotCached);
+        }
+        let there = match self
+            .resolver
+            .look_carefully(self.caller, &name.inside, true, self.now)?
+        {
             Looked::There(there) => there,
             Looked::Error(e) => {
                 fields.result = fails(e);

@@ -29,7 +29,7 @@ impl Call {
             12 => (self.ip >> 32) as u32,
             _ => {
                 let arg = self.args[(offset as usize - 16) / 8];
-                if offset % 8 == 0 {
+                if offset.is_multiple_of(8) {
                     arg as u32
                 } else {
                     (arg >> 32) as u32

@@ -14,6 +14,9 @@ pub const PATH_MAX: usize = 4096;
 /// Most bytes that are read at once.
 const BLOCK: usize = 4096;
 
+/// Bytes read at once where strings lie near each other.
+const NEAR: usize = 16 * 1024;
+
 /// Why something could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
@@ -29,12 +32,20 @@ pub enum Unreadable {
 pub struct Memory {
     tid: u32,
     file: Option<File>,
+    /// Where `near` was read.
+    near_at: u64,
+    near: Vec<u8>,
 }
 
 impl Memory {
     /// Of the process of thread `tid`.
     pub fn of(tid: u32) -> Memory {
-        Memory { tid, file: None }
+        Memory {
+            tid,
+            file: None,
+            near_at: 0,
+            near: Vec::new(),
+        }
     }
 
     /// Reads what can be read at `at`, at most the buffer's length: at least one byte, and up to a page's end.
@@ -98,6 +109,30 @@ impl Memory {
         }
     }
 
+    /// As [`Memory::string`], for strings that lie near each other: what is around one is read with it.
+    fn near(&mut self, at: u64, limit: usize, out: &mut Vec<u8>) -> Result<bool, Unreadable> {
+        if self.near_string(at).is_none() {
+            self.near_at = at & !(PAGE - 1);
+            let mut block = std::mem::take(&mut self.near);
+            block.resize(NEAR, 0);
+            // A page is mapped or not as a whole, so what lies before the string can be read if the string can.
+            let read = self.read(self.near_at, &mut block);
+            block.truncate(read.unwrap_or(0));
+            self.near = block;
+        }
+        match self.near_string(at) {
+            Some(string) if string.len() <= limit => out.extend_from_slice(string),
+            _ => return self.string(at, limit, out),
+        }
+        Ok(true)
+    }
+
+    fn near_string(&self, at: u64) -> Option<&[u8]> {
+        let start = usize::try_from(at.checked_sub(self.near_at)?).ok()?;
+        let rest = self.near.get(start..)?;
+        rest.get(..rest.iter().position(|b| *b == 0)?)
+    }
+
     /// A pointer of the given width.
     fn pointer(bytes: &[u8]) -> u64 {
         let mut word = [0; 8];
@@ -130,7 +165,7 @@ impl Memory {
                     return Ok((count, true));
                 }
                 let room = limit.saturating_sub(out.len() - start);
-                let whole = self.string(pointer, room, out)?;
+                let whole = self.near(pointer, room, out)?;
                 out.push(0);
                 count += 1;
                 if !whole || out.len() - start >= limit {
@@ -183,7 +218,7 @@ mod tests {
         #[allow(unsafe_code)]
         // SAFETY: the first page is mapped and ours.
         unsafe {
-            at.add(4092).copy_from(b"end\0".as_ptr(), 4);
+            at.add(4092).copy_from(c"end".as_ptr().cast(), 4);
         }
         let mut out = Vec::new();
         assert_eq!(here().string(at as u64 + 4092, PATH_MAX, &mut out), Ok(true));

@@ -15,46 +15,19 @@ pub struct Mount {
 }
 
 /// File systems that ask no process and no other machine.
-const LOCAL: &[&str] = &[
-    "ext2",
-    "ext3",
-    "ext4",
-    "xfs",
-    "btrfs",
-    "f2fs",
-    "bcachefs",
-    "zfs",
-    "tmpfs",
-    "ramfs",
-    "rootfs",
-    "devtmpfs",
-    "proc",
-    "sysfs",
-    "overlay",
-    "squashfs",
-    "erofs",
-    "iso9660",
-    "udf",
-    "vfat",
-    "exfat",
-    "ntfs3",
-    "cgroup",
-    "cgroup2",
-    "devpts",
-    "hugetlbfs",
-    "debugfs",
-    "tracefs",
-    "securityfs",
-    "mqueue",
-    "nilfs2",
-    "jfs",
-    "reiserfs",
-];
+const LOCAL: &str = " ext2 ext3 ext4 xfs btrfs f2fs bcachefs zfs tmpfs ramfs rootfs devtmpfs proc sysfs overlay squashfs \
+    erofs iso9660 udf vfat exfat ntfs3 cgroup cgroup2 devpts hugetlbfs debugfs tracefs securityfs mqueue nilfs2 jfs \
+    reiserfs fusectl binfmt_misc pstore bpf configfs efivarfs nsfs selinuxfs ";
+
+/// Ticks after which our own mounts are looked at again: about a second.
+const SOON: u64 = 10 * MOMENT;
 
 /// The mounts that files were found in, by their ids. One per receiver, so that none waits for another.
 pub struct Mounts {
     known: HashMap<u64, Mount>,
     read: u64,
+    /// Whether all of our own mounts are local, and when that was found.
+    all_local: (bool, u64),
     changed: Arc<AtomicU64>,
 }
 
@@ -64,8 +37,29 @@ impl Mounts {
         Mounts {
             known: HashMap::new(),
             read: 0,
+            all_local: (false, 0),
             changed,
         }
+    }
+
+    /// True if no look-up in our own view can make us wait for a recorded process: then none has to be asked with care. A file
+    /// server of the run has to mount first, which is notified.
+    pub fn all_local(&mut self, now: u64) -> bool {
+        let changed = self.changed.load(Ordering::Acquire);
+        if changed != 0 && now <= changed + MOMENT {
+            return false;
+        }
+        let (local, read) = self.all_local;
+        if read != 0 && read > changed && now < read + SOON {
+            return local;
+        }
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let local = !table.is_empty()
+            && table
+                .lines()
+                .all(|line| parse(line).is_some_and(|(_, mount)| mount.local));
+        self.all_local = (local, now);
+        local
     }
 
     /// The mount with this id, which `tid` has in its namespace.
@@ -92,20 +86,18 @@ fn parse(line: &str) -> Option<(u64, Mount)> {
     let (head, tail) = line.split_once(" - ")?;
     let mut head = head.split(' ');
     let id = head.next()?.parse().ok()?;
-    let options = head.nth(4)?;
+    let target = head.nth(3)?;
+    let options = head.next()?;
     let mut tail = tail.split(' ');
     let kind = tail.next()?;
     let own = tail.nth(1).unwrap_or_default();
     let readonly = [options, own]
         .iter()
         .any(|list| list.split(',').any(|option| option == "ro"));
-    Some((
-        id,
-        Mount {
-            local: LOCAL.contains(&kind),
-            readonly,
-        },
-    ))
+    let local = LOCAL.split_whitespace().any(|name| name == kind);
+    // Its automatic mount asks only for itself.
+    let local = local || kind == "autofs" && target == "/proc/sys/fs/binfmt_misc";
+    Some((id, Mount { local, readonly }))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::resolve::Resolver;
 use super::shared::{Notification, RECEIVERS, SharedMap};
 use super::slots::SlotWriter;
 use super::sys;
-use super::table::{Abi, Guard, Row, Shape};
+use super::table::{Abi, Guard, Row};
 use super::write::{Environments, fingerprint, who, write, write_born};
 use crate::sink::SlotSink;
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN};
@@ -337,11 +337,6 @@ impl<S: SlotSink> Worker<S> {
             return Answer::Continue;
         };
         let mut memory = Memory::of(call.tid);
-        if let Shape::Open { path, .. } = shape
-            && let Some(answer) = self.ours(call, path, &mut memory)
-        {
-            return answer;
-        }
         let Ok(caller) = common.callers.meet(call.tid, time) else {
             return Answer::Continue;
         };
@@ -367,6 +362,9 @@ impl<S: SlotSink> Worker<S> {
             // The call will fail with EFAULT, whatever it is.
             Err(Unreadable::Fault | Unreadable::Gone) => return Answer::Continue,
         };
+        if let Some(answer) = self.ours(call, &ask) {
+            return answer;
+        }
         self.note_view(&ask, row, time);
         let gated = !common.watch.strict && common.watch.gate == Some(call.ip);
         if gated || ask.names().into_iter().flatten().any(|name| name.empty) {
@@ -414,21 +412,15 @@ impl<S: SlotSink> Worker<S> {
     }
 
     /// What concerns only the recorder and us: opens of the arena and of our own files.
-    fn ours(&mut self, call: &Notification, path: u8, memory: &mut Memory) -> Option<Answer> {
+    fn ours(&self, call: &Notification, ask: &Ask) -> Option<Answer> {
+        let Ask::Open { name, .. } = ask else { return None };
         let watch = &self.common.watch;
-        let mut name = Vec::with_capacity(128);
-        memory
-            .string(call.args[usize::from(path)], super::memory::PATH_MAX, &mut name)
-            .ok()?;
-        if name == watch.arena_path && !name.is_empty() {
+        if name.inside == watch.arena_path && !name.inside.is_empty() {
             let trusted = watch.strict && watch.gate == Some(call.ip);
-            return Some(if trusted {
-                Answer::Continue
-            } else {
-                Answer::Error(libc::EOPNOTSUPP)
-            });
+            let refused = Answer::Error(libc::EOPNOTSUPP);
+            return Some(if trusted { Answer::Continue } else { refused });
         }
-        let hidden = watch.hidden.iter().any(|prefix| name.starts_with(prefix));
+        let hidden = watch.hidden.iter().any(|prefix| name.inside.starts_with(prefix));
         hidden.then_some(Answer::Continue)
     }
 

@@ -106,7 +106,7 @@ fn prepare(dir: &Path) {
     symlink("created-through-a-link", dir.join("dangling")).unwrap();
     symlink("loop", dir.join("loop")).unwrap();
     std::fs::write(dir.join("secret"), "").unwrap();
-    std::fs::set_permissions(dir.join("secret"), std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(dir.join("secret"), std::fs::Permissions::from_mode(0o0)).unwrap();
     drop(std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap());
 }
 
