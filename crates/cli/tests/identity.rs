@@ -32,13 +32,18 @@ fn differences(bench: &Bench, case: &Case, options: &[&str]) -> io::Result<Vec<S
         ("stderr", &plain.stderr, &recorded.stderr),
     ] {
         if before != after {
+            let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();
             let text = |bytes: &[u8]| {
-                String::from_utf8_lossy(bytes)
+                String::from_utf8_lossy(&bytes[same..])
                     .chars()
-                    .take(300)
+                    .take(200)
                     .collect::<String>()
             };
-            lines.push(format!("{stream} {:?} became {:?}", text(before), text(after)));
+            lines.push(format!(
+                "{stream}, after {same} bytes: {:?} became {:?}",
+                text(before),
+                text(after)
+            ));
         }
     }
     lines.extend(snapshot::differences(&plain.files, &recorded.files));

@@ -198,28 +198,25 @@ fn a_killed_keeper_disturbs_nothing() {
     }
 }
 
+/// The front stands for the command: who kills it means the command, and gets what `kill -9` of the command gives.
 #[test]
-fn a_killed_front_leaves_a_truthful_run() {
+fn a_killed_front_takes_the_command_with_it_and_leaves_a_truthful_run() {
     let bench = common::bench(User::ordinary());
     let mut started = start(&bench, &STEADY, 40);
     kill(started.child.id()).expect("the front is killed");
     started.child.wait().expect("the front is gone");
-    let last = started.directory.join(format!("o{}", FILES - 1));
-    assert!(
-        eventually(PATIENCE, || last.exists()),
-        "the program did not go on"
-    );
-    assert!(
-        eventually(PATIENCE, || !alive(started.supervisor) && !alive(started.keeper)),
-        "something is left behind"
-    );
+    let gone = || !alive(started.supervisor) && !alive(started.keeper);
+    assert!(eventually(PATIENCE, gone), "something is left behind");
+    let made = (0..FILES)
+        .filter(|i| started.directory.join(format!("o{i}")).exists())
+        .count();
     let lines = files(&bench, &started.store);
     let told = (0..FILES)
         .filter(|i| tells_write(&lines, &started.directory, &format!("o{i}")))
         .count();
     assert!(
-        told == FILES || !show(&bench, &started.store).complete,
-        "{told} files are told of"
+        made < FILES && told >= made,
+        "{made} files were made, {told} are told of"
     );
 }
 

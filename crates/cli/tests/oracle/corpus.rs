@@ -132,7 +132,7 @@ pub const SURROUNDINGS: &[Case] = &[
     program("environment", &["env"]),
     sh(
         "environment-of-shell",
-        "env | sort; export X=1; sh -c 'env | sort >e'; env -u HOME sh -c 'set | grep -v PPID' >s; tr '\\0' '\\n' </proc/self/environ",
+        "env | sort; export X=1; sh -c 'env | sort >e'; env -u HOME sh -c 'set | grep -v PPID' >s; tr -s '\\0' '\\n' </proc/self/environ",
     ),
     sh("open-descriptors", "ls /proc/self/fd; sh -c 'ls /proc/$$/fd'"),
     sh(

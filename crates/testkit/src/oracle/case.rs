@@ -154,7 +154,9 @@ impl Bench {
             .join(format!("{}.strace", case.name));
         let tracer = strace::command(&text, &self.argv(case));
         let mut command = self.stage.command(tracer.get_program());
-        command.args(tracer.get_args()).env("BACKSTORY_STORE", self.store(case));
+        command
+            .args(tracer.get_args())
+            .env("BACKSTORY_STORE", self.store(case));
         let outcome = watch(&mut command, &directory)?;
         let trace = strace::read(&fs::read(&text)?, directory.as_os_str().as_encoded_bytes());
         Ok((outcome, trace))

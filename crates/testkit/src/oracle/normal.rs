@@ -111,7 +111,12 @@ fn random_name(path: &[u8]) -> Option<Effect> {
     for part in path.split(|b| *b == b'/') {
         let git: (&[u8], usize) = (b"t", 6);
         let templates = TEMPLATES.iter().chain(in_git.then_some(&git));
-        parts.push(templates.copied().find_map(|template| from_template(part, template)).unwrap_or_else(|| part.to_vec()));
+        parts.push(
+            templates
+                .copied()
+                .find_map(|template| from_template(part, template))
+                .unwrap_or_else(|| part.to_vec()),
+        );
         in_git = part == b".git";
     }
     let rewritten = parts.join(&b'/');
@@ -146,7 +151,9 @@ fn loader_directory(path: &[u8]) -> Option<Effect> {
     let rest = path.strip_prefix(b"/usr").unwrap_or(path).strip_prefix(b"/lib")?;
     let rest = rest.strip_prefix(b"/x86_64-linux-gnu").unwrap_or(rest);
     let first = rest.split(|b| *b == b'/').nth(1)?;
-    [b"glibc-hwcaps".as_slice(), b"tls", b"x86_64"].contains(&first).then_some(Effect::Ignore)
+    [b"glibc-hwcaps".as_slice(), b"tls", b"x86_64"]
+        .contains(&first)
+        .then_some(Effect::Ignore)
 }
 
 #[cfg(test)]

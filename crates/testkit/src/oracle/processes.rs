@@ -13,23 +13,54 @@ const ARGUMENT: usize = 512;
 
 /// Holds `processes --json` against the traced processes.
 pub fn compare(traced: &[Process], lines: &[ProcessLine], verdict: &mut Verdict) {
-    let mut shapes: BTreeMap<String, i64> = BTreeMap::new();
-    for (index, _) in traced.iter().enumerate() {
+    let mut shapes: BTreeMap<String, Count> = BTreeMap::new();
+    for (index, process) in traced.iter().enumerate() {
         verdict.compared += 1;
-        *shapes
+        let count = shapes
             .entry(traced_shape(traced, index, &mut verdict.ignored))
-            .or_default() += 1;
-    }
-    for shape in recorded_shapes(lines, &mut verdict.ignored) {
-        *shapes.entry(shape).or_default() -= 1;
-    }
-    for (shape, difference) in shapes {
-        match difference {
-            0 => {}
-            n if n > 0 => verdict.processes.push(format!("missed {n} ×: {shape}")),
-            n => verdict.processes.push(format!("invented {} ×: {shape}", -n)),
+            .or_default();
+        if process.traceless() {
+            count.permitted += 1
+        } else {
+            count.required += 1
         }
     }
+    for shape in recorded_shapes(lines, &mut verdict.ignored) {
+        shapes.entry(shape).or_default().told += 1;
+    }
+    for (
+        shape,
+        Count {
+            required,
+            permitted,
+            told,
+        },
+    ) in shapes
+    {
+        if told < required {
+            verdict
+                .processes
+                .push(format!("missed {} ×: {shape}", required - told));
+        } else if told > required + permitted {
+            verdict
+                .processes
+                .push(format!("invented {} ×: {shape}", told - required - permitted));
+        }
+    }
+}
+
+/// How many processes of one shape there must be, may be beside them, and are.
+#[derive(Default)]
+struct Count {
+    required: usize,
+    permitted: usize,
+    told: usize,
+}
+
+fn traced_shape_unended(all: &[Process], index: usize, counts: &mut Counts) -> String {
+    let mut unended = all.to_vec();
+    unended[index].end = End::Unknown;
+    traced_shape(&unended, index, counts)
 }
 
 fn traced_shape(all: &[Process], index: usize, counts: &mut Counts) -> String {
@@ -135,9 +166,31 @@ fn shape(origin: &str, images: &[String], end: &str) -> String {
 /// Name of a signal as strace prints it.
 fn signal_name(signal: i32) -> String {
     const NAMES: [&str; 25] = [
-        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1",
-        "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP",
-        "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ",
+        "SIGHUP",
+        "SIGINT",
+        "SIGQUIT",
+        "SIGILL",
+        "SIGTRAP",
+        "SIGABRT",
+        "SIGBUS",
+        "SIGFPE",
+        "SIGKILL",
+        "SIGUSR1",
+        "SIGSEGV",
+        "SIGUSR2",
+        "SIGPIPE",
+        "SIGALRM",
+        "SIGTERM",
+        "SIGSTKFLT",
+        "SIGCHLD",
+        "SIGCONT",
+        "SIGSTOP",
+        "SIGTSTP",
+        "SIGTTIN",
+        "SIGTTOU",
+        "SIGURG",
+        "SIGXCPU",
+        "SIGXFSZ",
     ];
     let name = usize::try_from(signal - 1).ok().and_then(|i| NAMES.get(i));
     name.map_or_else(|| format!("signal {signal}"), |n| (*n).to_owned())

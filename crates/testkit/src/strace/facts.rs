@@ -49,8 +49,9 @@ pub struct Fact {
     pub call: String,
 }
 
-/// All facts of the calls, each once; a required one swallows a permitted one of the same words and names.
-pub fn collect(calls: &[Call], contexts: &[Context]) -> Vec<Fact> {
+/// All facts of the calls, each once; a required one swallows a permitted one of the same words and names. Whose required facts they
+/// are is passed to `acted`.
+pub fn collect(calls: &[Call], contexts: &[Context], mut acted: impl FnMut(usize)) -> Vec<Fact> {
     let directories = directories(calls, contexts);
     let mut facts = BTreeMap::new();
     for (call, context) in calls.iter().zip(contexts) {
@@ -77,6 +78,9 @@ pub fn collect(calls: &[Call], contexts: &[Context]) -> Vec<Fact> {
                     .entry((fact.words.clone(), fact.names.clone(), fact.follows))
                     .or_insert_with(|| fact.clone());
                 known.required |= fact.required;
+                if fact.required {
+                    acted(context.process);
+                }
             }
         }
     }
@@ -240,6 +244,9 @@ impl Scene<'_> {
     }
 
     fn open(&mut self, dir: Option<usize>, text: usize) {
+        if matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.is_empty()) {
+            return; // names nothing
+        }
         let Some(path) = self.path(dir, text) else { return };
         let flags = self
             .args
@@ -425,7 +432,8 @@ impl Scene<'_> {
         let Some(path) = self.path(dir, text) else { return };
         if self.absent() {
             // libc's own realpath reads links by absolute path: its look-ups are not the program's.
-            let absolute = matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.starts_with(b"/"));
+            let absolute =
+                matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.starts_with(b"/"));
             self.add(&[Missing], vec![path], self.context.dynamic && !absolute);
         } else {
             self.add(&[Link, Stat], vec![path], false);

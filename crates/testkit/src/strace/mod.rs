@@ -54,7 +54,7 @@ pub fn command(output: &Path, argv: &[impl AsRef<OsStr>]) -> Command {
 /// command left it, because that tells directories and interpreters apart.
 pub fn read(text: &[u8], cwd: &[u8]) -> Trace {
     let calls = calls::join(text);
-    let (processes, contexts) = world::replay(&calls, cwd);
-    let facts = facts::collect(&calls, &contexts);
+    let (mut processes, contexts) = world::replay(&calls, cwd);
+    let facts = facts::collect(&calls, &contexts, |process| processes[process].acted = true);
     Trace { processes, facts }
 }

@@ -41,11 +41,28 @@ pub struct Process {
     pub images: Vec<Image>,
     /// How it ended.
     pub end: End,
+    /// It shares its parent's memory and halts it until its exec: `vfork`, or what `posix_spawn` does.
+    pub borrowed: bool,
+    /// It began in a dynamically linked program, with only such before it.
+    pub dynamic: bool,
+    /// It did something to a file.
+    pub acted: bool,
+}
+
+impl Process {
+    /// True if an account may leave it out: no exec, no file touched, and no recorder in it, so that there is nothing by which it could
+    /// be known; or the child of a `posix_spawn` whose exec failed, of which not even its parent learns the number.
+    pub fn traceless(&self) -> bool {
+        let failed_spawn = self.borrowed && self.end == End::Exited(127);
+        self.images.is_empty() && (!self.acted && !self.dynamic || failed_spawn)
+    }
 }
 
 /// What a call needs beside its own text.
 #[derive(Debug, Clone)]
 pub struct Context {
+    /// Index of its process.
+    pub process: usize,
     /// Current directory of its process before the call.
     pub cwd: Vec<u8>,
     /// The process's current program is dynamically linked, with only such before it.
@@ -82,6 +99,7 @@ impl World {
             self.cwds[process].clone_from(path);
         }
         let context = Context {
+            process,
             cwd: self.cwds[process].clone(),
             dynamic: self.processes[process].images.last().is_some_and(|i| i.dynamic)
                 || self.inherited_dynamic(process),
@@ -117,8 +135,13 @@ impl World {
             parent_image,
             images: Vec::new(),
             end: End::Unknown,
+            borrowed: false,
+            dynamic: false,
+            acted: false,
         });
-        self.processes.len() - 1
+        let process = self.processes.len() - 1;
+        self.processes[process].dynamic = self.inherited_dynamic(process);
+        process
     }
 
     /// A fork child runs its parent's image until it calls exec.
@@ -147,19 +170,23 @@ impl World {
                     self.cwds[process].clone_from(path);
                 }
             }
-            "fork" | "vfork" | "clone" | "clone3" => self.fork(process, args, returned),
+            "fork" | "vfork" | "clone" | "clone3" => self.fork(process, name, args, returned),
             "execve" | "execveat" => self.exec(process, name, args),
             _ => {}
         }
     }
 
-    fn fork(&mut self, parent: usize, args: &[Arg], returned: &Returned) {
+    fn fork(&mut self, parent: usize, name: &str, args: &[Arg], returned: &Returned) {
         let child = returned
             .outer_pid
             .or_else(|| returned.value.and_then(|v| u32::try_from(v).ok()));
         let Some(child) = child else { return };
         let thread = args.iter().any(|a| a.raw().contains("CLONE_THREAD"));
         let process = if thread { parent } else { self.add(Some(parent)) };
+        if !thread {
+            let flags = |flag: &str| args.iter().any(|a| a.raw().contains(flag));
+            self.processes[process].borrowed = name == "vfork" || flags("CLONE_VM") && flags("CLONE_VFORK");
+        }
         self.threads.insert(child, (process, !thread));
     }
 
