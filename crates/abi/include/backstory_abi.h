@@ -156,8 +156,9 @@ struct bs_ident {
     X(VFORK, 41, 0, "what follows up to VFORKED in this thread is done by the child; arg BS_SPAWN_*")              \
     X(VFORKED, 42, 0, "result child pid or -errno")                                                                \
     X(EXEC, 43, 1, "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it succeeded")    \
-    X(ARGS, 44, 9, "argument strings for the next EXEC of this thread")                                            \
-    X(ENV, 45, 9, "fd, arg: low, high half of the environment's hash; no strings: as logged before by that hash")  \
+    X(ARGS, 44, 9, "argument strings for the next EXEC of this thread; aux their bytes (0: up to the padding)")    \
+    X(ENV, 45, 9, "fd, arg: low, high half of the environment's hash; no strings: as logged before by that hash;"  \
+                " aux as in ARGS")                                                                                 \
     X(WAIT, 46, 0, "result pid, arg wait status; aux 1 if it was only looked at (WNOWAIT)")                        \
     X(EXIT, 47, 0, "arg exit status")                                                                              \
     X(THREAD, 48, 0, "fd, arg: low, high half of the handle; aux BS_THREAD_*")                                     \

@@ -9,6 +9,9 @@ pub type Time = i64;
 /// A process id as the supervisor's pid namespace numbers it. Reused over time: who it is follows from when.
 pub type Pid = u32;
 
+/// Ids above this stand for processes whose numbers nobody saw: no kernel gives such, and each means one process of one log.
+pub const UNNUMBERED: Pid = 1 << 30;
+
 /// Which way an event was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Via {

@@ -3,12 +3,12 @@
 //!
 //! Its size is bounded by the chunks, processes and environments of a run, not by its events.
 
-use crate::causes::{Births, Cause, Causes, Started};
+use crate::causes::{Births, Causes};
 use crate::chunk::{Skipped, View};
-use crate::decode::is_last_of_child;
 use crate::log::Log;
 use crate::slot::Raw;
-use backstory_abi::{Chunk, DONE, Slot, op};
+use crate::walk::Walk;
+use backstory_abi::{Chunk, Slot};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -77,6 +77,8 @@ pub struct Index {
     pub environments: HashMap<u64, (u32, Position)>,
     /// Processes in other pid namespaces, to translate their numbers.
     pub births: Births,
+    /// Children whose numbers nobody saw.
+    pub unnumbered: u32,
     /// What could not be understood.
     pub skipped: Skipped,
 }
@@ -96,15 +98,7 @@ impl Index {
         let (guards, threads): (Vec<u32>, Vec<u32>) =
             (0..index.lanes.len() as u32).partition(|l| index.lanes[*l as usize].guard);
         for lane in guards.into_iter().chain(threads) {
-            Walk {
-                log,
-                index: &mut index,
-                causes: &mut causes,
-                lane,
-                calls: Vec::new(),
-                left: false,
-            }
-            .run();
+            Walk::new(log, &mut index, &mut causes, lane).run();
         }
         // Clocks of cores differ by less; nothing starts and executes something else in so short a time.
         let slack = if log.points().len() < 2 {
@@ -134,7 +128,13 @@ pub struct Cursor {
     pub offset: u32,
 }
 
-fn next_slot(log: &Log, chunks: &[u32], at: &mut Cursor, skipped: &mut Skipped) -> Option<(Position, Slot)> {
+/// The next slot of these chunks at or after a place in them.
+pub fn next_slot(
+    log: &Log,
+    chunks: &[u32],
+    at: &mut Cursor,
+    skipped: &mut Skipped,
+) -> Option<(Position, Slot)> {
     loop {
         let chunk = *chunks.get(at.chunk as usize)?;
         let (_, view) = View::new(log.bytes(&log.chunks()[chunk as usize]))?;
@@ -223,160 +223,4 @@ fn lanes(log: &Log) -> Vec<Lane> {
 /// A chunk's header; it was seen to be there when the log was opened.
 pub fn head(log: &Log, chunk: &Range<usize>) -> Chunk {
     Chunk::read(log.bytes(chunk)).unwrap_or_default()
-}
-
-/// An `EXEC` that may have succeeded: where, when, whose.
-type Exec = (Position, u64, u32);
-
-/// One pass over a lane.
-struct Walk<'a> {
-    log: &'a Log,
-    index: &'a mut Index,
-    causes: &'a mut Causes,
-    lane: u32,
-    /// `VFORK`s that have not come back: where, when, and which of the causes are the child's.
-    calls: Vec<(Position, u64, usize)>,
-    /// The innermost child has ended or become another program.
-    left: bool,
-}
-
-impl Walk<'_> {
-    fn run(&mut self) {
-        let lane = self.index.lanes[self.lane as usize].clone();
-        let mut cursor = Cursor::default();
-        let mut skipped = self.index.skipped;
-        let mut first = None;
-        let mut last = 0;
-        // Causes that this lane's process (or a child in it) makes; who it was is known when the VFORKs have come back.
-        let mut execs: Vec<Exec> = Vec::new();
-        while let Some((at, slot)) = next_slot(self.log, &lane.chunks, &mut cursor, &mut skipped) {
-            let time = self.log.plausible(slot.time).unwrap_or(last);
-            last = time;
-            if first.is_none() || lane.guard {
-                first = Some(first.unwrap_or(u64::MAX).min(time));
-            }
-            if std::mem::take(&mut self.left) && slot.op != op::VFORKED {
-                self.return_lost(&lane, &mut execs);
-            }
-            self.left = !self.calls.is_empty() && is_last_of_child(&slot);
-            match slot.op {
-                op::VFORK => self.calls.push((at, time, execs.len())),
-                op::VFORKED => self.back(&lane, time, &slot, &mut execs),
-                op::EXEC if !(slot.state == DONE && slot.result < 0) => {
-                    let pid = self.who(&lane, at).unwrap_or(lane.pid);
-                    execs.push((at, time, pid));
-                }
-                op::START => self.causes.start(Started {
-                    lane: self.lane,
-                    pid: lane.pid,
-                    epoch: lane.epoch,
-                    time,
-                    forked: slot.aux == 1,
-                    at,
-                }),
-                op::FORK if slot.state == DONE && slot.result > 0 => {
-                    if let Some(child) = self.index.births.translate(&lane, slot.result as u32, time) {
-                        self.causes.fork(
-                            child,
-                            Cause {
-                                at,
-                                time,
-                                epoch: lane.epoch,
-                            },
-                        );
-                    }
-                }
-                op::ENV if slot.fd != 0 || slot.arg != 0 => self.environment(at),
-                op::BORN => self.index.births.seen(slot.fd as u32, slot.arg as u32, time),
-                _ => {}
-            }
-        }
-        self.never_back(&lane, &mut execs);
-        for (at, time, pid) in execs {
-            self.causes.exec(
-                pid,
-                Cause {
-                    at,
-                    time,
-                    epoch: lane.epoch,
-                },
-            );
-        }
-        self.index.skipped = skipped;
-        self.index.lanes[self.lane as usize].start = first.unwrap_or(u64::MAX);
-        self.causes.lane(lane.epoch, self.lane);
-    }
-
-    /// Who did it, where the slot says so.
-    fn who(&self, lane: &Lane, at: Position) -> Option<u32> {
-        let raw = slot_at(self.log, at).filter(|_| lane.guard)?;
-        raw.who.map(|w| w.pid)
-    }
-
-    fn environment(&mut self, at: Position) {
-        let Some(raw) = slot_at(self.log, at) else { return };
-        if raw.list().next().is_some() {
-            let hash = crate::decode::halves(&raw);
-            self.index.environments.entry(hash).or_insert((self.lane, at));
-        }
-    }
-
-    /// A `VFORK` has come back: what lies between was the child's.
-    fn back(&mut self, lane: &Lane, time: u64, slot: &Slot, execs: &mut [Exec]) {
-        let Some((at, began, inside)) = self.calls.pop() else {
-            return;
-        };
-        let known = (slot.state == DONE).then_some(slot.result);
-        let child = match known {
-            Some(child) if child > 0 => self.index.births.translate(lane, child as u32, time),
-            Some(_) => None,
-            None => self.index.births.child(lane.pid, began),
-        };
-        let result = child
-            .and_then(|c| i32::try_from(c).ok())
-            .or(known.filter(|r| *r <= 0));
-        self.spawned(at, began, result, execs.get_mut(inside..).unwrap_or(&mut []));
-    }
-
-    /// A `VFORK` has come back, and the slot that says so was lost.
-    fn return_lost(&mut self, lane: &Lane, execs: &mut [Exec]) {
-        let Some((at, began, inside)) = self.calls.pop() else {
-            return;
-        };
-        let child = self
-            .index
-            .births
-            .child(lane.pid, began)
-            .filter(|_| self.calls.is_empty());
-        let result = child.and_then(|c| i32::try_from(c).ok());
-        self.spawned(at, began, result, execs.get_mut(inside..).unwrap_or(&mut []));
-    }
-
-    /// The thread died in its `VFORK`s, or sits there still: the innermost child is the rest of the lane's owner.
-    fn never_back(&mut self, lane: &Lane, execs: &mut [Exec]) {
-        let mut parent = lane.pid;
-        let mut calls = std::mem::take(&mut self.calls).into_iter().peekable();
-        while let Some((at, time, inside)) = calls.next() {
-            let child = self.index.births.child(parent, time);
-            let end = calls.peek().map_or(execs.len(), |next| next.2);
-            let result = child.and_then(|c| i32::try_from(c).ok());
-            self.spawned(at, time, result, execs.get_mut(inside..end).unwrap_or(&mut []));
-            parent = child.unwrap_or(parent);
-        }
-    }
-
-    fn spawned(&mut self, at: Position, time: u64, result: Option<i32>, execs: &mut [Exec]) {
-        let lane = &self.index.lanes[self.lane as usize];
-        let (owner, epoch) = (lane.pid, lane.epoch);
-        self.index.spawned.insert(at, Spawned { result });
-        if let Some(child) = result.filter(|r| *r > 0) {
-            let child = child as u32;
-            self.causes.fork(child, Cause { at, time, epoch });
-            // An inner VFORK has named its own already.
-            execs
-                .iter_mut()
-                .filter(|e| e.2 == owner)
-                .for_each(|e| e.2 = child);
-        }
-    }
 }

@@ -22,6 +22,7 @@ mod map;
 mod merge;
 pub mod run;
 pub mod slot;
+mod walk;
 pub mod writer;
 
 pub use dump::dump;

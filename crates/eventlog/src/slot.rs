@@ -61,10 +61,15 @@ impl<'a> Raw<'a> {
         [first, Raw::string(rest).0]
     }
 
-    /// The strings of a list (`ARGS`, `ENV`). Padding can't be told from empty strings at the end, so those are left out.
+    /// The strings of a list (`ARGS`, `ENV`). Where `aux` does not say how many bytes they have, empty strings at the end can't
+    /// be told from padding, and are left out.
     pub fn list(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let told = self
+            .body
+            .get(..self.head.aux as usize)
+            .and_then(|b| b.strip_suffix(&[0]));
         let end = self.body.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
-        let mut rest = Some(&self.body[..end]).filter(|r| !r.is_empty());
+        let mut rest = told.or(Some(&self.body[..end]).filter(|r| !r.is_empty()));
         std::iter::from_fn(move || {
             let body = rest?;
             let (first, after) = Raw::string(body);
@@ -230,8 +235,11 @@ impl Builder {
         (MAX - 8 - Slot::SIZE - Who::SIZE - abi::Ident::SIZE).saturating_sub(self.body.len())
     }
 
-    /// The slot, padded. Its bytes stay valid until the next [`Builder::start`].
+    /// The slot, padded; of a list, `aux` says how many bytes it has. Its bytes stay valid until the next [`Builder::start`].
     pub fn finish(&mut self) -> &[u8] {
+        if matches!(self.head.op, op::ARGS | op::ENV) {
+            self.head.aux = self.body.len() as u32;
+        }
         self.bytes.clear();
         self.bytes.extend_from_slice(&[0; Slot::SIZE]);
         if let Some(who) = &self.who {

@@ -390,6 +390,23 @@ fn arguments_and_environment_are_joined_from_their_pieces() {
 }
 
 #[test]
+fn empty_arguments_at_a_slots_end_are_not_padding() {
+    let mut log = Scratch::new();
+    let mut lane = Lane::new(1, 10, 10);
+    lane.slot(op::ARGS, 1, |b| {
+        b.result(0).string(b"sh").string(b"").string(b"");
+    });
+    lane.slot(op::ARGS, 2, |b| {
+        b.result(0).string(b"x");
+    });
+    lane.slot(op::EXEC, 3, |b| {
+        b.arg(4).string(b"/bin/sh");
+    });
+    let args: Vec<Bytes> = ["sh", "", "", "x"].map(bytes).into();
+    assert_eq!(exec_of(&log.add(&lane).events()), [(args, None)]);
+}
+
+#[test]
 fn an_environment_that_is_not_in_the_log_is_unknown_if_something_was_lost() {
     let mut log = Scratch::new();
     let mut lane = Lane::new(1, 10, 10);

@@ -2,8 +2,8 @@
 
 mod common;
 
-use backstory_abi::{Chunk, SPAWN_POSIX, SPAWN_VFORK, op};
-use backstory_eventlog::event::{Event, Op, Outcome, Spawn, Via};
+use backstory_abi::{Chunk, SPAWN_POPEN, SPAWN_POSIX, SPAWN_SYSTEM, SPAWN_VFORK, op};
+use backstory_eventlog::event::{Event, Op, Outcome, Spawn, UNNUMBERED, Via};
 use common::{Lane, Scratch};
 
 fn brief(events: &[Event]) -> Vec<(u32, i64, String)> {
@@ -325,6 +325,50 @@ fn what_follows_a_spawned_program_is_the_parents_even_if_the_return_was_lost() {
         (10, 40, "parent".into()),
     ];
     assert_eq!(events, expected);
+}
+
+#[test]
+fn what_a_child_without_a_number_did_is_not_its_parents() {
+    let mut parent = Lane::new(1, 10, 10);
+    parent.slot(op::VFORK, 1, |b| {
+        b.arg(SPAWN_POPEN).result(0);
+    });
+    open(&mut parent, 2, "child");
+    parent.slot(op::VFORKED, 3, |b| {
+        b.result(0);
+    });
+    open(&mut parent, 4, "parent");
+    // It did nothing that is known: then nobody is invented.
+    parent.slot(op::VFORK, 5, |b| {
+        b.arg(SPAWN_SYSTEM).result(0);
+    });
+    parent.slot(op::VFORKED, 6, |b| {
+        b.result(0);
+    });
+    open(&mut parent, 7, "end");
+    let mut log = Scratch::new();
+    let events = log.add(&parent).events();
+    let child = UNNUMBERED + 1;
+    let expected = [
+        (10, 1, "fork".into()),
+        (child, 2, "child".into()),
+        (10, 4, "parent".into()),
+        (10, 5, "fork".into()),
+        (10, 7, "end".into()),
+    ];
+    assert_eq!(brief(&events), expected);
+    assert_eq!(events[0].outcome, Outcome::Done(child as i32));
+    assert_eq!(events[3].outcome, Outcome::Unknown);
+
+    // The guard saw it: then it has its number.
+    let mut guard = Lane::guard(0);
+    guard.slot(op::BORN, 2, |b| {
+        b.fd(11).arg(10).result(0).string(b"").string(b"");
+    });
+    assert_eq!(
+        brief(&log.add(&guard).events())[1..3],
+        [(11, 2, "child".into()), (11, 2, "Born".into())]
+    );
 }
 
 #[test]

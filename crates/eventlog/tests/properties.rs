@@ -107,8 +107,10 @@ proptest! {
             let (found, head) = view.next(at.max(Chunk::SIZE), &mut skipped).expect("a slot");
             at = found + usize::from(head.size);
             let raw = Raw::parse(view.from(found)).expect("whole");
+            let bytes = slot.strings.iter().map(|s| s.len() as u32 + 1).sum();
+            let aux = if matches!(slot.op, op::ARGS | op::ENV) { bytes } else { slot.fields.2 };
             prop_assert_eq!((head.op, head.time, head.fd, head.arg, head.aux),
-                (slot.op, slot.time, slot.fields.0, slot.fields.1, slot.fields.2));
+                (slot.op, slot.time, slot.fields.0, slot.fields.1, aux));
             prop_assert_eq!(head.state == backstory_abi::DONE, slot.result.is_some());
             prop_assert_eq!(head.result, slot.result.unwrap_or(0));
             prop_assert_eq!(raw.strings(), [&slot.strings[0][..], &slot.strings[1][..]]);

@@ -1,0 +1,220 @@
+//! One pass over one lane, to learn what the order of events depends on: forks, spawns, execs, starts, environments.
+
+use crate::causes::{Cause, Causes, Started};
+use crate::decode::{halves, is_last_of_child};
+use crate::event::UNNUMBERED;
+use crate::index::{Cursor, Index, Lane, Position, Spawned, next_slot, slot_at};
+use crate::log::Log;
+use backstory_abi::{DONE, Slot, op};
+
+/// An `EXEC` that may have succeeded: where, when, whose.
+type Exec = (Position, u64, u32);
+
+/// A `VFORK`.
+struct Call {
+    at: Position,
+    time: u64,
+    /// How many `EXEC`s and slots were before.
+    execs: usize,
+    slots: usize,
+}
+
+/// One pass over a lane.
+pub struct Walk<'a> {
+    log: &'a Log,
+    index: &'a mut Index,
+    causes: &'a mut Causes,
+    lane: u32,
+    /// `VFORK`s that have not come back.
+    calls: Vec<Call>,
+    /// How many slots have gone by.
+    slots: usize,
+    /// The innermost child has ended or become another program.
+    left: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// Over one lane of `index`, to which and to `causes` it adds what it finds.
+    pub fn new(log: &'a Log, index: &'a mut Index, causes: &'a mut Causes, lane: u32) -> Walk<'a> {
+        Walk {
+            log,
+            index,
+            causes,
+            lane,
+            calls: Vec::new(),
+            slots: 0,
+            left: false,
+        }
+    }
+
+    /// Reads every slot of the lane.
+    pub fn run(mut self) {
+        let lane = self.index.lanes[self.lane as usize].clone();
+        let mut cursor = Cursor::default();
+        let mut skipped = self.index.skipped;
+        let mut first = None;
+        let mut last = 0;
+        // Causes that this lane's process (or a child in it) makes; who it was is known when the VFORKs have come back.
+        let mut execs: Vec<Exec> = Vec::new();
+        while let Some((at, slot)) = next_slot(self.log, &lane.chunks, &mut cursor, &mut skipped) {
+            let time = self.log.plausible(slot.time).unwrap_or(last);
+            last = time;
+            self.slots += 1;
+            if first.is_none() || lane.guard {
+                first = Some(first.unwrap_or(u64::MAX).min(time));
+            }
+            if std::mem::take(&mut self.left) && slot.op != op::VFORKED {
+                self.return_lost(&lane, &mut execs);
+            }
+            self.left = !self.calls.is_empty() && is_last_of_child(&slot);
+            match slot.op {
+                op::VFORK => {
+                    self.calls.push(Call {
+                        at,
+                        time,
+                        execs: execs.len(),
+                        slots: self.slots,
+                    });
+                }
+                op::VFORKED => self.back(&lane, time, &slot, &mut execs),
+                op::EXEC if !(slot.state == DONE && slot.result < 0) => {
+                    let pid = self.who(&lane, at).unwrap_or(lane.pid);
+                    execs.push((at, time, pid));
+                }
+                op::START => self.causes.start(Started {
+                    lane: self.lane,
+                    pid: lane.pid,
+                    epoch: lane.epoch,
+                    time,
+                    forked: slot.aux == 1,
+                    at,
+                }),
+                op::FORK if slot.state == DONE && slot.result > 0 => {
+                    if let Some(child) = self.index.births.translate(&lane, slot.result as u32, time) {
+                        self.causes.fork(
+                            child,
+                            Cause {
+                                at,
+                                time,
+                                epoch: lane.epoch,
+                            },
+                        );
+                    }
+                }
+                op::ENV if slot.fd != 0 || slot.arg != 0 => self.environment(at),
+                op::BORN => self.index.births.seen(slot.fd as u32, slot.arg as u32, time),
+                _ => {}
+            }
+        }
+        self.never_back(&lane, &mut execs);
+        for (at, time, pid) in execs {
+            self.causes.exec(
+                pid,
+                Cause {
+                    at,
+                    time,
+                    epoch: lane.epoch,
+                },
+            );
+        }
+        self.index.skipped = skipped;
+        self.index.lanes[self.lane as usize].start = first.unwrap_or(u64::MAX);
+        self.causes.lane(lane.epoch, self.lane);
+    }
+
+    /// Who did it, where the slot says so.
+    fn who(&self, lane: &Lane, at: Position) -> Option<u32> {
+        let raw = slot_at(self.log, at).filter(|_| lane.guard)?;
+        raw.who.map(|w| w.pid)
+    }
+
+    fn environment(&mut self, at: Position) {
+        let Some(raw) = slot_at(self.log, at) else { return };
+        if raw.list().next().is_some() {
+            let hash = halves(&raw);
+            self.index.environments.entry(hash).or_insert((self.lane, at));
+        }
+    }
+
+    /// A `VFORK` has come back: what lies between was the child's.
+    fn back(&mut self, lane: &Lane, time: u64, slot: &Slot, execs: &mut [Exec]) {
+        let Some(call) = self.calls.pop() else { return };
+        let result = match (slot.state == DONE).then_some(slot.result) {
+            Some(error) if error < 0 => Some(error),
+            Some(child) if child > 0 => self
+                .index
+                .births
+                .translate(lane, child as u32, time)
+                .and_then(number),
+            // `system` and `popen` do not say.
+            _ => self.born_since(lane, &call),
+        };
+        let result = result.or_else(|| self.unnumbered(&call));
+        self.spawned(&call, result, execs.get_mut(call.execs..).unwrap_or(&mut []));
+    }
+
+    /// A `VFORK` has come back, and the slot that says so was lost.
+    fn return_lost(&mut self, lane: &Lane, execs: &mut [Exec]) {
+        let Some(call) = self.calls.pop() else { return };
+        let result = self.born_since(lane, &call).or_else(|| self.unnumbered(&call));
+        self.spawned(&call, result, execs.get_mut(call.execs..).unwrap_or(&mut []));
+    }
+
+    /// The first child of this process that was seen after a call; who an inner call's caller is, is not known yet.
+    fn born_since(&self, lane: &Lane, call: &Call) -> Option<i32> {
+        let child = self.index.births.child(lane.pid, call.time).and_then(number);
+        child.filter(|_| self.calls.is_empty())
+    }
+
+    /// A child that did something, and whose number nobody saw: what it did must not become its parent's.
+    fn unnumbered(&mut self, call: &Call) -> Option<i32> {
+        if self.slots <= call.slots + 1 {
+            return None;
+        }
+        self.index.unnumbered += 1;
+        number(UNNUMBERED + self.index.unnumbered)
+    }
+
+    /// The thread died in its `VFORK`s, or sits there still: the innermost child is the rest of the lane's owner.
+    fn never_back(&mut self, lane: &Lane, execs: &mut [Exec]) {
+        let mut parent = lane.pid;
+        let mut calls = std::mem::take(&mut self.calls).into_iter().peekable();
+        while let Some(call) = calls.next() {
+            let child = self.index.births.child(parent, call.time);
+            let end = calls.peek().map_or(execs.len(), |next| next.execs);
+            self.spawned(
+                &call,
+                child.and_then(number),
+                execs.get_mut(call.execs..end).unwrap_or(&mut []),
+            );
+            parent = child.unwrap_or(parent);
+        }
+    }
+
+    fn spawned(&mut self, call: &Call, result: Option<i32>, execs: &mut [Exec]) {
+        let lane = &self.index.lanes[self.lane as usize];
+        let (owner, epoch) = (lane.pid, lane.epoch);
+        self.index.spawned.insert(call.at, Spawned { result });
+        if let Some(child) = result.filter(|r| *r > 0) {
+            let child = child as u32;
+            self.causes.fork(
+                child,
+                Cause {
+                    at: call.at,
+                    time: call.time,
+                    epoch,
+                },
+            );
+            // An inner VFORK has named its own already.
+            execs
+                .iter_mut()
+                .filter(|e| e.2 == owner)
+                .for_each(|e| e.2 = child);
+        }
+    }
+}
+
+/// A process id as a result has it.
+fn number(pid: u32) -> Option<i32> {
+    i32::try_from(pid).ok()
+}
