@@ -181,7 +181,6 @@ pub struct RecordArgs {
         value_name = "CMD",
         required = true,
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         value_hint = clap::ValueHint::CommandWithArguments
     )]
     pub command: Vec<OsString>,
@@ -435,6 +434,25 @@ mod tests {
         };
         assert_eq!(record.name.as_deref(), Some("n"));
         assert_eq!(record.command, ["tar", "--name", "x", "--", "y"]);
+    }
+
+    #[test]
+    fn what_follows_the_command_is_the_commands_also_without_dashes() {
+        let cli = Cli::try_parse_from(["backstory", "record", "tar", "-x", "--guard=off", "--", "-"]);
+        let Ok(Cli {
+            command: Command::Record(record),
+            ..
+        }) = cli
+        else {
+            panic!("{cli:?}")
+        };
+        assert_eq!(
+            (record.guard, record.command),
+            (
+                Guard::On,
+                ["tar", "-x", "--guard=off", "--", "-"].map(Into::into).to_vec()
+            )
+        );
     }
 
     #[test]

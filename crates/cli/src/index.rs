@@ -7,11 +7,12 @@
 //! (`ID.log.bad`: program version and reason), reported once, and blocks no other; another version tries it again. A failure that
 //! is the store's (disk full, locked) marks nothing.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use backstory_capture as capture;
+use backstory_capture::{self as capture, Recorded};
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{self as eventlog, Damage, Identities, Log};
@@ -66,6 +67,8 @@ enum LogError {
     Capture(#[from] capture::Error),
     #[error(transparent)]
     Store(#[from] store::Error),
+    #[error("it holds the log of run {run}, not its own")]
+    Stranger { run: String },
 }
 
 /// Indexes everything that waits to be, and gives what could not be. `retry`: logs marked as bad, too.
@@ -76,28 +79,29 @@ pub fn bring_up_to_date(
     retry: bool,
 ) -> Result<Vec<Bad>, Error> {
     let mut failed: Vec<Bad> = Vec::new();
+    // Each log is tried once, whatever comes of it: this ends.
+    let mut tried: HashSet<String> = HashSet::new();
     loop {
         // A run may be sealed, and left to us, while we work: hence once more after the lock is given back.
-        let skip: Vec<&str> = failed.iter().map(|bad| bad.run.as_str()).collect();
-        if waiting(home, store, retry, &skip)?.is_empty() && home.unfinished()?.is_empty() {
+        if waiting(home, store, retry, &tried)?.is_empty() && !any_cut_off(home)? {
             return Ok(failed);
         }
         let Some(lock) = lock(home, busy)? else {
             return Ok(failed);
         };
         recover(home)?;
-        let runs = waiting(home, store, retry, &skip)?;
+        let runs = waiting(home, store, retry, &tried)?;
         if runs.is_empty() {
             return Ok(failed);
         }
         for run in runs {
             if let Err(error) = index(home, &run, store) {
                 match error {
-                    LogError::Store(store::Error::Exists(_)) => {}
                     LogError::Store(error) if is_the_stores_own(&error) => return Err(error.into()),
-                    error => failed.push(mark(home, run, &error)?),
+                    error => failed.push(mark(home, run.clone(), &error)?),
                 }
             }
+            tried.insert(run);
         }
         drop(lock);
     }
@@ -113,9 +117,14 @@ fn is_the_stores_own(error: &store::Error) -> bool {
 }
 
 /// Runs to be indexed, oldest first.
-fn waiting(home: &Home, store: &dyn Store, retry: bool, skip: &[&str]) -> Result<Vec<String>, Error> {
+fn waiting(
+    home: &Home,
+    store: &dyn Store,
+    retry: bool,
+    tried: &HashSet<String>,
+) -> Result<Vec<String>, Error> {
     let mut runs = home.pending(store)?;
-    runs.retain(|run| !skip.contains(&run.as_str()) && (retry || !is_marked(home, run)));
+    runs.retain(|run| !tried.contains(run) && (retry || !is_marked(home, run)));
     Ok(runs)
 }
 
@@ -146,15 +155,21 @@ fn lock(home: &Home, busy: Busy) -> Result<Option<File>, Error> {
     }
 }
 
-/// Finishes the logs of runs whose recorder was killed. Those still being recorded are left alone, and so are those that
-/// cannot be finished: they stay what they are, and `log` lists them.
+/// True if a recorder was killed and left a log that nobody finishes.
+fn any_cut_off(home: &Home) -> Result<bool, Error> {
+    Ok(home
+        .unfinished()?
+        .iter()
+        .any(|run| !capture::is_recording(&home.part_path(run))))
+}
+
+/// Finishes the logs of runs whose recorder was killed. Those that cannot be finished stay what they are, and `log` lists them.
 fn recover(home: &Home) -> Result<(), Error> {
     for run in home.unfinished()? {
         let part = home.part_path(&run);
         if capture::is_recording(&part) {
             continue;
         }
-        // A part log that cannot be read says nothing of its arena; recovering it then seals what is there.
         let arena = Log::open(&part)
             .ok()
             .and_then(|log| log.header().arena.clone().map(PathBuf::from));
@@ -172,10 +187,17 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     if !log.settled() {
         log = settle(&path, &log)?;
     }
+    let mut header = log.header().clone();
+    if header.id.is_empty() {
+        // The header was lost with the beginning of the log: the file's name still says whose it is.
+        header.id = run.to_owned();
+    } else if header.id != run {
+        return Err(LogError::Stranger { run: header.id });
+    }
     let end = end_of(&log);
     let known = Taken(log.identities());
-    store.append(log.header(), &end, bytes, &mut |sink| {
-        graph::fold(log.header(), Some(&end), log.events(), &known, sink).map_err(store::Error::source_failed)
+    store.append(&header, &end, bytes, &mut |sink| {
+        graph::fold(&header, Some(&end), log.events(), &known, sink).map_err(store::Error::source_failed)
     })?;
     forget_mark(home, run);
     progress.end();
@@ -201,12 +223,21 @@ fn settle(path: &Path, log: &Log) -> Result<Log, LogError> {
     Ok(Log::open(path)?)
 }
 
-/// The log's end, with what is wrong with the log itself.
+/// The log's end, with what is wrong with the log itself, and with the status that `record` exited with if the command never ran.
 fn end_of(log: &Log) -> RunEnd {
     let mut end = log.end().cloned().unwrap_or_else(|| RunEnd {
         incomplete_because: vec!["the log has no end: recording was cut off".to_owned()],
         ..RunEnd::default()
     });
+    if end.exit.is_none() && end.not_started.is_some() {
+        end.exit = Some(
+            Recorded {
+                not_started: end.not_started,
+                ..Recorded::default()
+            }
+            .status(),
+        );
+    }
     let damage = log.damage();
     if !damage.is_none() {
         end.incomplete_because.push(describe(&damage));

@@ -202,7 +202,7 @@ fn a_kind_of_event_that_is_dropped_is_missed() {
     let bench = common::bench(User::ordinary());
     let case = backstory_testkit::oracle::sh(
         "every-kind",
-        "cat a >new; mv new moved; rm b; ln d/x hard; ls d >list; chmod 600 a; [ -e none ]; cat absent 2>/dev/null; true",
+        "cat a >new; mv new moved; rm b; ln d/x hard; ls d >list; chmod 600 a; [ -e none ]; readlink soft; cat absent 2>/dev/null; true",
     );
     let heard = hear(&bench, &case, &[]).expect("both accounts");
     let verdict = judge(&heard);

@@ -162,7 +162,7 @@ fn names_that_are_not_utf8_come_back_as_surrogates() {
 fn files_and_processes_have_the_promised_fields() {
     let place = Place::new();
     place.write("a", "text");
-    place.record("cat a no-such-file > b || true; (exit 3)");
+    place.record("cat a no-such-file > b 2> err; (exit 3); true");
     let files = place.json(&["files", "--json"]);
     let access = |name: &str| {
         let path = place.path(name);

@@ -45,7 +45,8 @@ fn a_name_finds_its_run_until_it_is_taken_away() {
 fn a_note_is_shown_with_its_run() {
     let place = Place::new();
     let run = place.record("true");
-    assert_eq!(place.run(&["note", &run, "with the old compiler"]).status, 0);
+    let noted = place.run(&["note", &run, "with the old compiler"]);
+    assert_eq!(noted.status, 0, "{noted:?}");
     assert!(place.run(&["log"]).out.contains("with the old compiler"));
     assert_eq!(place.json(&["show", "--json"])["note"], "with the old compiler");
     assert_eq!(place.run(&["note", &run, ""]).status, 0);

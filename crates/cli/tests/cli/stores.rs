@@ -3,6 +3,22 @@
 use super::Place;
 use std::fs;
 
+/// Removes the database, and leaves the logs.
+fn remove_database(place: &Place) {
+    for entry in fs::read_dir(place.stage.store()).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("graph.db")
+        {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_store_that_is_a_file_is_refused() {
     let place = Place::new();
@@ -79,18 +95,7 @@ fn a_damaged_database_is_reported_and_can_be_made_anew_from_the_logs() {
     }
     let answer = place.run(&["show"]);
     answer.is_error(1, &["graph.db"]);
-    for entry in fs::read_dir(place.stage.store()).unwrap() {
-        let path = entry.unwrap().path();
-        if path
-            .file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .starts_with("graph.db")
-        {
-            fs::remove_file(path).unwrap();
-        }
-    }
+    remove_database(&place);
     assert_eq!(place.json(&["show", "--json"])["run"], run.as_str());
 }
 
@@ -125,15 +130,37 @@ fn a_log_cut_in_the_middle_is_indexed_as_far_as_it_goes() {
     place.write("a", "text");
     let run = place.record("cat a; cat a");
     place.json(&["log", "--json"]);
+    // As if the store's database had been lost, and part of the log with it.
     let store = place.stage.store();
-    let log = fs::read(store.join(format!("runs/{run}.log"))).unwrap();
-    let cut = store.join("runs/cutcutcu.log");
-    fs::write(&cut, &log[..log.len() - log.len() / 4]).unwrap();
-    place.stage.user().owns(&cut).unwrap();
+    remove_database(&place);
+    let path = store.join(format!("runs/{run}.log"));
+    let log = fs::read(&path).unwrap();
+    fs::write(&path, &log[..log.len() - log.len() / 4]).unwrap();
+    let json = place.json(&["show", "--json"]);
+    assert_eq!(
+        (&json["run"], &json["complete"]),
+        (&run.as_str().into(), &false.into()),
+        "{json}"
+    );
+    assert!(
+        !json["incomplete_because"].as_array().unwrap().is_empty(),
+        "{json}"
+    );
+}
+
+#[test]
+fn a_log_under_another_runs_name_is_not_taken_for_its_own() {
+    let place = Place::new();
+    let run = place.record("true");
+    let runs = place.stage.store().join("runs");
+    fs::copy(runs.join(format!("{run}.log")), runs.join("copycopy.log")).unwrap();
+    place.stage.user().owns(&runs).unwrap();
     let answer = place.run(&["index", "--wait"]);
-    // The copy carries the id of the run it is a copy of: it is either refused for that, or was indexed under it already.
-    assert!(answer.status <= 1, "{answer:?}");
-    assert_eq!(place.json(&["show", &run, "--json"])["run"], run.as_str());
+    assert!(
+        answer.status == 1 && answer.err.contains("copycopy"),
+        "{answer:?}"
+    );
+    assert_eq!(place.json(&["show", "--json"])["run"], run.as_str());
 }
 
 #[test]
