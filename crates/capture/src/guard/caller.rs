@@ -52,6 +52,19 @@ pub struct Caller {
     pub new: bool,
 }
 
+impl Caller {
+    /// A thread of which nothing could be found out.
+    pub fn unknown(tid: u32) -> Caller {
+        Caller {
+            pid: tid,
+            tid,
+            parent: 0,
+            view: View::Own,
+            new: false,
+        }
+    }
+}
+
 /// Whose rights a file is accessed with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rights {

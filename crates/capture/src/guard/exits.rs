@@ -88,7 +88,12 @@ impl Exits {
 
     /// Writes down the end of every process followed, until nobody is left who has the filter, or until stopped. `ended` is called
     /// when nobody is left.
-    pub fn watch<S: SlotSink>(&self, out: &mut SlotWriter<S>, ended: impl FnOnce()) {
+    pub fn watch<S: SlotSink>(
+        &self,
+        listener: BorrowedFd<'_>,
+        out: &mut SlotWriter<S>,
+        ended: impl FnOnce(),
+    ) {
         let mut ended = Some(ended);
         let mut events = Vec::with_capacity(16);
         loop {
@@ -103,6 +108,7 @@ impl Exits {
                 match event.data.u64() {
                     STOP => return,
                     LISTENER => {
+                        let _ = epoll::delete(&self.epoll, listener);
                         if let Some(ended) = ended.take() {
                             ended();
                         }
@@ -120,6 +126,8 @@ impl Exits {
         let Some(pidfd) = self.followed().remove(&pid) else {
             return;
         };
+        // Closing is not enough while a child of ours, on its way to its exec, still has it.
+        let _ = epoll::delete(&self.epoll, &pidfd);
         let info = sys::pidfd_info(pidfd.as_fd()).ok();
         let status = info
             .filter(|i| i.mask & sys::PIDFD_INFO_EXIT != 0)

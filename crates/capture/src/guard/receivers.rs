@@ -118,7 +118,9 @@ impl Receivers {
         }
         let mut out = SlotWriter::new(make_sink());
         let mine = common.clone();
-        let watcher = spawn("guard-exits", move || mine.exits.watch(&mut out, || mine.end()))?;
+        let watcher = spawn("guard-exits", move || {
+            mine.exits.watch(mine.listener.as_fd(), &mut out, || mine.end())
+        })?;
         Ok(Receivers {
             common,
             threads,
@@ -337,9 +339,11 @@ impl<S: SlotSink> Worker<S> {
             return Answer::Continue;
         };
         let mut memory = Memory::of(call.tid);
-        let Ok(caller) = common.callers.meet(call.tid, time) else {
-            return Answer::Continue;
-        };
+        // Who can't be found out about (no descriptor left) is still someone: what it does must not be lost.
+        let caller = common
+            .callers
+            .meet(call.tid, time)
+            .unwrap_or_else(|_| Caller::unknown(call.tid));
         let mut arguments = Arguments {
             args: &call.args,
             memory: &mut memory,
@@ -437,8 +441,8 @@ impl<S: SlotSink> Worker<S> {
             views = flags & libc::CLONE_NEWNS as u32 != 0;
         }
         if let Ask::Mount { .. } = ask {
+            // Also the first sign of a namespace that `clone3` made, which is never notified.
             self.common.mounts_changed.store(time, Ordering::Release);
-            views = false;
         }
         if views {
             self.common.callers.view_changes(time);

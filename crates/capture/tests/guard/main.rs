@@ -178,3 +178,105 @@ fn many_threads_and_processes_at_once_lose_nothing() {
     }
     assert_eq!(seen.of(op::EXEC, "/bin/true").len(), 12);
 }
+
+/// Compiles a freestanding program for this machine's kernel alone: no libc is needed for it.
+fn freestanding(dir: &std::path::Path, flags: &[&str], source: &str) -> Option<String> {
+    let (text, program) = (dir.join("program.c"), dir.join("program"));
+    std::fs::write(&text, source).unwrap();
+    let compiler = std::process::Command::new("cc")
+        .args(flags)
+        .args([
+            "-O1",
+            "-nostdlib",
+            "-static",
+            "-fno-stack-protector",
+            "-fno-pie",
+            "-no-pie",
+            "-o",
+        ])
+        .args([&program, &text])
+        .output();
+    let program = program.to_str().unwrap().to_owned();
+    if !compiler.is_ok_and(|c| c.status.success()) || std::process::Command::new(&program).status().is_err() {
+        eprintln!("SKIPPED: programs made with cc {flags:?} can't be made or run here");
+        return None;
+    }
+    Some(program)
+}
+
+#[test]
+fn a_32_bit_program_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = r#"
+        static int call(int nr, const void *a, int b, int c) {
+            int r;
+            __asm__ volatile("int $0x80" : "=a"(r) : "a"(nr), "b"(a), "c"(b), "d"(c) : "memory");
+            return r;
+        }
+        void _start(void) {
+            static const char *argv[] = {"/bin/true", "narrow", 0}, *envp[] = {"A=1", 0};
+            call(5, "/etc/hostname", 0, 0);
+            call(10, "/no/such/file", 0, 0);
+            call(11, argv[0], (int)argv, (int)envp);
+            call(1, 0, 0, 0);
+        }"#;
+    let Some(program) = freestanding(dir.path(), &["-m32"], source) else {
+        return;
+    };
+    let seen = command(&[&program]);
+    assert_eq!(seen.result.0, Some(0));
+    let open = seen.one(op::OPEN, "/etc/hostname");
+    assert_eq!(
+        (open.predicted(), open.who.arch, open.who.nr),
+        (Some(0), 0x4000_0003, 5)
+    );
+    assert_eq!(
+        seen.one(op::UNLINK, "/no/such/file").predicted(),
+        Some(-libc::ENOENT)
+    );
+    let exec = seen.one(op::EXEC, "/bin/true");
+    assert_eq!(exec.slot.arg, 2);
+    assert!(
+        seen.list(op::ARGS, exec.who.pid)
+            .ends_with(&["/bin/true".to_owned(), "narrow".to_owned()])
+    );
+}
+
+#[test]
+fn int_80_of_a_64_bit_program_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = r#"
+        void _start(void) {
+            long r;
+            __asm__ volatile("int $0x80" : "=a"(r) : "a"(5L), "b"("/etc/hostname"), "c"(0L), "d"(0L) : "memory");
+            __asm__ volatile("syscall" : : "a"(231L), "D"(r > 0 ? 0L : 1L));
+        }"#;
+    let Some(program) = freestanding(dir.path(), &["-m64"], source) else {
+        return;
+    };
+    let seen = command(&[&program]);
+    assert_eq!(seen.result.0, Some(0));
+    assert_eq!(seen.one(op::OPEN, "/etc/hostname").who.arch, 0x4000_0003);
+}
+
+#[test]
+fn look_ups_are_seen_where_all_are_asked_for() {
+    use backstory_capture::guard::{FilterSpec, Watch};
+    let ask = || {
+        let missing = std::fs::metadata("/no/such/file").is_err();
+        missing && std::fs::read_link("/proc/self/exe").is_ok() && std::fs::exists("/etc/hostname").unwrap()
+    };
+    assert!(watch(ask).of(op::STAT, "/no/such/file").is_empty());
+    let all = FilterSpec {
+        lookups: true,
+        ..stage::spec()
+    };
+    let seen = stage::watch_with(all, Watch::default(), std::sync::Arc::default(), ask);
+    assert!(seen.result);
+    assert_eq!(
+        seen.one(op::STAT, "/no/such/file").predicted(),
+        Some(-libc::ENOENT)
+    );
+    assert_eq!(seen.one(op::STAT, "/etc/hostname").predicted(), Some(0));
+    assert_eq!(seen.one(op::READLINK, "/proc/self/exe").predicted(), Some(0));
+}

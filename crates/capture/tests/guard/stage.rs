@@ -165,8 +165,14 @@ pub fn watch_with<T: Send + 'static>(
     let (listener, run) = guarded(spec, act).unwrap();
     let shared = Arc::new(SharedMap::create().unwrap());
     let log = Log::default();
+    let end = listener.try_clone().unwrap();
     let receivers = Receivers::start(listener, shared, watch, || log.clone(), told).unwrap();
     let result = run();
+    let mut end = [rustix::event::PollFd::new(
+        &end,
+        rustix::event::PollFlags::empty(),
+    )];
+    rustix::event::poll(&mut end, None).unwrap();
     while !receivers.ended() {
         std::thread::yield_now();
     }
