@@ -6,7 +6,7 @@
 //! Absent: who owns a chunk and when it is drained (`drain`), and what slots mean.
 #![allow(unsafe_code)]
 
-use crate::{Error, clock};
+use crate::{Error, clock, sys};
 use backstory_abi as abi;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -24,11 +24,13 @@ const MAX: usize = abi::MAX_CHUNKS as usize;
 const MAPPED: usize = HEADER + MAX * CHUNK;
 
 /// Chunks that exist before the command starts. Allocating takes 20 µs each, which everybody would wait for.
-const INITIAL: usize = 8;
+const INITIAL: usize = 16;
 /// Chunks that are added at a time, the first ones while the command is starting.
-const MORE: usize = 56;
-/// Fewer free chunks than this, and more are made.
+const MORE: usize = 48;
+/// Fewer free chunks than this, and more are made; on large machines more, because all processors take some at once.
 const LOW: usize = 24;
+/// Free chunks there should be for each processor.
+const PER_PROCESSOR: usize = 4;
 
 /// A mapped arena. Shared by every process forked after it was made.
 pub(crate) struct Arena {
@@ -37,6 +39,8 @@ pub(crate) struct Arena {
     /// Where it can be found in the file system; none for a memfd.
     path: Option<PathBuf>,
     growing: Mutex<()>,
+    /// Fewer free chunks than this are few.
+    low: usize,
 }
 
 // SAFETY: the memory stays mapped while the arena lives; it is accessed through atomics and bounded copies only.
@@ -119,6 +123,7 @@ impl Arena {
             file,
             path,
             growing: Mutex::new(()),
+            low: LOW.max(PER_PROCESSOR * sys::processors()),
         })
     }
 
@@ -182,7 +187,7 @@ impl Arena {
 
     /// Few chunks are free.
     pub(crate) fn scarce(&self) -> bool {
-        self.free_chunks() < LOW
+        self.free_chunks() < self.low
     }
 
     /// A chunk is free.

@@ -225,3 +225,225 @@ pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::SlotSink;
+    use crate::stock::ChunkWriter;
+    use backstory_abi::op;
+    use backstory_eventlog::Log;
+    use backstory_eventlog::event::Op;
+    use backstory_eventlog::run::RunHeader;
+    use backstory_eventlog::slot::Builder;
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    struct Place {
+        _dir: tempfile::TempDir,
+        path: PathBuf,
+        stock: Arc<Stock>,
+        drainer: Drainer,
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            self.stock.arena.remove();
+        }
+    }
+
+    fn place() -> Place {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let log = Writer::create(&path, &RunHeader::default()).unwrap();
+        let id = format!(
+            "test-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let stock = Stock::new(Arena::create(&id, 0).unwrap());
+        Place {
+            _dir: dir,
+            path,
+            drainer: Drainer::new(Arc::clone(&stock), log),
+            stock,
+        }
+    }
+
+    fn kill_slot(builder: &mut Builder, number: i32) -> &[u8] {
+        builder
+            .start(op::KILL, clock::counter())
+            .fd(number)
+            .result(0)
+            .finish()
+    }
+
+    fn killed(place: &Place) -> Vec<i32> {
+        let log = Log::open(&place.path).unwrap();
+        let pid = |e: backstory_eventlog::event::Event| match e.op {
+            Op::Kill { pid, .. } => Some(pid),
+            _ => None,
+        };
+        log.events().filter_map(pid).collect()
+    }
+
+    /// Takes a chunk as a recorder would, with one slot in it.
+    fn take(place: &Place, pid: u32, tid: u32, epoch: u64, number: i32) -> usize {
+        let arena = &place.stock.arena;
+        let index = arena.take().unwrap();
+        let mut builder = Builder::new();
+        let slot = kill_slot(&mut builder, number);
+        let header = abi::Chunk {
+            magic: abi::CHUNK_MAGIC,
+            index: index as u32,
+            pid,
+            tid,
+            epoch,
+            taken: clock::counter(),
+            next: (abi::Chunk::SIZE + slot.len()) as u64,
+            ..abi::Chunk::default()
+        };
+        arena.write(index, abi::Chunk::SIZE, slot);
+        arena.write(index, 0, &header.to_bytes());
+        index
+    }
+
+    fn dead() -> u32 {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
+    #[test]
+    fn what_is_written_is_in_the_log_however_much_it_is() {
+        let mut place = place();
+        let mut builder = Builder::new();
+        let mut writer = ChunkWriter::new(Arc::clone(&place.stock));
+        for number in 0..10_000 {
+            writer.append(kill_slot(&mut builder, number));
+            if number % 1000 == 0 {
+                place.drainer.pass(Which::Finished);
+            }
+        }
+        drop(writer);
+        place.drainer.pass(Which::All);
+        assert_eq!(killed(&place), (0..10_000).collect::<Vec<_>>());
+        assert_eq!(place.drainer.lost(), 0);
+    }
+
+    #[test]
+    fn a_dead_owners_chunk_is_drained_and_free_again() {
+        let mut place = place();
+        let pid = dead();
+        let index = take(&place, pid, pid, 1, 7);
+        place.drainer.pass(Which::Finished);
+        assert_eq!(killed(&place), [7]);
+        let arena = &place.stock.arena;
+        assert!(arena.is_set(&arena.header().free, index));
+        let mut bytes = Vec::new();
+        arena.contents(index, &mut bytes);
+        assert!(bytes.iter().all(|b| *b == 0), "a free chunk is zeroed");
+    }
+
+    #[test]
+    fn a_living_owner_keeps_its_chunk_until_it_is_full() {
+        let mut place = place();
+        let me = std::process::id();
+        let index = take(&place, me, me, 1, 7);
+        place.drainer.pass(Which::Finished);
+        assert!(killed(&place).is_empty());
+        let arena = &place.stock.arena;
+        arena.set(&arena.header().full, index);
+        place.drainer.pass(Which::Finished);
+        assert_eq!(killed(&place), [7]);
+    }
+
+    #[test]
+    fn a_program_that_was_replaced_has_left_its_chunk() {
+        let mut place = place();
+        let me = std::process::id();
+        take(&place, me, me, 1, 1);
+        take(&place, me, me, 2, 2);
+        place.drainer.pass(Which::Finished);
+        assert_eq!(killed(&place), [1]);
+    }
+
+    #[test]
+    fn a_dead_thread_of_a_living_process_has_left_its_chunk() {
+        let mut place = place();
+        let tid = std::thread::spawn(|| rustix::thread::gettid().as_raw_nonzero().get())
+            .join()
+            .unwrap();
+        // `join` returns a moment before the kernel is done with the thread.
+        while sys::thread_exists(std::process::id() as Pid, tid) {
+            std::thread::yield_now();
+        }
+        take(&place, std::process::id(), tid as u32, 1, 3);
+        place.drainer.pass(Which::Finished);
+        assert_eq!(killed(&place), [3]);
+    }
+
+    #[test]
+    fn numbers_of_another_pid_namespace_prove_nothing() {
+        let mut place = place();
+        let pid = dead();
+        take(&place, 1, 1, 1, 1); // the first process of a namespace
+        let index = take(&place, pid, pid, 2, 2);
+        place.drainer.pass(Which::Finished);
+        assert!(killed(&place).is_empty());
+        place.stock.arena.announce(index, pid);
+        place.drainer.pass(Which::Finished);
+        assert_eq!(killed(&place), [2]);
+        place.drainer.pass(Which::All);
+        assert_eq!(killed(&place), [1, 2]);
+    }
+
+    #[test]
+    fn whoever_waits_for_a_chunk_gets_one() {
+        let place = place();
+        let arena = &place.stock.arena;
+        let pid = dead();
+        while let Some(index) = arena.take() {
+            arena.write(
+                index,
+                0,
+                &abi::Chunk {
+                    magic: abi::CHUNK_MAGIC,
+                    pid,
+                    tid: pid,
+                    epoch: 1,
+                    next: 64,
+                    ..abi::Chunk::default()
+                }
+                .to_bytes(),
+            );
+        }
+        let drainer = Mutex::new(Drainer::new(
+            Arc::clone(&place.stock),
+            Writer::reopen(&place.path).unwrap(),
+        ));
+        std::thread::scope(|scope| {
+            scope.spawn(|| run(&place.stock, &drainer));
+            assert!(place.stock.wait_for_chunk());
+            place.stock.stop();
+        });
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_counts_what_it_loses() {
+        let Ok(full) = std::fs::OpenOptions::new().append(true).open("/dev/full") else {
+            println!("SKIPPED: needs /dev/full");
+            return;
+        };
+        drop(full);
+        let mut place = place();
+        place.drainer.log = Writer::reopen("/dev/full").unwrap();
+        let pid = dead();
+        take(&place, pid, pid, 1, 7);
+        place.drainer.pass(Which::Finished);
+        assert_eq!(place.drainer.lost(), 1);
+        assert!(place.drainer.failure().unwrap().contains("No space left"));
+        assert_eq!(place.stock.arena.owned().len(), 0, "the program can go on");
+    }
+}

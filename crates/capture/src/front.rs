@@ -4,6 +4,7 @@
 //! passed on to the command, once.
 
 use crate::control::{Control, DISMISSED, ENDED, NOT_STARTED, SEALED, STARTED};
+use crate::guard::{SharedMap, answer_pending, serve_plain};
 use crate::setting::Setting;
 use crate::sys::{self, Pid};
 use crate::{Error, aftermath};
@@ -11,8 +12,10 @@ use backstory_eventlog::run::RunEnd;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a signal to the whole group may take to reach the keeper, too.
@@ -21,6 +24,8 @@ const GROUP_SIGNAL: Duration = Duration::from_millis(3);
 /// The front's side of a recording.
 pub(crate) struct Front {
     setting: Setting,
+    /// Where a copy of the guard's listener lies.
+    spare: Option<OwnedFd>,
     keeper: Pid,
     keeper_lives: bool,
     supervisor_lives: bool,
@@ -31,8 +36,10 @@ pub(crate) struct Front {
 
 impl Front {
     /// After the keeper was forked.
-    pub(crate) fn new(setting: Setting, keeper: Pid) -> Front {
+    pub(crate) fn new(mut setting: Setting, keeper: Pid) -> Front {
+        let spare = setting.spare.take().map(|(take, _)| take);
         Front {
+            spare,
             setting,
             keeper,
             keeper_lives: true,
@@ -115,6 +122,7 @@ impl Front {
             let gone = io::Error::other("supervisor and keeper died before it");
             return Err(Error::system("start the command")(gone));
         }
+        let serving = self.serve();
         let mut tools = self.setting.tools;
         tools.plan.detach_after = Some(Duration::ZERO); // nobody stays behind for daemons
         let (mut watch, _stock) = tools.into_watch();
@@ -123,9 +131,27 @@ impl Front {
             watch.wait(&[]);
         }
         watch.sync();
+        serving.map(Serving::outlive_us);
         control
             .summary()
             .ok_or_else(|| Error::system("read the run's end")(io::Error::other("it was not published")))
+    }
+
+    /// Answers the guard's calls from now on.
+    fn serve(&self) -> Option<Serving> {
+        let (_, listener) = self.spare.as_ref().and_then(|s| sys::receive(s.as_fd()))?;
+        let listener = Arc::new(listener?);
+        let shared = Arc::clone(self.setting.shared.as_ref()?);
+        let mine = (Arc::clone(&listener), Arc::clone(&shared));
+        let thread = std::thread::spawn(move || {
+            answer_pending(listener.as_fd(), &shared);
+            serve_plain(listener.as_fd(), &shared);
+        });
+        Some(Serving {
+            listener: mine.0,
+            shared: mine.1,
+            thread,
+        })
     }
 
     /// The shell looks at us: a stop of the command is a stop of ours.
@@ -176,5 +202,35 @@ impl Front {
             std::thread::sleep(Duration::from_micros(100));
         }
         false
+    }
+}
+
+/// The guard's calls, answered by the front because nobody else is left.
+struct Serving {
+    listener: Arc<OwnedFd>,
+    shared: Arc<SharedMap>,
+    thread: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Leaves a process behind that goes on answering, if there is still somebody to be answered.
+    fn outlive_us(self) {
+        if self.thread.is_finished() {
+            return;
+        }
+        let us = sys::own_pid();
+        // Should there be no memory even for this, the daemons' calls fail, which they at least survive. The copy uses nothing
+        // that another thread might have locked.
+        if let Ok(0) = sys::fork() {
+            sys::leave_session();
+            sys::nullify(&[0, 1, 2]);
+            // The buffers are the thread's as long as it lives.
+            while rustix::process::getppid().is_some_and(|p| p.as_raw_nonzero().get() == us) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            answer_pending(self.listener.as_fd(), &self.shared);
+            serve_plain(self.listener.as_fd(), &self.shared);
+            sys::exit_now(0);
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::sys;
 use crate::{GuardMode, IoUring, Lookups, Options};
 use backstory_abi as abi;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,6 +83,7 @@ fn ring(bell: &OwnedFd) {
 /// The guard at work.
 pub(crate) struct Guarding {
     receivers: Option<Receivers>,
+    listener: Option<OwnedFd>,
     bridge: Arc<Bridge>,
     to_keeper: OwnedFd,
     trouble: Option<String>,
@@ -112,7 +113,7 @@ impl Guarding {
         };
         let for_sinks = Arc::clone(stock);
         let hooks: Arc<dyn Hooks> = Arc::clone(&bridge) as Arc<dyn Hooks>;
-        let plainly = listener.try_clone();
+        let copy = listener.try_clone().ok();
         let make_sink = move || ChunkWriter::new(Arc::clone(&for_sinks));
         let started = Receivers::start(listener, Arc::clone(&shared), watch, make_sink, hooks);
         let mut trouble = sent
@@ -121,17 +122,23 @@ impl Guarding {
         let receivers = started
             .map_err(|error| {
                 trouble = Some(format!("the guard's calls were not logged: {error}"));
-                if let Ok(listener) = plainly {
+                if let Some(listener) = copy.as_ref().and_then(|fd| fd.try_clone().ok()) {
                     std::thread::spawn(move || serve_plain(listener.as_fd(), &shared));
                 }
             })
             .ok();
         Guarding {
             receivers,
+            listener: copy,
             bridge,
             to_keeper,
             trouble,
         }
+    }
+
+    /// The listener.
+    pub(crate) fn listener(&self) -> Option<BorrowedFd<'_>> {
+        self.listener.as_ref().map(AsFd::as_fd)
     }
 
     /// Ends the guard's part. What makes the run incomplete, in sentences.

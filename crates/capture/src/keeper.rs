@@ -39,12 +39,14 @@ pub(crate) fn run(setting: Setting) {
     }
 }
 
-fn keep(setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
+fn keep(mut setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
     sys::set_name(c"backstory-keep");
+    setting.spare = None;
     let Setting {
         tools,
         mut job,
         shared,
+        spare: _,
     } = setting;
     job.let_go(&[0, 1, 2]);
     job.front_fd = None;
@@ -59,6 +61,7 @@ fn keep(setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
     };
     keeping.wait_for_supervisor(&tools);
     if tools.control.reached(SEALED) {
+        sys::reap(supervisor);
         keeping.serve_to_the_end();
     } else {
         sys::wait_for(supervisor);

@@ -7,6 +7,7 @@
 use crate::Error;
 use crate::control::{Control, NOT_STARTED};
 use crate::origin::Origin;
+use crate::sys;
 use rustix::fs::{Access, AtFlags, CWD};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -223,13 +224,10 @@ unsafe fn restore(origin: &Origin) {
                 libc::close(fd);
             }
         }
-        let mut action: libc::sigaction = mem::zeroed();
-        action.sa_sigaction = origin.sigpipe;
-        libc::sigaction(libc::SIGPIPE, &action, null_mut());
+        sys::set_disposition(libc::SIGPIPE, origin.sigpipe);
         // The guard's threads may have set a handler for what was ignored.
-        action.sa_sigaction = libc::SIG_IGN;
         for signal in (1..=64).filter(|s| origin.ignored & (1 << (s - 1)) != 0) {
-            libc::sigaction(signal, &action, null_mut());
+            sys::set_disposition(signal, libc::SIG_IGN);
         }
         libc::sigprocmask(libc::SIG_SETMASK, &origin.mask, null_mut());
     }

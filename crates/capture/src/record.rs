@@ -89,6 +89,11 @@ fn set(
         .then(SharedMap::create)
         .transpose()
         .map_err(Error::system("map shared memory"))?;
+    let spare = shared
+        .is_some()
+        .then(sys::socket_pair)
+        .transpose()
+        .map_err(Error::system("make a pair of sockets"))?;
     origin.mask = sys::set_mask(&sys::all_signals());
     let plan = Plan {
         part,
@@ -119,6 +124,7 @@ fn set(
         tools,
         job,
         shared: shared.map(Arc::new),
+        spare,
     })
 }
 

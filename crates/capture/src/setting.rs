@@ -24,8 +24,11 @@ pub(crate) struct Setting {
     pub tools: Tools,
     /// What starting the command takes.
     pub job: Job,
-    /// Buffers of the guard, which keeper and supervisor share; none without guard.
+    /// Buffers of the guard, which all share; none without guard.
     pub shared: Option<Arc<SharedMap>>,
+    /// Where a copy of the guard's listener lies, should keeper and supervisor both die: taken out by the front, put in by the
+    /// supervisor.
+    pub spare: Option<(OwnedFd, OwnedFd)>,
 }
 
 /// What watching over the run takes.

@@ -3,7 +3,7 @@
 //! Invariant: from the moment the command runs, the supervisor holds nothing that the command could miss: no inherited descriptor,
 //! no terminal, no directory.
 
-use crate::control::{Control, NOT_STARTED, STARTED};
+use crate::control::Control;
 use crate::guarding::{self, Guarding, Ways};
 use crate::launch::Launch;
 use crate::setting::{Job, Setting};
@@ -34,6 +34,7 @@ pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
         tools,
         mut job,
         shared,
+        spare,
     } = setting;
     let control = tools.control;
     let after = std::mem::take(&mut job.options.after);
@@ -48,6 +49,7 @@ pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
         .and_then(|launch| {
             let guarded = shared.filter(|_| job.options.guard != GuardMode::Off);
             let start = Start {
+                front: spare.map(|(_, give)| give),
                 job: &job,
                 control,
                 stock: &stock,
@@ -68,6 +70,7 @@ pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
         keeper: getppid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
         started: told,
     };
+    watch.set_starting(roles.started.is_some());
     if roles.started.is_none() {
         settle_in(&job, &watch);
     }
@@ -83,6 +86,8 @@ pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
 
 /// A start of the command.
 struct Start<'a> {
+    /// Where the front takes the listener from, if it must.
+    front: Option<OwnedFd>,
     job: &'a Job,
     control: &'static Control,
     stock: &'a Arc<Stock>,
@@ -117,6 +122,10 @@ impl Start<'_> {
                     library: crate::library::home(&self.job.preload),
                 };
                 let guarding = Guarding::begin(listener, shared, options, ways, self.stock, to_keeper);
+                if let (Some(front), Some(listener)) = (&self.front, guarding.listener()) {
+                    // Without it only the death of both, keeper and supervisor, is worse.
+                    let _ = sys::send_fd(front.as_fd(), listener);
+                }
                 self.watch.at_end(Box::new(|| guarding.end()));
                 Ok((Some(done), false))
             }
@@ -172,8 +181,9 @@ impl Roles {
             let others: Vec<_> = places.iter().flat_map(|p| p.as_ref()).map(AsFd::as_fd).collect();
             let mut woken = watch.wait(&others).into_iter();
             let [front, keeper, started] = places.map(|place| place.is_some() && woken.next() == Some(true));
-            if started || (self.started.is_some() && control.reached(STARTED | NOT_STARTED)) {
+            if started {
                 self.started = None;
+                watch.set_starting(false);
                 settle_in(job, watch);
             }
             if front {

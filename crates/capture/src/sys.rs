@@ -296,14 +296,55 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Option<(u8, Option<OwnedFd>)> {
     }
 }
 
+/// The kernel's own structure: libc hides the signals that it uses itself, which a caller of ours may have ignored all the same.
+#[repr(C)]
+struct KernelAction {
+    handler: libc::sighandler_t,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
 /// What a signal does at present.
 pub(crate) fn disposition(signal: c_int) -> libc::sighandler_t {
-    // SAFETY: only reads; the structure is plain.
+    let mut action = KernelAction {
+        handler: libc::SIG_DFL,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    // SAFETY: only reads into a structure of the kernel's layout.
     unsafe {
-        let mut action: libc::sigaction = zeroed();
-        libc::sigaction(signal, null(), &mut action);
-        action.sa_sigaction
-    }
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            null::<KernelAction>(),
+            &mut action,
+            8,
+        )
+    };
+    action.handler
+}
+
+/// Makes a signal ignored or act by default. Safe between a vfork and an exec.
+pub(crate) fn set_disposition(signal: c_int, handler: libc::sighandler_t) {
+    debug_assert!(handler == libc::SIG_IGN || handler == libc::SIG_DFL);
+    let action = KernelAction {
+        handler,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    // SAFETY: no handler of ours is named, so no code can be run by it; the structure has the kernel's layout.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            &action,
+            null_mut::<KernelAction>(),
+            8,
+        )
+    };
 }
 
 /// Replaces the program. Returns only the error.
@@ -374,10 +415,11 @@ pub(crate) fn describe(errno: c_int) -> String {
 
 /// Dead children need nobody to reap them from now on.
 pub(crate) fn forget_children() {
-    // SAFETY: the structure is plain; ignoring a signal runs no code.
-    unsafe {
-        let mut action: libc::sigaction = zeroed();
-        action.sa_sigaction = libc::SIG_IGN;
-        libc::sigaction(libc::SIGCHLD, &action, null_mut());
-    }
+    set_disposition(libc::SIGCHLD, libc::SIG_IGN);
+}
+
+/// Processors that this process may use.
+pub(crate) fn processors() -> usize {
+    let affinity = rustix::thread::sched_getaffinity(None);
+    affinity.map_or(1, |set| set.count() as usize)
 }

@@ -48,6 +48,8 @@ pub(crate) struct Watch {
     reasons: Vec<String>,
     /// Others that write into the arena; they end before it is drained for the last time, and say what is missing.
     at_end: Option<Box<dyn FnOnce() -> Vec<String>>>,
+    /// The command is still being started, so that no child means nothing yet.
+    starting: bool,
     /// The front was told, and daemons are still there since then.
     told: Option<Instant>,
     command_ended: Option<Instant>,
@@ -75,6 +77,7 @@ impl Watch {
             front,
             reasons: Vec::new(),
             at_end: None,
+            starting: false,
             told: None,
             command_ended: None,
         }
@@ -95,6 +98,11 @@ impl Watch {
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
+    }
+
+    /// Says whether the command is still being started.
+    pub(crate) fn set_starting(&mut self, starting: bool) {
+        self.starting = starting;
     }
 
     /// Who else has to end before the log does.
@@ -146,13 +154,13 @@ impl Watch {
 
     /// Looks after the children. True once the log is sealed and there is nothing left to watch.
     pub(crate) fn step(&mut self) -> bool {
-        let alone = self.reap();
+        let alone = self.reap() && !self.starting;
         if self.command_ended.is_none() {
             if !alone {
                 return false;
             }
             // No child and no status: it ended while nobody who lives now watched.
-            if self.control.ended().is_none() {
+            if self.control.ended().is_none() && self.control.not_started().is_none() {
                 self.add_reason("the command's end was not observed".into());
             }
             self.command_ended = Some(Instant::now());

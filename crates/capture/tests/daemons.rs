@@ -1,89 +1,99 @@
 //! The prompt never waits for daemons; the record does.
 
 mod harness;
-use harness::{Run, eventually, gone, text};
+use harness::{MODES, Run, eventually, gone, text};
 use std::time::{Duration, Instant};
 
 /// Leaves a process behind that ends with 9 when `go` is made.
-const LEAVE: &str = "setsid sh -c 'touch started; while [ ! -e go ]; do sleep 0.01; done; exit 9' \
+const LEAVE: &str = "setsid sh -c 'touch started; while [ -e started -a ! -e go ]; do sleep 0.01; done; exit 9' \
                      </dev/null >/dev/null 2>&1 & while [ ! -e started ]; do sleep 0.01; done; echo left";
 
 #[test]
 fn daemons_are_recorded_until_they_end() {
-    let run = Run::new(&["--guard", "off"]);
-    let out = run.shell(LEAVE);
-    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "left\n".into()));
-    assert!(run.recorded().contains("still_recording: true"));
-    assert!(run.part_path().exists(), "recording goes on");
-    std::fs::write(run.path("go"), "").unwrap();
-    assert!(
-        gone(&run.events()).contains(&(9 << 8)),
-        "{:?}",
-        gone(&run.events())
-    );
-    assert_eq!(run.reasons(), Vec::<String>::new());
-    run.assert_tidy();
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard]);
+        let out = run.shell(LEAVE);
+        assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "left\n".into()));
+        assert!(run.recorded().contains("still_recording: true"));
+        assert!(run.part_path().exists(), "recording goes on");
+        std::fs::write(run.path("go"), "").unwrap();
+        assert!(
+            gone(&run.events()).contains(&(9 << 8)),
+            "{:?}",
+            gone(&run.events())
+        );
+        assert_eq!(run.reasons(), Vec::<String>::new());
+        run.assert_tidy();
+    }
 }
 
 #[test]
 fn detaching_ends_the_record_not_the_daemon() {
-    let run = Run::new(&["--guard", "off", "--detach-after", "0.05"]);
-    assert_eq!(run.shell(LEAVE).status.code(), Some(0));
-    let reasons = run.reasons();
-    // The shell and the sleep that it may be waiting for.
-    assert!(
-        reasons[0].contains("still running when recording stopped"),
-        "{reasons:?}"
-    );
-    std::fs::write(run.path("go"), "").unwrap();
-    eventually("the arena is gone", || !run.arena_path().exists());
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard, "--detach-after", "0.05"]);
+        assert_eq!(run.shell(LEAVE).status.code(), Some(0));
+        let reasons = run.reasons();
+        // The shell and the sleep that it may be waiting for.
+        assert!(
+            reasons[0].contains("still running when recording stopped"),
+            "{reasons:?}"
+        );
+        std::fs::write(run.path("go"), "").unwrap();
+        eventually("the arena is gone", || !run.arena_path().exists());
+    }
 }
 
 #[test]
 fn readers_of_our_output_see_its_end_when_the_command_closes_it() {
-    let run = Run::new(&["--guard", "off"]);
-    let script = "echo out; exec >&- 2>/dev/null; touch closed; while [ ! -e go ]; do sleep 0.01; done";
-    let mut child = run
-        .command(&["sh", "-c", script])
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut out = String::new();
-    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
-    assert_eq!(out, "out\n");
-    assert!(child.try_wait().unwrap().is_none(), "the command still runs");
-    std::fs::write(run.path("go"), "").unwrap();
-    assert!(child.wait().unwrap().success());
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard]);
+        let script = "echo out; exec >&- 2>/dev/null; touch closed; while [ -e closed -a ! -e go ]; do sleep 0.01; done";
+        let mut child = run
+            .command(&["sh", "-c", script])
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = String::new();
+        std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
+        assert_eq!(out, "out\n");
+        assert!(child.try_wait().unwrap().is_none(), "the command still runs");
+        std::fs::write(run.path("go"), "").unwrap();
+        assert!(child.wait().unwrap().success());
+    }
 }
 
 #[test]
 fn what_is_to_be_done_afterwards_finds_the_sealed_log() {
-    let run = Run::new(&["--guard", "off", "--after"]);
-    let mut command = run.command(&[]);
-    // `--after` wants its command; `--` and the program come after it.
-    let script = format!(
-        "test -e {0} && ps -o nice= -p $$ > {0}.after",
-        run.log_path().display()
-    );
-    let words: Vec<_> = command.get_args().map(|w| w.to_owned()).collect();
-    command = std::process::Command::new(command.get_program());
-    command
-        .args(&words[..words.len() - 1])
-        .arg(script)
-        .args(["--", "true"]);
-    assert!(command.status().unwrap().success());
-    let result = format!("{}.after", run.log_path().display());
-    eventually("it was done", || {
-        std::fs::read_to_string(&result).is_ok_and(|r| !r.is_empty())
-    });
-    assert_eq!(std::fs::read_to_string(&result).unwrap().trim(), "10");
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard, "--after"]);
+        let mut command = run.command(&[]);
+        // `--after` wants its command; `--` and the program come after it.
+        let script = format!(
+            "test -e {0} && ps -o nice= -p $$ > {0}.after",
+            run.log_path().display()
+        );
+        let words: Vec<_> = command.get_args().map(|w| w.to_owned()).collect();
+        command = std::process::Command::new(command.get_program());
+        command
+            .args(&words[..words.len() - 1])
+            .arg(script)
+            .args(["--", "true"]);
+        assert!(command.status().unwrap().success());
+        let result = format!("{}.after", run.log_path().display());
+        eventually("it was done", || {
+            std::fs::read_to_string(&result).is_ok_and(|r| !r.is_empty())
+        });
+        assert_eq!(std::fs::read_to_string(&result).unwrap().trim(), "10");
+    }
 }
 
 #[test]
 fn the_prompt_does_not_wait_for_a_daemon() {
-    let run = Run::new(&["--guard", "off", "--detach-after", "1"]);
-    let begun = Instant::now();
-    run.shell("sleep 20 </dev/null >/dev/null 2>&1 &");
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard, "--detach-after", "1"]);
+        let begun = Instant::now();
+        run.shell("sleep 20 </dev/null >/dev/null 2>&1 &");
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
 }

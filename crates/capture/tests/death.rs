@@ -1,14 +1,14 @@
 //! Whoever dies, the command goes on (or ends as it would have), its status arrives and the log is sealed and says what is missing.
 
 mod harness;
-use harness::{Run, alive, child_named, eventually, gone, kill, others};
+use harness::{MODES, Run, alive, child_named, eventually, gone, kill, others};
 use std::process::{Child, Stdio};
 
 const KILL: i32 = libc::SIGKILL;
 
 /// Starts a command that says that it runs by making `started`, and ends with 5 when `go` is made.
 fn waiting(run: &Run) -> Child {
-    let script = "touch started; while [ ! -e go ]; do sleep 0.01; done; touch ended; exit 5";
+    let script = "touch started; while [ -e started -a ! -e go ]; do sleep 0.01; done; touch ended; exit 5";
     let child = run
         .command(&["sh", "-c", script])
         .stdin(Stdio::null())
@@ -31,112 +31,126 @@ fn finish(run: &Run, mut front: Child) -> Option<i32> {
 
 #[test]
 fn a_killed_supervisor_is_replaced_by_the_keeper() {
-    let run = Run::new(&["--guard", "off"]);
-    let front = waiting(&run);
-    let (_, supervisor) = others(front.id());
-    kill(supervisor, KILL);
-    assert_eq!(finish(&run, front), Some(5));
-    let reasons = run.reasons();
-    assert!(
-        reasons.iter().any(|r| r.contains("the supervisor died")),
-        "{reasons:?}"
-    );
-    assert_eq!(run.log().end().unwrap().exit, Some(5));
-    assert!(gone(&run.events()).contains(&(5 << 8)));
-    run.assert_tidy();
-}
-
-#[test]
-fn a_killed_keeper_marks_the_run() {
-    let run = Run::new(&["--guard", "off"]);
-    let front = waiting(&run);
-    let (keeper, _) = others(front.id());
-    kill(keeper, KILL);
-    assert_eq!(finish(&run, front), Some(5));
-    assert_eq!(run.reasons(), ["the keeper died"]);
-    run.assert_tidy();
-}
-
-#[test]
-fn with_both_dead_the_front_ends_the_log() {
-    for keeper_first in [true, false] {
-        let run = Run::new(&["--guard", "off"]);
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard]);
         let front = waiting(&run);
-        let (keeper, supervisor) = others(front.id());
-        let order = if keeper_first {
-            [keeper, supervisor]
-        } else {
-            [supervisor, keeper]
-        };
-        for pid in order {
-            kill(pid, KILL);
-        }
+        let (_, supervisor) = others(front.id());
+        kill(supervisor, KILL);
         assert_eq!(finish(&run, front), Some(5));
-        assert!(!run.reasons().is_empty());
+        let reasons = run.reasons();
+        assert!(
+            reasons.iter().any(|r| r.contains("the supervisor died")),
+            "{reasons:?}"
+        );
         assert_eq!(run.log().end().unwrap().exit, Some(5));
+        assert!(gone(&run.events()).contains(&(5 << 8)));
         run.assert_tidy();
     }
 }
 
 #[test]
+fn a_killed_keeper_marks_the_run() {
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard]);
+        let front = waiting(&run);
+        let (keeper, _) = others(front.id());
+        kill(keeper, KILL);
+        assert_eq!(finish(&run, front), Some(5));
+        assert_eq!(run.reasons(), ["the keeper died"]);
+        run.assert_tidy();
+    }
+}
+
+#[test]
+fn with_both_dead_the_front_ends_the_log() {
+    for guard in MODES {
+        for keeper_first in [true, false] {
+            let run = Run::new(&["--guard", guard]);
+            let front = waiting(&run);
+            let (keeper, supervisor) = others(front.id());
+            let order = if keeper_first {
+                [keeper, supervisor]
+            } else {
+                [supervisor, keeper]
+            };
+            for pid in order {
+                kill(pid, KILL);
+            }
+            assert_eq!(finish(&run, front), Some(5));
+            assert!(!run.reasons().is_empty());
+            assert_eq!(run.log().end().unwrap().exit, Some(5));
+            run.assert_tidy();
+        }
+    }
+}
+
+#[test]
 fn a_killed_front_takes_the_command_with_it_and_the_log_is_sealed() {
-    let run = Run::new(&["--guard", "off"]);
-    let mut front = waiting(&run);
-    let (_, supervisor) = others(front.id());
-    let command = child_named(supervisor, "sh").unwrap();
-    kill(front.id(), KILL);
-    front.wait().unwrap();
-    eventually("the command is gone", || !alive(command));
-    assert_eq!(run.log().end().unwrap().signal, Some(KILL));
-    assert!(!run.path("ended").exists());
-    eventually("the arena is gone", || !run.arena_path().exists());
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard]);
+        let mut front = waiting(&run);
+        let (_, supervisor) = others(front.id());
+        let command = child_named(supervisor, "sh").unwrap();
+        kill(front.id(), KILL);
+        front.wait().unwrap();
+        eventually("the command is gone", || !alive(command));
+        assert_eq!(run.log().end().unwrap().signal, Some(KILL));
+        assert!(!run.path("ended").exists());
+        eventually("the arena is gone", || !run.arena_path().exists());
+    }
 }
 
 #[test]
 fn a_killed_command_is_a_signal() {
-    let run = Run::new(&["--guard", "off"]);
-    let mut front = waiting(&run);
-    let (_, supervisor) = others(front.id());
-    kill(child_named(supervisor, "sh").unwrap(), KILL);
-    assert_eq!(front.wait().unwrap().code(), Some(137));
-    assert_eq!(run.log().end().unwrap().signal, Some(KILL));
-    run.assert_tidy();
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard]);
+        let mut front = waiting(&run);
+        let (_, supervisor) = others(front.id());
+        kill(child_named(supervisor, "sh").unwrap(), KILL);
+        assert_eq!(front.wait().unwrap().code(), Some(137));
+        assert_eq!(run.log().end().unwrap().signal, Some(KILL));
+        run.assert_tidy();
+    }
 }
 
 #[test]
 fn with_all_dead_recovery_seals_what_is_there() {
-    let run = Run::new(&["--guard", "off"]);
-    let mut front = waiting(&run);
-    let (keeper, supervisor) = others(front.id());
-    let command = child_named(supervisor, "sh").unwrap();
-    assert!(backstory_capture::is_recording(&run.part_path()));
-    for pid in [supervisor, keeper, front.id()] {
-        kill(pid, libc::SIGSTOP); // so that none can take over from another
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard]);
+        let mut front = waiting(&run);
+        let (keeper, supervisor) = others(front.id());
+        let command = child_named(supervisor, "sh").unwrap();
+        assert!(backstory_capture::is_recording(&run.part_path()));
+        for pid in [supervisor, keeper, front.id()] {
+            kill(pid, libc::SIGSTOP); // so that none can take over from another
+        }
+        for pid in [supervisor, keeper, front.id(), command] {
+            kill(pid, KILL);
+        }
+        front.wait().unwrap();
+        eventually("all are gone", || ![keeper, supervisor].into_iter().any(alive));
+        eventually("nobody records", || {
+            !backstory_capture::is_recording(&run.part_path())
+        });
+        let arena = run.arena_path();
+        backstory_capture::recover(Some(&arena), &run.part_path(), &run.log_path()).unwrap();
+        assert_eq!(run.reasons().len(), 1);
+        run.assert_tidy();
+        assert!(!run.arena_path().exists());
     }
-    for pid in [supervisor, keeper, front.id(), command] {
-        kill(pid, KILL);
-    }
-    front.wait().unwrap();
-    eventually("all are gone", || ![keeper, supervisor].into_iter().any(alive));
-    eventually("nobody records", || {
-        !backstory_capture::is_recording(&run.part_path())
-    });
-    let arena = run.arena_path();
-    backstory_capture::recover(Some(&arena), &run.part_path(), &run.log_path()).unwrap();
-    assert_eq!(run.reasons().len(), 1);
-    run.assert_tidy();
-    assert!(!run.arena_path().exists());
 }
 
 #[test]
 fn a_run_that_is_being_recorded_is_not_recovered() {
-    let run = Run::new(&["--guard", "off"]);
-    let front = waiting(&run);
-    let refused = backstory_capture::recover(None, &run.part_path(), &run.log_path());
-    assert!(
-        matches!(refused, Err(backstory_capture::Error::StillRecording { .. })),
-        "{refused:?}"
-    );
-    assert_eq!(finish(&run, front), Some(5));
-    assert_eq!(run.reasons(), Vec::<String>::new());
+    for guard in MODES {
+        let run = Run::new(&["--guard", guard]);
+        let front = waiting(&run);
+        let refused = backstory_capture::recover(None, &run.part_path(), &run.log_path());
+        assert!(
+            matches!(refused, Err(backstory_capture::Error::StillRecording { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(finish(&run, front), Some(5));
+        assert_eq!(run.reasons(), Vec::<String>::new());
+    }
 }

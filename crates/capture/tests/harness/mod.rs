@@ -9,6 +9,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// With and without the guard.
+pub const MODES: [&str; 3] = ["off", "on", "strict"];
+
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// A place for one recording.
