@@ -2,7 +2,9 @@
 //!
 //! Filter and decoder are both driven by it, so that they can't disagree. The rows themselves are in `rows.rs`.
 
-use super::rows::{ROWS, X32};
+use super::rows::X32;
+
+pub use super::rows::ROWS;
 
 /// Position of an argument, 0 to 5.
 pub type Arg = u8;
