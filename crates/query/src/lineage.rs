@@ -125,7 +125,9 @@ impl Search<'_> {
 
     /// Goes one step from `node`.
     fn take(&mut self, node: usize, depth: usize, step: Step) -> Result<()> {
-        let depth = depth + usize::from(matches!(step.to, Key::Activity(_)));
+        // What was derived, was derived by an activity, whose own links lead to it, too.
+        let crosses = matches!(step.to, Key::Activity(_)) || step.flow == Flow::Derived;
+        let depth = depth + usize::from(crosses);
         if self.depth.is_some_and(|most| depth > most) {
             self.answer.cut = true;
             return Ok(());
