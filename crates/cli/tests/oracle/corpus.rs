@@ -173,7 +173,8 @@ pub const SHELLS: &[Case] = &[
     sh("deep-directory", "d=.; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do d=$d/deep$i; done; mkdir -p $d; cd $d; cat ../../../../../../../../../../../../a >end"),
     bash("process-substitution", "diff <(sort a) <(sort b) >differences; tee >(cat >side) <a >/dev/null; wait").needs(&["bash", "diff"]),
     bash("bash-reads", "mapfile -t l <a; printf '%s\\n' \"${l[@]}\" >m; read -r x <b; echo \"$x\" >r; echo $(<b) >c").needs(&["bash"]),
-    bash("bash-jobs", "set -m; (cat a >j1) & (sleep 0.05; cat b >j2) & wait; kill %1 2>/dev/null; cat j1 j2").needs(&["bash"]),
+    bash("bash-jobs", "set -m; (cat a >j1) & (sleep 0.05; cat b >j2) & wait; kill %1 2>/dev/null; cat j1 j2").needs(&["bash"])
+    .restless(),
     bash("bash-coproc", "coproc cat; echo hi >&${COPROC[1]}; read -r l <&${COPROC[0]}; echo $l >co; kill $COPROC_PID; wait").needs(&["bash"]),
     bash("bash-glob-star", "shopt -s globstar nullglob; cat ./**/x >star; exec -a other cat b").needs(&["bash"]),
 ];

@@ -20,9 +20,12 @@ pub fn compare(traced: &[Process], lines: &[ProcessLine], verdict: &mut Verdict)
             .entry(traced_shape(traced, index, &mut verdict.ignored))
             .or_default();
         if process.traceless() {
-            count.permitted += 1
+            count.permitted += 1;
+            // Its end may be unknown as well.
+            let unended = traced_shape_unended(traced, index, &mut verdict.ignored);
+            shapes.entry(unended).or_default().permitted += 1;
         } else {
-            count.required += 1
+            count.required += 1;
         }
     }
     for shape in recorded_shapes(lines, &mut verdict.ignored) {

@@ -430,11 +430,14 @@ impl Scene<'_> {
 
     fn link_read(&mut self, dir: Option<usize>, text: usize) {
         let Some(path) = self.path(dir, text) else { return };
+        // libc's own realpath reads links by absolute path: its look-ups are not the program's.
+        let absolute =
+            matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.starts_with(b"/"));
+        let required = self.context.dynamic && !absolute;
         if self.absent() {
-            // libc's own realpath reads links by absolute path: its look-ups are not the program's.
-            let absolute =
-                matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.starts_with(b"/"));
-            self.add(&[Missing], vec![path], self.context.dynamic && !absolute);
+            self.add(&[Missing], vec![path], required);
+        } else if required && self.returned.ok() {
+            self.add(&[Link], vec![path], true);
         } else {
             self.add(&[Link, Stat], vec![path], false);
         }
