@@ -55,25 +55,49 @@ fn main() {
     println!("cargo:rerun-if-changed={}", source.display());
     println!("cargo:rerun-if-changed={}", include.display());
     let arch = need("CARGO_CFG_TARGET_ARCH");
-    assert!(arch == "x86_64", "the recorder knows x86_64 only, not {}", arch.to_string_lossy());
+    assert!(
+        arch == "x86_64",
+        "the recorder knows x86_64 only, not {}",
+        arch.to_string_lossy()
+    );
 
     let script = out.join("home.ld");
-    write(&script, &linker_script(&source.join("home.ld"), &include.join("backstory_abi.h")));
+    write(
+        &script,
+        &linker_script(&source.join("home.ld"), &include.join("backstory_abi.h")),
+    );
     let mut objects = Vec::new();
     for file in sources(source) {
         let object = out.join(file.file_name().unwrap_or_default()).with_extension("o");
         let hot = HOT.iter().any(|name| file.ends_with(name));
-        run(compiler().args(COMPILE).arg(if hot { "-O2" } else { "-Os" }).arg("-I").arg(&include).arg("-c").arg(&file).arg("-o").arg(&object));
+        run(compiler()
+            .args(COMPILE)
+            .arg(if hot { "-O2" } else { "-Os" })
+            .arg("-I")
+            .arg(&include)
+            .arg("-c")
+            .arg(&file)
+            .arg("-o")
+            .arg(&object));
         objects.push(object);
     }
     let mut at_home = OsString::from("-Wl,-T,");
     at_home.push(&script);
-    run(compiler().args(LINK).arg(at_home).arg("-o").arg(out.join("recorder.so")).args(&objects));
+    run(compiler()
+        .args(LINK)
+        .arg(at_home)
+        .arg("-o")
+        .arg(out.join("recorder.so"))
+        .args(&objects));
 
     let empty = out.join("empty.c");
     write(&empty, "");
     let twin = out.join("twin32.so");
-    run(compiler().args(["-m32", "-shared", "-nostdlib", "-s", "-Wl,--build-id=none"]).arg(&empty).arg("-o").arg(twin));
+    run(compiler()
+        .args(["-m32", "-shared", "-nostdlib", "-s", "-Wl,--build-id=none"])
+        .arg(&empty)
+        .arg("-o")
+        .arg(twin));
 }
 
 fn need(name: &str) -> OsString {
@@ -86,7 +110,9 @@ fn need(name: &str) -> OsString {
 /// The script with the address that the header fixes.
 fn linker_script(script: &Path, header: &Path) -> String {
     let header = read(header);
-    let define = header.lines().find_map(|line| line.strip_prefix("#define BS_HOME "));
+    let define = header
+        .lines()
+        .find_map(|line| line.strip_prefix("#define BS_HOME "));
     let Some(address) = define.and_then(|rest| rest.split("ull").next()) else {
         panic!("the header has no BS_HOME");
     };
@@ -113,7 +139,10 @@ fn run(command: &mut Command) {
     match command.status() {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{command:?} failed: {status}"),
-        Err(e) => panic!("can't run {:?} (a C compiler is needed; set CC): {e}", command.get_program()),
+        Err(e) => panic!(
+            "can't run {:?} (a C compiler is needed; set CC): {e}",
+            command.get_program()
+        ),
     }
 }
 

@@ -297,13 +297,21 @@ BS_COLD bool bs_take(u32 op)
     bool taken = set_up(&started);
     if (taken && (!bs_me.chunk || bs_me.generation != bs_process.generation)) {
         taken = first_chunk();
-        if (taken && started)
+        if (taken && started) {
             bs_note(0, BS_OP_START, (s32)bs_process.pid, (s32)bs_process.ppid, generations > 1, 0);
+            if (generations == 1 && !(bs_arena->flags & BS_ARENA_GUARDED))
+                bs_log_first_libraries();
+        }
     }
     restore_signals(mask);
     if (!taken)
         bs_lose(op);
     return taken;
+}
+
+bool bs_is_ready(u32 op)
+{
+    return (bs_me.chunk && bs_me.generation == bs_process.generation) || bs_take(op);
 }
 
 BS_COLD bool bs_change(u32 op, u32 changes)
@@ -322,8 +330,7 @@ BS_COLD bool bs_change(u32 op, u32 changes)
 
 void bs_prepare_for_sandbox(void)
 {
-    if (!bs_me.chunk || bs_me.generation != bs_process.generation)
-        bs_take(BS_OP_START);
+    bs_is_ready(BS_OP_START);
     __atomic_or_fetch(&bs_odd, BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
 }
 

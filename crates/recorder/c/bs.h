@@ -93,6 +93,8 @@ s64 bs_cancelled6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s6
 
 /* Sets errno; returns -1. */
 s64 bs_fail(s64 error);
+/* errno, negated as system calls do it. */
+s64 bs_error(void);
 /* What a libc function returns for a system call's result. */
 static inline s64 bs_ret(s64 result)
 {
@@ -213,6 +215,7 @@ void bs_note(u64 time, u32 op, s32 fd, s32 arg, u32 aux, s64 result);
 
 /* arena.c */
 bool bs_take(u32 op);                  /* gives the thread a chunk */
+bool bs_is_ready(u32 op);              /* it has one, or could be given one now */
 bool bs_change(u32 op, u32 changes);   /* a new one: the old is full, unless it has changed already */
 void bs_prepare_for_sandbox(void);     /* all that would need a system call later */
 void bs_thread_ends(void);             /* the chunk is given back */
@@ -243,6 +246,14 @@ void *bs_find(void **place, const char *name);
         void *found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);                                  \
         (__typeof(&name))(BS_LIKELY(found_) ? found_ : bs_find(&next_, #name));                    \
     })
+
+/* load.c */
+void bs_log_first_libraries(void);
+void bs_log_new_libraries(void);
+
+/* procfs.c */
+extern u64 bs_environment_end;
+void bs_about_to_open_proc(const char *path);
 
 /* redirect.c */
 void bs_redirect_stdio(void);

@@ -57,7 +57,6 @@ BS_API int socket(int domain, int type, int protocol)
 {
     return (int)BS_BY(bs_shaped_opens, socket, SOCKET, (.fd = 1, .arg = 2), domain, type, protocol);
 }
-BS_ALIAS(__socket, socket);
 
 BS_API int connect(int fd, const void *address, u32 size)
 {

@@ -4,6 +4,7 @@
  */
 #include "shape.h"
 
+/* The first of its kind on this descriptor? */
 static inline bool is_news(int fd, u32 mark)
 {
     return !(bs_fd_marks(fd) & mark) || bs_odd & BS_ODD_ALL_OPS;
@@ -42,7 +43,7 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
         return reach(far)(fd, b, c, d, e, f);
     struct bs_rec rec = bs_begin(BS_OP_WRITE, (s32)fd, 0, 0);
     ssize put = reach(far)(fd, b, c, d, e, f);
-    bs_end(rec, put >= 0 ? put : __errno_location ? -*__errno_location() : -1);
+    bs_end(rec, put >= 0 ? put : bs_error());
     if (put >= 0)
         bs_fd_mark((int)fd, BS_FD_WROTE);
     return put;
@@ -211,6 +212,32 @@ BS_API int posix_fallocate(int fd, s64 at, s64 size)
     return error;
 }
 BS_ALIAS(posix_fallocate64, posix_fallocate);
+
+/* ---- asynchronously: what is asked for is taken as done ---------------------------------------------------------------- */
+
+/* Its first field is the descriptor. */
+int aio_read(int *request);
+int aio_write(int *request);
+
+BS_API int aio_read(int *request)
+{
+    if (is_news(*request, BS_FD_READ)) {
+        bs_note(0, BS_OP_READ, *request, 0, 0, 0);
+        bs_fd_mark(*request, BS_FD_READ);
+    }
+    return BS_NEXT(aio_read)(request);
+}
+BS_ALIAS(aio_read64, aio_read);
+
+BS_API int aio_write(int *request)
+{
+    if (is_news(*request, BS_FD_WROTE)) {
+        bs_note(0, BS_OP_WRITE, *request, 0, 0, 0);
+        bs_fd_mark(*request, BS_FD_WROTE);
+    }
+    return BS_NEXT(aio_write)(request);
+}
+BS_ALIAS(aio_write64, aio_write);
 
 /* ---- copies in the kernel -------------------------------------------------------------------------------------------- */
 

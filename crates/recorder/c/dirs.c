@@ -91,7 +91,7 @@ static int scanned(u64 time, int dir, const char *path, int count)
     struct bs_rec rec = bs_begin_path(BS_OP_OPEN, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, path);
     if (rec.slot)
         rec.slot->time = time;
-    bs_end(rec, count >= 0 ? UNKNOWN_FD : __errno_location ? -*__errno_location() : -1);
+    bs_end(rec, count >= 0 ? UNKNOWN_FD : bs_error());
     if (count >= 0) {
         bs_note(time, BS_OP_LIST, UNKNOWN_FD, 0, 0, 0);
         bs_note(0, BS_OP_CLOSE, UNKNOWN_FD, 0, 0, 0);

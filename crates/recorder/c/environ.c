@@ -129,8 +129,10 @@ static void hide(char **env)
         to += size;
     }
     *kept = 0;
-    if (one_piece && to && to < end)
+    if (one_piece && to && to < end) {
         memset(to, 0, (u64)(end - to));
+        bs_environment_end = (u64)to;
+    }
 }
 
 static void start(int argc, char **argv, char **env)

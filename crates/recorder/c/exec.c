@@ -31,8 +31,7 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
     static char *const none[] = {0};
     struct bs_rec rec = {0};
     if (!(bs_odd & BS_ODD_STRICT)) {
-        if (!bs_arena || bs_me.generation != bs_process.generation)
-            bs_take(BS_OP_EXEC);
+        bs_is_ready(BS_OP_EXEC);
         bs_log_strings(BS_OP_ARGS, 0, 0, argv ? argv : none, 0);
         log_environment(shown);
         rec = bs_begin_path(BS_OP_EXEC, dir, (s32)count(argv), (u32)flags, path);

@@ -155,8 +155,7 @@ static const char *way_for_later(u32 op)
 {
     if (bs_odd & (BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_CLOSED))
         return bs_odd & BS_ODD_CLOSED ? bs_gate : bs_plain;
-    bool ready = (bs_me.chunk && bs_me.generation == bs_process.generation) || bs_take(op);
-    return ready ? bs_gate : bs_plain;
+    return bs_is_ready(op) ? bs_gate : bs_plain;
 }
 
 BS_API int chdir(const char *path)

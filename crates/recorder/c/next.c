@@ -33,6 +33,11 @@ BS_COLD s64 bs_fail(s64 error)
     return -1;
 }
 
+BS_COLD s64 bs_error(void)
+{
+    return __errno_location ? -*__errno_location() : -BS_EINVAL;
+}
+
 int pthread_setcanceltype(int type, int *old);
 
 BS_COLD s64 bs_cancelled6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)

@@ -1,10 +1,18 @@
 /* Opening files by name, in all the forms that programs call. */
 #include "bs.h"
 
+/* Five bytes, and safe for a path of any length; a pointer that is none is left to the kernel. */
+static inline bool bs_starts_with_proc(const char *path)
+{
+    return (u64)path >= BS_PAGE && !((u64)path >> 47) && bs_starts(path, "/proc");
+}
+
 #define BS_O_TMPFILE (020000000 | O_DIRECTORY)
 
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode)
 {
+    if (BS_UNLIKELY(bs_environment_end && path && bs_starts_with_proc(path)))
+        bs_about_to_open_proc(path);
     /* What is about to be overwritten is identified first, unless it must be new. */
     bool changes = flags & O_ACCMODE && !(flags & (O_EXCL | O_PATH)) && (flags & BS_O_TMPFILE) != BS_O_TMPFILE;
     struct bs_rec rec;

@@ -10,23 +10,26 @@ int sigqueue(int pid, int signal, void *value);
 
 /* ---- children -------------------------------------------------------------------------------------------------------- */
 
+/* The parent is set up first: a child knows by that, that it is one. The rest is logged when its pid is known. */
+static int fork_by(int (*real)(void))
+{
+    bs_is_ready(BS_OP_FORK);
+    u64 time = bs_now();
+    int pid = real();
+    if (pid != 0)
+        bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : bs_error());
+    return pid;
+}
+
 BS_API int fork(void)
 {
-    u64 time = bs_now();
-    int pid = BS_NEXT(fork)();
-    if (pid != 0)
-        bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : __errno_location ? -*__errno_location() : -1);
-    return pid;
+    return fork_by(BS_NEXT(fork));
 }
 BS_ALIAS(__fork, fork);
 
 BS_API int _Fork(void)
 {
-    u64 time = bs_now();
-    int pid = BS_NEXT(_Fork)();
-    if (pid != 0)
-        bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : __errno_location ? -*__errno_location() : -1);
-    return pid;
+    return fork_by(BS_NEXT(_Fork));
 }
 
 enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_THREAD = 0x10000 };
@@ -44,6 +47,7 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
     va_start(args, argument);
     void *parent_tid = va_arg(args, void *), *tls = va_arg(args, void *), *child_tid = va_arg(args, void *);
     va_end(args);
+    bs_is_ready(BS_OP_FORK);
     u64 time = bs_now();
     bool suspended = flags & CLONE_VM && flags & CLONE_VFORK;
     struct bs_rec rec = {0};
@@ -54,7 +58,7 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
         __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
     }
     int pid = BS_NEXT(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
-    s64 result = pid >= 0 ? pid : __errno_location ? -*__errno_location() : -1;
+    s64 result = pid >= 0 ? pid : bs_error();
     if (suspended) {
         bs_me.borrowed--;
         bs_end(rec, 0);
@@ -166,6 +170,7 @@ static void log_exit(int status)
 
 BS_API void exit(int status)
 {
+    bs_log_new_libraries();
     log_exit(status);
     BS_NEXT(exit)(status);
     __builtin_unreachable();

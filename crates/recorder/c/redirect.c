@@ -159,7 +159,7 @@ static int exec_for_libc(const char *path, char *const *argv, char *const *env)
 
 void bs_redirect_internal(void)
 {
-    if (internal_tried || !bs_arena || bs_odd & BS_ODD_SANDBOX)
+    if (internal_tried || bs_odd & BS_ODD_SANDBOX || !bs_is_ready(BS_OP_START))
         return;
     internal_tried = true;
     const char *single = bs_next_or_null("__libc_single_threaded");
@@ -180,10 +180,7 @@ char *setlocale(int category, const char *locale);
 /* The first locale reads some thirty files. */
 BS_API char *setlocale(int category, const char *locale)
 {
-    if (locale && !internal_tried) {
-        if (!bs_arena)
-            bs_take(BS_OP_START);
+    if (locale)
         bs_redirect_internal();
-    }
     return BS_NEXT(setlocale)(category, locale);
 }

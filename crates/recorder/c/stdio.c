@@ -77,7 +77,7 @@ BS_API void *freopen(const char *path, const char *mode, void *stream)
     if (rec.slot)
         rec.slot->time = time;
     bs_fd_opened(fd, flags < 0 ? 0 : flags);
-    bs_end(rec, result ? fd : __errno_location ? -*__errno_location() : -1);
+    bs_end(rec, result ? fd : bs_error());
     return result;
 }
 BS_ALIAS(freopen64, freopen);

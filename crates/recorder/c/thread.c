@@ -74,10 +74,8 @@ static int run_c11(void *memory)
 /* The last moment with one thread. */
 static struct beginning *prepare(void)
 {
-    if (!bs_arena || bs_me.generation != bs_process.generation)
-        bs_take(BS_OP_THREAD);
     bs_redirect_internal();
-    if (!bs_arena || bs_odd & BS_ODD_SANDBOX)
+    if (bs_odd & BS_ODD_SANDBOX || !bs_is_ready(BS_OP_THREAD))
         return 0;
     make_key();
     bs_threaded = true;

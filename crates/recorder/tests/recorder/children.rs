@@ -1,0 +1,182 @@
+//! Processes: made, executed, ended, waited for.
+
+use crate::harness::{Recorded, command, folder, program, record};
+
+fn run(how: &str) -> Recorded {
+    let dir = folder();
+    let binary = program("children");
+    let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), how]));
+    assert_eq!(run.output.status.code(), Some(3), "{:?}", run.output);
+    assert_eq!(run.lost, 0);
+    run
+}
+
+/// Of the first process: the names of its slots.
+fn story(run: &Recorded) -> Vec<&'static str> {
+    run.threads[0].slots.iter().map(|s| s.name).collect()
+}
+
+#[test]
+fn a_fork_child_starts_anew_and_is_known_to_its_parent() {
+    let run = run("fork");
+    assert_eq!(run.threads.len(), 2);
+    let (parent, child) = (&run.threads[0], &run.threads[1]);
+    let fork = run.first("FORK")[0].head;
+    assert_eq!(fork.result as u32, child.pid);
+    let start = &child.slots[0];
+    assert_eq!(
+        (
+            start.name,
+            start.head.fd as u32,
+            start.head.arg as u32,
+            start.head.aux
+        ),
+        ("START", child.pid, parent.pid, 1)
+    );
+    assert!(fork.time < start.head.time);
+    assert_eq!(
+        child.slots.last().map(|s| (s.name, s.head.arg)),
+        Some(("EXIT", 7))
+    );
+    let wait = run.first("WAIT")[0].head;
+    assert_eq!((wait.result as u32, wait.arg), (child.pid, 7 << 8));
+    assert_eq!(
+        parent.slots.last().map(|s| (s.name, s.head.arg)),
+        Some(("EXIT", 3))
+    );
+}
+
+#[test]
+fn a_vfork_childs_deeds_stand_between_two_marks_in_its_parents_chunk() {
+    let run = run("vfork");
+    let without_env: Vec<_> = story(&run)
+        .into_iter()
+        .filter(|n| !["ENV", "ARGS", "LOAD"].contains(n))
+        .collect();
+    assert_eq!(
+        without_env,
+        [
+            "START", "VFORK", "EXIT", "VFORKED", "WAIT", "VFORK", "EXEC", "EXEC", "VFORKED", "WAIT", "VFORK",
+            "EXEC", "VFORKED", "WAIT", "EXIT"
+        ]
+    );
+    let execs = run.first("EXEC");
+    assert_eq!((execs[0].head.state, execs[0].head.result), (2, -2));
+    assert_eq!(execs[1].head.state, 1, "one that succeeded never returns");
+    assert_eq!(run.first("ARGS").last().unwrap().strings, ["true", "vforked"]);
+    let children: Vec<_> = run.first("VFORKED").iter().map(|s| s.head.result).collect();
+    let waited: Vec<_> = run.first("WAIT").iter().map(|s| s.head.result).collect();
+    assert_eq!(children, waited);
+    assert!(
+        run.first("EXIT")[0].head.flags & 64 != 0,
+        "the child's, not the owner's"
+    );
+    assert_eq!(run.threads.len(), 3, "both executed programs are recorded");
+}
+
+#[test]
+fn a_spawned_child_is_recorded_and_so_is_what_it_was_told_to_open() {
+    let run = run("spawn");
+    let marks: Vec<_> = story(&run)
+        .into_iter()
+        .filter(|n| ["VFORK", "OPEN", "DUP", "EXEC", "VFORKED"].contains(n))
+        .collect();
+    assert_eq!(
+        marks[..7],
+        ["VFORK", "OPEN", "DUP", "EXEC", "VFORKED", "VFORK", "EXEC"]
+    );
+    assert_eq!(run.first("VFORKED")[1].head.result, -2);
+    assert!(
+        run.threads
+            .iter()
+            .any(|t| t.pid == run.first("VFORKED")[0].head.result as u32),
+        "it has the recorder"
+    );
+    assert!(
+        run.threads
+            .iter()
+            .any(|t| t.pid == run.first("VFORKED")[2].head.result as u32)
+    );
+}
+
+#[test]
+fn system_and_popen_tell_whom_they_started() {
+    let run = run("system");
+    let children: Vec<_> = run.first("VFORKED").iter().map(|s| s.head.result).collect();
+    assert_eq!(children.len(), 3);
+    assert!(
+        children
+            .iter()
+            .all(|c| run.threads.iter().any(|t| t.pid as i32 == *c)),
+        "{children:?}"
+    );
+    let kinds: Vec<_> = run.first("VFORK").iter().map(|s| s.head.arg).collect();
+    assert_eq!(kinds, [3, 4, 4]);
+    let pipes = run.first("PIPE");
+    assert!(
+        pipes[0].head.fd >= 3 && pipes[1].head.arg >= 3,
+        "our ends: {pipes:?}"
+    );
+    let wait = run.first("WAIT")[0].head;
+    assert_eq!((wait.result, wait.arg), (children[0], 7 << 8));
+}
+
+#[test]
+fn children_by_clone_are_recorded() {
+    let run = run("clone");
+    let spawned = run.first("VFORKED")[0].head.result;
+    let forked = run.first("FORK")[0].head.result;
+    for child in [spawned, forked] {
+        assert!(run.threads.iter().any(|t| t.pid as i32 == child), "{child}");
+    }
+}
+
+#[test]
+fn every_form_of_exec_is_recorded_with_arguments_and_environment() {
+    let run = run("exec");
+    let succeeded: Vec<_> = run.of("EXEC").into_iter().filter(|s| s.head.state == 1).collect();
+    assert_eq!(succeeded.len(), 8);
+    assert!(succeeded.iter().all(|s| s.head.arg == 2), "argc: {succeeded:?}");
+    assert_eq!(
+        run.of("ARGS")
+            .iter()
+            .filter(|s| s.strings == ["true", "executed"])
+            .count(),
+        8
+    );
+    let environments: Vec<_> = run.of("ENV").iter().map(|s| s.strings.clone()).collect();
+    assert!(
+        environments.contains(&vec!["PATH=/nowhere".to_owned(), "GIVEN=yes".to_owned()]),
+        "{environments:?}"
+    );
+    assert!(
+        environments
+            .iter()
+            .flatten()
+            .all(|v| !v.starts_with("LD_PRELOAD") && !v.starts_with("BACKSTORY"))
+    );
+    let in_full = environments.iter().filter(|e| !e.is_empty()).count();
+    assert_eq!(in_full, 2, "each environment once");
+    let programs = run.threads.iter().filter(|t| t.slots[0].head.aux == 0).count();
+    assert_eq!(
+        programs, 9,
+        "all are recorded, whatever environment they were given"
+    );
+}
+
+#[test]
+fn shells_and_what_they_start_are_recorded() {
+    let dir = folder();
+    let line = "cat input | tr a-z A-Z > upper; ( cd / && ls > /dev/null ); env -i /bin/cat input";
+    let run = record(&mut command(dir.path(), &["sh", "-c", line])).fine();
+    let executed: Vec<_> = run.of("ARGS").iter().map(|s| s.strings[0].clone()).collect();
+    for name in ["cat", "tr", "ls", "env", "/bin/cat"] {
+        assert!(executed.iter().any(|e| e == name), "{name} in {executed:?}");
+    }
+    let recorded = run
+        .threads
+        .iter()
+        .filter(|t| t.slots[0].name == "START" && t.slots[0].head.aux == 0)
+        .count();
+    assert_eq!(recorded, 6);
+}

@@ -1,0 +1,144 @@
+//! The library itself: what it is made of, and that no function of libc is forgotten.
+
+use backstory_abi as abi;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+fn tool(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn library() -> &'static str {
+    crate::harness::library().to_str().unwrap()
+}
+
+#[test]
+fn the_gate_is_where_the_guard_looks_for_it() {
+    let end = (backstory_recorder::GATE - abi::HOME) as usize;
+    assert_eq!(backstory_recorder::LIBRARY[end - 2..end], [0x0f, 0x05], "syscall");
+}
+
+#[test]
+fn the_library_needs_no_other_and_hardly_any_relocation() {
+    let dynamic = tool("readelf", &["-dW", library()]);
+    assert!(!dynamic.contains("(NEEDED)"), "{dynamic}");
+    assert!(dynamic.contains("INITFIRST"), "{dynamic}");
+    let segments = tool("readelf", &["-lW", library()]);
+    assert_eq!(
+        segments
+            .lines()
+            .filter(|l| l.trim_start().starts_with("LOAD"))
+            .count(),
+        2,
+        "{segments}"
+    );
+    assert!(segments.contains("0x0000550000010000"), "{segments}");
+    let relocations = tool("readelf", &["-rW", library()]);
+    assert!(
+        relocations.lines().filter(|l| l.contains("R_X86_64")).count() <= 12,
+        "{relocations}"
+    );
+    assert!(!relocations.contains("JUMP_SLO"), "{relocations}");
+}
+
+#[test]
+fn what_the_library_asks_of_libc_may_be_missing() {
+    let undefined = tool("nm", &["-D", "--undefined-only", library()]);
+    let asked: BTreeSet<_> = undefined.lines().map(|l| l.trim()).collect();
+    let allowed = BTreeSet::from([
+        "w __errno_location",
+        "w dlsym",
+        "w environ",
+        "w gnu_get_libc_version",
+    ]);
+    assert_eq!(asked, allowed);
+}
+
+#[test]
+fn the_library_is_small() {
+    let size = backstory_recorder::LIBRARY.len();
+    assert!(size < 72 * 1024, "{size} bytes");
+    assert!(backstory_recorder::TWIN32.len() < 16 * 1024);
+    assert_eq!(backstory_recorder::TWIN32[4], 1, "32-bit");
+}
+
+/// Public names in a library's dynamic table.
+fn defined(path: &str) -> BTreeSet<String> {
+    let table = tool("nm", &["-D", "--defined-only", "--with-symbol-versions", path]);
+    let mut names = BTreeSet::new();
+    for line in table.lines() {
+        let mut words = line.split_whitespace().skip(1);
+        let (Some(kind), Some(name)) = (words.next(), words.next()) else {
+            continue;
+        };
+        if "TWi".contains(kind) && !name.contains("GLIBC_PRIVATE") {
+            names.insert(name.split('@').next().unwrap().to_owned());
+        }
+    }
+    names
+}
+
+/// `symbols.txt`: families of names, and names in them that are not wrapped, with the reason.
+fn symbols() -> (Vec<String>, BTreeMap<String, String>) {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("symbols.txt")).unwrap();
+    let mut families = Vec::new();
+    let mut excused = BTreeMap::new();
+    for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        if let Some(words) = line.strip_prefix("family ") {
+            families.extend(words.split_whitespace().map(str::to_owned));
+            continue;
+        }
+        let (names, reason) = line
+            .split_once(": ")
+            .unwrap_or_else(|| panic!("no reason: {line}"));
+        for name in names.split_whitespace() {
+            assert!(
+                excused.insert(name.to_owned(), reason.to_owned()).is_none(),
+                "{name} stands there twice"
+            );
+        }
+    }
+    (families, excused)
+}
+
+fn is_excused(name: &str, excused: &BTreeMap<String, String>) -> bool {
+    excused.keys().any(|k| {
+        k.strip_suffix('*')
+            .map_or(k == name, |prefix| name.starts_with(prefix))
+    })
+}
+
+#[test]
+fn every_function_of_libc_is_wrapped_or_excused() {
+    let libc = tool("cc", &["-print-file-name=libc.so.6"]);
+    let libc = defined(libc.trim());
+    let ours = defined(library());
+    let (families, excused) = symbols();
+    let concerns = |name: &&String| families.iter().any(|f| name.contains(f.as_str()));
+    let forgotten: Vec<_> = libc
+        .iter()
+        .filter(concerns)
+        .filter(|n| !ours.contains(*n) && !is_excused(n, &excused))
+        .collect();
+    assert!(
+        forgotten.is_empty(),
+        "neither wrapped nor listed in symbols.txt: {forgotten:?}"
+    );
+    let both: Vec<_> = ours.iter().filter(|n| excused.contains_key(*n)).collect();
+    assert!(both.is_empty(), "wrapped, yet listed: {both:?}");
+    let unknown: Vec<_> = ours
+        .iter()
+        .filter(|n| !libc.contains(*n) && !n.starts_with("__exec"))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "wrapped, but no function of libc: {unknown:?}"
+    );
+}

@@ -1,0 +1,194 @@
+//! Threads, signals, cancellation, sandboxes, and what is left when memory runs out.
+
+use crate::harness::{Arena, command, folder, program, program_with, record, record_in};
+use backstory_abi as abi;
+use std::collections::HashMap;
+
+#[test]
+fn nothing_is_lost_when_handlers_interrupt_threads_and_children_are_made() {
+    let dir = folder();
+    let binary = program("storm");
+    let run = record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine();
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for slot in run.of("STAT") {
+        *seen.entry(slot.strings[0].as_str()).or_default() += 1;
+    }
+    for thread in 0..4 {
+        for round in 0..2000 {
+            assert_eq!(
+                seen.get(format!("/t{thread}-{round}").as_str()),
+                Some(&1),
+                "t{thread}-{round}"
+            );
+        }
+    }
+    assert_eq!(
+        run.of("THREAD")
+            .iter()
+            .filter(|s| s.head.aux == abi::THREAD_START)
+            .count(),
+        4
+    );
+    assert_eq!(
+        run.of("THREAD")
+            .iter()
+            .filter(|s| s.head.aux == abi::THREAD_JOIN)
+            .count(),
+        4
+    );
+    assert_eq!(run.of("FORK").len(), 10);
+    assert_eq!(run.of("VFORKED").len(), 10);
+    let in_children = run
+        .of("OPEN")
+        .iter()
+        .filter(|s| s.strings[0] == "/in-child")
+        .count();
+    assert_eq!(in_children, 5);
+}
+
+#[test]
+fn ended_threads_give_back_their_chunks() {
+    let dir = folder();
+    let binary = program("many_threads");
+    let arena = Arena {
+        chunks: 400,
+        flags: 0,
+    };
+    let run = record_in(
+        &mut command(dir.path(), &[binary.to_str().unwrap(), "300"]),
+        &arena,
+    );
+    assert!(
+        run.output.status.success(),
+        "mappings pile up: {:?}",
+        run.output.status
+    );
+    assert_eq!(run.of("ACCESS").len(), 300);
+}
+
+#[test]
+fn a_thread_that_waits_in_an_open_can_be_cancelled() {
+    let dir = folder();
+    let binary = program("cancelled");
+    let run = record(&mut command(
+        dir.path(),
+        &["timeout", "20", binary.to_str().unwrap()],
+    ))
+    .fine();
+    assert_eq!(run.output.stdout, b"cancelled\n");
+    let waiting: Vec<_> = run
+        .of("OPEN")
+        .into_iter()
+        .filter(|s| s.strings[0] == "fifo")
+        .collect();
+    assert_eq!((waiting.len(), waiting[0].head.state), (1, abi::RESERVED));
+}
+
+#[test]
+fn a_sandboxed_program_lives_and_what_can_not_be_logged_is_counted() {
+    let dir = folder();
+    let binary = program("sandboxed");
+    let run = record(&mut command(dir.path(), &[binary.to_str().unwrap()]));
+    assert_eq!(run.output.stdout, b"sandboxed\n", "{:?}", run.output);
+    let logged = run.of("STAT").len();
+    assert!(logged > 1000, "{logged}");
+    assert!(run.lost >= 3000 - logged as u64, "{} lost", run.lost);
+}
+
+#[test]
+fn a_program_in_strict_mode_lives() {
+    let dir = folder();
+    let binary = program("sandboxed");
+    let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), "strict"]));
+    assert_eq!(run.output.stdout, b"strict\n", "{:?}", run.output);
+    let slots: Vec<_> = run.slots().collect();
+    assert!(
+        slots.windows(2).all(|w| w[0].head.time <= w[1].head.time),
+        "time goes on as a sequence"
+    );
+}
+
+#[test]
+fn a_program_that_finds_no_chunk_runs_on_and_what_it_did_is_counted() {
+    let dir = folder();
+    let arena = Arena { chunks: 1, flags: 0 };
+    let run = record_in(
+        &mut command(dir.path(), &["sh", "-c", "cat input > copy; cat copy"]),
+        &arena,
+    );
+    assert_eq!(run.output.stdout, b"some bytes to read\n");
+    assert!(run.lost > 0);
+}
+
+#[test]
+fn nothing_is_logged_after_the_runs_end() {
+    let dir = folder();
+    let arena = Arena {
+        chunks: 4,
+        flags: abi::ARENA_CLOSED,
+    };
+    let run = record_in(&mut command(dir.path(), &["cat", "input"]), &arena).fine();
+    assert_eq!(run.slots().count(), 0);
+}
+
+#[test]
+fn in_strict_runs_only_what_the_guard_does_not_watch_is_logged() {
+    let dir = folder();
+    let arena = Arena {
+        chunks: 8,
+        flags: abi::ARENA_STRICT,
+    };
+    let run = record_in(&mut command(dir.path(), &["cat", "input", "absent"]), &arena);
+    assert_eq!(run.lost, 0);
+    assert!(run.of("OPEN").is_empty());
+    assert!(!run.of("CLOSE").is_empty());
+}
+
+#[test]
+fn without_suppression_every_read_and_write_is_logged() {
+    let dir = folder();
+    let arena = Arena {
+        chunks: 8,
+        flags: abi::ARENA_ALL_OPS,
+    };
+    let run = record_in(
+        &mut command(dir.path(), &["dd", "if=input", "of=copy", "bs=1", "status=none"]),
+        &arena,
+    )
+    .fine();
+    assert_eq!(run.of("WRITE").len(), 19);
+    assert!(run.of("READ").len() >= 20);
+}
+
+#[test]
+fn sanitized_programs_are_recorded() {
+    for sanitizer in ["-fsanitize=address", "-fsanitize=thread", "-fsanitize=undefined"] {
+        let Some(binary) = program_with("many_threads", "gcc", &[sanitizer]) else {
+            continue;
+        };
+        let dir = folder();
+        let mut command = command(dir.path(), &[binary.to_str().unwrap(), "4"]);
+        let run = record(command.env("ASAN_OPTIONS", "detect_leaks=0"));
+        let stderr = String::from_utf8_lossy(&run.output.stderr);
+        assert!(run.output.stderr.is_empty(), "{sanitizer}: {stderr}");
+        assert_eq!(run.of("ACCESS").len(), 4, "{sanitizer}");
+    }
+}
+
+#[test]
+fn programs_of_another_libc_are_recorded() {
+    let Some(files) = program_with("files", "musl-gcc", &[]) else {
+        return;
+    };
+    let Some(children) = program_with("children", "musl-gcc", &[]) else {
+        return;
+    };
+    let dir = folder();
+    let run = record(&mut command(dir.path(), &[files.to_str().unwrap()])).fine();
+    assert_eq!(run.of("RENAME").len(), 3);
+    for how in ["fork", "vfork", "exec"] {
+        let run = record(&mut command(dir.path(), &[children.to_str().unwrap(), how]));
+        assert_eq!(run.output.status.code(), Some(3), "{how}: {:?}", run.output);
+        assert!(run.of("WAIT").len() + run.of("EXEC").len() > 0, "{how}");
+    }
+}

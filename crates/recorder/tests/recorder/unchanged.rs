@@ -1,0 +1,97 @@
+//! Nothing that a program can see of itself is different.
+
+use crate::harness::{command, folder, program, record, refill};
+use std::process::Command;
+
+/// Runs it with and without; its output and status must be the same.
+fn same(make: impl Fn(&std::path::Path) -> Command) {
+    let dir = folder();
+    let plain = make(dir.path()).output().unwrap();
+    refill(dir.path());
+    let recorded = record(&mut make(dir.path())).output;
+    assert_eq!(
+        String::from_utf8_lossy(&plain.stdout),
+        String::from_utf8_lossy(&recorded.stdout)
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&plain.stderr),
+        String::from_utf8_lossy(&recorded.stderr)
+    );
+    assert_eq!(plain.status, recorded.status);
+}
+
+#[test]
+fn a_program_sees_its_own_environment_only() {
+    let binary = program("surroundings");
+    same(|dir| command(dir, &[binary.to_str().unwrap()]));
+    same(|dir| command(dir, &["env"]));
+    same(|dir| {
+        command(
+            dir,
+            &[
+                "sh",
+                "-c",
+                "cat /proc/self/environ; env -i A=1 cat /proc/self/environ",
+            ],
+        )
+    });
+    same(|dir| {
+        command(
+            dir,
+            &["sh", "-c", "tr '\\0' '\\n' < /proc/self/environ; env -i env"],
+        )
+    });
+}
+
+#[test]
+fn the_users_own_preloads_stay_as_they_are() {
+    let binary = program("surroundings");
+    let libm = ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"]
+        .into_iter()
+        .find(|p| std::path::Path::new(p).exists());
+    let Some(libm) = libm else { return };
+    same(|dir| {
+        let mut command = command(dir, &[binary.to_str().unwrap()]);
+        command.env("LD_PRELOAD", libm).env("ZZZ", "after ours");
+        command
+    });
+    same(|dir| {
+        let mut command = command(dir, &["sh", "-c", "env; sh -c env"]);
+        command.env("LD_PRELOAD", libm);
+        command
+    });
+}
+
+#[test]
+fn output_and_status_are_the_same() {
+    for line in [
+        "exit 7",
+        "kill -TERM $$",
+        "cat absent",
+        "ls -la /proc/self/fd | wc -l",
+        "echo $((1+1)) | cat | cat; cat < input",
+        "for i in 1 2 3; do echo $i; done | sort -r",
+        "exec 5> five; echo x >&5; cat five",
+        "nowhere-to-be-found; echo $?",
+        "printf '#!/bin/sh\\necho script' > script; chmod +x script; ./script; env ./script",
+        "ulimit -n 6; cat input",
+        "ulimit -v 100000; cat input",
+        "cd /; pwd; cd - > /dev/null",
+    ] {
+        same(|dir| command(dir, &["sh", "-c", line]));
+    }
+}
+
+#[test]
+fn errno_is_what_the_call_left() {
+    same(|dir| {
+        command(
+            dir,
+            &[
+                "sh",
+                "-c",
+                "cat absent; cat /; cat input/x; rmdir /; mkdir input; ln input input",
+            ],
+        )
+    });
+}
