@@ -356,6 +356,8 @@ impl<S: SlotSink> Worker<S> {
         }
         if caller.new {
             write_born(&mut self.out, &caller, call, time);
+            // A child that never calls exec has an end, too.
+            common.exits.follow(caller.pid);
         }
         let ask = match ask {
             Ok(ask) => ask,
@@ -398,9 +400,6 @@ impl<S: SlotSink> Worker<S> {
                     return;
                 }
                 write(&mut self.out, stamp, &ask, &conclusion, &common.environments);
-                if matches!(ask, Ask::Exec { .. }) && !conclusion.fields.result_failed() {
-                    common.exits.follow(caller.pid);
-                }
             }
             Err(_) if repeated => {}
             Err(_) => {
