@@ -12,7 +12,7 @@ use crate::{
 };
 use backstory_abi as abi;
 use backstory_eventlog::Writer;
-use backstory_eventlog::run::RunEnd;
+use backstory_eventlog::run::{RunEnd, RunHeader};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,9 +73,7 @@ fn set(
     inherited.retain(|(fd, _)| *fd > 2 || origin.closed & (1 << fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());
     let part = options.part.clone();
-    let mut log = Writer::create(&part, &head).map_err(Error::log("create", &part))?;
-    log.clock(clock::point()).map_err(Error::log("write", &part))?;
-    let claim = recover::claim(&part)?;
+    let (log, claim) = claimed_log(&part, &head)?;
     let bell = rustix::event::eventfd(
         0,
         rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
@@ -151,6 +149,21 @@ fn play(setting: Setting) -> Result<(RunEnd, bool), Error> {
     end
 }
 
+/// The log, claimed before it can be found under its name: else somebody who looks for killed recordings might finish it for us.
+fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File), Error> {
+    let unclaimed = part.with_extension("new");
+    let make = || {
+        let mut log = Writer::create(&unclaimed, head).map_err(Error::log("create", &unclaimed))?;
+        log.clock(clock::point()).map_err(Error::log("write", &unclaimed))?;
+        let claim = recover::claim(&unclaimed)?;
+        std::fs::rename(&unclaimed, part).map_err(Error::file("create", part))?;
+        Ok((log, claim))
+    };
+    make().inspect_err(|_| {
+        let _ = std::fs::remove_file(&unclaimed);
+    })
+}
+
 /// A command that is not there is a run, too: one that never started.
 fn not_found(options: &Options, errno: i32) -> Result<(RunEnd, bool), Error> {
     let environment = launch::environment();
@@ -162,10 +175,8 @@ fn not_found(options: &Options, errno: i32) -> Result<(RunEnd, bool), Error> {
         ..RunEnd::default()
     };
     let part = &options.part;
-    let mut log = Writer::create(part, &head).map_err(Error::log("create", part))?;
-    log.clock(clock::point())
-        .and_then(|()| log.end(&end))
-        .map_err(Error::log("write", part))?;
+    let (mut log, _claim) = claimed_log(part, &head)?;
+    log.end(&end).map_err(Error::log("write", part))?;
     std::fs::rename(part, &options.log).map_err(Error::file("seal", part))?;
     aftermath::spawn(&options.after);
     Ok((end, true))
