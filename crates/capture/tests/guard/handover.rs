@@ -5,6 +5,7 @@ use backstory_capture::guard::{Receivers, SharedMap, Watch, answer_pending, serv
 use backstory_capture::sink::SlotSink;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 struct Nowhere;
 
@@ -103,4 +104,55 @@ fn processes_outlive_receivers_that_stop() {
     let (first, second) = caller.join().unwrap();
     assert!(first > 0 && second > 0);
     assert!(keeper.join().unwrap() >= 1);
+}
+
+/// Kills its process when it is given a slot for the nth time.
+struct Deadly(Arc<AtomicU32>);
+
+impl SlotSink for Deadly {
+    fn append(&mut self, _: &[u8]) {
+        if self.0.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: ends this process as a crash would.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+    }
+}
+
+#[test]
+fn supervisors_killed_in_the_middle_of_calls_leave_nobody_waiting() {
+    let rounds = 12;
+    let (listener, run) = guarded(spec(), || {
+        let threads: Vec<_> = (0..3)
+            .map(|_| std::thread::spawn(|| (0..400).filter(|_| open_and_close()).count()))
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).sum::<usize>()
+    })
+    .unwrap();
+    let shared = Arc::new(SharedMap::create().unwrap());
+    let callers = std::thread::spawn(run);
+    let mut rescued = 0;
+    for round in 0..rounds {
+        let (for_child, map) = (listener.try_clone().unwrap(), shared.clone());
+        in_a_process_that_dies(|| {
+            let deadline = Arc::new(AtomicU32::new(5 + round * 7));
+            let sink = || Deadly(deadline.clone());
+            let hooks = Arc::new(Told::default());
+            let _running = Receivers::start(for_child, map, Watch::default(), sink, hooks);
+            loop {
+                std::thread::park();
+            }
+        });
+        rescued += answer_pending(listener.as_fd(), &shared);
+    }
+    assert!(rescued >= rounds as usize, "{rescued}");
+    let keeper = std::thread::spawn(move || serve_plain(listener.as_fd(), &shared));
+    assert_eq!(callers.join().unwrap(), 3 * 400, "a call failed");
+    assert!(keeper.join().unwrap() > 0);
+}
+
+fn open_and_close() -> bool {
+    let fd = open_hosts();
+    // SAFETY: a descriptor that was opened here, or a number that is none.
+    unsafe { libc::close(fd as i32) };
+    fd > 0
 }

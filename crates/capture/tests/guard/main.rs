@@ -3,6 +3,7 @@
 // What clippy allows in test functions is needed in what they share, too.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::print_stderr)]
 
+mod file_server;
 mod handover;
 mod recorder;
 mod stage;

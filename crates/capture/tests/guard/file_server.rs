@@ -1,0 +1,165 @@
+//! A file server in user space that is itself recorded: looking up a file of its for someone else must not wait for it, for it
+//! may be waiting for us.
+
+use crate::stage::{Outcome, call, watch};
+use backstory_abi::op;
+use std::ffi::CString;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+/// Opcodes of the kernel's protocol (`<linux/fuse.h>`).
+mod code {
+    pub const LOOKUP: u32 = 1;
+    pub const FORGET: u32 = 2;
+    pub const GETATTR: u32 = 3;
+    pub const OPEN: u32 = 14;
+    pub const READ: u32 = 15;
+    pub const RELEASE: u32 = 18;
+    pub const FLUSH: u32 = 25;
+    pub const INIT: u32 = 26;
+    pub const INTERRUPT: u32 = 36;
+}
+
+fn words(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
+}
+
+/// `struct fuse_attr` of the root directory or of an empty file.
+fn attributes(node: u32) -> Vec<u8> {
+    let mode = if node == 1 {
+        libc::S_IFDIR | 0o755
+    } else {
+        libc::S_IFREG | 0o644
+    };
+    words(&[
+        node, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 512, 0,
+    ])
+}
+
+/// What the server answers, or its errno; none where no answer is expected.
+fn answer(opcode: u32, node: u32) -> Option<Result<Vec<u8>, i32>> {
+    Some(Ok(match opcode {
+        code::INIT => words(&[7, 31, 0, 0, 0, 4096, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        code::LOOKUP => {
+            // The call that a recorder of another kind would wait for.
+            assert!(std::fs::read("/etc/hosts").is_ok());
+            [words(&[2, 0, 0, 0, 0, 0, 0, 0, 0, 0]), attributes(2)].concat()
+        }
+        code::GETATTR => [words(&[0; 4]), attributes(node)].concat(),
+        code::OPEN => words(&[0; 4]),
+        code::READ | code::RELEASE | code::FLUSH => Vec::new(),
+        code::FORGET | code::INTERRUPT => return None,
+        _ => return Some(Err(libc::ENOSYS)),
+    }))
+}
+
+fn serve(device: &std::fs::File) {
+    use std::io::{Read, Write};
+    let (mut input, mut device) = (vec![0; 1 << 17], device);
+    while let Ok(n) = device.read(&mut input) {
+        let word = |at: usize| u32::from_le_bytes(input[at..at + 4].try_into().unwrap());
+        assert!(n >= 40);
+        let Some(reply) = answer(word(4), word(16)) else {
+            continue;
+        };
+        let (body, error) = reply.map_or_else(|e| (Vec::new(), -e), |body| (body, 0));
+        let head = [16 + body.len() as u32, error as u32, word(8), word(12)];
+        let _ = device.write(&[words(&head), body].concat());
+    }
+}
+
+fn c(text: &str) -> CString {
+    CString::new(text).unwrap()
+}
+
+/// Mounts a server of this thread's at `dir`; false if that is not possible here.
+fn mount(dir: &Path, private: bool) -> bool {
+    if private && call(libc::SYS_unshare, [libc::CLONE_NEWNS as usize, 0, 0, 0, 0]) != 0 {
+        return false;
+    }
+    let Ok(device) = std::fs::File::options().read(true).write(true).open("/dev/fuse") else {
+        return false;
+    };
+    if private {
+        let flags = (libc::MS_REC | libc::MS_PRIVATE) as usize;
+        call(libc::SYS_mount, [0, c"/".as_ptr() as usize, 0, flags, 0]);
+    }
+    let options = c(&format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0",
+        device.as_raw_fd()
+    ));
+    let (source, kind, target) = (c"test", c"fuse", c(dir.to_str().unwrap()));
+    let [source, target, kind, options] =
+        [source, &target, kind, &options].map(|text| text.as_ptr() as usize);
+    let mounted = call(libc::SYS_mount, [source, target, kind, 0, options]) == 0;
+    std::thread::spawn(move || serve(&device));
+    mounted
+}
+
+/// Breaks the deadlock that the test is about, if it happens.
+fn watchdog(dir: PathBuf) -> Sender<()> {
+    let (alive, ended) = channel::<()>();
+    std::thread::spawn(move || {
+        if ended
+            .recv_timeout(Duration::from_secs(20))
+            .is_err_and(|e| e == std::sync::mpsc::RecvTimeoutError::Timeout)
+        {
+            eprintln!("deadlock on {}", dir.display());
+            std::process::abort();
+        }
+    });
+    alive
+}
+
+/// None: file servers can't be mounted here.
+fn read_through_a_server(private: bool) -> Option<(String, Outcome<bool>)> {
+    let dir = tempfile::tempdir().unwrap();
+    let alive = watchdog(dir.path().to_owned());
+    let base = dir.path().to_owned();
+    let outcome = watch(move || {
+        if !mount(&base, private) {
+            return false;
+        }
+        let target = c(base.to_str().unwrap());
+        let read =
+            (0..5).all(|i| std::fs::read(base.join(format!("file{i}"))).is_ok_and(|text| text.is_empty()));
+        // Unmounting ends the server, and with it the last thread that is watched.
+        assert_eq!(
+            call(
+                libc::SYS_umount2,
+                [target.as_ptr() as usize, libc::MNT_DETACH as usize, 0, 0, 0]
+            ),
+            0
+        );
+        assert!(read);
+        true
+    });
+    drop(alive);
+    if !outcome.result {
+        eprintln!("SKIPPED: file servers can't be mounted here");
+        return None;
+    }
+    Some((dir.path().to_str().unwrap().to_owned(), outcome))
+}
+
+#[test]
+fn a_recorded_file_server_is_not_waited_for() {
+    for private in [false, true] {
+        let Some((dir, outcome)) = read_through_a_server(private) else {
+            return;
+        };
+        for i in 0..5 {
+            assert_eq!(
+                outcome.of(op::OPEN, &format!("{dir}/file{i}")).len(),
+                1,
+                "private: {private}"
+            );
+        }
+        assert!(
+            outcome.of(op::OPEN, "/etc/hosts").len() >= 5,
+            "the server's own calls are seen"
+        );
+    }
+}
