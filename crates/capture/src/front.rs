@@ -7,7 +7,7 @@ use crate::control::{Control, DISMISSED, ENDED, NOT_STARTED, SEALED, STARTED};
 use crate::guard::{SharedMap, answer_pending, serve_plain};
 use crate::setting::Setting;
 use crate::sys::{self, Pid};
-use crate::{Error, aftermath};
+use crate::{Error, aftermath, tree};
 use backstory_eventlog::run::RunEnd;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::ffi::OsString;
@@ -95,11 +95,11 @@ impl Front {
     }
 
     fn look_at_children(&mut self) {
-        if self.keeper_lives {
-            if let Ok(Some(_)) = sys::child_change(Some(self.keeper), libc::WEXITED | libc::WNOWAIT) {
-                sys::reap(self.keeper);
-                self.keeper_lives = false;
-            }
+        if self.keeper_lives
+            && let Ok(Some(_)) = sys::child_change(Some(self.keeper), libc::WEXITED | libc::WNOWAIT)
+        {
+            sys::reap(self.keeper);
+            self.keeper_lives = false;
         }
         if !self.keeper_lives && self.supervisor_lives {
             let supervisor = self.control().supervisor.load(Ordering::Acquire);
@@ -131,7 +131,9 @@ impl Front {
             watch.wait(&[]);
         }
         watch.sync();
-        serving.map(Serving::outlive_us);
+        if let Some(serving) = serving {
+            serving.outlive_us();
+        }
         control
             .summary()
             .ok_or_else(|| Error::system("read the run's end")(io::Error::other("it was not published")))
@@ -159,7 +161,10 @@ impl Front {
         let stop = self.control().stop.load(Ordering::Acquire);
         if stop != self.stops_seen {
             self.stops_seen = stop;
-            sys::act_on_self((stop & 0xff) as i32);
+            // It may have been continued meanwhile, together with us: then a stop now would be one too many.
+            if self.control().command_pid().is_some_and(tree::stopped) {
+                sys::act_on_self((stop & 0xff) as i32);
+            }
         }
     }
 
@@ -189,19 +194,21 @@ impl Front {
         let Some(seen) = self.group_signals_seen.get_mut(signal) else {
             return false;
         };
+        if !self.keeper_lives {
+            return false;
+        }
         let until = Instant::now() + GROUP_SIGNAL;
-        while self.keeper_lives {
+        loop {
             let count = control.group_signals[signal].load(Ordering::Acquire);
             if count != *seen {
                 *seen = count;
                 return true;
             }
             if Instant::now() > until {
-                break;
+                return false;
             }
             std::thread::sleep(Duration::from_micros(100));
         }
-        false
     }
 }
 

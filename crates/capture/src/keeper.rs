@@ -74,7 +74,7 @@ struct Keeping {
     from_supervisor: OwnedFd,
     shared: Option<Arc<SharedMap>>,
     listener: Option<OwnedFd>,
-    serving: Option<JoinHandle<u64>>,
+    serving: Option<JoinHandle<()>>,
     /// Still in the front's process group.
     in_group: bool,
 }
@@ -123,28 +123,28 @@ impl Keeping {
         }
     }
 
+    /// What there is to be served, once.
+    fn take_listener(&mut self) -> Option<(OwnedFd, Arc<SharedMap>)> {
+        let shared = Arc::clone(self.shared.as_ref()?);
+        Some((self.listener.take()?, shared))
+    }
+
     /// Answers the guard's calls, in the background, until nobody is left who makes any.
     fn serve(&mut self) {
-        let (Some(shared), None) = (&self.shared, &self.serving) else {
+        let Some((listener, shared)) = self.take_listener() else {
             return;
         };
-        let Some(listener) = self.listener.take() else {
-            return;
-        };
-        let shared = Arc::clone(shared);
-        let work = move || {
-            answer_pending(listener.as_fd(), &shared);
-            serve_plain(listener.as_fd(), &shared)
-        };
+        let work = move || answer_all(&listener, &shared);
         self.serving = std::thread::Builder::new().name("serve".into()).spawn(work).ok();
     }
 
     /// The log is sealed: what is left are processes that have the filter.
     fn serve_to_the_end(mut self) {
-        self.serve();
+        sys::forget_children(); // the daemons' bodies
         if let Some(serving) = self.serving.take() {
-            sys::forget_children(); // the daemons' bodies
             let _ = serving.join();
+        } else if let Some((listener, shared)) = self.take_listener() {
+            answer_all(&listener, &shared);
         }
     }
 
@@ -164,6 +164,12 @@ impl Keeping {
             aftermath::become_it(&job.options.after);
         }
     }
+}
+
+/// Answers every call until nobody is left who makes any.
+fn answer_all(listener: &OwnedFd, shared: &SharedMap) {
+    answer_pending(listener.as_fd(), shared);
+    serve_plain(listener.as_fd(), shared);
 }
 
 /// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted.

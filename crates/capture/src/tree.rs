@@ -1,5 +1,6 @@
-//! The processes below this one.
+//! Other processes, as `/proc` shows them.
 
+use crate::sys::Pid;
 use std::collections::HashMap;
 use std::fs;
 
@@ -26,11 +27,21 @@ pub(crate) fn descendants() -> usize {
 }
 
 fn parent(pid: u32) -> Option<u32> {
+    field(pid, 1)?.parse().ok()
+}
+
+/// The process is stopped, by a signal or a tracer.
+pub(crate) fn stopped(pid: Pid) -> bool {
+    field(pid as u32, 0).is_some_and(|state| state.eq_ignore_ascii_case("t"))
+}
+
+/// A field of `/proc/PID/stat`, counted from what follows the name.
+fn field(pid: u32, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     // The name is in parentheses and may contain anything.
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    rest.split_ascii_whitespace().nth(number).map(str::to_owned)
 }
 
 #[cfg(test)]

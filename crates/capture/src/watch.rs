@@ -3,12 +3,12 @@
 //! Invariants: the command's status is published before it is reaped. A run has ended when the watcher, a subreaper, has no child
 //! left: no descendant can leave it. The front never waits for more than the command, but for a moment's grace.
 
-use crate::clock;
 use crate::control::{Control, DISMISSED, SEALED};
 use crate::drain::{Drainer, Which};
 use crate::report::Reporter;
 use crate::stock::Stock;
 use crate::sys::{self, Pid};
+use crate::{clock, tree};
 use backstory_eventlog::run::RunEnd;
 use std::fs::File;
 use std::io;
@@ -217,7 +217,10 @@ impl Watch {
         let kinds = libc::WSTOPPED | libc::WCONTINUED;
         while let Ok(Some(change)) = sys::child_change(Some(command), kinds) {
             if change.code == libc::CLD_CONTINUED {
-                let _ = sys::kill(self.front, libc::SIGCONT); // it may have gone
+                // Whoever continued the command alone could not know of the front.
+                if tree::stopped(self.front) {
+                    let _ = sys::kill(self.front, libc::SIGCONT); // it may have gone
+                }
             } else {
                 let count = self.control.stop.load(Ordering::Relaxed) >> 8;
                 let signal = change.status as u32 & 0xff;
@@ -273,7 +276,7 @@ impl Watch {
     /// Stops recording although processes are still there.
     fn detach(&mut self) {
         self.stock.arena.close();
-        let count = crate::tree::descendants();
+        let count = tree::descendants();
         let were = if count == 1 {
             "process was"
         } else {

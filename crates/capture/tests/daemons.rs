@@ -1,5 +1,7 @@
 //! The prompt never waits for daemons; the record does.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 use harness::{MODES, Run, eventually, gone, text};
 use std::time::{Duration, Instant};

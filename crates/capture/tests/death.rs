@@ -1,5 +1,7 @@
 //! Whoever dies, the command goes on (or ends as it would have), its status arrives and the log is sealed and says what is missing.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 use harness::{MODES, Run, alive, child_named, eventually, gone, kill, others};
 use std::process::{Child, Stdio};
@@ -152,5 +154,36 @@ fn a_run_that_is_being_recorded_is_not_recovered() {
         );
         assert_eq!(finish(&run, front), Some(5));
         assert_eq!(run.reasons(), Vec::<String>::new());
+    }
+}
+
+/// Kills in the middle of watched calls: they are answered by whoever is left, and none fails.
+#[test]
+fn calls_in_progress_are_answered_whoever_dies() {
+    let script = "import os, sys\nopen('started', 'w').close()\n\
+                  while not os.path.exists('go'):\n\
+                  \tfd = os.open('/etc/hostname', os.O_RDONLY); os.close(fd)\n\
+                  \ttry: os.open('/no/such/file', os.O_RDONLY); sys.exit(8)\n\
+                  \texcept FileNotFoundError: pass\n\
+                  open('ended', 'w').close()\nsys.exit(5)\n";
+    for victims in [&["supervisor"][..], &["keeper"], &["keeper", "supervisor"]] {
+        let run = Run::new(&["--guard", "strict"]);
+        std::fs::write(run.path("script.py"), script).unwrap();
+        let Ok(front) = run
+            .command(&["python3", "script.py"])
+            .stdin(Stdio::null())
+            .spawn()
+        else {
+            println!("SKIPPED: needs python3");
+            return;
+        };
+        eventually("the command runs", || run.path("started").exists());
+        let (keeper, supervisor) = others(front.id());
+        for victim in victims {
+            kill(if *victim == "keeper" { keeper } else { supervisor }, KILL);
+        }
+        assert_eq!(finish(&run, front), Some(5), "without {victims:?}");
+        assert!(!run.reasons().is_empty());
+        run.assert_tidy();
     }
 }

@@ -1,5 +1,7 @@
 //! Signals and job control behave as without us.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 use harness::{MODES, Run, child_named, eventually, kill, others};
 use std::os::unix::process::CommandExt;
@@ -78,6 +80,30 @@ fn the_front_stops_and_goes_on_with_the_command() {
             kill(front.id(), libc::SIGCONT);
             eventually("the command goes on", || state(command) != 'T');
             eventually("the front goes on", || state(front.id()) != 'T');
+        }
+        let group = format!("-{}", front.id());
+        for (signal, stopped) in [
+            ("-STOP", true),
+            ("-CONT", false),
+            ("-STOP", true),
+            ("-CONT", false),
+        ] {
+            assert!(
+                Command::new("/bin/kill")
+                    .args([signal, "--", &group])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            for pid in [command, front.id()] {
+                eventually("all of the group stop and go on", || {
+                    (state(pid) == 'T') == stopped
+                });
+            }
+        }
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            assert!(state(front.id()) != 'T', "the front stopped once more");
         }
         kill(command, libc::SIGSTOP);
         eventually("the front stops", || state(front.id()) == 'T');

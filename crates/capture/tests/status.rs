@@ -1,5 +1,7 @@
 //! `record` stands for the command: status, signals, streams, directory, descriptors.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 use harness::{MODES, Run, gone, text};
 use std::io::Write;
