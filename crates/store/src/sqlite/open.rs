@@ -47,7 +47,11 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
     }
     let mut conn = Connection::open_with_flags(path, flags).map_err(fail("open the store"))?;
     conn.busy_timeout(PATIENCE).map_err(fail("set the timeout"))?;
-    let version = check(&conn, path)?;
+    let version = {
+        // One look at it all: another process may be making the database just now.
+        let look = conn.unchecked_transaction().map_err(fail("open the store"))?;
+        check(&look, path)?
+    };
     set_up(&conn, dir, version == 0).map_err(fail("set up the database"))?;
     if version < MIGRATIONS.len() {
         migrate(&mut conn, path)?;
