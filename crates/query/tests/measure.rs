@@ -1,0 +1,485 @@
+//! Measures a store of synthetic builds: bytes per edge, edges appended per second, time of `of`.
+//!
+//! ```text
+//! cargo test --release -p backstory-query --test measure -- --ignored --nocapture
+//! ```
+//!
+//! `BACKSTORY_MEASURE_EDGES` sets the size (10,000,000). The builds are made up, but after the pattern of real ones: every
+//! compiler loads the same libraries, reads some of the same headers, looks for them in vain in other directories, and
+//! writes an object that the linker reads.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use backstory_eventlog::event::{Ident, Via};
+use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_graph::model::*;
+use backstory_query::answer::Scope;
+use backstory_query::{ancestry, influence};
+use backstory_store::{Error, Home, SqliteStore, Store};
+
+const PROJECTS: u64 = 10;
+const LIBRARIES: u64 = 15;
+const UNITS: u64 = 10;
+const SECOND: i64 = 1_000_000_000;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// Mostly small, sometimes large, as the gaps between system calls are.
+    fn gap(&mut self) -> i64 {
+        let scale = 1 << (9 + self.next() % 8);
+        (self.next() % scale) as i64 + 300
+    }
+}
+
+/// One build of a project, emitted as a fold does it: an activity's edges when it ends, entities when first named.
+struct Build<'a> {
+    sink: &'a mut dyn Sink<Error = Error>,
+    random: Random,
+    project: u64,
+    now: i64,
+    activities: u32,
+    entities: u32,
+    known: std::collections::HashMap<String, EntityId>,
+    edges: u64,
+}
+
+impl Build<'_> {
+    fn activity(&mut self, parent: Option<ActivityId>, argv: &[&str]) -> ActivityId {
+        let id = ActivityId(self.activities);
+        self.activities += 1;
+        self.now += 400_000;
+        let activity = Activity {
+            id,
+            parent,
+            pid: 1000 + id.0,
+            epoch: 1,
+            exec_path: Some(argv[0].as_bytes().into()),
+            argv: argv.iter().map(|a| a.as_bytes().into()).collect(),
+            env_set: Vec::new(),
+            env_unset: Vec::new(),
+            cwd: format!("/home/user/src/project{}", self.project)
+                .into_bytes()
+                .into(),
+            interval: Interval {
+                start: self.now,
+                end: self.now + 50_000_000,
+            },
+            exit: Some(0),
+            signal: None,
+            execed: false,
+            lookups_known: true,
+            via: Via::Library,
+        };
+        self.sink.activity(&activity).unwrap();
+        if let Some(from) = parent {
+            let inform = Inform {
+                from,
+                to: id,
+                why: Informed::Fork,
+                time: self.now,
+            };
+            self.sink.inform(&inform).unwrap();
+            self.edges += 1;
+        }
+        id
+    }
+
+    fn entity(&mut self, path: &str, kind: EntityKind, version: u32, ident: Option<Ident>) -> EntityId {
+        if let Some(id) = self.known.get(path) {
+            return *id;
+        }
+        let id = EntityId(self.entities);
+        self.entities += 1;
+        let bytes = path.as_bytes().into();
+        let entity = Entity {
+            id,
+            kind,
+            path: bytes,
+            aliases: Vec::new(),
+            version,
+            previous: None,
+            ident,
+            last: version > 0,
+        };
+        self.sink.entity(&entity).unwrap();
+        self.known.insert(path.to_owned(), id);
+        id
+    }
+
+    fn edge(&mut self, activity: ActivityId, entity: EntityId, relation: Relation) {
+        self.now += self.random.gap();
+        let lasts = if matches!(relation, Relation::Read | Relation::Write) {
+            self.random.gap()
+        } else {
+            0
+        };
+        let interval = Interval {
+            start: self.now,
+            end: self.now + lasts,
+        };
+        let (certainty, via) = (Certainty::Seen, Via::Library);
+        self.sink
+            .edge(&Edge {
+                activity,
+                entity,
+                relation,
+                interval,
+                certainty,
+                via,
+            })
+            .unwrap();
+        self.edges += 1;
+    }
+
+    /// A file of the system or of the sources: the same in every build.
+    fn old(&mut self, path: &str) -> EntityId {
+        if let Some(id) = self.known.get(path) {
+            return *id;
+        }
+        let hash = path
+            .bytes()
+            .fold(7u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let unpacked = 1_700_000_000 * SECOND + (hash % 1_000_000_007) as i64;
+        let ident = Ident {
+            dev: 2049,
+            ino: 1_000_000 + hash % 300_000,
+            size: (hash >> 20) as i64 % 60_000,
+            mtime: 1_690_000_000 * SECOND + (hash % 9) as i64 * 1000 * SECOND,
+            ctime: unpacked,
+            birth: unpacked - 4_000,
+            mode: 0o100644,
+            nlink: 1,
+        };
+        self.entity(path, EntityKind::File, 0, Some(ident))
+    }
+
+    fn new(&mut self, path: &str) -> EntityId {
+        let ident = Ident {
+            dev: 2049,
+            ino: 5_000_000 + self.random.next() % 40_000,
+            size: (self.random.next() % 100_000) as i64,
+            mtime: self.now,
+            ctime: self.now + 3_000,
+            birth: self.now - 2_000_000,
+            mode: 0o100644,
+            nlink: 1,
+        };
+        self.entity(path, EntityKind::File, 1, Some(ident))
+    }
+
+    fn missing(&mut self, path: &str) -> EntityId {
+        self.entity(path, EntityKind::Missing, 0, None)
+    }
+
+    /// What every program does before it does anything.
+    fn start(&mut self, activity: ActivityId, program: &str) {
+        let program = self.old(program);
+        self.edge(activity, program, Relation::Execute);
+        for library in [
+            "ld-linux-x86-64.so.2",
+            "libc.so.6",
+            "libm.so.6",
+            "libz.so.1",
+            "libgmp.so.10",
+            "libzstd.so.1",
+        ] {
+            let library = self.old(&format!("/usr/lib/x86_64-linux-gnu/{library}"));
+            self.edge(activity, library, Relation::Execute);
+        }
+        for path in ["/etc/ld.so.cache", "/usr/lib/locale/locale-archive"] {
+            let read = self.old(path);
+            self.edge(activity, read, Relation::Read);
+        }
+        let preload = self.missing("/etc/ld.so.preload");
+        self.edge(activity, preload, Relation::Missing);
+    }
+
+    fn compile(&mut self, make: ActivityId, unit: u64) -> String {
+        let root = format!("/home/user/src/project{}", self.project);
+        let (source, object) = (
+            format!("{root}/src/unit{unit}.c"),
+            format!("{root}/build/unit{unit}.o"),
+        );
+        let gcc = self.activity(
+            Some(make),
+            &[
+                "/usr/bin/gcc",
+                "-O2",
+                "-Wall",
+                "-Iinclude",
+                "-c",
+                &source,
+                "-o",
+                &object,
+            ],
+        );
+        self.start(gcc, "/usr/bin/gcc");
+        let text = format!("/tmp/cc{:06x}.s", self.random.next() & 0xff_ffff);
+        let cc1 = self.activity(
+            Some(gcc),
+            &[
+                "/usr/libexec/gcc/x86_64-linux-gnu/12/cc1",
+                "-quiet",
+                "-O2",
+                &source,
+                "-o",
+                &text,
+            ],
+        );
+        self.start(cc1, "/usr/libexec/gcc/x86_64-linux-gnu/12/cc1");
+        let read = self.old(&source);
+        self.edge(cc1, read, Relation::Read);
+        for _ in 0..110 {
+            let header = self.random.next() % 400;
+            let dir = ["", "sys/", "bits/", "linux/"][header as usize % 4];
+            let name = format!("header{header}.h");
+            if header % 3 == 0 {
+                let missed = self.missing(&format!("{root}/include/{dir}{name}"));
+                self.edge(cc1, missed, Relation::Missing);
+                let missed = self.missing(&format!("/usr/lib/gcc/x86_64-linux-gnu/12/include/{dir}{name}"));
+                self.edge(cc1, missed, Relation::Missing);
+            }
+            let header = self.old(&format!("/usr/include/{dir}{name}"));
+            self.edge(cc1, header, Relation::Read);
+            if self.random.next() % 3 == 0 {
+                self.edge(cc1, header, Relation::Stat);
+            }
+        }
+        let out = self.new(&text);
+        self.edge(cc1, out, Relation::Write);
+        let assembler = self.activity(Some(gcc), &["/usr/bin/as", "--64", "-o", &object, &text]);
+        self.start(assembler, "/usr/bin/as");
+        self.edge(assembler, out, Relation::Read);
+        let made = self.new(&object);
+        self.edge(assembler, made, Relation::Write);
+        self.edge(gcc, out, Relation::Delete);
+        object
+    }
+
+    fn run(&mut self) {
+        let root = format!("/home/user/src/project{}", self.project);
+        let make = self.activity(None, &["/usr/bin/make", "-j4"]);
+        self.start(make, "/usr/bin/make");
+        let makefile = self.old(&format!("{root}/Makefile"));
+        self.edge(make, makefile, Relation::Read);
+        for library in 0..LIBRARIES {
+            let objects: Vec<_> = (0..UNITS)
+                .map(|unit| self.compile(make, library * UNITS + unit))
+                .collect();
+            let archive = format!("{root}/build/lib{library}.a");
+            let ar = self.activity(Some(make), &["/usr/bin/ar", "rc", &archive]);
+            self.start(ar, "/usr/bin/ar");
+            for object in objects {
+                let object = self.new(&object);
+                self.edge(ar, object, Relation::Read);
+            }
+            let archive = self.new(&archive);
+            self.edge(ar, archive, Relation::Write);
+        }
+    }
+}
+
+/// Processor time of this process: on a machine that others use, too, the time that counts.
+fn processor() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+fn header(run: u64, started: i64) -> RunHeader {
+    let modes = Modes {
+        guard: "on".into(),
+        lookups: "library".into(),
+        io_uring: "decode".into(),
+        suppress: true,
+        contents: "off".into(),
+    };
+    RunHeader {
+        id: format!("run{run:05}"),
+        name: None,
+        command: vec![b"make".to_vec()],
+        environment: vec![vec![b'A'; 60]; 40],
+        cwd: b"/home/user/src".to_vec(),
+        descriptors: Vec::new(),
+        front_pid: 1,
+        boot_id: "boot".into(),
+        machine: Machine::default(),
+        uid: 1000,
+        modes,
+        started,
+        arena: None,
+        version: "0".into(),
+    }
+}
+
+/// Appends builds until the store has `edges`; the processor time the store took, without making the builds up.
+fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
+    let (mut total, mut taken, mut run) = (0, Duration::ZERO, 0);
+    while total < edges {
+        let started = 1_750_000_000 * SECOND + run as i64 * 600 * SECOND;
+        let end = RunEnd {
+            exit: Some(0),
+            ..RunEnd::default()
+        };
+        let build = |sink: &mut dyn Sink<Error = Error>| {
+            let random = Random(0x9e37_79b9 + run * 77);
+            let known = Default::default();
+            let (project, now) = (run % PROJECTS, started);
+            let mut build = Build {
+                sink,
+                random,
+                project,
+                now,
+                activities: 0,
+                entities: 0,
+                known,
+                edges: 0,
+            };
+            build.run();
+            build.edges
+        };
+        let clock = processor();
+        let alone = build(&mut Nothing);
+        let alone_took = processor() - clock;
+        let clock = processor();
+        store
+            .append(&header(run, started), &end, 0, &mut |sink| {
+                build(sink);
+                Ok(())
+            })
+            .unwrap();
+        taken += (processor() - clock).saturating_sub(alone_took);
+        total += alone;
+        run += 1;
+    }
+    (total, taken)
+}
+
+struct Nothing;
+
+impl Sink for Nothing {
+    type Error = Error;
+    fn activity(&mut self, _: &Activity) -> Result<(), Error> {
+        Ok(())
+    }
+    fn entity(&mut self, _: &Entity) -> Result<(), Error> {
+        Ok(())
+    }
+    fn edge(&mut self, _: &Edge) -> Result<(), Error> {
+        Ok(())
+    }
+    fn inform(&mut self, _: &Inform) -> Result<(), Error> {
+        Ok(())
+    }
+    fn derived(&mut self, _: &Derived) -> Result<(), Error> {
+        Ok(())
+    }
+    fn extended(&mut self, _: ActivityId, _: i64, _: &[u8], _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+    fn unknown(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The median of the times of asking about each of `paths`, on a store opened anew now and then.
+fn median(home: &Home, what: &str, paths: &[PathBuf], lookups: bool) {
+    let scope = Scope {
+        possible: true,
+        lookups,
+        ..Scope::default()
+    };
+    let (mut times, mut links, mut first) = (Vec::new(), Vec::new(), Vec::new());
+    let begun = processor();
+    let mut store = SqliteStore::open(home).unwrap();
+    for (i, path) in paths.iter().enumerate() {
+        if i % 20 == 0 {
+            store = SqliteStore::open(home).unwrap();
+        }
+        let newly = i % 20 == 0;
+        let clock = Instant::now();
+        let lineage = match what {
+            "of" => ancestry(&store, path, &scope).unwrap(),
+            _ => influence(&store, path, &scope).unwrap(),
+        };
+        times.push(clock.elapsed());
+        links.push(lineage.links.len());
+        if newly {
+            first.push(clock.elapsed());
+        }
+    }
+    let mean = (processor() - begun) / paths.len() as u32;
+    times.sort();
+    first.sort();
+    links.sort_unstable();
+    println!(
+        "{what}, {} files: median {:?}, 99 % {:?}, of a store just opened {:?}; mean processor time {mean:?}; {} to {} links, median {}",
+        paths.len(),
+        times[times.len() / 2],
+        times[times.len() * 99 / 100],
+        first[first.len() / 2],
+        links[0],
+        links[links.len() - 1],
+        links[links.len() / 2],
+    );
+}
+
+#[test]
+#[ignore = "a measurement, of some minutes"]
+fn bytes_edges_and_answers() {
+    let edges = std::env::var("BACKSTORY_MEASURE_EDGES").map_or(10_000_000, |n| n.parse().unwrap());
+    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    let mut store = SqliteStore::open(&home).unwrap();
+    let (total, taken) = fill(&mut store, edges);
+    println!(
+        "{total} edges in {taken:?} of processor time: {:.2} million a second",
+        total as f64 / taken.as_secs_f64() / 1e6
+    );
+    drop(store);
+    let store = SqliteStore::open(&home).unwrap();
+    let stats = store.stats().unwrap();
+    let per = |n: u64| stats.counts.edges as f64 / n as f64;
+    println!(
+        "{} runs, {} processes, {} entities ({:.1} edges each); {} bytes, {:.2} per edge",
+        stats.runs,
+        stats.counts.activities,
+        stats.counts.entities,
+        per(stats.counts.entities),
+        stats.bytes,
+        stats.bytes as f64 / stats.counts.edges as f64
+    );
+    let db = rusqlite::Connection::open(home.database_path()).unwrap();
+    let tables = "SELECT name, sum(pgsize), sum(payload) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 10";
+    let mut select = db.prepare(tables).unwrap();
+    let mut rows = select.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let (name, size, payload): (String, f64, f64) =
+            (row.get(0).unwrap(), row.get(1).unwrap(), row.get(2).unwrap());
+        println!(
+            "  {name:<28}{:6.2} bytes per edge, {:3.0} % of them used",
+            size / total as f64,
+            payload / size * 100.0
+        );
+    }
+    let path =
+        |n: u64, name: &str| PathBuf::from(format!("/home/user/src/project{}/build/{name}", n % PROJECTS));
+    let archives: Vec<_> = (0..1000)
+        .map(|n| path(n, &format!("lib{}.a", n / PROJECTS % LIBRARIES)))
+        .collect();
+    median(&home, "of", &archives, false);
+    median(&home, "of", &archives, true);
+    let objects: Vec<_> = (0..1000)
+        .map(|n| path(n, &format!("unit{}.o", n % (LIBRARIES * UNITS))))
+        .collect();
+    median(&home, "uses", &objects, false);
+}
