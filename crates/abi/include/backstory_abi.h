@@ -146,7 +146,7 @@ struct bs_ident {
     X(UNLINK, 27, 1, "arg AT_REMOVEDIR for a directory; ident: of the file before")                                \
     X(MKDIR, 28, 1, "aux mode")                                                                                    \
     X(MKNOD, 29, 1, "aux mode; S_IFIFO makes a channel")                                                           \
-    X(META, 30, 1, "arg BS_META_*: mode, owner, times or attributes of path, or of fd if the path is empty")       \
+    X(META, 30, 1, "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* flags")   \
     X(CHDIR, 31, 2, "path, or fd if the path is empty; second string: the directory after it, absolute")           \
     X(CHROOT, 32, 1, "path")                                                                                       \
     X(MOUNT, 33, 2, "source, target; arg 1: unmounted")                                                            \

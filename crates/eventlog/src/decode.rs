@@ -5,6 +5,7 @@ use crate::slot::Raw;
 use backstory_abi::{self as abi, DONE, F_PREDICTED, Slot, op};
 
 const AT_REMOVEDIR: i32 = 0x200;
+const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 
 /// What came of the call.
 pub fn outcome(raw: &Raw<'_>) -> Outcome {
@@ -217,6 +218,7 @@ fn named(raw: &Raw<'_>) -> Option<Op> {
             dir,
             path: path(),
             what: meta(arg),
+            link: aux & AT_SYMLINK_NOFOLLOW != 0,
         },
         op::CHDIR => {
             let [path, now] = two();

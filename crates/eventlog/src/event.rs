@@ -240,11 +240,12 @@ pub enum Op {
         path: Bytes,
         mode: u32,
     },
-    /// `dir` itself is meant when `path` is empty.
+    /// `dir` itself is meant when `path` is empty; `link`: a symbolic link at the end of the path is not followed.
     Meta {
         dir: i32,
         path: Bytes,
         what: Meta,
+        link: bool,
     },
     /// `now` is the absolute directory after the call.
     Chdir {

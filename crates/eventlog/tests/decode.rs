@@ -166,7 +166,8 @@ fn changes_of_names_keep_their_fields() {
         Op::Meta {
             dir: 3,
             path: one.clone(),
-            what: Meta::Attributes
+            what: Meta::Attributes,
+            link: false
         }
     );
     assert_eq!(

@@ -167,8 +167,9 @@ impl Ask {
                 ..Fields::of(op::MKNOD)
             },
             Ask::Truncate { .. } => Fields::of(op::TRUNCATE),
-            Ask::Meta { what, .. } => Fields {
+            Ask::Meta { what, link, .. } => Fields {
                 arg: meta(*what),
+                aux: if *link { libc::AT_SYMLINK_NOFOLLOW as u32 } else { 0 },
                 ..Fields::of(op::META)
             },
             Ask::Look {
