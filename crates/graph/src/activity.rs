@@ -63,19 +63,6 @@ impl Edges {
         self.list.iter()
     }
 
-    /// Takes out those that `belong` elsewhere.
-    pub fn split(&mut self, belong: impl Fn(&Use) -> bool) -> Vec<Use> {
-        let (gone, kept) = std::mem::take(&mut self.list)
-            .into_iter()
-            .partition(|e| belong(e));
-        self.index.clear();
-        for edge in kept {
-            self.list.push(edge);
-            self.index_last();
-        }
-        gone
-    }
-
     fn position(&self, entity: EntityId, relation: Relation) -> Option<usize> {
         if self.list.len() <= SMALL {
             return self

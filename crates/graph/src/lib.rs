@@ -37,7 +37,11 @@ pub fn names(header: &RunHeader, events: impl IntoIterator<Item = Event>, each: 
         each: std::cell::RefCell::new(each),
     };
     // Nothing goes into this sink, so nothing can go wrong in it.
-    let Ok(()) = fold(header, None, events, &listener, &mut memory::NullSink);
+    let mut sink = memory::NullSink;
+    let mut fold = fold::Fold::new(header, &listener, &mut sink, true);
+    for event in events {
+        let Ok(()) = fold.event(event);
+    }
 }
 
 /// Folds `events` into a graph. They must come in the order in which `eventlog` gives them.
@@ -48,7 +52,7 @@ pub fn fold<S: model::Sink + ?Sized>(
     known: &dyn Known,
     sink: &mut S,
 ) -> Result<(), S::Error> {
-    let mut fold = fold::Fold::new(header, known, sink)?;
+    let mut fold = fold::Fold::new(header, known, sink, false);
     for event in events {
         fold.event(event)?;
     }

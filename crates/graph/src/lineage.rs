@@ -138,7 +138,10 @@ impl<'a> Lineage<'a> {
         let mut found: Vec<_> = generated
             .map(|e| (Node::Activity(e.activity), until.min(e.interval.end)))
             .collect();
-        let derived = self.derived.iter().filter(|d| d.entity == entity);
+        let derived = self
+            .derived
+            .iter()
+            .filter(|d| d.entity == entity && d.time <= until);
         found.extend(derived.map(|d| (Node::Entity(d.from), until.min(d.time))));
         found
     }

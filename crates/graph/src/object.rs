@@ -108,6 +108,11 @@ impl Version {
 }
 
 impl Version {
+    /// True if the version has a node by this name.
+    pub fn known_as(&self, path: PathId) -> bool {
+        self.path == path || self.aliases.contains(&path) || self.links.iter().any(|(p, _)| *p == path)
+    }
+
     /// Another name it was used by.
     pub fn add_alias(&mut self, path: PathId) {
         if !self.aliases.contains(&path) {
@@ -135,6 +140,16 @@ pub struct Object {
     pub names: Vec<PathId>,
     /// It has, or may have, more than one hard link.
     pub linked: bool,
+    /// Who gave it its last hard link.
+    pub linker: Option<Serial>,
+    /// When the run made it, if it did.
+    pub made: Option<Time>,
+    /// It was seen, in the run, to have one name only.
+    pub single: bool,
+    /// Its key is a guess: what its name led to after the run, though that was changed since.
+    pub guessed: bool,
+    /// Two names were taken for one file by what they led to after the run: they may have led to two files before.
+    pub doubtful: bool,
 }
 
 impl Object {
@@ -151,6 +166,11 @@ impl Object {
             holders: 0,
             names: Vec::new(),
             linked: false,
+            linker: None,
+            made: (number > 0).then_some(time),
+            single: false,
+            guessed: false,
+            doubtful: false,
         }
     }
 

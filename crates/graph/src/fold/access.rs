@@ -31,7 +31,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         held.read.get_or_insert(call.time);
-        let entity = self.entity_now(call, what.source, path)?;
+        let number = self.object(what.source).now().number;
+        let entity = self.entity_used(call, what.source, number, path)?;
         self.touch(call, entity, Relation::Read);
         Ok(())
     }
@@ -57,6 +58,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.touch(call, entity, Relation::Write);
         let version = self.object_mut(target).now_mut();
         version.written |= call.certainty() == Certainty::Seen;
+        if version.number > 0 {
+            // What was known of it is no longer so.
+            version.ident = None;
+        }
         Ok(())
     }
 
@@ -107,8 +112,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.read(call, from)?;
         self.write(call, to)?;
         let (Some((source, from)), Some(_)) = (
-            self.object_of_descriptor(call, from),
-            self.object_of_descriptor(call, to),
+            self.object_of_descriptor(call, from)?,
+            self.object_of_descriptor(call, to)?,
         ) else {
             return Ok(());
         };
@@ -143,7 +148,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return self.not_there(call, named);
         }
         let place = self.follow(named, true);
-        let object = self.lookup(place, call.time, call.ident);
+        let object = self.lookup(place, call, call.ident)?;
         if call.outcome.failed() {
             let entity = self.entity_now(call, object, named)?;
             self.touch(call, entity, Relation::Stat);
@@ -179,7 +184,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let object = match link {
             Some(link) => link,
-            None => self.lookup(place, call.time, None),
+            None => self.glance(place, call, None)?,
         };
         let entity = self.entity_now(call, object, named)?;
         self.touch(call, entity, Relation::Stat);
@@ -250,7 +255,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let place = self.follow(named, true);
-        let object = self.lookup(place, call.time, None);
+        let object = self.lookup(place, call, None)?;
         let entity = self.entity_now(call, object, named)?;
         self.edge(
             call.epoch,
@@ -269,7 +274,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if call.outcome.failed() {
                 return Ok(());
             }
-            let Some((object, path)) = self.object_of_descriptor(call, dir) else {
+            let Some((object, path)) = self.object_of_descriptor(call, dir)? else {
                 return Ok(());
             };
             let entity = self.entity_now(call, object, path)?;
@@ -283,7 +288,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let place = self.follow(named, true);
-        let object = self.lookup(place, call.time, call.ident);
+        let object = self.lookup(place, call, call.ident)?;
         let entity = self.entity_now(call, object, named)?;
         self.edge(
             call.epoch,

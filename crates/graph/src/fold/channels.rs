@@ -178,7 +178,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if call.outcome.failed() || address.is_empty() {
             return Ok(());
         }
-        let Some((object, _)) = self.object_of_descriptor(call, fd) else {
+        let Some((object, _)) = self.object_of_descriptor(call, fd)? else {
             return Ok(());
         };
         self.channels.bound.insert(object, plain(address));
@@ -189,7 +189,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if !call.ok() {
             return Ok(());
         }
-        let listening = self.object_of_descriptor(call, fd).map(|(object, _)| object);
+        let listening = self.object_of_descriptor(call, fd)?.map(|(object, _)| object);
         let bound = listening.and_then(|l| self.channels.bound.get(&l)).cloned();
         let address = bound.unwrap_or_else(|| plain(address));
         let (to, from) = self.directions(&address, call.time);

@@ -36,19 +36,20 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return self.open_failed(call, named, flags);
         }
         if let Some((owner, fd)) = self.descriptor_by_place(call, named)
-            && self.reopen(call, owner, fd, flags)? {
-                return Ok(());
-            }
+            && self.reopen(call, owner, fd, flags)?
+        {
+            return Ok(());
+        }
         let place = self.follow(named, flags & O_NOFOLLOW == 0);
         if flags & O_TMPFILE == O_TMPFILE {
             return self.open_unnamed(call, place, flags);
         }
-        let (object, made) = self.opened_object(call, place, flags);
+        let (object, made) = self.opened_object(call, place, flags)?;
         self.hold_opened(call, object, named, place, flags, made)
     }
 
     /// The object a successful open leads to, and whether the open made it.
-    fn opened_object(&mut self, call: Call, place: PathId, flags: i32) -> (ObjectId, bool) {
+    fn opened_object(&mut self, call: Call, place: PathId, flags: i32) -> Result<(ObjectId, bool), S::Error> {
         let gone =
             matches!(self.names.get(&place), Some(super::Name::Gone)) || self.missing.contains_key(&place);
         let creates = flags & O_CREAT != 0;
@@ -56,9 +57,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             && call.ident.is_none()
             && (flags & O_EXCL != 0 || gone || self.born_now(place, call.time));
         if made && self.kind_by_place(place) != Some(EntityKind::Device) {
-            return (self.create(place, call.time, EntityKind::File), true);
+            return Ok((self.create(place, call.time, EntityKind::File), true));
         }
-        let object = self.lookup(place, call.time, call.ident);
+        let object = self.lookup(place, call, call.ident)?;
         let held = self.object_mut(object);
         if flags & O_DIRECTORY != 0 && held.kind == EntityKind::File {
             held.kind = EntityKind::Directory;
@@ -66,15 +67,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if let (Some(ident), 0) = (call.ident, held.writers) {
             held.now_mut().ident = Some(ident);
         }
-        (object, false)
+        Ok((object, false))
     }
 
     /// Nobody named the path before, and the file that is there after the run was born in this call.
     fn born_now(&self, place: PathId, time: Time) -> bool {
-        !self.names.contains_key(&place)
-            && self
-                .hint(place, true)
-                .is_some_and(|i| i.birth >= time - super::SLACK && i.birth > 0)
+        let born = |at: Time| (time - super::SLACK..=time + super::SLACK).contains(&at);
+        !self.names.contains_key(&place) && self.hint(place, true).is_some_and(|i| born(i.birth))
     }
 
     fn hold_opened(
@@ -111,9 +110,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             );
             self.object_mut(object).now_mut().written = true;
         }
+        let mut named = named;
         if self.object(object).linked {
             // Which of its names was used is settled here, before anything flows.
-            self.entity_now(call, object, named)?;
+            named = place;
+            self.entity_now(call, object, place)?;
         }
         let now = self.object(object).now().number;
         let description = Description {
@@ -159,7 +160,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         // It is there, or could not be reached: the program learned no more than that.
         let place = self.follow(named, flags & O_NOFOLLOW == 0);
-        let object = self.lookup(place, call.time, None);
+        let object = self.lookup(place, call, None)?;
         let entity = self.entity_now(call, object, named)?;
         self.touch(call, entity, Relation::Stat);
         Ok(())
@@ -238,9 +239,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let full = process.nameless_count() >= NAMELESS_MAX;
         let fd = process.nameless();
         if let Some(oldest) = oldest.filter(|_| full)
-            && let Some(old) = process.held.remove(&oldest) {
-                self.release(call.epoch, oldest, old, call.time, None)?;
-            }
+            && let Some(old) = process.held.remove(&oldest)
+        {
+            self.release(call.epoch, oldest, old, call.time, None)?;
+        }
         self.install(call, fd, held)
     }
 
@@ -325,7 +327,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         for (fd, text) in &header.descriptors {
             let object = if text.starts_with(b"/") {
                 let path = self.walk(crate::paths::ROOT, crate::paths::ROOT, text);
-                self.lookup(path, call.time, None)
+                self.lookup(path, call, None)?
             } else {
                 self.channel_outside(text, call.time)
             };
@@ -395,37 +397,38 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         if what.reads
             && let Some((start, certainty)) = self.can_have(epoch, fd, &held, &what, held.read, !what.writes)
-            {
-                let interval = Interval {
-                    start,
-                    end: time.max(start),
-                };
-                self.spread(
-                    call,
-                    what.source,
-                    held.source_from,
-                    held.path,
-                    Relation::Read,
-                    interval,
-                    certainty,
-                )?;
-            }
+        {
+            let interval = Interval {
+                start,
+                end: time.max(start),
+            };
+            self.spread(
+                call,
+                what.source,
+                held.source_from,
+                held.path,
+                Relation::Read,
+                interval,
+                certainty,
+            )?;
+        }
         if what.writes
-            && let Some((start, certainty)) = self.can_have(epoch, fd, &held, &what, held.written, false) {
-                let interval = Interval {
-                    start,
-                    end: time.max(start),
-                };
-                self.spread(
-                    call,
-                    what.target,
-                    held.target_from,
-                    held.path,
-                    Relation::Write,
-                    interval,
-                    certainty,
-                )?;
-            }
+            && let Some((start, certainty)) = self.can_have(epoch, fd, &held, &what, held.written, false)
+        {
+            let interval = Interval {
+                start,
+                end: time.max(start),
+            };
+            self.spread(
+                call,
+                what.target,
+                held.target_from,
+                held.path,
+                Relation::Write,
+                interval,
+                certainty,
+            )?;
+        }
         self.let_go(&what, time, ident)
     }
 
@@ -588,16 +591,23 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What `fd` leads to; the current directory for [`CWD`].
-    pub(super) fn object_of_descriptor(&mut self, call: Call, fd: i32) -> Option<(ObjectId, PathId)> {
+    pub(super) fn object_of_descriptor(&mut self, call: Call, fd: i32) -> Result<Found, S::Error> {
         if fd == CWD {
-            let cwd = self.processes.get(&call.pid)?.cwd;
-            return Some((self.lookup(cwd, call.time, None), cwd));
+            let Some(cwd) = self.processes.get(&call.pid).map(|p| p.cwd) else {
+                return Ok(None);
+            };
+            return Ok(Some((self.lookup(cwd, call, None)?, cwd)));
         }
-        let held = self.held(call, fd)?;
+        let Some(held) = self.held(call, fd) else {
+            return Ok(None);
+        };
         let path = held.path;
-        held.what.as_ref().map(|what| (what.source, path))
+        Ok(held.what.as_ref().map(|what| (what.source, path)))
     }
 }
+
+/// An object, if it is known, and the name it was found by.
+pub(super) type Found = Option<(ObjectId, PathId)>;
 
 /// One moment.
 pub(super) fn at(time: Time) -> Interval {

@@ -30,12 +30,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ) -> Result<EntityId, S::Error> {
         let primary = self.primary(call.time, object, number)?;
         let kept = self.object_mut(object);
-        let linked = kept.linked;
+        let link = kept.linked && kept.names.contains(&path);
         let version = kept.kept(number);
         if version.path == path || path == ROOT {
             return Ok(primary);
         }
-        if linked {
+        if link {
             return self.twin(call, object, number, path, primary);
         }
         version.add_alias(path);
@@ -203,7 +203,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ) -> Result<u32, S::Error> {
         let held = self.object(object);
         let now = held.now();
-        let own = now.writers == Writers::One(call.epoch) && !now.read;
+        let own = now.writers == Writers::One(call.epoch) && !now.read && (now.fresh || !fresh);
         let untouched = now.number == 1 && now.entity.is_none() && now.writers == Writers::None;
         if held.versioned() && held.writers == 0 && !own && !untouched {
             return self.next_version(call, object, path, fresh);
@@ -221,7 +221,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         path: PathId,
         fresh: bool,
     ) -> Result<u32, S::Error> {
-        let old = self.object(object).now();
+        let old = self.object(object);
+        let fresh = fresh && !old.doubtful;
+        let old = old.now();
         let (number, before) = (old.number, old.ident);
         let previous = if fresh {
             old.entity
@@ -311,6 +313,58 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if now.news {
                 self.tell(id, number)?;
             }
+            if here {
+                self.tell_links(id, ended)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes of hard links that are there at the end.
+    fn tell_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
+        let held = &self.objects[object.0 as usize];
+        let now = held.now();
+        for &(path, id) in now.links.iter().filter(|(path, _)| held.names.contains(path)) {
+            let entity = Entity {
+                id,
+                kind: held.kind,
+                path: self.paths.bytes(path).into(),
+                aliases: Vec::new(),
+                version: now.number,
+                previous: now.entity,
+                ident: now.ident,
+                last: true,
+            };
+            self.sink.entity(&entity)?;
+        }
+        self.tell_unused_links(object, time)
+    }
+
+    /// Hard links by which the last version was not used have nodes, too: who asks for them shall find where they come from.
+    fn tell_unused_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
+        let held = self.object(object);
+        let Some(linker) = held.linker.filter(|_| held.linked) else {
+            return Ok(());
+        };
+        let now = held.now();
+        let Some(from) = now.entity else { return Ok(()) };
+        let (number, names) = (now.number, held.names.clone());
+        self.object_mut(object).writers = 0;
+        for path in names {
+            if self.object(object).now().known_as(path) {
+                continue;
+            }
+            let call = Call {
+                time,
+                pid: 0,
+                tid: 0,
+                epoch: linker,
+                via: Via::Library,
+                outcome: backstory_eventlog::event::Outcome::Done(0),
+                ident: None,
+                resolved: true,
+            };
+            self.twin(call, object, number, path, from)?;
         }
         Ok(())
     }
@@ -329,7 +383,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Some(None) => return (false, None),
             None => return (object.versioned(), None),
         };
-        if object.key.is_some_and(|key| key != crate::object::key(&ident)) {
+        if !object.guessed && object.key.is_some_and(|key| key != crate::object::key(&ident)) {
             return (false, None);
         }
         let same = now

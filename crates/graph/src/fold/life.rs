@@ -178,7 +178,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let program = self.walk(ROOT, ROOT, &path);
         let program = self.follow(program, true);
-        if self.lookup(program, call.time, None) == self.lookup(place, call.time, None) {
+        if self.lookup(program, call, None)? == self.lookup(place, call, None)? {
             return Ok(());
         }
         let script = self.hint(program, true).is_some();
@@ -292,7 +292,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 Some(named) if call.absent() => self.not_there(call, named),
                 Some(named) => {
                     let place = self.follow(named, true);
-                    let object = self.lookup(place, call.time, None);
+                    let object = self.lookup(place, call, None)?;
                     let entity = self.entity_now(call, object, named)?;
                     self.touch(call, entity, Relation::Stat);
                     Ok(())
@@ -331,7 +331,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     fn executed(&mut self, call: Call, named: crate::paths::PathId) -> Result<(), S::Error> {
         let place = self.follow(named, true);
-        let object = self.lookup(place, call.time, None);
+        let object = self.lookup(place, call, None)?;
         self.object_mut(object).now_mut().read = true;
         let entity = self.entity_now(call, object, named)?;
         let interval = super::descriptors::at(call.time);
@@ -392,12 +392,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             epoch.run(program.path, program.argv, program.env, call);
             return Ok(call.epoch);
         }
-        let passed = epoch.edges.split(|edge| !own(edge));
-        let serial = self.next_epoch(call, program)?;
-        if let Some(epoch) = &mut self.epochs[serial as usize] {
-            passed.into_iter().for_each(|edge| epoch.edges.add(edge));
-        }
-        Ok(serial)
+        self.next_epoch(call, program)
     }
 
     /// The versions that the process goes on to hold descriptors of.
@@ -605,9 +600,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.dead.push_back((pid, serial));
         if self.dead.len() > super::LATE
             && let Some((pid, serial)) = self.dead.pop_front()
-                && self.processes.get(&pid).is_some_and(|p| p.epoch == serial) {
-                    self.bury(pid)?;
-                }
+            && self.processes.get(&pid).is_some_and(|p| p.epoch == serial)
+        {
+            self.bury(pid)?;
+        }
         Ok(())
     }
 

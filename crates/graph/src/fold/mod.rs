@@ -75,6 +75,8 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     header: &'a RunHeader,
     known: &'a dyn Known,
     sink: &'a mut S,
+    /// This is the first pass: ask for whatever the second may want to know.
+    listening: bool,
     paths: Paths,
     objects: Vec<Object>,
     by_key: FxHashMap<Key, ObjectId>,
@@ -103,8 +105,8 @@ pub struct Fold<'a, S: Sink + ?Sized> {
 
 impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     /// Before the first event.
-    pub fn new(header: &'a RunHeader, known: &'a dyn Known, sink: &'a mut S) -> Result<Self, S::Error> {
-        Ok(Fold {
+    pub fn new(header: &'a RunHeader, known: &'a dyn Known, sink: &'a mut S, listening: bool) -> Self {
+        Fold {
             header,
             known,
             sink,
@@ -126,7 +128,8 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             activities: 0,
             entities: 0,
             now: header.started,
-        })
+            listening,
+        }
     }
 
     /// The next event.

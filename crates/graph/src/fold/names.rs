@@ -6,8 +6,8 @@
 
 use backstory_eventlog::event::{Ident, Time};
 
-use super::{Fold, SLACK};
-use crate::model::{EntityKind, Sink};
+use super::{Call, Fold, SLACK};
+use crate::model::{Derived, EntityKind, Sink};
 use crate::object::{Object, ObjectId, key, kind_of};
 use crate::paths::PathId;
 
@@ -25,24 +25,82 @@ const CALL: Time = 2_000_000_000;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The object that `path` leads to now, made known if need be.
-    pub(super) fn lookup(&mut self, path: PathId, time: Time, exact: Option<Ident>) -> ObjectId {
+    pub(super) fn lookup(
+        &mut self,
+        path: PathId,
+        call: Call,
+        exact: Option<Ident>,
+    ) -> Result<ObjectId, S::Error> {
+        if self.listening && !self.names.contains_key(&path) {
+            // Only asks: the second pass may want to know.
+            self.hint(path, false);
+            self.winding(path);
+        }
+        self.glance(path, call, exact)
+    }
+
+    /// The same for what is only looked at: links in its path matter where content flows.
+    pub(super) fn glance(
+        &mut self,
+        path: PathId,
+        call: Call,
+        exact: Option<Ident>,
+    ) -> Result<ObjectId, S::Error> {
         if let Some(&Name::Is(found)) = self.names.get(&path) {
             return match exact {
-                Some(ident) => self.reconcile(path, found, time, ident),
-                None => found,
+                Some(ident) => self.reconcile(path, found, call, ident),
+                None => Ok(found),
             };
         }
         let found = match exact {
-            Some(ident) => self.by_identity(path, time, ident, false),
+            Some(ident) => self.by_identity(path, call, ident, false)?,
             None => match self.hint(path, true) {
-                // Born after this moment: then something else was here.
-                Some(ident) if ident.birth > time => self.add(EntityKind::File, path, time, 0),
-                Some(ident) => self.by_identity(path, time, ident, true),
-                None => self.add(EntityKind::File, path, time, 0),
+                Some(ident) if self.believable(path, call.time, &ident) => {
+                    self.by_identity(path, call, ident, true)?
+                }
+                _ => self.add(EntityKind::File, path, call.time, 0),
             },
         };
         self.bind(path, found);
-        found
+        Ok(found)
+    }
+
+    /// Whether `path` led to `ident` at `time` already. If the file was not changed since: certainly. Otherwise another file
+    /// may have been moved there: not believed if the file was born later, or is known to have had one name, another one, at the time.
+    fn believable(&mut self, path: PathId, time: Time, ident: &Ident) -> bool {
+        if self.became_link(path, time) {
+            return false;
+        }
+        if ident.ctime < time - SLACK {
+            return true;
+        }
+        if ident.birth > time {
+            return false;
+        }
+        match self.by_key.get(&key(ident)).copied() {
+            Some(other) => {
+                !self.object(other).single || self.object(other).names.is_empty() || self.winding(path)
+            }
+            None => true,
+        }
+    }
+
+    /// Whether a symbolic link was put at `path` after `time`: what it leads to says nothing of what was there.
+    fn became_link(&self, path: PathId, time: Time) -> bool {
+        self.hint(path, false)
+            .is_some_and(|link| kind_of(link.mode) == EntityKind::Symlink && link.ctime > time)
+    }
+
+    /// Whether a symbolic link stands in `path`, or is it: then a file may be reached by it that has another name.
+    pub(super) fn winding(&mut self, path: PathId) -> bool {
+        let mut at = path;
+        while at != crate::paths::ROOT {
+            if self.is_crooked(at) {
+                return true;
+            }
+            at = self.paths.parent(at);
+        }
+        false
     }
 
     /// A new object at `path`, made by this run at `time`.
@@ -63,7 +121,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return None;
         }
         let ident = self.hint(path, false)?;
-        if kind_of(ident.mode) != EntityKind::Symlink || ident.birth > time {
+        if kind_of(ident.mode) != EntityKind::Symlink || ident.ctime > time {
             return None;
         }
         let made = self.add(EntityKind::Symlink, path, time, 0);
@@ -74,8 +132,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     fn hint_is_not_link(&self, path: PathId) -> bool {
-        self
-            .hint(path, false).is_none_or(|i| kind_of(i.mode) != EntityKind::Symlink)
+        self.hint(path, false)
+            .is_none_or(|i| kind_of(i.mode) != EntityKind::Symlink)
     }
 
     /// What the file system said of `path` after the run.
@@ -83,19 +141,46 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.known.of(&self.paths.bytes(path), follow).flatten()
     }
 
+    /// Whether `at` is a symbolic link that was there before the run.
+    pub(super) fn is_crooked(&mut self, at: PathId) -> bool {
+        if let Some(&known) = self.crooked.get(&at) {
+            return known;
+        }
+        let Some(found) = self.known.of(&self.paths.bytes(at), false) else {
+            return false;
+        };
+        // Links that this run made are followed by name.
+        let old = |ident: &Ident| ident.ctime < self.header.started + SLACK;
+        let link = found
+            .filter(old)
+            .is_some_and(|i| kind_of(i.mode) == EntityKind::Symlink);
+        self.crooked.insert(at, link);
+        link
+    }
+
     /// If the file at `path` now, after the run, is the one that this run made or moved there at `time`, gives the object its identity.
     pub(super) fn recognise(&mut self, object: ObjectId, path: PathId, time: Time) {
         let Some(ident) = self.hint(path, true) else {
             return;
         };
-        let born = self.object(object).now().began.min(time);
-        let made = self.object(object).now().number > 0 && self.object(object).key.is_none();
-        let fits = match self.object(object).key {
-            Some(have) => have == key(&ident),
-            None => ident.birth == 0 || !made || (born - SLACK..=born + CALL).contains(&ident.birth),
+        let object_now = self.object(object);
+        let claimed = self
+            .by_key
+            .get(&key(&ident))
+            .is_some_and(|&other| other != object && !self.object(other).guessed);
+        if claimed || self.became_link(path, time) {
+            return;
+        }
+        let fits = match (object_now.key, object_now.made) {
+            (Some(have), _) if !object_now.guessed => have == key(&ident),
+            _ if ident.birth == 0 => true,
+            (_, Some(made)) => (made - SLACK..=made + CALL).contains(&ident.birth),
+            (_, None) => ident.birth <= time,
         };
         if fits {
             self.identify(object, ident, true);
+            // What was changed later may have been replaced later.
+            self.object_mut(object).guessed = ident.ctime > time + SLACK;
         }
     }
 
@@ -116,9 +201,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(Name::Is(object)) = self.names.insert(path, Name::Gone) else {
             return None;
         };
-        let names = &mut self.object_mut(object).names;
-        names.retain(|&n| n != path);
-        if names.is_empty() && !self.object(object).linked {
+        self.object_mut(object).names.retain(|&n| n != path);
+        // Names that lead there through a link may lead elsewhere now.
+        for other in self.object(object).names.clone() {
+            if self.winding(other) {
+                self.names.remove(&other);
+                self.object_mut(object).names.retain(|&n| n != other);
+            }
+        }
+        if self.object(object).names.is_empty() && !self.object(object).linked {
             // The number may be given to another file.
             if let Some(key) = self.object(object).key {
                 self.by_key.remove(&key);
@@ -138,17 +229,59 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The object with this identity, or a new one.
-    fn by_identity(&mut self, path: PathId, time: Time, ident: Ident, settled: bool) -> ObjectId {
-        let found = match self.by_key.get(&key(&ident)) {
-            Some(&found) => {
-                let second = ident.nlink > 1 && kind_of(ident.mode) == EntityKind::File;
-                self.object_mut(found).linked |= second;
-                found
-            }
-            None => self.add(kind_of(ident.mode), path, time, 0),
+    fn by_identity(
+        &mut self,
+        path: PathId,
+        call: Call,
+        ident: Ident,
+        settled: bool,
+    ) -> Result<ObjectId, S::Error> {
+        let steady = !settled || ident.ctime < call.time - SLACK;
+        let known = self.by_key.get(&key(&ident)).copied();
+        let Some(found) = known.filter(|&known| !self.guessed_wrong(known, path, &ident, steady)) else {
+            let made = self.add(kind_of(ident.mode), path, call.time, 0);
+            self.identify(made, ident, settled);
+            self.object_mut(made).guessed = !steady;
+            return Ok(made);
         };
+        let object = self.object_mut(found);
+        object.linked |= ident.nlink > 1 && kind_of(ident.mode) == EntityKind::File;
+        let doubtful = !steady || object.guessed;
         self.identify(found, ident, settled);
-        found
+        if doubtful && !self.winding(path) {
+            self.object_mut(found).doubtful = true;
+            self.add_source(call, found, path)?;
+        }
+        Ok(found)
+    }
+
+    /// The file at `path` is taken for `object`, but may have been another before: then its content counts as well.
+    fn add_source(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<(), S::Error> {
+        if !self.object(object).versioned() {
+            return Ok(());
+        }
+        let other = self.add(EntityKind::File, path, call.time, 0);
+        let from = self.entity_now(call, other, path)?;
+        let name = self.object(object).now().path;
+        self.next_version(call, object, name, false)?;
+        let entity = self.entity_now(call, object, name)?;
+        let activity = self.announce(call.epoch)?;
+        self.sink.derived(&Derived {
+            entity,
+            from,
+            activity,
+            time: call.time,
+        })
+    }
+
+    /// Whether the object that was taken for `ident` by a guess is another: the file has one name, and that is `path`.
+    fn guessed_wrong(&mut self, object: ObjectId, path: PathId, ident: &Ident, steady: bool) -> bool {
+        let known = self.object(object);
+        if !steady || !known.guessed || ident.nlink > 1 || known.names.contains(&path) {
+            return false;
+        }
+        let names = known.names.clone();
+        !self.winding(path) && !names.into_iter().any(|n| self.winding(n))
     }
 
     /// `object` is the file `ident`. An older object that was only taken for it loses the claim.
@@ -158,10 +291,22 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.object_mut(other).key = None;
             self.object_mut(other).settled = None;
         }
+        if let Some(old) = self
+            .object(object)
+            .key
+            .filter(|old| *old != key && self.by_key.get(old) == Some(&object))
+        {
+            self.by_key.remove(&old);
+        }
         let object = self.object_mut(object);
-        object.key = Some(key);
+        if object.key.replace(key) != Some(key) {
+            object.settled = None;
+        }
         if settled {
             object.settled = Some(ident);
+        } else {
+            object.guessed = false;
+            object.single |= ident.nlink == 1;
         }
         if object.kind == EntityKind::File && object.now().entity.is_none() {
             object.kind = kind_of(ident.mode);
@@ -169,28 +314,35 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The name leads to `found`, but the file there is `ident`.
-    fn reconcile(&mut self, path: PathId, found: ObjectId, time: Time, ident: Ident) -> ObjectId {
-        match self.object(found).key {
-            Some(have) if have == key(&ident) => found,
-            Some(_) => {
-                // Something outside the run put another file here.
-                self.unbind(path);
-                let other = self.by_identity(path, time, ident, false);
-                self.bind(path, other);
-                other
+    fn reconcile(
+        &mut self,
+        path: PathId,
+        found: ObjectId,
+        call: Call,
+        ident: Ident,
+    ) -> Result<ObjectId, S::Error> {
+        let object = self.object(found);
+        let claimed = self
+            .by_key
+            .get(&key(&ident))
+            .copied()
+            .filter(|&other| other != found);
+        match (object.key, claimed) {
+            (Some(have), _) if have == key(&ident) => Ok(found),
+            // Something outside the run put another file here, or the same file was known by another name.
+            (Some(_), _) if !object.guessed => self.replace(path, call, ident),
+            (None, Some(other)) if !self.object(other).guessed => self.replace(path, call, ident),
+            _ => {
+                self.identify(found, ident, false);
+                Ok(found)
             }
-            None => match self.by_key.get(&key(&ident)) {
-                Some(&other) => {
-                    // The same file was known by another name.
-                    self.unbind(path);
-                    self.bind(path, other);
-                    other
-                }
-                None => {
-                    self.identify(found, ident, false);
-                    found
-                }
-            },
         }
+    }
+
+    fn replace(&mut self, path: PathId, call: Call, ident: Ident) -> Result<ObjectId, S::Error> {
+        self.unbind(path);
+        let other = self.by_identity(path, call, ident, false)?;
+        self.bind(path, other);
+        Ok(other)
     }
 }

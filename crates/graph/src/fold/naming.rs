@@ -3,6 +3,7 @@
 //! A rename gives the file a new version under its new name, derived from the one it had: its content is the same, its name is not. A
 //! further hard link has nodes of its own beside those of the first name.
 
+use super::descriptors::Found;
 use super::names::Name;
 use super::{Call, Fold};
 use crate::model::{EntityKind, Relation, Sink};
@@ -36,7 +37,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         if let Some(ident) = call.ident {
-            self.lookup(new, call.time, Some(ident));
+            self.lookup(new, call, Some(ident))?;
         }
         if flags & EXCHANGE != 0 {
             return self.exchange(call, old, new);
@@ -57,7 +58,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn take(&mut self, call: Call, path: PathId) -> Result<(ObjectId, Option<Option<PathId>>), S::Error> {
         let (object, link) = match self.link_at(path, call.time) {
             Some(link) => (link, Some(self.targets.get(&path).copied())),
-            None => (self.lookup(path, call.time, None), None),
+            None => (self.lookup(path, call, None)?, None),
         };
         let entity = self.entity_now(call, object, path)?;
         self.touch(call, entity, Relation::Delete);
@@ -103,6 +104,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A directory was renamed: what lies below it, who stands in it and who holds it move along.
     fn move_below(&mut self, call: Call, old: PathId, new: PathId) -> Result<(), S::Error> {
         let below = self.paths.below(old);
+        // What was not there before is no longer known not to be.
+        for path in self.paths.below(new) {
+            self.missing.remove(&path);
+            if self.names.get(&path) == Some(&Name::Gone) {
+                self.names.remove(&path);
+            }
+        }
         for path in below {
             let moved = self.paths.moved(path, old, new);
             if let Some(target) = self.targets.remove(&path) {
@@ -163,7 +171,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let object = match self.link_at(path, call.time) {
             Some(link) => link,
-            None => self.lookup(path, call.time, None),
+            None => self.lookup(path, call, None)?,
         };
         let entity = self.entity_now(call, object, path)?;
         self.touch(call, entity, Relation::Stat);
@@ -181,14 +189,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let new = self.follow(new, false);
-        let source = match self.link_source(call, from, flags) {
-            Some(found) => found,
-            None => return Ok(()),
-        };
         if call.outcome.failed() {
-            return self.looked_in_vain(call, source.1);
+            return match self.place(call, from.0, from.1) {
+                Some(old) => self.looked_in_vain(call, old),
+                None => Ok(()),
+            };
         }
-        let (object, old) = source;
+        let Some((object, old)) = self.link_source(call, from, flags)? else {
+            return Ok(());
+        };
         let entity = self.entity_now(call, object, old)?;
         self.touch(call, entity, Relation::Meta);
         if self.object(object).kind == EntityKind::Symlink {
@@ -200,27 +209,29 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return self.put(call, object, None, new, new);
         }
         self.object_mut(object).linked = true;
+        self.object_mut(object).linker = Some(call.epoch);
         self.unbind(new);
         self.bind(new, object);
         self.made(call, object, new)
     }
 
     /// What is to get another name, and the name it has.
-    fn link_source(&mut self, call: Call, from: (i32, &[u8]), flags: u32) -> Option<(ObjectId, PathId)> {
+    fn link_source(&mut self, call: Call, from: (i32, &[u8]), flags: u32) -> Result<Found, S::Error> {
         if from.1.is_empty() {
             return self.object_of_descriptor(call, from.0);
         }
-        let old = self.place(call, from.0, from.1)?;
-        if flags & AT_SYMLINK_FOLLOW != 0
-            && let Some((_, fd)) = self.descriptor_by_place(call, old) {
-                return self.object_of_descriptor(call, fd);
-            }
-        let old = self.follow(old, flags & AT_SYMLINK_FOLLOW != 0);
-        match self.link_at(old, call.time) {
-            Some(link) if flags & AT_SYMLINK_FOLLOW == 0 => Some((link, old)),
-            _ if call.outcome.failed() && call.absent() => Some((ObjectId(0), old)),
-            _ => Some((self.lookup(old, call.time, None), old)),
+        let Some(old) = self.place(call, from.0, from.1) else {
+            return Ok(None);
+        };
+        let follow = flags & AT_SYMLINK_FOLLOW != 0;
+        if let (true, Some((_, fd))) = (follow, self.descriptor_by_place(call, old)) {
+            return self.object_of_descriptor(call, fd);
         }
+        let old = self.follow(old, follow);
+        Ok(Some(match self.link_at(old, call.time) {
+            Some(link) if !follow => (link, old),
+            _ => (self.lookup(old, call, None)?, old),
+        }))
     }
 
     fn made(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<(), S::Error> {
@@ -266,7 +277,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let object = match self.link_at(place, call.time) {
             Some(link) => link,
-            None => self.lookup(place, call.time, call.ident),
+            None => self.lookup(place, call, call.ident)?,
         };
         let entity = self.entity_now(call, object, place)?;
         self.touch(call, entity, Relation::Delete);

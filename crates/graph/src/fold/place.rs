@@ -8,7 +8,6 @@ use backstory_eventlog::event::CWD;
 
 use super::{Call, Fold};
 use crate::model::{EntityKind, Sink};
-use crate::object::kind_of;
 use crate::paths::{PathId, ROOT};
 
 /// As many links as the kernel follows.
@@ -75,18 +74,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let followed = self.follow(at, true);
             return Some(self.paths.parent(followed));
         }
-        if self.crooked.get(&at) == Some(&true) {
+        if self.is_crooked(at) {
             return None;
-        }
-        if !self.crooked.contains_key(&at) {
-            let bytes = self.paths.bytes(at);
-            if let Some(found) = self.known.of(&bytes, false) {
-                let link = found.is_some_and(|i| kind_of(i.mode) == EntityKind::Symlink);
-                self.crooked.insert(at, link);
-                if link {
-                    return None;
-                }
-            }
         }
         Some(self.paths.parent(at))
     }

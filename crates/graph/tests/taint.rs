@@ -1,0 +1,222 @@
+//! The graph against an idealised world in which bytes carry labels.
+//!
+//! [`sim`] executes random histories on a file system and processes of its own, knows which initial files truly flowed where, and
+//! emits the events that capture would have logged. It shares no code with the graph.
+
+mod common;
+#[path = "taint/expansion.rs"]
+mod expansion;
+#[path = "taint/sim.rs"]
+mod sim;
+
+use std::collections::BTreeSet;
+
+use backstory_graph::lineage::{Follow, Lineage, Node};
+use backstory_graph::memory::MemorySink;
+use backstory_graph::model::{EntityId, EntityKind};
+use proptest::prelude::*;
+use sim::{Label, Manner, Step, World};
+
+fn graph(world: &World) -> MemorySink {
+    let mut sink = MemorySink::default();
+    let header = common::header(&["root"]);
+    let after = world.after();
+    let nothing: &dyn backstory_graph::Known = &();
+    let known = if world.manner.settled {
+        &after as &dyn backstory_graph::Known
+    } else {
+        nothing
+    };
+    backstory_graph::fold(
+        &header,
+        Some(&world.end()),
+        world.events.iter().cloned(),
+        known,
+        &mut sink,
+    )
+    .unwrap();
+    sink
+}
+
+/// The nodes that stand for the initial content of a file: its first version, by any name it ever had.
+fn sources(world: &World, graph: &MemorySink, label: Label) -> BTreeSet<EntityId> {
+    let names = world.names_of(label);
+    let first = |e: &&backstory_graph::model::Entity| e.version == 0 && e.kind == EntityKind::File;
+    let named = |e: &&backstory_graph::model::Entity| names.contains(&*e.path);
+    graph
+        .entities
+        .values()
+        .filter(first)
+        .filter(named)
+        .map(|e| e.id)
+        .collect()
+}
+
+/// The same where no directory is renamed: what went by another name than its first at first is another file.
+fn source(world: &World, graph: &MemorySink, label: Label) -> Option<EntityId> {
+    let name = world.first_name_of(label);
+    let mut files = graph
+        .entities
+        .values()
+        .filter(|e| e.version == 0 && e.kind == EntityKind::File);
+    files.find(|e| *e.path == *name).map(|e| e.id)
+}
+
+/// What truly ended where: the final files and the memory of every epoch.
+fn ends(world: &World, graph: &MemorySink, strict: bool) -> Vec<(String, Node, BTreeSet<Label>)> {
+    let mut found = Vec::new();
+    for (path, labels) in world.final_files() {
+        if labels.is_empty() {
+            continue;
+        }
+        let last = graph
+            .entities
+            .values()
+            .filter(|e| e.kind == EntityKind::File && e.last);
+        let named = last
+            .filter(|e| *e.path == *path || e.aliases.iter().any(|a| **a == *path))
+            .max_by_key(|e| e.id);
+        // A file that nobody touched has no node, and nothing flowed into it.
+        let Some(entity) = named else {
+            let name = common::text(&path);
+            assert!(
+                labels.len() == 1,
+                "{name} has no node but holds {labels:?}\n{}",
+                describe(world, graph)
+            );
+            continue;
+        };
+        found.push((common::text(&path), Node::Entity(entity.id), labels));
+    }
+    for ((pid, epoch), labels) in &world.memories {
+        let same = |number: u32| number == *epoch || *epoch == 0 && number == 1;
+        let of_epoch = graph
+            .activities
+            .values()
+            .filter(|a| a.pid == *pid && same(a.epoch));
+        // Epoch 0 may have been given to the program that it became.
+        if let Some(activity) = of_epoch.min_by_key(|a| a.epoch) {
+            if activity.epoch == *epoch || *epoch == 0 && !strict {
+                found.push((
+                    format!("{pid}#{epoch}"),
+                    Node::Activity(activity.id),
+                    labels.clone(),
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn describe(world: &World, graph: &MemorySink) -> String {
+    let events: Vec<String> = world
+        .events
+        .iter()
+        .map(|e| format!("{} {:?} {:?} {:?} {:?}", e.pid, e.via, e.op, e.outcome, e.ident))
+        .collect();
+    format!("{}\n--\n{}", events.join("\n"), common::told(graph))
+}
+
+/// Every true flow is in the lineage, backwards and forwards.
+fn sound(world: &World) -> Result<(), TestCaseError> {
+    let graph = graph(world);
+    let lineage = Lineage::new(&graph, Follow::default());
+    for (name, node, labels) in ends(world, &graph, false) {
+        let reached = lineage.ancestors(node);
+        for &label in &labels {
+            let sources = sources(world, &graph, label);
+            let itself = sources.iter().any(|s| Node::Entity(*s) == node);
+            let found = sources.iter().any(|s| reached.contains(Node::Entity(*s)));
+            prop_assert!(
+                found,
+                "{name} holds {label}, which is not among its ancestors\n{}",
+                describe(world, &graph)
+            );
+            let forward = sources
+                .iter()
+                .any(|s| lineage.descendants(Node::Entity(*s)).contains(node));
+            prop_assert!(
+                itself || forward,
+                "{label} does not reach {name}\n{}",
+                describe(world, &graph)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is in the lineage but true flows.
+fn exact(world: &World) -> Result<(), TestCaseError> {
+    let graph = graph(world);
+    let lineage = Lineage::new(&graph, Follow::default());
+    for (name, node, labels) in ends(world, &graph, true) {
+        let reached = lineage.ancestors(node);
+        for label in world.labels() {
+            let Some(source) = source(world, &graph, label) else {
+                continue;
+            };
+            let itself = Node::Entity(source) == node;
+            let found = reached.contains(Node::Entity(source));
+            prop_assert!(
+                !found || itself || labels.contains(&label),
+                "{name} does not hold {label}, but it is among its ancestors\n{}",
+                describe(world, &graph)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn manner() -> impl Strategy<Value = Manner> {
+    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(settled, idents, births)| Manner {
+        settled,
+        idents,
+        births,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_true_flow_is_in_the_lineage(manner in manner(), steps in prop::collection::vec(Step::any(), 1..60)) {
+        sound(&World::run(manner, &steps))?;
+    }
+
+    #[test]
+    fn lineage_respects_time(manner in manner(), steps in prop::collection::vec(Step::whole(), 1..40)) {
+        let world = World::run(manner, &steps);
+        sound(&world)?;
+        exact(&world)?;
+    }
+
+    #[test]
+    fn the_time_expansion_has_no_cycles(manner in manner(), steps in prop::collection::vec(Step::any(), 1..40)) {
+        let world = World::run(manner, &steps);
+        let graph = graph(&world);
+        let expansion = expansion::Expansion::of(&graph);
+        prop_assert!(expansion.acyclic(), "{}", describe(&world, &graph));
+        let lineage = Lineage::new(&graph, Follow::default());
+        for (name, node, _) in ends(&world, &graph, false) {
+            let reached: BTreeSet<Node> = lineage.ancestors(node).nodes.into_keys().collect();
+            prop_assert_eq!(expansion.ancestors(node), reached, "{}\n{}", name, describe(&world, &graph));
+        }
+    }
+
+    #[test]
+    fn an_epoch_cut_at_its_generations_has_no_cycles_without_races(
+        manner in manner(),
+        steps in prop::collection::vec(Step::whole(), 1..40),
+    ) {
+        let world = World::run(manner, &steps);
+        let graph = graph(&world);
+        prop_assert!(expansion::cut_acyclic(&graph), "{}", describe(&world, &graph));
+    }
+
+    #[test]
+    fn the_same_events_give_the_same_graph(manner in manner(), steps in prop::collection::vec(Step::any(), 1..40)) {
+        let world = World::run(manner, &steps);
+        let (one, two) = (graph(&world), graph(&world));
+        prop_assert_eq!(format!("{one:?}"), format!("{two:?}"));
+    }
+}
