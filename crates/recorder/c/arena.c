@@ -8,7 +8,7 @@
 #include <linux/mman.h>
 #include <linux/prctl.h>
 
-enum { FEW_FREE = 8, UNMAPPED_AFTER_FORK = 16 };
+enum { FEW_FREE = 8, UNMAPPED_AFTER_FORK = 16, DEEPLY = 8 };
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
@@ -245,9 +245,10 @@ static bool new_chunk(void)
     return true;
 }
 
+/* What was inherited by fork is left mapped, which is cheaper, unless forks are nested deeply. */
 static void forget(u8 **chunk)
 {
-    if (*chunk)
+    if (*chunk && generations > DEEPLY)
         bs_raw(__NR_munmap, *chunk, BS_CHUNK_SIZE);
     *chunk = 0;
 }

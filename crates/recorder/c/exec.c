@@ -25,6 +25,11 @@ static void log_environment(char *const *env)
     __atomic_store_n(seen, hash, __ATOMIC_RELAXED);
 }
 
+static s64 attempt(struct bs_rec rec, int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
+{
+    return at ? bs_call(rec, __NR_execveat, dir, path, argv, env, flags) : bs_call(rec, __NR_execve, path, argv, env);
+}
+
 /* The program itself asks; `env` is what it will get. */
 static s64 execute(int dir, const char *path, char *const *argv, char *const *shown, char *const *env, int flags, bool at)
 {
@@ -38,7 +43,10 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
     }
     if (bs_me.borrowed)
         bs_me.spawned = (s32)bs_raw(__NR_getpid, 0);
-    s64 result = at ? bs_call(rec, __NR_execveat, dir, path, argv, env, flags) : bs_call(rec, __NR_execve, path, argv, env);
+    s64 result = attempt(rec, dir, path, argv, env, flags, at);
+    /* Without our variables it may just fit. */
+    if (result == -BS_E2BIG && env != shown)
+        result = attempt(rec, dir, path, argv, shown, flags, at);
     return bs_end(rec, result);
 }
 

@@ -30,9 +30,14 @@ struct bs_room bs_environment_room(char *const *env)
     return room;
 }
 
-/* Our library is where the child's loader will look for it. */
-static bool reachable(void)
+/*
+ * Our library is where the child's loader will look for it. A program that starts inside a sandbox might die of what the library
+ * does when it is set up: there the guard sees alone.
+ */
+static bool welcome(void)
 {
+    if (bs_odd & BS_ODD_SANDBOX)
+        return false;
     return !(bs_odd & BS_ODD_MOVED) || bs_gated(__NR_faccessat, BS_AT_FDCWD, bs_own_file, 4 /* R_OK */) == 0;
 }
 
@@ -52,7 +57,7 @@ char *const *bs_environment_repaired(char *const *env, char **array, char *text)
     static char *const none[] = {0};
     if (!env)
         env = none;
-    if (!bs_arena_path[0] || !bs_preload_entry[0] || !reachable())
+    if (!bs_arena_path[0] || !bs_preload_entry[0] || !welcome())
         return env;
     u32 n = 0;
     bool preload = false;

@@ -253,7 +253,7 @@ fn slots(bytes: &[u8], next: usize) -> Vec<Slot> {
             break; /* the last reservation did not fit */
         }
         assert!(
-            size >= abi::Slot::SIZE && size % 8 == 0,
+            size >= abi::Slot::SIZE && size.is_multiple_of(8),
             "a hole at {at}: {head:?}"
         );
         let info = abi::op_info(head.op).unwrap_or_else(|| panic!("unknown operation {head:?}"));

@@ -192,3 +192,29 @@ fn programs_of_another_libc_are_recorded() {
         assert!(run.of("WAIT").len() + run.of("EXEC").len() > 0, "{how}");
     }
 }
+
+#[test]
+fn a_library_that_is_not_at_home_still_records() {
+    // The program lies where the library wants to be; the gate's page is free in the first case only.
+    for address in ["0x550000012000", "0x550000010000"] {
+        let place = format!("-Wl,-Ttext-segment={address}");
+        let Some(binary) = program_with("files", "gcc", &["-no-pie", "-Wl,--no-relax", &place]) else {
+            continue;
+        };
+        let dir = folder();
+        let run = record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine();
+        assert_eq!(run.of("RENAME").len(), 3, "{address}");
+    }
+}
+
+#[test]
+fn what_a_sandboxed_program_executes_is_left_alone() {
+    let Some(binary) = program_with("sandboxed", "cc", &[]) else {
+        return;
+    };
+    let dir = folder();
+    let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), "exec"]));
+    assert_eq!(run.output.stdout, b"executed\n", "{:?}", run.output);
+    assert_eq!(run.of("EXEC").len(), 1);
+    assert_eq!(run.threads.len(), 1, "the new program lives without us");
+}
