@@ -19,7 +19,7 @@ pub const TOOLS: &[Case] = &[
         &[
             "sh",
             "-c",
-            "mv a /dev/shm/backstory-corpus-mv && mv /dev/shm/backstory-corpus-mv back",
+            "t=/dev/shm/mv$(echo $FIX | tr / -); mv a $t && mv $t back",
         ],
     ),
     program("ln", &["ln", "a", "hard"]),
@@ -98,7 +98,7 @@ pub const TOOLS: &[Case] = &[
     sh("tar-gzip", "tar czf t.tgz d && tar tzf t.tgz >list").needs(&["gzip"]),
     sh(
         "gzip",
-        "gzip -k a && gunzip -c a.gz >same && gzip -9 b && gunzip b.gz",
+        "gzip -nk a && gunzip -c a.gz >same && gzip -9n b && gunzip b.gz",
     )
     .needs(&["gzip"]),
     sh("xargs", "ls a b | xargs -n1 -I% cp % %.x"),
