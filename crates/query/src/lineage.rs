@@ -18,9 +18,8 @@ use crate::{Error, Globs, Result};
 /// What made the newest version of `path`, and what made that, and so on.
 pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
     let run = within(store, scope)?;
-    let roots = root::find(store, path, run)?;
-    let newest = roots[0];
-    if store.entity(newest)?.kind == EntityKind::Missing {
+    let (newest, entity) = root::find(store, path, run)?;
+    if entity.kind == EntityKind::Missing {
         return Err(Error::OnlyMissing(Asked::new(path)?.absolute));
     }
     follow(store, &[newest], Direction::Back, scope, run)
@@ -29,7 +28,7 @@ pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage
 /// What came from the newest version of `path`, in every run that used it, and what came from that, and so on.
 pub fn influence(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
     let run = within(store, scope)?;
-    let roots = root::find(store, path, run)?;
+    let roots = root::find_all(store, path, run)?;
     follow(store, &roots, Direction::Forth, scope, run)
 }
 

@@ -79,17 +79,19 @@ fn without_dots(path: &Path) -> PathBuf {
     out
 }
 
-/// The entities that `path` means, the newest version first: one, and in all other runs those that are the same version.
-pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<Vec<EntityKey>> {
+/// The newest version of what `path` means.
+pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(EntityKey, Entity)> {
     let asked = Asked::new(path)?;
-    let by_identity = || identified(store, &asked, run);
-    let newest = match by_identity()? {
+    let found = match identified(store, &asked, run)? {
         Some(found) => Some(found),
         None => named(store, &asked, run)?,
     };
-    let Some((newest, entity)) = newest else {
-        return Err(Error::NotFound(asked.absolute));
-    };
+    found.ok_or(Error::NotFound(asked.absolute))
+}
+
+/// The newest version of what `path` means, and in all other runs the entities that are the same version, latest run first.
+pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<Vec<EntityKey>> {
+    let (newest, entity) = find(store, path, run)?;
     let mut found = vec![newest];
     if let (Some(ident), None) = (entity.ident, run) {
         let mut same = store.same(&ident, Role::Any)?;

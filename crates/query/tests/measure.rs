@@ -163,7 +163,7 @@ impl Build<'_> {
         self.entity(path, EntityKind::File, 0, Some(ident))
     }
 
-    fn new(&mut self, path: &str) -> EntityId {
+    fn made(&mut self, path: &str) -> EntityId {
         let ident = Ident {
             dev: 2049,
             ino: 5_000_000 + self.random.next() % 40_000,
@@ -243,7 +243,7 @@ impl Build<'_> {
             let header = self.random.next() % 400;
             let dir = ["", "sys/", "bits/", "linux/"][header as usize % 4];
             let name = format!("header{header}.h");
-            if header % 3 == 0 {
+            if header.is_multiple_of(3) {
                 let missed = self.missing(&format!("{root}/include/{dir}{name}"));
                 self.edge(cc1, missed, Relation::Missing);
                 let missed = self.missing(&format!("/usr/lib/gcc/x86_64-linux-gnu/12/include/{dir}{name}"));
@@ -251,17 +251,17 @@ impl Build<'_> {
             }
             let header = self.old(&format!("/usr/include/{dir}{name}"));
             self.edge(cc1, header, Relation::Read);
-            if self.random.next() % 3 == 0 {
+            if self.random.next().is_multiple_of(3) {
                 self.edge(cc1, header, Relation::Stat);
             }
         }
-        let out = self.new(&text);
+        let out = self.made(&text);
         self.edge(cc1, out, Relation::Write);
         let assembler = self.activity(Some(gcc), &["/usr/bin/as", "--64", "-o", &object, &text]);
         self.start(assembler, "/usr/bin/as");
         self.edge(assembler, out, Relation::Read);
-        let made = self.new(&object);
-        self.edge(assembler, made, Relation::Write);
+        let object_file = self.made(&object);
+        self.edge(assembler, object_file, Relation::Write);
         self.edge(gcc, out, Relation::Delete);
         object
     }
@@ -280,10 +280,10 @@ impl Build<'_> {
             let ar = self.activity(Some(make), &["/usr/bin/ar", "rc", &archive]);
             self.start(ar, "/usr/bin/ar");
             for object in objects {
-                let object = self.new(&object);
+                let object = self.made(&object);
                 self.edge(ar, object, Relation::Read);
             }
-            let archive = self.new(&archive);
+            let archive = self.made(&archive);
             self.edge(ar, archive, Relation::Write);
         }
     }

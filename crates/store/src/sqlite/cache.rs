@@ -14,8 +14,11 @@ use crate::codec::versions::Version;
 const MOST: usize = 4096;
 const MOST_INDEXED: usize = 2_000_000;
 
-/// Entities of a directory by inode.
-pub type DirIndex = HashMap<(u64, u64), Vec<(Ident, EntityKey)>>;
+/// Versions of a directory by device and inode.
+pub type Inodes = HashMap<(u64, u64), Vec<(Ident, u32)>>;
+
+/// Entities of a directory by the index of their version.
+pub type Members = HashMap<u32, Vec<EntityKey>>;
 
 /// What was decoded lately.
 #[derive(Default)]
@@ -25,7 +28,8 @@ pub struct Cache {
     pub versions: BTreeMap<i64, Rc<Vec<Version>>>,
     pub dirs: HashMap<u32, Bytes>,
     pub starts: HashMap<u32, Time>,
-    pub indexes: HashMap<u32, Rc<DirIndex>>,
+    pub inodes: HashMap<u32, Rc<Inodes>>,
+    pub of_versions: HashMap<u32, Rc<Members>>,
     indexed: usize,
     /// `PRAGMA data_version` when the indexes were made.
     data_version: i64,
@@ -45,13 +49,23 @@ impl Cache {
         }
     }
 
-    /// Keeps a directory's index.
-    pub fn keep_index(&mut self, dir: u32, index: Rc<DirIndex>) {
+    /// Keeps the versions of a directory.
+    pub fn keep_inodes(&mut self, dir: u32, index: Rc<Inodes>) {
+        self.make_room(index.len());
+        self.inodes.insert(dir, index);
+    }
+
+    /// Keeps the entities of a directory.
+    pub fn keep_members(&mut self, dir: u32, index: Rc<Members>) {
+        self.make_room(index.len());
+        self.of_versions.insert(dir, index);
+    }
+
+    fn make_room(&mut self, more: usize) {
         if self.indexed > MOST_INDEXED {
             self.forget_directories();
         }
-        self.indexed += index.len();
-        self.indexes.insert(dir, index);
+        self.indexed += more;
     }
 
     /// Forgets directories' indexes if another process has written since.
@@ -64,7 +78,8 @@ impl Cache {
 
     /// Forgets directories' indexes.
     pub fn forget_directories(&mut self) {
-        self.indexes.clear();
+        self.inodes.clear();
+        self.of_versions.clear();
         self.indexed = 0;
     }
 }

@@ -6,7 +6,7 @@ use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_graph::model::{Activity, ActivityId, Entity, EntityId, EntityKind};
 use rusqlite::{OptionalExtension, Params, Row};
 
-use super::cache::DirIndex;
+use super::cache::{Inodes, Members};
 use super::{SqliteStore, bucket, column, inode_key, names, range};
 use crate::api::same_version;
 use crate::codec::activity::{self, missing_text};
@@ -367,36 +367,48 @@ impl SqliteStore {
         )?;
         let mut found = Vec::new();
         for dir in dirs {
-            let index = self.dir_index(dir)?;
-            let same = index.get(&(ident.dev, ident.ino)).into_iter().flatten();
-            found.extend(
-                same.filter(|(known, _)| same_version(known, ident))
-                    .map(|(_, key)| *key),
-            );
+            let inodes = self.inodes_of(dir)?;
+            let here = inodes.get(&(ident.dev, ident.ino)).into_iter().flatten();
+            for (_, index) in here.filter(|(known, _)| same_version(known, ident)) {
+                // Most directories only share neighbouring inodes: who their versions are is looked up no sooner than here.
+                found.extend(self.members_by_version(dir)?.get(index).into_iter().flatten());
+            }
         }
         found.sort_unstable();
         found.dedup();
         Ok(found)
     }
 
-    fn dir_index(&self, dir: u32) -> Result<Rc<DirIndex>> {
-        if let Some(index) = self.cache.borrow().indexes.get(&dir) {
+    fn inodes_of(&self, dir: u32) -> Result<Rc<Inodes>> {
+        if let Some(index) = self.cache.borrow().inodes.get(&dir) {
             return Ok(index.clone());
         }
-        let mut idents = Vec::new();
-        self.scan(dir, |_, _, _, ident| idents.push(ident))?;
-        let mut index = DirIndex::new();
-        self.members_of(dir, |key, member| {
-            let ident = idents.get(member.version.index as usize).copied().flatten();
-            if let Some(ident) = ident.filter(|_| member.version.dir == dir) {
+        let mut index = Inodes::new();
+        self.scan(dir, |place, _, _, ident| {
+            if let Some(ident) = ident {
                 index
                     .entry((ident.dev, ident.ino))
                     .or_default()
-                    .push((ident, key));
+                    .push((ident, place));
             }
         })?;
         let index = Rc::new(index);
-        self.cache.borrow_mut().keep_index(dir, index.clone());
+        self.cache.borrow_mut().keep_inodes(dir, index.clone());
+        Ok(index)
+    }
+
+    fn members_by_version(&self, dir: u32) -> Result<Rc<Members>> {
+        if let Some(index) = self.cache.borrow().of_versions.get(&dir) {
+            return Ok(index.clone());
+        }
+        let mut index = Members::new();
+        self.members_of(dir, |key, member| {
+            if member.version.dir == dir {
+                index.entry(member.version.index).or_default().push(key);
+            }
+        })?;
+        let index = Rc::new(index);
+        self.cache.borrow_mut().keep_members(dir, index.clone());
         Ok(index)
     }
 
