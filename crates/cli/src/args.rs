@@ -297,11 +297,11 @@ pub struct LineageArgs {
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
-    /// Show system files one by one in the tree
+    /// Show everything in the tree: system files one by one, environments in full
     #[arg(long)]
     pub all: bool,
 
-    /// Keep what could have happened but was not seen to (the default)
+    /// Show in the tree, too, what could have happened but was not seen to (--json and --dot always have it)
     #[arg(long, overrides_with = "no_possible")]
     pub possible: bool,
 

@@ -94,9 +94,8 @@ fn table(files: &[FileUse], all: bool, style: Style, out: &mut impl std::io::Wri
         let words = format!("{:<16}", format!("{}{maybe}", words.join(",")));
         writeln!(out, "{}  {}", style.paint(Role::Dim, &words), shown(&file.path))?;
     }
-    let groups = groups.lines();
     if !groups.is_empty() {
-        let note = format!("… and {} (--all lists them)", groups.join(", "));
+        let note = format!("… and {} (--all lists them)", groups.text());
         writeln!(out, "{}", style.paint(Role::Dim, &note))?;
     }
     Ok(())

@@ -43,6 +43,7 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
             let drawing = Drawing {
                 direction,
                 all: args.all,
+                possible: args.possible,
                 here: &here(),
                 style: Style::of_stdout(),
             };

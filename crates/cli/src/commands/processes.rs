@@ -91,8 +91,8 @@ fn command(line: &ProcessLine, from: &[u8]) -> String {
         env_unset: &activity.env_unset,
     };
     match activity.epoch {
-        0 => format!("{}  (forked, no exec)", call.line(from)),
-        _ => call.line(from),
+        0 => format!("{}  (forked, no exec)", call.whole(from)),
+        _ => call.whole(from),
     }
 }
 

@@ -110,7 +110,7 @@ fn text(details: &RunDetails, style: Style, out: &mut impl Write) -> io::Result<
         env_set: &[],
         env_unset: &[],
     };
-    line("command", &style.paint(Role::Command, &call.line(b"")))?;
+    line("command", &style.paint(Role::Command, &call.whole(b"")))?;
     line("started", &when::moment(run.started))?;
     if let Some(ended) = run.ended {
         line("took", &when::duration(ended - run.started))?;

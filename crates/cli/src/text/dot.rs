@@ -6,14 +6,14 @@ use std::io::{self, Write};
 use backstory_graph::model::Certainty;
 use backstory_query::answer::{Flow, Lineage, Node};
 
+use super::outline::Outline;
 use super::paths::{shown, system_group};
 use super::shell;
-use super::tree::Outline;
 use super::words::{Direction, did};
 
 /// Writes the graph. Without `all`, system files that lead nowhere are drawn as one box for each directory.
 pub fn draw(lineage: &Lineage, direction: Direction, all: bool, out: &mut impl Write) -> io::Result<()> {
-    let outline = Outline::new(lineage, direction);
+    let outline = Outline::new(lineage, direction, true);
     let name = |index: usize| match &lineage.nodes[index] {
         Node::Entity { path, .. } if !all && index >= lineage.roots && outline.is_system_leaf(index) => {
             format!("system {}", shown(system_group(path)))

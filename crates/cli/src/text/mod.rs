@@ -1,5 +1,6 @@
 //! Answers for people: shell lines, trees, tables, graphs in Graphviz's language. Pure: plain data in, text out.
 pub mod dot;
+pub mod outline;
 pub mod paths;
 pub mod progress;
 pub mod shell;

@@ -1,5 +1,7 @@
 //! How paths are shown, and which of them belong to the system rather than to the user's work.
 
+use std::collections::BTreeMap;
+
 use super::shell;
 
 /// Where distributions put what packages bring, and what the kernel makes up: `/usr/local` and `/opt` are not among them, because
@@ -32,28 +34,72 @@ pub fn system_group(path: &[u8]) -> &[u8] {
     end.map_or(path, |(at, _)| &path[..at])
 }
 
-/// Counts system paths by group: `3 files under /usr/lib`, most first.
+/// Counts paths by directory: `37 files under /usr/lib, 2 under /etc`.
 #[derive(Debug, Default)]
 pub struct Groups {
-    counts: std::collections::BTreeMap<Vec<u8>, u64>,
+    system: BTreeMap<Vec<u8>, u64>,
+    others: Vec<Vec<u8>>,
 }
+
+/// So many directories are named; the rest is a number.
+const NAMED: usize = 2;
 
 impl Groups {
     /// Counts one.
     pub fn add(&mut self, path: &[u8]) {
-        *self.counts.entry(system_group(path).to_vec()).or_default() += 1;
+        match is_system(path) {
+            true => *self.system.entry(system_group(path).to_vec()).or_default() += 1,
+            false => self.others.push(path.to_vec()),
+        }
     }
 
-    /// One line each, most first: `37 files under /usr/lib`.
-    pub fn lines(&self) -> Vec<String> {
-        let mut groups: Vec<(&Vec<u8>, &u64)> = self.counts.iter().collect();
-        groups.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-        let lines = groups.into_iter().map(|(path, count)| match count {
-            1 => format!("1 file under {}", shown(path)),
-            _ => format!("{count} files under {}", shown(path)),
-        });
-        lines.collect()
+    /// True if nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.system.is_empty() && self.others.is_empty()
     }
+
+    /// All in one line, most first.
+    pub fn text(&self) -> String {
+        let mut groups: Vec<(Vec<u8>, u64)> = self
+            .system
+            .iter()
+            .map(|(path, count)| (path.clone(), *count))
+            .collect();
+        groups.extend(gathered(&self.others));
+        groups.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        let rest: u64 = groups.iter().skip(NAMED).map(|(_, count)| count).sum();
+        groups.truncate(NAMED);
+        let mut parts: Vec<String> = groups
+            .iter()
+            .map(|(path, count)| format!("{count} under {}", shown(path)))
+            .collect();
+        if let (Some(part), Some((_, count))) = (parts.first_mut(), groups.first()) {
+            let files = if *count == 1 { "file" } else { "files" };
+            *part = part.replacen(" under ", &format!(" {files} under "), 1);
+        }
+        if rest > 0 {
+            parts.push(format!("{rest} elsewhere"));
+        }
+        parts.join(", ")
+    }
+}
+
+/// Paths by the deepest directory that all with the same first three components share.
+fn gathered(paths: &[Vec<u8>]) -> Vec<(Vec<u8>, u64)> {
+    let mut groups: BTreeMap<Vec<&[u8]>, (Vec<&[u8]>, u64)> = BTreeMap::new();
+    for path in paths {
+        let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
+        let directory = &parts[..parts.len() - 1];
+        let key = directory.iter().take(4).copied().collect();
+        let (common, count) = groups.entry(key).or_insert_with(|| (directory.to_vec(), 0));
+        let shared = common.iter().zip(directory).take_while(|(a, b)| a == b).count();
+        common.truncate(shared);
+        *count += 1;
+    }
+    groups
+        .into_values()
+        .map(|(common, count)| (common.join(&b'/'), count))
+        .collect()
 }
 
 #[cfg(test)]
@@ -79,13 +125,25 @@ mod tests {
         ] {
             groups.add(path.as_bytes());
         }
+        assert_eq!(groups.text(), "2 files under /usr/lib, 1 under /etc, 1 elsewhere");
+    }
+
+    #[test]
+    fn other_files_are_counted_by_the_directory_they_share() {
+        let mut groups = Groups::default();
+        for path in [
+            "/opt/py/3/lib/os.py",
+            "/opt/py/3/lib/re/x.py",
+            "/opt/py/3/lib/re/y.py",
+            "/srv/a",
+            "/etc/x",
+            "/proc/y",
+        ] {
+            groups.add(path.as_bytes());
+        }
         assert_eq!(
-            groups.lines(),
-            [
-                "2 files under /usr/lib",
-                "1 file under /etc",
-                "1 file under /usr/bin"
-            ]
+            groups.text(),
+            "3 files under /opt/py/3/lib, 1 under /etc, 2 elsewhere"
         );
     }
 }

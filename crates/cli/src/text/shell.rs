@@ -24,19 +24,28 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The line. `cd` is left out if it ran in `here`.
-    pub fn line(&self, here: &[u8]) -> String {
+    /// The whole line. `cd` is left out if it ran in `here`.
+    pub fn whole(&self, here: &[u8]) -> String {
+        self.line(here, usize::MAX).0
+    }
+
+    /// The line, and how many variables were left out of it: all that differ, if to set them takes more than `most` bytes.
+    pub fn line(&self, here: &[u8], most: usize) -> (String, usize) {
         let mut line = String::new();
         if self.cwd != here && !self.cwd.is_empty() {
             line.push_str(&format!("cd {} && ", quote(self.cwd)));
         }
-        line.push_str(&self.environment());
+        let (environment, count) = self.environment();
+        let fits = environment.len() <= most;
+        if fits {
+            line.push_str(&environment);
+        }
         line.push_str(&self.words());
-        line
+        (line, if fits { 0 } else { count })
     }
 
-    /// `VAR=value ` or `env -u GONE VAR=value `, as a prefix.
-    fn environment(&self) -> String {
+    /// `VAR=value ` or `env -u GONE VAR=value `, as a prefix, and how many variables that is.
+    fn environment(&self) -> (String, usize) {
         let gone: Vec<&[u8]> = self
             .env_unset
             .iter()
@@ -51,6 +60,7 @@ impl Call<'_> {
             .collect();
         // A name the shell cannot assign to (`BASH_FUNC_f%%=…`) can be set by env(1) only.
         let plain = gone.is_empty() && set.iter().all(|(name, _)| is_name(name));
+        let count = gone.len() + set.len();
         let mut prefix = String::from(if plain { "" } else { "env " });
         for name in gone {
             prefix.push_str(&format!("-u {} ", quote(name)));
@@ -69,7 +79,7 @@ impl Call<'_> {
                 false => prefix.push_str(&format!("{} ", quote(&[name, b"=", value].concat()))),
             }
         }
-        prefix
+        (prefix, count)
     }
 
     /// The program and its arguments.
@@ -189,7 +199,7 @@ mod tests {
             env_set: &set,
             env_unset: &unset,
         }
-        .line(b"/here")
+        .whole(b"/here")
     }
 
     #[test]
@@ -218,6 +228,20 @@ mod tests {
     }
 
     #[test]
+    fn an_environment_that_would_hide_the_command_is_counted_instead() {
+        let (argv, set) = (boxed(&[b"cc"]), boxed(&[b"COLLECT_GCC_OPTIONS=-O2", b"A=1"]));
+        let call = Call {
+            exec_path: None,
+            argv: &argv,
+            cwd: b"",
+            env_set: &set,
+            env_unset: &[],
+        };
+        assert_eq!(call.line(b"", 10), ("cc".to_owned(), 2));
+        assert_eq!(call.line(b"", 80).1, 0);
+    }
+
+    #[test]
     fn what_a_shell_sets_by_itself_is_left_out() {
         assert_eq!(
             line(
@@ -240,7 +264,7 @@ mod tests {
             env_set: &[],
             env_unset: &[],
         };
-        assert_eq!(call.line(b""), "/bin/bash -c x");
+        assert_eq!(call.whole(b""), "/bin/bash -c x");
     }
 
     #[test]

@@ -1,30 +1,41 @@
 //! A lineage as an indented tree: file, the command that made it, what that command read, and so on.
 //!
-//! Each node is unfolded once; later it is named and marked. System files that no recorded command made are counted, not
-//! listed, unless asked for. No recursion: a lineage may be as deep as a store is old.
+//! Each node is unfolded once, where it is reached in the fewest steps; elsewhere it is named and marked. Files that no recorded
+//! command made are counted by directory where they are many, unless asked for. No recursion: a lineage may be as deep as a
+//! store is old.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::io::{self, Write};
 
 use backstory_graph::model::{Certainty, EntityKind};
-use backstory_query::answer::{Flow, Lineage, Node};
+use backstory_query::answer::{Lineage, Node};
 
+use super::outline::{Outline, Step, Steps};
 use super::paths::{Groups, is_system, shown};
 use super::shell::Call;
 use super::style::{Role, Style};
 use super::when;
-use super::words::{Direction, step};
+use super::words::Direction;
 
 /// Deeper than this no terminal is wide; `--json` has no such bound.
 const DEEPEST: usize = 64;
+
+/// So many inputs outside the command's directory that nothing recorded made are still listed one by one.
+const FEW: usize = 6;
+
+/// Longer than this, what differs in the environment is not put before a command: it would hide it.
+const SHORT: usize = 80;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy)]
 pub struct Drawing<'a> {
     /// Towards causes or effects.
     pub direction: Direction,
-    /// List system files, too.
+    /// Leave out nothing but what only could have happened.
     pub all: bool,
+    /// Leave out nothing that only could have happened.
+    pub possible: bool,
     /// The user's directory: commands that ran there need no `cd`.
     pub here: &'a [u8],
     /// Colours.
@@ -33,137 +44,28 @@ pub struct Drawing<'a> {
 
 /// Writes the tree of each root.
 pub fn draw(lineage: &Lineage, drawing: Drawing, out: &mut impl Write) -> io::Result<()> {
+    let outline = Outline::new(lineage, drawing.direction, drawing.possible);
+    let steps = vec![OnceCell::new(); lineage.nodes.len()];
     let mut tree = Tree {
-        outline: Outline::new(lineage, drawing.direction),
+        outline,
+        steps,
         drawing,
         unfolded: HashSet::new(),
     };
     for root in 0..lineage.roots {
         tree.root(root, out)?;
     }
-    if lineage.cut {
-        writeln!(
-            out,
-            "{}",
-            drawing.style.paint(
-                Role::Dim,
-                "… the answer was cut here: a larger --depth shows more"
-            )
-        )?;
+    for note in tree.left_out() {
+        writeln!(out, "{}", drawing.style.paint(Role::Dim, &note))?;
     }
     Ok(())
 }
 
-/// A lineage as one reads it: for each node, where each step leads and by which links.
-pub struct Outline<'a> {
-    /// The lineage.
-    pub lineage: &'a Lineage,
-    direction: Direction,
-    /// Link indexes by the node they start from in reading direction, in order of time.
-    steps: Vec<Vec<usize>>,
-}
-
-/// One step: the links that lead to one node.
-pub struct Step {
-    /// Where it leads.
-    pub node: usize,
-    /// What precedes its name: `read`, `ran and read`.
-    pub words: String,
-    /// The strongest of the links.
-    pub certainty: Certainty,
-}
-
-impl<'a> Outline<'a> {
-    /// Prepares a lineage for reading.
-    pub fn new(lineage: &'a Lineage, direction: Direction) -> Outline<'a> {
-        let mut steps = vec![Vec::new(); lineage.nodes.len()];
-        for (index, link) in lineage.links.iter().enumerate() {
-            let start = if direction == Direction::Of {
-                link.to
-            } else {
-                link.from
-            };
-            steps[start].push(index);
-        }
-        for links in &mut steps {
-            links.sort_by_key(|&link| lineage.links[link].interval.start);
-        }
-        Outline {
-            lineage,
-            direction,
-            steps,
-        }
-    }
-
-    /// Steps from a node, seeing through what is no news: the same version in another run, a fork that only leads to an exec.
-    pub fn steps(&self, node: usize) -> Vec<Step> {
-        let mut steps: Vec<Step> = Vec::new();
-        let mut seen = HashSet::from([node]);
-        let mut through = vec![node];
-        while let Some(at) = through.pop() {
-            for &index in &self.steps[at] {
-                let link = &self.lineage.links[index];
-                let other = if self.direction == Direction::Of {
-                    link.from
-                } else {
-                    link.to
-                };
-                if self.is_transparent(&link.flow, other) {
-                    if seen.insert(other) {
-                        through.push(other);
-                    }
-                    continue;
-                }
-                let words = step(&link.flow, self.direction);
-                match steps.iter_mut().find(|step| step.node == other) {
-                    Some(step) => {
-                        step.certainty = step.certainty.max(link.certainty);
-                        if !step.words.contains(words) {
-                            step.words = format!("{} and {words}", step.words);
-                        }
-                    }
-                    None => steps.push(Step {
-                        node: other,
-                        words: words.to_owned(),
-                        certainty: link.certainty,
-                    }),
-                }
-            }
-        }
-        steps
-    }
-
-    /// True if nothing leads on from the node.
-    pub fn is_leaf(&self, node: usize) -> bool {
-        self.steps[node].is_empty()
-    }
-
-    /// True if the node is a system file that nothing recorded made (or used): one of the many that are better counted.
-    pub fn is_system_leaf(&self, node: usize) -> bool {
-        match &self.lineage.nodes[node] {
-            Node::Entity { path, .. } => is_system(path) && self.is_leaf(node),
-            Node::Activity { .. } => false,
-        }
-    }
-
-    fn is_transparent(&self, flow: &Flow, node: usize) -> bool {
-        let only_informed = |node: usize| {
-            self.steps[node]
-                .iter()
-                .all(|&link| matches!(self.lineage.links[link].flow, Flow::Informed(_)))
-        };
-        match (flow, &self.lineage.nodes[node]) {
-            (Flow::Same, _) => true,
-            (Flow::Informed(_), Node::Activity { epoch: 0, .. }) => {
-                only_informed(node) && !self.is_leaf(node)
-            }
-            _ => false,
-        }
-    }
-}
-
 /// A node on the way, with what is still to be drawn below it.
-struct Level {
+struct Level<'l> {
+    node: usize,
+    /// The run that the last command above was said to belong to.
+    run: Option<&'l str>,
     prefix: String,
     lines: std::vec::IntoIter<Line>,
 }
@@ -174,62 +76,62 @@ enum Line {
     Note(String),
 }
 
-struct Tree<'a, 'b> {
-    outline: Outline<'a>,
-    drawing: Drawing<'b>,
+struct Tree<'l, 'd> {
+    outline: Outline<'l>,
+    steps: Vec<OnceCell<Steps>>,
+    drawing: Drawing<'d>,
     unfolded: HashSet<usize>,
 }
 
-impl Tree<'_, '_> {
+impl<'l> Tree<'l, '_> {
+    fn steps(&self, node: usize) -> &Steps {
+        self.steps[node].get_or_init(|| self.outline.steps(node))
+    }
+
     fn root(&mut self, root: usize, out: &mut impl Write) -> io::Result<()> {
-        let (name, note) = self.name(root);
-        let made = match &self.outline.lineage.nodes[root] {
-            Node::Entity {
-                run, version: 1.., ..
-            } => format!("  [run {run}]"),
-            _ => String::new(),
-        };
         let style = self.drawing.style;
-        writeln!(
-            out,
-            "{}{note}{}",
-            style.paint(Role::Subject, &name),
-            style.paint(Role::Dim, &made)
-        )?;
+        let (name, note) = self.name(root, None);
+        writeln!(out, "{}{note}", style.paint(Role::Subject, &name))?;
+        let homes = self.outline.homes(root, |node| self.steps(node));
         self.unfolded.insert(root);
-        let mut first = self.below(root);
-        if first.is_empty() {
+        let mut lines = self.below(root);
+        if lines.is_empty() {
             let nothing = match self.drawing.direction {
                 Direction::Of => "no recorded command made it",
                 Direction::Uses => "no recorded command used it",
             };
-            first.push(Line::Note(nothing.to_owned()));
+            lines.push(Line::Note(nothing.to_owned()));
         }
         let mut levels = vec![Level {
+            node: root,
+            run: None,
             prefix: String::new(),
-            lines: first.into_iter(),
+            lines: lines.into_iter(),
         }];
         while let Some(level) = levels.last_mut() {
             let Some(line) = level.lines.next() else {
                 levels.pop();
                 continue;
             };
-            let last = level.lines.len() == 0;
-            let (branch, indent) = if last {
+            let (branch, indent) = if level.lines.len() == 0 {
                 ("└─ ", "   ")
             } else {
                 ("├─ ", "│  ")
             };
-            let lead = self
-                .drawing
-                .style
-                .paint(Role::Dim, &format!("{}{branch}", level.prefix));
-            let prefix = format!("{}{indent}", level.prefix);
+            let lead = style.paint(Role::Dim, &format!("{}{branch}", level.prefix));
+            let (parent, run, prefix) = (level.node, level.run, format!("{}{indent}", level.prefix));
             match line {
-                Line::Note(note) => writeln!(out, "{lead}{}", self.drawing.style.paint(Role::Dim, &note))?,
+                Line::Note(note) => writeln!(out, "{lead}{}", style.paint(Role::Dim, &note))?,
                 Line::Step(step) => {
-                    let lines = self.step(&step, levels.len(), &lead, out)?;
+                    let home = homes[step.node] == Some(parent);
+                    let mut lines = self.step(&step, run, home, &lead, out)?;
+                    if levels.len() >= DEEPEST && !lines.is_empty() {
+                        lines = vec![Line::Note("… goes on: use --depth or --json".to_owned())];
+                    }
+                    let run = self.run(step.node).or(run);
                     levels.push(Level {
+                        node: step.node,
+                        run,
                         prefix,
                         lines: lines.into_iter(),
                     });
@@ -239,63 +141,119 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
+    /// What the tree does not show, and how to see it: said once, below it.
+    fn left_out(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.outline.lineage.cut {
+            notes.push("(cut here: a larger --depth shows more)".to_owned());
+        }
+        let unfolded = || self.unfolded.iter().copied();
+        if unfolded().any(|node| self.below(node).iter().any(|line| matches!(line, Line::Note(_)))) {
+            notes.push("(--all lists the files that were only counted)".to_owned());
+        }
+        let hidden: usize = unfolded().map(|node| self.steps(node).hidden).sum();
+        if hidden > 0 {
+            notes.push(format!(
+                "(--possible shows {hidden} more links, of what could have happened but was not seen to)"
+            ));
+        }
+        notes
+    }
+
     /// Writes one line and gives what stands below it.
-    fn step(&mut self, step: &Step, depth: usize, lead: &str, out: &mut impl Write) -> io::Result<Vec<Line>> {
+    fn step(
+        &mut self,
+        step: &Step,
+        run: Option<&str>,
+        home: bool,
+        lead: &str,
+        out: &mut impl Write,
+    ) -> io::Result<Vec<Line>> {
         let style = self.drawing.style;
-        let (name, note) = self.name(step.node);
+        let (name, note) = self.name(step.node, run);
         let maybe = if step.certainty == Certainty::Possible {
             "possibly "
         } else {
             ""
         };
-        let leaf = self.outline.is_leaf(step.node);
         let role = match &self.outline.lineage.nodes[step.node] {
             Node::Activity { .. } => Role::Command,
             Node::Entity { .. } => Role::Subject,
         };
-        let fold = match (leaf, self.unfolded.insert(step.node)) {
-            (false, false) => style.paint(Role::Dim, "  (shown above)"),
-            _ => String::new(),
+        let more = !self.outline.is_leaf(step.node) && !self.below(step.node).is_empty();
+        let elsewhere = match (more, home, self.unfolded.contains(&step.node)) {
+            (true, _, true) => "  (shown above)",
+            (true, false, false) => "  (shown below)",
+            _ => "",
         };
+        let words = format!("{maybe}{}", step.words);
         writeln!(
             out,
-            "{lead}{maybe}{} {}{note}{fold}",
-            step.words,
-            style.paint(role, &name)
+            "{lead}{words} {}{note}{}",
+            style.paint(role, &name),
+            style.paint(Role::Dim, elsewhere)
         )?;
-        Ok(match (fold.is_empty() && !leaf, depth < DEEPEST) {
-            (true, true) => self.below(step.node),
-            (true, false) => vec![Line::Note("… goes on: use --depth or --json".to_owned())],
-            (false, _) => Vec::new(),
-        })
+        if !more || !elsewhere.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.unfolded.insert(step.node);
+        Ok(self.below(step.node))
     }
 
     /// The lines below a node: its steps, then what was only counted.
     fn below(&self, node: usize) -> Vec<Line> {
+        let steps = self.steps(node);
         let mut groups = Groups::default();
+        let far = steps
+            .shown
+            .iter()
+            .filter(|step| self.is_far(node, step.node))
+            .count();
         let mut lines = Vec::new();
-        for step in self.outline.steps(node) {
+        for step in &steps.shown {
             match &self.outline.lineage.nodes[step.node] {
-                Node::Entity { path, .. } if !self.drawing.all && self.outline.is_system_leaf(step.node) => {
-                    groups.add(path)
-                }
-                _ => lines.push(Line::Step(step)),
+                Node::Entity { path, .. } if self.is_counted(node, step.node, far) => groups.add(path),
+                _ => lines.push(Line::Step(step.clone())),
             }
         }
-        let groups = groups.lines();
         if !groups.is_empty() {
-            lines.push(Line::Note(format!(
-                "… and {} (--all lists them)",
-                groups.join(", ")
-            )));
+            lines.push(Line::Note(format!("… and {}", groups.text())));
         }
         lines
     }
 
-    /// How a node is called, and what is said of it beside.
-    fn name(&self, node: usize) -> (String, String) {
-        let style = self.drawing.style;
+    /// True if a step's file is one of those that are counted rather than listed.
+    fn is_counted(&self, node: usize, file: usize, far: usize) -> bool {
+        let system = self.outline.is_system_leaf(file);
+        !self.drawing.all && (system || far > FEW && self.is_far(node, file))
+    }
+
+    /// True if nothing recorded made (or used) a file, and it lies neither in the system nor where the command ran.
+    fn is_far(&self, node: usize, file: usize) -> bool {
+        match (
+            &self.outline.lineage.nodes[node],
+            &self.outline.lineage.nodes[file],
+        ) {
+            (Node::Activity { cwd, .. }, Node::Entity { path, .. }) => {
+                let near =
+                    path.starts_with(cwd) && (cwd.ends_with(b"/") || path.get(cwd.len()) == Some(&b'/'));
+                self.outline.is_leaf(file) && !is_system(path) && !near
+            }
+            _ => false,
+        }
+    }
+
+    /// The run of a command.
+    fn run(&self, node: usize) -> Option<&'l str> {
         match &self.outline.lineage.nodes[node] {
+            Node::Activity { run, .. } => Some(run),
+            Node::Entity { .. } => None,
+        }
+    }
+
+    /// How a node is called, and what is said of it beside. The run is said where it is another than that of the command above.
+    fn name(&self, node: usize, above: Option<&str>) -> (String, String) {
+        let (name, beside) = match &self.outline.lineage.nodes[node] {
             Node::Entity { path, kind, .. } => {
                 let kind = match kind {
                     EntityKind::Directory => " (directory)",
@@ -303,7 +261,7 @@ impl Tree<'_, '_> {
                     EntityKind::Missing => " (not there)",
                     _ => "",
                 };
-                (shown(path), style.paint(Role::Dim, kind))
+                (shown(path), kind.to_owned())
             }
             Node::Activity {
                 run,
@@ -322,10 +280,19 @@ impl Tree<'_, '_> {
                     env_set,
                     env_unset,
                 };
-                let beside = format!("  [{run}, {}]", when::moment(interval.start));
-                (call.line(self.drawing.here), style.paint(Role::Dim, &beside))
+                let most = if self.drawing.all { usize::MAX } else { SHORT };
+                let (line, left_out) = call.line(self.drawing.here, most);
+                let mut beside = String::new();
+                if left_out > 0 {
+                    beside.push_str(&format!("  [{left_out} variables differ]"));
+                }
+                if above != Some(run.as_str()) {
+                    beside.push_str(&format!("  [run {run}, {}]", when::moment(interval.start)));
+                }
+                (line, beside)
             }
-        }
+        };
+        (name, self.drawing.style.paint(Role::Dim, &beside))
     }
 }
 

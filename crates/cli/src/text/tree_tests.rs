@@ -2,7 +2,7 @@
 
 use super::*;
 use backstory_graph::model::{Informed, Interval, Relation};
-use backstory_query::answer::Link;
+use backstory_query::answer::{Flow, Link};
 
 const ALWAYS: Interval = Interval { start: 0, end: 0 };
 
@@ -54,13 +54,14 @@ fn drawn(lineage: &Lineage, direction: Direction, all: bool) -> String {
     let drawing = Drawing {
         direction,
         all,
+        possible: false,
         here: b"/w",
         style: Style::PLAIN,
     };
     draw(lineage, drawing, &mut out).unwrap();
     String::from_utf8(out)
         .unwrap()
-        .replace("  [r1, at an unknown time]", "")
+        .replace("  [run r1, at an unknown time]", "")
 }
 
 fn pipeline() -> Lineage {
@@ -94,12 +95,13 @@ fn pipeline() -> Lineage {
 #[test]
 fn a_file_stands_over_its_command_and_that_over_its_inputs() {
     let wanted = "\
-/w/out  [run r1]
+/w/out
 └─ written by sort -u
    ├─ read /w/in
    ├─ started by sh run.sh
    │  └─ read /w/run.sh
-   └─ … and 2 files under /usr/lib (--all lists them)
+   └─ … and 2 files under /usr/lib
+(--all lists the files that were only counted)
 ";
     assert_eq!(drawn(&pipeline(), Direction::Of, false), wanted);
 }
@@ -190,10 +192,128 @@ fn the_same_version_in_another_run_is_looked_through() {
 }
 
 #[test]
-fn what_only_could_have_happened_says_possibly() {
+fn what_only_could_have_happened_is_counted_and_told_when_asked_for() {
     let mut lineage = pipeline();
     lineage.links[1].certainty = Certainty::Possible;
-    assert!(drawn(&lineage, Direction::Of, false).contains("├─ possibly read /w/in\n"));
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(
+        text.ends_with("(--possible shows 1 more links, of what could have happened but was not seen to)\n"),
+        "{text}"
+    );
+    let mut out = Vec::new();
+    let drawing = Drawing {
+        direction: Direction::Of,
+        all: false,
+        possible: true,
+        here: b"/w",
+        style: Style::PLAIN,
+    };
+    draw(&lineage, drawing, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("├─ possibly read /w/in\n"), "{text}");
+}
+
+#[test]
+fn a_pipe_is_a_way_and_no_stop() {
+    let mut pipe = file("pipe:1", 1);
+    let Node::Entity { kind, .. } = &mut pipe else {
+        panic!()
+    };
+    *kind = EntityKind::Pipe;
+    let nodes = vec![
+        file("/w/out", 1),
+        command("sort", 1),
+        pipe,
+        command("sh", 0),
+        command("awk x", 1),
+    ];
+    let mut links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 2, Flow::Generated(Relation::Write)),
+        link(4, 2, Flow::Generated(Relation::Write)),
+    ];
+    links[2].certainty = Certainty::Possible;
+    let text = drawn(
+        &Lineage {
+            nodes,
+            roots: 1,
+            links,
+            cut: false,
+        },
+        Direction::Of,
+        false,
+    );
+    assert!(
+        text.starts_with("/w/out\n└─ written by sort\n   └─ piped from awk x\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_command_that_much_hangs_on_is_unfolded_where_it_is_nearest() {
+    // out <- b <- mid <- a, and both were started by sh, which read run.sh.
+    let names = ["/w/out", "/w/mid", "/w/run.sh"].map(|path| file(path, 1));
+    let [out, mid, script] = names;
+    let nodes = vec![
+        out,
+        command("b", 1),
+        mid,
+        command("a", 1),
+        command("sh run.sh", 1),
+        script,
+    ];
+    let links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 2, Flow::Generated(Relation::Write)),
+        link(4, 3, Flow::Informed(Informed::Fork)),
+        link(4, 1, Flow::Informed(Informed::Fork)),
+        link(5, 4, Flow::Used(Relation::Read)),
+    ];
+    let wanted = "\
+/w/out
+└─ written by b
+   ├─ read /w/mid
+   │  └─ written by a
+   │     └─ started by sh run.sh  (shown below)
+   └─ started by sh run.sh
+      └─ read /w/run.sh
+";
+    assert_eq!(
+        drawn(
+            &Lineage {
+                nodes,
+                roots: 1,
+                links,
+                cut: false
+            },
+            Direction::Of,
+            false
+        ),
+        wanted
+    );
+}
+
+#[test]
+fn many_files_of_one_place_are_counted() {
+    let mut lineage = Lineage {
+        nodes: vec![file("/w/out", 1), command("py", 1)],
+        roots: 1,
+        ..Lineage::default()
+    };
+    lineage.links.push(link(1, 0, Flow::Generated(Relation::Write)));
+    for n in 0..20 {
+        lineage
+            .links
+            .push(link(lineage.nodes.len(), 1, Flow::Used(Relation::Read)));
+        lineage.nodes.push(file(&format!("/opt/py/lib/{n}.py"), 0));
+    }
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(
+        text.contains("\n   └─ … and 20 files under /opt/py/lib\n"),
+        "{text}"
+    );
 }
 
 #[test]

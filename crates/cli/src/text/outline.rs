@@ -1,0 +1,246 @@
+//! A lineage as one reads it: from each node the steps worth a line, and where each node is unfolded.
+//!
+//! A graph says everything; a reader wants the story. So a pipe is not a stop but a way (`piped from`), the same version in two runs
+//! is one, what a shell does between fork and exec belongs to the command it starts, and what only could have happened is told
+//! where nothing that was seen tells it already. What is left out for being only possible is counted; with `possible`, nothing is.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use backstory_graph::model::{Certainty, EntityKind, Informed, Relation};
+use backstory_query::answer::{Flow, Lineage, Link, Node};
+
+use super::paths::is_system;
+use super::words::{Direction, step as word};
+
+/// One step to another node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Where it leads.
+    pub node: usize,
+    /// What precedes its name: `read`, `ran and read`.
+    pub words: String,
+    /// The strongest of the links.
+    pub certainty: Certainty,
+    /// True if it leads to who started it (or whom it started), not to data.
+    pub informs: bool,
+}
+
+/// The steps from a node, and what was left out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Steps {
+    /// Worth a line each.
+    pub shown: Vec<Step>,
+    /// How many were left out because they only could have happened.
+    pub hidden: usize,
+}
+
+/// A lineage, prepared for reading.
+pub struct Outline<'a> {
+    /// The lineage.
+    pub lineage: &'a Lineage,
+    direction: Direction,
+    possible: bool,
+    /// The command that each node belongs to: itself, or what it went on to exec.
+    whole: Vec<usize>,
+    /// Link indexes by the node they start from in reading direction, in order of time.
+    links: Vec<Vec<usize>>,
+}
+
+impl<'a> Outline<'a> {
+    /// Prepares a lineage. `possible`: leave out nothing that only could have happened.
+    pub fn new(lineage: &'a Lineage, direction: Direction, possible: bool) -> Outline<'a> {
+        let mut whole: Vec<usize> = (0..lineage.nodes.len()).collect();
+        let execs = lineage
+            .links
+            .iter()
+            .filter(|link| link.flow == Flow::Informed(Informed::Exec));
+        for link in execs.filter(|link| is_forked(&lineage.nodes[link.from]) && link.from >= lineage.roots) {
+            whole[link.from] = link.to;
+        }
+        let mut links = vec![Vec::new(); lineage.nodes.len()];
+        for (index, link) in lineage.links.iter().enumerate() {
+            let (from, to) = (whole[link.from], whole[link.to]);
+            if from != to {
+                links[if direction == Direction::Of { to } else { from }].push(index);
+            }
+        }
+        for group in &mut links {
+            group.sort_by_key(|&link| lineage.links[link].interval.start);
+        }
+        Outline {
+            lineage,
+            direction,
+            possible,
+            whole,
+            links,
+        }
+    }
+
+    /// The links from a node with the nodes they lead to.
+    fn around(&self, node: usize) -> impl Iterator<Item = (&'a Link, usize)> {
+        self.links[node].iter().map(|&index| {
+            let link = &self.lineage.links[index];
+            (
+                link,
+                self.whole[if self.direction == Direction::Of {
+                    link.from
+                } else {
+                    link.to
+                }],
+            )
+        })
+    }
+
+    /// True if nothing leads on from the node.
+    pub fn is_leaf(&self, node: usize) -> bool {
+        self.links[node].is_empty()
+    }
+
+    /// True if the node is a system file that nothing recorded made (or used): one of the many that are better counted.
+    pub fn is_system_leaf(&self, node: usize) -> bool {
+        match &self.lineage.nodes[node] {
+            Node::Entity { path, .. } => is_system(path) && self.is_leaf(node),
+            Node::Activity { .. } => false,
+        }
+    }
+
+    /// The steps from a node, data before starters, each group in order of time.
+    pub fn steps(&self, node: usize) -> Steps {
+        let mut steps = Steps::default();
+        let mut seen = HashSet::from([node]);
+        let mut through = vec![(node, Certainty::Seen, None)];
+        while let Some((at, so_far, way)) = through.pop() {
+            for (link, other) in self.around(at) {
+                let certainty = link.certainty.min(so_far);
+                if self.is_noise(node, link, other) {
+                    steps.hidden += usize::from(certainty == Certainty::Possible);
+                } else if let Some(way) = self.way(link, other, way) {
+                    if seen.insert(other) {
+                        through.push((other, certainty, way));
+                    }
+                } else if !self.is_told(node, link, other) {
+                    steps.shown.push(Step {
+                        node: other,
+                        words: way.unwrap_or(word(&link.flow, self.direction)).to_owned(),
+                        certainty,
+                        informs: matches!(link.flow, Flow::Informed(_)) && way.is_none(),
+                    });
+                }
+            }
+        }
+        self.prefer_seen(node, &mut steps);
+        steps.shown = joined(steps.shown);
+        steps
+            .shown
+            .sort_by_key(|step| (step.informs, self.is_leaf(step.node)));
+        steps
+    }
+
+    /// How a node that is no stop is passed: with which words for what lies behind it. None: it is a stop.
+    fn way(&self, link: &Link, other: usize, way: Option<&'static str>) -> Option<Option<&'static str>> {
+        match (&link.flow, &self.lineage.nodes[other]) {
+            (Flow::Same, _) => Some(way),
+            (
+                _,
+                Node::Entity {
+                    kind: EntityKind::Pipe,
+                    ..
+                },
+            ) if !self.possible => Some(Some(match self.direction {
+                Direction::Of => "piped from",
+                Direction::Uses => "piped to",
+            })),
+            _ => None,
+        }
+    }
+
+    /// Links that a reader is spared unless asked for: what only could have happened between fork and exec, to a file that was
+    /// opened for more than was done with it, or at a dead end.
+    fn is_noise(&self, root: usize, link: &Link, other: usize) -> bool {
+        if self.possible || link.certainty == Certainty::Seen {
+            return false;
+        }
+        let forked = |node: usize| is_forked(&self.lineage.nodes[node]);
+        let file = |node: usize| matches!(&self.lineage.nodes[node], Node::Entity { kind, .. } if !matches!(kind, EntityKind::Pipe | EntityKind::Socket));
+        let dead_end = other != root && self.around(other).all(|(_, next)| next == root);
+        match link.flow {
+            Flow::Used(_) => forked(link.to) || file(link.from) || dead_end,
+            Flow::Generated(_) => forked(link.from) || dead_end && self.direction == Direction::Uses,
+            _ => false,
+        }
+    }
+
+    /// True if the reader knows it already: the program that a command runs, what it wrote itself, or the source of a copy that
+    /// its command read.
+    fn is_told(&self, node: usize, link: &Link, other: usize) -> bool {
+        let generated = |flow: &Flow| matches!(flow, Flow::Generated(_));
+        match (&link.flow, self.direction) {
+            _ if self.possible => false,
+            (Flow::Used(Relation::Execute), Direction::Of) if self.is_leaf(other) => true,
+            (Flow::Used(_), Direction::Of) => self
+                .around(other)
+                .any(|(made, by)| by == node && generated(&made.flow)),
+            (Flow::Derived, Direction::Of) => self
+                .around(node)
+                .any(|(made, by)| generated(&made.flow) && self.around(by).any(|(_, used)| used == other)),
+            (Flow::Derived, Direction::Uses) => self.around(node).any(|(_, by)| {
+                self.around(by)
+                    .any(|(made, file)| file == other && generated(&made.flow))
+            }),
+            _ => false,
+        }
+    }
+
+    /// Where something was seen to make a file, who else could have is left out.
+    fn prefer_seen(&self, node: usize, steps: &mut Steps) {
+        let entity = matches!(self.lineage.nodes[node], Node::Entity { .. });
+        let seen = steps.shown.iter().any(|step| step.certainty == Certainty::Seen);
+        if self.possible || self.direction == Direction::Uses || !entity || !seen {
+            return;
+        }
+        let before = steps.shown.len();
+        steps.shown.retain(|step| step.certainty == Certainty::Seen);
+        steps.hidden += before - steps.shown.len();
+    }
+
+    /// For each node, below which one it is unfolded: where it can be reached in the fewest steps.
+    pub fn homes<'s>(&self, root: usize, steps: impl Fn(usize) -> &'s Steps) -> Vec<Option<usize>> {
+        let mut homes = vec![None; self.lineage.nodes.len()];
+        let mut queue = VecDeque::from([root]);
+        homes[root] = Some(root);
+        while let Some(node) = queue.pop_front() {
+            for step in &steps(node).shown {
+                if homes[step.node].is_none() {
+                    homes[step.node] = Some(node);
+                    queue.push_back(step.node);
+                }
+            }
+        }
+        homes
+    }
+}
+
+/// True if nothing was executed in it yet.
+fn is_forked(node: &Node) -> bool {
+    matches!(node, Node::Activity { epoch: 0, .. })
+}
+
+/// Steps to one node become one.
+fn joined(steps: Vec<Step>) -> Vec<Step> {
+    let mut places: HashMap<usize, usize> = HashMap::new();
+    let mut joined: Vec<Step> = Vec::new();
+    for step in steps {
+        let place = *places.entry(step.node).or_insert(joined.len());
+        match joined.get_mut(place) {
+            Some(known) => {
+                known.certainty = known.certainty.max(step.certainty);
+                known.informs &= step.informs;
+                if !known.words.contains(&step.words) {
+                    known.words = format!("{} and {}", known.words, step.words);
+                }
+            }
+            None => joined.push(step),
+        }
+    }
+    joined
+}
