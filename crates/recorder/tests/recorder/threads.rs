@@ -194,16 +194,21 @@ fn programs_of_another_libc_are_recorded() {
 }
 
 #[test]
-fn a_library_that_is_not_at_home_still_records() {
-    // The program lies where the library wants to be; the gate's page is free in the first case only.
-    for address in ["0x550000012000", "0x550000010000"] {
+fn a_library_that_is_not_at_home_still_records_and_has_its_gate_there_if_it_can() {
+    // Another library lies where ours wants to be; the gate's page is free in the first case only.
+    for (address, free) in [("0x550000012000", true), ("0x550000010000", false)] {
         let place = format!("-Wl,-Ttext-segment={address}");
-        let Some(binary) = program_with("files", "gcc", &["-no-pie", "-Wl,--no-relax", &place]) else {
+        let Some(occupier) = program_with("occupier", "cc", &["-shared", "-fPIC", &place]) else {
             continue;
         };
         let dir = folder();
-        let run = record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine();
-        assert_eq!(run.of("RENAME").len(), 3, "{address}");
+        let mut command = command(dir.path(), &[program("places").to_str().unwrap()]);
+        let run = record(command.env("LD_PRELOAD", occupier)).fine();
+        let output = String::from_utf8_lossy(&run.output.stdout).into_owned();
+        let (gate, library) = output.split_once('\n').unwrap();
+        assert!(!library.starts_with("550000010000"), "{output}");
+        assert_eq!(gate.contains("r-xp 00000000 00:00"), free, "{output}");
+        assert_eq!(run.of("STAT").len(), 1);
     }
 }
 
