@@ -43,6 +43,8 @@ pub(crate) struct Control {
     ended_at: AtomicU64,
     /// The latest stop of the command: a count above, the signal in the low 8 bits.
     pub stop: AtomicU32,
+    /// Not 0 while the front stops, because the command has.
+    pub front_stops: AtomicU32,
     /// Signals sent to the front's whole process group, by number: the keeper, a silent member of it, counts them.
     pub group_signals: [AtomicU32; SIGNALS],
     summary_length: AtomicU32,

@@ -209,8 +209,8 @@ fn slots(bytes: &[u8]) -> u64 {
 
 /// Drains on a tick until told to stop: often while chunks come in, rarely when nothing happens.
 pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
-    stock.arena.keep_stocked();
-    let mut pause = BUSY;
+    // The first chunks are added while the command is starting, but not while that would hold it up.
+    let mut pause = SCARCE;
     while stock.pause(pause) {
         let drained = drainer
             .lock()
@@ -219,7 +219,7 @@ pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
         stock.arena.keep_stocked();
         stock.deliver();
         pause = match drained {
-            0 => (pause * 2).min(IDLE),
+            0 => (pause * 2).clamp(BUSY, IDLE),
             _ if stock.arena.scarce() => SCARCE,
             _ => BUSY,
         };

@@ -161,10 +161,15 @@ impl Front {
         let stop = self.control().stop.load(Ordering::Acquire);
         if stop != self.stops_seen {
             self.stops_seen = stop;
-            // It may have been continued meanwhile, together with us: then a stop now would be one too many.
-            if self.control().command_pid().is_some_and(tree::stopped) {
+            let control = self.control();
+            control.front_stops.store(1, Ordering::SeqCst);
+            // Whoever stopped or continued the whole group has done so to the command, too, after this: to stop now, because it
+            // had been stopped, would be one stop too many.
+            std::thread::sleep(GROUP_SIGNAL);
+            if control.command_pid().is_some_and(tree::stopped) {
                 sys::act_on_self((stop & 0xff) as i32);
             }
+            control.front_stops.store(0, Ordering::SeqCst);
         }
     }
 

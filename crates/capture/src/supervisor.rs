@@ -30,6 +30,7 @@ const FRONT_LEAVES: Timespec = Timespec {
 pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
     sys::become_subreaper();
     sys::set_name(c"backstory-super");
+    sys::share_heap();
     let Setting {
         tools,
         mut job,

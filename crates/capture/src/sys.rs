@@ -423,3 +423,12 @@ pub(crate) fn processors() -> usize {
     let affinity = rustix::thread::sched_getaffinity(None);
     affinity.map_or(1, |set| set.count() as usize)
 }
+
+/// One heap for all threads to come: mapping one for each takes longer than most recorded commands run.
+pub(crate) fn share_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: no pointers; an unknown parameter is refused.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}

@@ -50,6 +50,7 @@ pub(crate) struct Watch {
     at_end: Option<Box<dyn FnOnce() -> Vec<String>>>,
     /// The command is still being started, so that no child means nothing yet.
     starting: bool,
+    command_stopped: bool,
     /// The front was told, and daemons are still there since then.
     told: Option<Instant>,
     command_ended: Option<Instant>,
@@ -78,6 +79,7 @@ impl Watch {
             reasons: Vec::new(),
             at_end: None,
             starting: false,
+            command_stopped: false,
             told: None,
             command_ended: None,
         }
@@ -145,6 +147,9 @@ impl Watch {
     }
 
     fn next_due(&self) -> Option<Instant> {
+        if self.front_must_go_on() {
+            return Some(Instant::now() + GRACE);
+        }
         match (self.command_ended, self.told) {
             (Some(_), Some(told)) => self.plan.detach_after.and_then(|after| told.checked_add(after)),
             (Some(ended), None) => Some(ended + GRACE),
@@ -213,15 +218,11 @@ impl Watch {
     }
 
     /// When the command stops, the front stops likewise, because the shell looks at the front.
-    fn mirror_stops(&self, command: Pid) {
+    fn mirror_stops(&mut self, command: Pid) {
         let kinds = libc::WSTOPPED | libc::WCONTINUED;
         while let Ok(Some(change)) = sys::child_change(Some(command), kinds) {
-            if change.code == libc::CLD_CONTINUED {
-                // Whoever continued the command alone could not know of the front.
-                if tree::stopped(self.front) {
-                    let _ = sys::kill(self.front, libc::SIGCONT); // it may have gone
-                }
-            } else {
+            self.command_stopped = change.code == libc::CLD_STOPPED;
+            if self.command_stopped {
                 let count = self.control.stop.load(Ordering::Relaxed) >> 8;
                 let signal = change.status as u32 & 0xff;
                 self.control
@@ -230,6 +231,15 @@ impl Watch {
                 self.ring();
             }
         }
+        // Whoever continued the command alone could not know of the front.
+        if self.front_must_go_on() && tree::stopped(self.front) {
+            let _ = sys::kill(self.front, libc::SIGCONT); // it may have gone
+        }
+    }
+
+    /// The front is about to stop, or has, because of a stop that is over.
+    fn front_must_go_on(&self) -> bool {
+        !self.command_stopped && self.control.front_stops.load(Ordering::SeqCst) != 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Drainer> {
