@@ -168,16 +168,17 @@ static s32 claim(void)
  * Without a guard there is nobody to ask: the supervisor looks by itself, at least four times a second. Who has waited in vain
  * once (no memory is left for more chunks) does not wait again before there was a free one.
  */
+static bool waited_in_vain;
+
 static s32 wait_for_drain(void)
 {
-    static bool in_vain;
     const s64 pause[2] = {0, 2000000};
     s32 index = -1;
-    for (int tries = 0; index < 0 && tries < 150 && !in_vain && !(bs_arena->flags & BS_ARENA_CLOSED); tries++) {
+    for (int tries = 0; index < 0 && tries < 150 && !waited_in_vain && !(bs_arena->flags & BS_ARENA_CLOSED); tries++) {
         bs_raw(__NR_nanosleep, pause, 0);
         index = claim();
     }
-    in_vain = index < 0;
+    waited_in_vain = index < 0;
     return index;
 }
 
@@ -189,6 +190,8 @@ static s32 claim_or_wait(void)
             break;
         index = claim();
     }
+    if (index >= 0)
+        waited_in_vain = false;
     return index < 0 && !(bs_arena->flags & BS_ARENA_GUARDED) ? wait_for_drain() : index;
 }
 

@@ -133,7 +133,7 @@ struct bs_thread {
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
 #define BS_MAX_FD 32768u
-enum { BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8 };
+enum { BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8, BS_FD_COPIED = 16 };
 
 /* What a child by fork must not believe of itself: the kernel wipes these pages there. */
 struct bs_process {
@@ -141,7 +141,8 @@ struct bs_process {
     u32 lock;
     u32 pid, ppid;
     u64 epoch;
-    u32 highest; /* descriptor with a mark */
+    u32 highest;            /* descriptor with a mark */
+    s32 copy_from, copy_to; /* of the last copy in the kernel, if both are marked so */
     u8 fd[BS_MAX_FD];
 };
 extern struct bs_process bs_process;

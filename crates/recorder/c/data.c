@@ -241,29 +241,50 @@ BS_ALIAS(aio_write64, aio_write);
 
 /* ---- copies in the kernel -------------------------------------------------------------------------------------------- */
 
+/* A copy between two descriptors is news once; of many pairs in turn, each time. */
+static bool copy_is_news(int from, int to)
+{
+    bool same = bs_process.copy_from == from && bs_process.copy_to == to;
+    return !same || !(bs_fd_marks(from) & bs_fd_marks(to) & BS_FD_COPIED) || bs_odd & BS_ODD_ALL_OPS;
+}
+
+static ssize copied(struct bs_rec rec, int from, int to, s64 n)
+{
+    bs_end(rec, n);
+    if (n > 0 && rec.slot && !bs_me.borrowed) {
+        bs_process.copy_from = from;
+        bs_process.copy_to = to;
+        bs_fd_mark(from, BS_FD_COPIED);
+        bs_fd_mark(to, BS_FD_COPIED);
+    }
+    return bs_ret(n);
+}
+
+#define COPIES(from, to, ...)                                                                      \
+    struct bs_rec rec = {0};                                                                       \
+    if (copy_is_news(from, to))                                                                    \
+        rec = bs_begin(BS_OP_COPY, from, to, 0);                                                   \
+    return copied(rec, from, to, bs_call_cancel(rec, __VA_ARGS__));
+
 BS_API ssize sendfile(int to, int from, s64 *at, size_t n)
 {
-    struct bs_rec rec = bs_begin(BS_OP_COPY, from, to, 0);
-    return bs_finish(rec, bs_call(rec, __NR_sendfile, to, from, at, n));
+    COPIES(from, to, __NR_sendfile, to, from, at, n)
 }
 BS_ALIAS(sendfile64, sendfile);
 
 BS_API ssize copy_file_range(int from, s64 *from_at, int to, s64 *to_at, size_t n, u32 flags)
 {
-    struct bs_rec rec = bs_begin(BS_OP_COPY, from, to, 0);
-    return bs_finish(rec, bs_call_cancel(rec, __NR_copy_file_range, from, from_at, to, to_at, n, flags));
+    COPIES(from, to, __NR_copy_file_range, from, from_at, to, to_at, n, flags)
 }
 
 BS_API ssize splice(int from, s64 *from_at, int to, s64 *to_at, size_t n, u32 flags)
 {
-    struct bs_rec rec = bs_begin(BS_OP_COPY, from, to, 0);
-    return bs_finish(rec, bs_call_cancel(rec, __NR_splice, from, from_at, to, to_at, n, flags));
+    COPIES(from, to, __NR_splice, from, from_at, to, to_at, n, flags)
 }
 
 BS_API ssize tee(int from, int to, size_t n, u32 flags)
 {
-    struct bs_rec rec = bs_begin(BS_OP_COPY, from, to, 0);
-    return bs_finish(rec, bs_call_cancel(rec, __NR_tee, from, to, n, flags));
+    COPIES(from, to, __NR_tee, from, to, n, flags)
 }
 
 /* ---- truncation, mapping --------------------------------------------------------------------------------------------- */

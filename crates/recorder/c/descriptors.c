@@ -152,6 +152,14 @@ BS_ALIAS(__fcntl, fcntl);
 /* The requests that touch the descriptor table or copy data. */
 enum { FIOCLEX = 0x5451, FIONCLEX = 0x5450, FICLONE = 0x40049409, FICLONERANGE = 0x4020940d };
 
+/* The descriptor that is cloned from; in a structure, which has been seen to be one if the call succeeded. */
+static s32 source(unsigned long request, u64 arg, s64 result)
+{
+    if (request == FICLONE)
+        return (s32)arg;
+    return result < 0 ? -1 : (s32) * (const s64 *)arg;
+}
+
 BS_API int ioctl(int fd, unsigned long request, ...)
 {
     va_list args;
@@ -166,7 +174,7 @@ BS_API int ioctl(int fd, unsigned long request, ...)
         if (request == FIOCLEX || request == FIONCLEX)
             bs_note(now, BS_OP_CLOEXEC, fd, request == FIOCLEX, 0, result);
         else
-            bs_note(now, BS_OP_COPY, request == FICLONE ? (s32)arg : (s32)*(const s64 *)arg, fd, 0, result);
+            bs_note(now, BS_OP_COPY, source(request, arg, result), fd, 0, result);
     }
     return (int)bs_ret(result);
 }

@@ -32,7 +32,7 @@ BS_API int _Fork(void)
     return fork_by(BS_NEXT(_Fork));
 }
 
-enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_THREAD = 0x10000 };
+enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000 };
 
 typedef int child_function(void *);
 int clone(child_function *function, void *stack, int flags, void *argument, ...);
@@ -54,7 +54,7 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
     if (suspended) {
         rec = bs_begin_at(time, BS_OP_VFORK, 0, BS_SPAWN_CLONE, (u32)flags);
         bs_me.borrowed++;
-    } else if (flags & CLONE_VM) {
+    } else if (flags & CLONE_VM && !(flags & CLONE_SETTLS)) {
         __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
     }
     int pid = BS_NEXT(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);

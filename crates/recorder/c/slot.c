@@ -31,10 +31,12 @@ void bs_stop_clock(void)
     __atomic_or_fetch(&bs_odd, BS_ODD_NO_TSC, __ATOMIC_SEQ_CST);
 }
 
-/* On a stack that may be another process's: is it? */
-static bool is_other_process(void)
+/* With this thread's state, but another thread or process? */
+static bool is_another(void)
 {
-    return !(bs_odd & BS_ODD_SANDBOX) && (u32)bs_raw(__NR_getpid, 0) != bs_process.pid;
+    const struct bs_thread *me = &bs_me;
+    bool owned = me->chunk && me->generation == bs_process.generation && !(bs_odd & BS_ODD_SANDBOX);
+    return owned && (u32)bs_raw(__NR_gettid, 0) != me->tid;
 }
 
 static const struct bs_rec nothing;
@@ -46,12 +48,12 @@ static struct bs_rec reserve(u32 op, u32 size, u32 flags)
     if (BS_UNLIKELY(bs_odd & (BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_CLOSED))) {
         if (bs_odd & BS_ODD_CLOSED || (bs_odd & BS_ODD_STRICT && bs_is_flow(op)))
             return nothing;
-        if (bs_odd & BS_ODD_SHARED && !me->borrowed && bs_process.generation && is_other_process()) {
+        if (bs_odd & BS_ODD_SHARED && !me->borrowed && is_another()) {
             bs_lose(op);
             return nothing;
         }
     }
-    if (BS_UNLIKELY(me->borrowed) && is_other_process())
+    if (BS_UNLIKELY(me->borrowed) && is_another())
         flags |= BS_F_CHILD;
     for (;;) {
         if (BS_UNLIKELY(!me->chunk || me->generation != bs_process.generation) && !bs_take(op))
