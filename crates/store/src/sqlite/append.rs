@@ -20,8 +20,8 @@ use crate::codec::members::BLOCK;
 use crate::codec::{activity, reverse, stream};
 use crate::{Counts, Error, Result, RunKey};
 
-/// Entries that may gather before they are written.
-const SPILL: usize = 1 << 20;
+/// Entries that may gather before they are written. Few in tests, so that lists of several segments are ordinary there.
+const SPILL: usize = if cfg!(test) { 16 } else { 1 << 20 };
 
 /// Runs whose numbers still fit a key.
 const MOST_RUNS: i64 = i32::MAX as i64;

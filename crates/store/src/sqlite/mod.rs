@@ -12,6 +12,8 @@ mod names;
 mod open;
 mod read;
 mod runs;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::HashSet;

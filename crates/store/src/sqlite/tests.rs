@@ -1,0 +1,188 @@
+//! What can't be seen from outside: lists in several segments, no space left, texts whose ids collide.
+
+use backstory_eventlog::event::{Bytes, Via};
+use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_graph::model::*;
+
+use super::*;
+use crate::MemoryStore;
+use crate::api::Appender;
+
+fn header(id: &str) -> RunHeader {
+    RunHeader {
+        id: id.into(),
+        name: None,
+        command: Vec::new(),
+        environment: Vec::new(),
+        cwd: Vec::new(),
+        descriptors: Vec::new(),
+        front_pid: 0,
+        boot_id: String::new(),
+        machine: Machine::default(),
+        uid: 0,
+        modes: Modes {
+            guard: String::new(),
+            lookups: String::new(),
+            io_uring: String::new(),
+            suppress: true,
+            contents: String::new(),
+        },
+        started: 0,
+        arena: None,
+        version: String::new(),
+    }
+}
+
+fn activity(id: u32, argument: &[u8]) -> Activity {
+    Activity {
+        id: ActivityId(id),
+        parent: None,
+        pid: id,
+        epoch: 1,
+        exec_path: None,
+        argv: vec![argument.into()],
+        env_set: Vec::new(),
+        env_unset: Vec::new(),
+        cwd: Bytes::default(),
+        interval: Interval { start: 0, end: 0 },
+        exit: None,
+        signal: None,
+        execed: false,
+        lookups_known: true,
+        via: Via::Library,
+    }
+}
+
+/// Some processes that take turns in reading and writing the same few hundred files.
+fn turns(sink: &mut Appender<'_>) -> Result<()> {
+    for id in 0..3 {
+        sink.activity(&activity(id, b"a"))?;
+    }
+    for id in 0..300 {
+        let path = format!("/d/{id}").into_bytes().into();
+        let kind = EntityKind::File;
+        let (aliases, previous, ident) = (Vec::new(), None, None);
+        sink.entity(&Entity {
+            id: EntityId(id),
+            kind,
+            path,
+            aliases,
+            version: 0,
+            previous,
+            ident,
+            last: false,
+        })?;
+    }
+    for i in 0..1000u32 {
+        let (activity, entity) = (ActivityId(i % 3), EntityId(i * 7 % 300));
+        let relation = if i % 4 == 0 {
+            Relation::Write
+        } else {
+            Relation::Read
+        };
+        let interval = Interval {
+            start: i64::from(i),
+            end: i64::from(i) + 5,
+        };
+        sink.edge(&Edge {
+            activity,
+            entity,
+            relation,
+            interval,
+            certainty: Certainty::Seen,
+            via: Via::Kernel,
+        })?;
+        if i % 50 == 0 {
+            let to = ActivityId((i + 1) % 3);
+            sink.inform(&Inform {
+                from: activity,
+                to,
+                why: Informed::Wait,
+                time: i64::from(i),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn store(dir: &tempfile::TempDir) -> SqliteStore {
+    SqliteStore::open(&Home::open(dir.path()).unwrap()).unwrap()
+}
+
+#[test]
+fn lists_in_many_segments_are_read_in_the_order_they_were_written() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (mut sqlite, mut memory) = (store(&tmp), MemoryStore::default());
+    let run = memory
+        .append(&header("r"), &RunEnd::default(), 0, &mut turns)
+        .unwrap();
+    assert_eq!(
+        sqlite
+            .append(&header("r"), &RunEnd::default(), 0, &mut turns)
+            .unwrap(),
+        run
+    );
+    let segments: i64 = sqlite
+        .conn
+        .query_row("SELECT count(*) FROM segments", [], |row| row.get(0))
+        .unwrap();
+    assert!(segments > 100, "{segments}");
+    for id in 0..3 {
+        let key = ActivityKey::new(run, ActivityId(id));
+        assert_eq!(sqlite.stream(key).unwrap(), memory.stream(key).unwrap());
+    }
+    for id in 0..300 {
+        let key = EntityKey::new(run, EntityId(id));
+        let mut wanted = memory.touching(key).unwrap();
+        wanted.sort_unstable();
+        assert_eq!(sqlite.touching(key).unwrap(), wanted);
+    }
+}
+
+#[test]
+fn without_space_an_append_fails_and_changes_nothing() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut store = store(&tmp);
+    store
+        .append(&header("before"), &RunEnd::default(), 0, &mut turns)
+        .unwrap();
+    let pages: i64 = store
+        .conn
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
+        .unwrap();
+    store
+        .conn
+        .pragma_update(None, "max_page_count", pages + 1)
+        .unwrap();
+    let mut body = |sink: &mut Appender<'_>| {
+        turns(sink)?;
+        sink.extended(ActivityId(0), 0, b"big", &[7; 100_000])
+    };
+    let full = store.append(&header("after"), &RunEnd::default(), 0, &mut body);
+    assert!(matches!(full, Err(Error::Full(_))), "{full:?}");
+    assert_eq!(store.run_ids().unwrap().len(), 1);
+    store.conn.pragma_update(None, "max_page_count", 1 << 20).unwrap();
+    store
+        .append(&header("after"), &RunEnd::default(), 0, &mut turns)
+        .unwrap();
+}
+
+#[test]
+fn texts_whose_ids_collide_stay_apart() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut store = store(&tmp);
+    let argument = b"an argument too long to be kept in place";
+    let list = [&[argument.len() as u8], &argument[..]].concat();
+    let id = column(crate::codec::activity::text_id(&list));
+    let other = rusqlite::params![id, b"something else of that id"];
+    store
+        .conn
+        .execute("INSERT INTO texts (id, bytes) VALUES (?, ?)", other)
+        .unwrap();
+    let one = activity(0, argument);
+    let append = |sink: &mut Appender<'_>| sink.activity(&one);
+    let run = store
+        .append(&header("r"), &RunEnd::default(), 0, &mut { append })
+        .unwrap();
+    assert_eq!(store.activities(run).unwrap()[..], [activity(0, argument)]);
+}
