@@ -144,8 +144,6 @@ pub struct Object {
     pub linker: Option<Serial>,
     /// When the run made it, if it did.
     pub made: Option<Time>,
-    /// It was seen, in the run, to have one name only.
-    pub single: bool,
     /// Its key is a guess: what its name led to after the run, though that was changed since.
     pub guessed: bool,
     /// Two names were taken for one file by what they led to after the run: they may have led to two files before.
@@ -168,7 +166,6 @@ impl Object {
             linked: false,
             linker: None,
             made: (number > 0).then_some(time),
-            single: false,
             guessed: false,
             doubtful: false,
         }

@@ -114,7 +114,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.object(object).linked {
             // Which of its names was used is settled here, before anything flows.
             named = place;
-            self.entity_now(call, object, place)?;
+            if !writes {
+                self.entity_now(call, object, place)?;
+            }
         }
         let now = self.object(object).now().number;
         let description = Description {

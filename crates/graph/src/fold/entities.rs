@@ -380,11 +380,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let ident = match self.known.of(&self.paths.bytes(object.names[0]), true) {
             Some(Some(ident)) => ident,
-            Some(None) => return (false, None),
+            Some(None) => return (object.doubtful, None),
             None => return (object.versioned(), None),
         };
-        if !object.guessed && object.key.is_some_and(|key| key != crate::object::key(&ident)) {
-            return (false, None);
+        if object.key.is_some_and(|key| key != crate::object::key(&ident)) {
+            // Another file is there now; unless this one's identity was but a guess.
+            return (object.guessed || object.doubtful, None);
         }
         let same = now
             .ident

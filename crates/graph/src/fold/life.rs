@@ -346,7 +346,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Descriptors that an exec closes. After `posix_spawn` they may live on under another number.
+    /// Descriptors that an exec closes. Some may live on under another number.
     fn drop_cloexec(&mut self, call: Call) -> Result<(), S::Error> {
         let Some(process) = self.processes.get_mut(&call.pid) else {
             return Ok(());
@@ -362,7 +362,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let Some(held) = self.processes.get_mut(&call.pid).and_then(|p| p.held.remove(&fd)) else {
                 continue;
             };
-            if keep && fd >= 0 && held.what.as_ref().is_some_and(|w| w.reads || w.writes) {
+            let what = held.what.as_deref();
+            let spawned = keep && fd >= 0 && what.is_some_and(|w| w.reads || w.writes);
+            // Where only the guard looks, nobody sees a descriptor duplicated for the program to come.
+            let unseen = fd <= NAMELESS && what.is_some_and(|w| w.writes && w.via == Via::Kernel);
+            if spawned || unseen {
                 let copy = Held {
                     cloexec: false,
                     own: false,

@@ -66,7 +66,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Whether `path` led to `ident` at `time` already. If the file was not changed since: certainly. Otherwise another file
-    /// may have been moved there: not believed if the file was born later, or is known to have had one name, another one, at the time.
+    /// may have been moved there: not believed if the file was born later, or is known by another name.
     fn believable(&mut self, path: PathId, time: Time, ident: &Ident) -> bool {
         if self.became_link(path, time) {
             return false;
@@ -77,12 +77,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if ident.birth > time {
             return false;
         }
-        match self.by_key.get(&key(ident)).copied() {
-            Some(other) => {
-                !self.object(other).single || self.object(other).names.is_empty() || self.winding(path)
-            }
-            None => true,
+        let Some(other) = self.by_key.get(&key(ident)).copied() else {
+            return true;
+        };
+        if self.winding(path) {
+            return true;
         }
+        // Two plain names for one file are hard links. That they are so after the run does not say that they were so now.
+        let linked = self.object(other).linked && !self.object(other).guessed;
+        let names = self.object(other).names.clone();
+        linked || !names.is_empty() && names.into_iter().all(|name| self.winding(name))
     }
 
     /// Whether a symbolic link was put at `path` after `time`: what it leads to says nothing of what was there.
@@ -306,7 +310,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             object.settled = Some(ident);
         } else {
             object.guessed = false;
-            object.single |= ident.nlink == 1;
         }
         if object.kind == EntityKind::File && object.now().entity.is_none() {
             object.kind = kind_of(ident.mode);
