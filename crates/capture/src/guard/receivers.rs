@@ -37,7 +37,7 @@ const LATE: usize = 4096;
 const BUSY: u64 = 5_000;
 const STACK: usize = 256 * 1024;
 
-/// A call that is answered, and looked at later.
+/// A call that is answered, and looked at later. Kept in boxes: a queue of them as they are would be a megabyte, touched at once.
 struct Late {
     call: Notification,
     caller: Caller,
@@ -69,7 +69,7 @@ struct Common {
 pub struct Receivers {
     common: Arc<Common>,
     threads: Vec<JoinHandle<()>>,
-    late: Option<(SyncSender<Late>, JoinHandle<()>)>,
+    late: Option<(SyncSender<Box<Late>>, JoinHandle<()>)>,
     /// Hangs up when the late thread is done.
     late_done: Receiver<()>,
     watcher: Option<JoinHandle<()>>,
@@ -200,7 +200,7 @@ impl Common {
         }
     }
 
-    fn run_late<S: SlotSink>(&self, mut out: SlotWriter<S>, queue: &Receiver<Late>) {
+    fn run_late<S: SlotSink>(&self, mut out: SlotWriter<S>, queue: &Receiver<Box<Late>>) {
         let mut resolver = Resolver::new(Mounts::new(self.mounts_changed.clone()), true);
         for job in queue {
             let (callers, caller) = (&self.callers, &job.caller);
@@ -230,7 +230,7 @@ struct Worker<S> {
     index: usize,
     out: SlotWriter<S>,
     resolver: Resolver,
-    late: SyncSender<Late>,
+    late: SyncSender<Box<Late>>,
 }
 
 /// How a call is answered.
@@ -339,7 +339,7 @@ impl<S: SlotSink> Worker<S> {
         time: u64,
         abi: Abi,
         row: &Row,
-        late: &mut Option<Late>,
+        late: &mut Option<Box<Late>>,
     ) -> Answer {
         let common = self.common.clone();
         let Some(shape) = row.guard.shape() else {
@@ -387,7 +387,7 @@ impl<S: SlotSink> Worker<S> {
         Answer::Continue
     }
 
-    fn log(&mut self, call: &Notification, caller: Caller, time: u64, ask: Ask, late: &mut Option<Late>) {
+    fn log(&mut self, call: &Notification, caller: Caller, time: u64, ask: Ask, late: &mut Option<Box<Late>>) {
         let common = &self.common;
         let stamp = (time, who(&caller, call));
         let repeated = common.callers.repeats(caller.tid, fingerprint(call, &ask));
@@ -410,13 +410,13 @@ impl<S: SlotSink> Worker<S> {
             }
             Err(_) if repeated => {}
             Err(_) => {
-                *late = Some(Late {
+                *late = Some(Box::new(Late {
                     call: *call,
                     caller,
                     time,
                     real: real_time(),
                     ask,
-                })
+                }))
             }
         }
     }
