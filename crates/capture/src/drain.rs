@@ -6,6 +6,7 @@
 
 use crate::arena::Arena;
 use crate::clock;
+use crate::redact::Secrets;
 use crate::stock::Stock;
 use crate::sys::{self, Pid};
 use backstory_abi as abi;
@@ -38,6 +39,8 @@ pub(crate) struct Drainer {
     stock: Arc<Stock>,
     log: Writer,
     scratch: Vec<u8>,
+    /// What is kept out of the log.
+    secrets: Secrets,
     /// Slots that could not be appended.
     lost: u64,
     /// The first failure to write, for people.
@@ -46,12 +49,13 @@ pub(crate) struct Drainer {
 }
 
 impl Drainer {
-    /// A drainer that appends to `log`. Writes a reading of the clocks.
-    pub(crate) fn new(stock: Arc<Stock>, log: Writer) -> Drainer {
+    /// A drainer that appends to `log`, without `secrets`. Writes a reading of the clocks.
+    pub(crate) fn new(stock: Arc<Stock>, log: Writer, secrets: Secrets) -> Drainer {
         let mut drainer = Drainer {
             stock,
             log,
             scratch: Vec::new(),
+            secrets,
             lost: 0,
             failed: None,
             clock_due: 0,
@@ -105,6 +109,7 @@ impl Drainer {
         let mut bytes = std::mem::take(&mut self.scratch);
         stock.arena.contents(index, &mut bytes);
         if bytes.len() > abi::Chunk::SIZE {
+            self.secrets.scrub(&mut bytes);
             let result = self.log.chunk(&bytes);
             if !self.note(result) {
                 self.lost += slots(&bytes);
@@ -266,7 +271,7 @@ mod tests {
         Place {
             _dir: dir,
             path,
-            drainer: Drainer::new(Arc::clone(&stock), log),
+            drainer: Drainer::new(Arc::clone(&stock), log, Secrets::default()),
             stock,
         }
     }
@@ -422,6 +427,7 @@ mod tests {
         let drainer = Mutex::new(Drainer::new(
             Arc::clone(&place.stock),
             Writer::reopen(&place.path).unwrap(),
+            Secrets::default(),
         ));
         std::thread::scope(|scope| {
             scope.spawn(|| run(&place.stock, &drainer));

@@ -1,6 +1,7 @@
 //! The first frame of a log: what is known before the command starts, read as cheaply as it can be.
 
-use crate::{GuardMode, IoUring, Lookups, Options, clock, redact};
+use crate::redact::Secrets;
+use crate::{GuardMode, IoUring, Lookups, Options, clock};
 use backstory_eventlog::run::{Machine, Modes, RunHeader};
 use std::ffi::OsStr;
 use std::fs;
@@ -22,7 +23,7 @@ pub(crate) fn header(
         id: options.id.clone(),
         name: options.name.clone(),
         command: options.command.iter().map(|w| w.as_bytes().to_vec()).collect(),
-        environment: redact::environment(environment, &options.redact),
+        environment: Secrets::new(&options.redact).environment(environment),
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),
         descriptors: descriptors.to_vec(),
         front_pid: std::process::id(),

@@ -5,6 +5,7 @@ use crate::control::Control;
 use crate::front::Front;
 use crate::guard::SharedMap;
 use crate::origin::Origin;
+use crate::redact::Secrets;
 use crate::setting::{Job, Setting, Tools};
 use crate::watch::Plan;
 use crate::{
@@ -106,6 +107,7 @@ fn set(
         front: sys::own_pid(),
         arena,
         log,
+        secrets: Secrets::new(&options.redact),
         plan,
     };
     let job = Job {

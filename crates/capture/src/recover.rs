@@ -2,6 +2,7 @@
 
 use crate::arena::Arena;
 use crate::drain::{Drainer, Which};
+use crate::redact::Secrets;
 use crate::stock::Stock;
 use crate::{Error, clock};
 use backstory_eventlog::run::RunEnd;
@@ -38,10 +39,11 @@ pub fn is_recording(part: &Path) -> bool {
 /// The arena is removed.
 pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Error> {
     let _claim = claim(part)?;
-    let (ended, same_boot) = {
+    let (ended, same_boot, secrets) = {
         let read = Log::open(part).map_err(Error::log("read", part))?;
         let here = crate::header::boot_id();
-        (read.end().is_some(), read.header().boot_id == here)
+        let secrets = Secrets::known_from(&read.header().environment);
+        (read.end().is_some(), read.header().boot_id == here, secrets)
     };
     if !ended {
         let mut writer = Writer::reopen(part).map_err(Error::log("open", part))?;
@@ -57,7 +59,7 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
             Some(path) if same_boot => {
                 let stock = Stock::new(Arena::open(path)?);
                 stock.arena.close();
-                let mut drainer = Drainer::new(Arc::clone(&stock), writer);
+                let mut drainer = Drainer::new(Arc::clone(&stock), writer, secrets);
                 drainer.pass(Which::All);
                 let end = end(drainer.lost());
                 drainer.finish(&end);

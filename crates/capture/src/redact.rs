@@ -1,6 +1,12 @@
 //! Which environment variables are secrets.
 //!
-//! Invariant: the value of a variable that matches never reaches the log's header.
+//! Invariant: the value of a variable that matches never reaches the log, neither its header nor the environments that programs
+//! were executed with.
+
+use backstory_abi::{self as abi, Who, op};
+use backstory_eventlog::chunk::{Skipped, View};
+use backstory_eventlog::slot::Raw;
+use std::collections::HashSet;
 
 /// Names that are always secret.
 const SECRETS: &[&str] = &[
@@ -13,22 +19,117 @@ const SECRETS: &[&str] = &[
     "AWS_*",
 ];
 
-/// An environment with the values of secrets replaced.
-pub(crate) fn environment(all: &[Vec<u8>], more: &[String]) -> Vec<Vec<u8>> {
-    all.iter().map(|entry| redact(entry, more)).collect()
+/// What stands for a value that is long enough.
+const REDACTED: &[u8] = b"<redacted>";
+
+/// The patterns of one run, and the secrets that are being read.
+#[derive(Debug, Default)]
+pub(crate) struct Secrets {
+    more: Vec<String>,
+    /// Threads whose last `ENV` slot ended within the value of a secret.
+    within: HashSet<(u32, u32)>,
 }
 
-fn redact(entry: &[u8], more: &[String]) -> Vec<u8> {
-    let name_ends = entry.iter().position(|&b| b == b'=');
-    let name = &entry[..name_ends.unwrap_or(entry.len())];
-    let upper = name.to_ascii_uppercase();
-    let secret = SECRETS.iter().any(|p| matches(p.as_bytes(), &upper))
-        || more.iter().any(|p| matches(p.as_bytes(), name));
-    if secret && name_ends.is_some() {
-        [name, b"=<redacted>"].concat()
-    } else {
-        entry.to_vec()
+impl Secrets {
+    /// The built-in patterns and these.
+    pub(crate) fn new(more: &[String]) -> Secrets {
+        Secrets {
+            more: more.to_vec(),
+            within: HashSet::new(),
+        }
     }
+
+    /// The built-in patterns and the names that were secret when this environment was redacted.
+    pub(crate) fn known_from(redacted: &[Vec<u8>]) -> Secrets {
+        let name = |entry: &Vec<u8>| {
+            let name = entry.strip_suffix(REDACTED)?.strip_suffix(b"=")?;
+            std::str::from_utf8(name).ok().map(str::to_owned)
+        };
+        Secrets {
+            more: redacted.iter().filter_map(name).collect(),
+            within: HashSet::new(),
+        }
+    }
+
+    /// An environment with the values of secrets replaced.
+    pub(crate) fn environment(&self, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        all.iter().map(|entry| self.redact(entry)).collect()
+    }
+
+    /// Replaces the values of secrets in a chunk's `ENV` slots. No slot changes its place or size.
+    pub(crate) fn scrub(&mut self, chunk: &mut [u8]) {
+        let mut at = abi::Chunk::SIZE;
+        loop {
+            let Some((head, view)) = View::new(chunk) else {
+                return;
+            };
+            let Some((found, slot)) = view.next(at, &mut Skipped::default()) else {
+                return;
+            };
+            let end = found + usize::from(slot.size);
+            at = end;
+            if slot.op == op::ENV {
+                let owner = (head.pid, head.tid);
+                self.scrub_slot(owner, &mut chunk[found..end]);
+            }
+        }
+    }
+
+    fn scrub_slot(&mut self, owner: (u32, u32), slot: &mut [u8]) {
+        let Some(raw) = Raw::parse(slot) else { return };
+        let owner = raw.who.map_or(owner, |who: Who| (who.pid, who.tid));
+        let mut within = self.within.remove(&owner);
+        let strings: Vec<&[u8]> = raw.list().collect();
+        let mut clean = Vec::with_capacity(raw.body.len());
+        for (index, string) in strings.iter().enumerate() {
+            match within {
+                true => {}
+                false => clean.extend(self.redact(string)),
+            }
+            clean.push(0);
+            let last = index + 1 == strings.len();
+            if last && raw.more() && (within || self.is_secret(string)) {
+                self.within.insert(owner);
+            }
+            within = false;
+        }
+        let body = slot.len() - raw.body.len();
+        let told = raw.head.aux != 0;
+        slot[body..].fill(0);
+        slot[body..body + clean.len()].copy_from_slice(&clean);
+        if told {
+            let mut head = abi::Slot::read(slot).unwrap_or_default();
+            head.aux = clean.len() as u32;
+            slot[..abi::Slot::SIZE].copy_from_slice(&head.to_bytes());
+        }
+    }
+
+    /// True if an entry (or the beginning of one) names a secret.
+    fn is_secret(&self, entry: &[u8]) -> bool {
+        let Some(name) = name(entry) else { return false };
+        let upper = name.to_ascii_uppercase();
+        SECRETS.iter().any(|p| matches(p.as_bytes(), &upper))
+            || self.more.iter().any(|p| matches(p.as_bytes(), name))
+    }
+
+    /// What is kept of an entry: never longer than it was, so that it fits where it stood.
+    fn redact(&self, entry: &[u8]) -> Vec<u8> {
+        let Some(name) = name(entry).filter(|_| self.is_secret(entry)) else {
+            return entry.to_vec();
+        };
+        let value = entry.len() - name.len() - 1;
+        let mut kept = entry[..=name.len()].to_vec();
+        match value < REDACTED.len() {
+            true => kept.extend(std::iter::repeat_n(b'*', value)),
+            false => kept.extend(REDACTED),
+        }
+        kept
+    }
+}
+
+/// The name in `NAME=value`.
+fn name(entry: &[u8]) -> Option<&[u8]> {
+    entry.iter().position(|&b| b == b'=').map(|end| &entry[..end])
 }
 
 /// `*` stands for anything, `?` for one byte.
@@ -48,11 +149,11 @@ mod tests {
 
     fn one(entry: &str, more: &[&str]) -> String {
         let more: Vec<String> = more.iter().map(|&m| m.into()).collect();
-        String::from_utf8(redact(entry.as_bytes(), &more)).unwrap()
+        String::from_utf8(Secrets::new(&more).redact(entry.as_bytes())).unwrap()
     }
 
     #[test]
-    fn secrets_never_reach_the_header() {
+    fn the_values_of_secrets_are_replaced() {
         for name in [
             "GITHUB_TOKEN",
             "my_secret_x",
@@ -61,7 +162,11 @@ mod tests {
             "AWS_REGION",
             "npm_config_credentials",
         ] {
-            assert_eq!(one(&format!("{name}=v=w"), &[]), format!("{name}=<redacted>"));
+            assert_eq!(
+                one(&format!("{name}=a long=value"), &[]),
+                format!("{name}=<redacted>")
+            );
+            assert_eq!(one(&format!("{name}=v=w"), &[]), format!("{name}=***"));
         }
     }
 
@@ -74,7 +179,79 @@ mod tests {
 
     #[test]
     fn the_user_can_name_more() {
-        assert_eq!(one("MY_DSN=u:p@h", &["MY_?SN"]), "MY_DSN=<redacted>");
+        assert_eq!(one("MY_DSN=user:pass@host", &["MY_?SN"]), "MY_DSN=<redacted>");
         assert_eq!(one("MY_DSN=u:p@h", &["OTHER*"]), "MY_DSN=u:p@h");
+    }
+
+    /// A chunk of `ENV` slots with these strings; true: the last goes on in the next.
+    fn chunk(slots: &[(&[&str], bool)], told: bool) -> Vec<u8> {
+        let head = abi::Chunk {
+            magic: abi::CHUNK_MAGIC,
+            pid: 7,
+            tid: 7,
+            ..abi::Chunk::default()
+        };
+        let mut chunk = backstory_eventlog::chunk::Builder::new(head);
+        let mut builder = backstory_eventlog::slot::Builder::new();
+        for (strings, more) in slots {
+            let bytes: usize = strings.iter().map(|s| s.len() + 1).sum();
+            builder
+                .start(op::ENV, 1)
+                .aux(if told { bytes as u32 } else { 0 })
+                .result(0);
+            for string in *strings {
+                builder.string(string.as_bytes());
+            }
+            if *more {
+                builder.more();
+            }
+            assert!(chunk.push(builder.finish()));
+        }
+        chunk.bytes().to_vec()
+    }
+
+    fn strings(chunk: &[u8]) -> Vec<Vec<String>> {
+        let (_, view) = View::new(chunk).unwrap();
+        let (mut at, mut all) = (abi::Chunk::SIZE, Vec::new());
+        while let Some((found, slot)) = view.next(at, &mut Skipped::default()) {
+            let raw = Raw::parse(view.from(found)).unwrap();
+            all.push(
+                raw.list()
+                    .map(|s| String::from_utf8(s.to_vec()).unwrap())
+                    .collect(),
+            );
+            at = found + usize::from(slot.size);
+        }
+        all
+    }
+
+    #[test]
+    fn secrets_in_a_chunk_are_replaced_in_their_place() {
+        for told in [true, false] {
+            let mut bytes = chunk(
+                &[
+                    (&["A=1", "MY_TOKEN=0123456789abcdef", "B=", "C=3"], false),
+                    (&["D=4"], false),
+                ],
+                told,
+            );
+            Secrets::default().scrub(&mut bytes);
+            let wanted = vec![vec!["A=1", "MY_TOKEN=<redacted>", "B=", "C=3"], vec!["D=4"]];
+            assert_eq!(strings(&bytes), wanted, "told {told}");
+        }
+    }
+
+    #[test]
+    fn a_secret_that_goes_on_in_the_next_slots_is_replaced_in_all() {
+        let mut secrets = Secrets::default();
+        let mut first = chunk(
+            &[(&["A=1", "MY_TOKEN=0123456789abcdef"], true), (&["ghijkl"], true)],
+            true,
+        );
+        let mut second = chunk(&[(&["mnopqr", "Z=9"], false)], true);
+        secrets.scrub(&mut first);
+        secrets.scrub(&mut second);
+        assert_eq!(strings(&first), [vec!["A=1", "MY_TOKEN=<redacted>"], vec![""]]);
+        assert_eq!(strings(&second), [vec!["", "Z=9"]]);
     }
 }

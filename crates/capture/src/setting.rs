@@ -7,6 +7,7 @@ use crate::guard::SharedMap;
 use crate::header::Inherited;
 use crate::launch::{self, Launch};
 use crate::origin::Origin;
+use crate::redact::Secrets;
 use crate::report::Reporter;
 use crate::stock::Stock;
 use crate::sys::{self, Pid};
@@ -41,6 +42,7 @@ pub(crate) struct Tools {
     pub front: Pid,
     pub arena: Arena,
     pub log: Writer,
+    pub secrets: Secrets,
     pub plan: Plan,
 }
 
@@ -62,7 +64,7 @@ impl Tools {
     /// The watch over the run, and the stock that it drains.
     pub(crate) fn into_watch(self) -> (Watch, Arc<Stock>) {
         let stock = Stock::new(self.arena);
-        let drainer = Drainer::new(Arc::clone(&stock), self.log);
+        let drainer = Drainer::new(Arc::clone(&stock), self.log, self.secrets);
         let watch = Watch::new(
             self.control,
             self.bell,
