@@ -284,6 +284,7 @@ static bool first_chunk(void)
         me->changes += UNMAPPED_AFTER_FORK;
         me->count = 0;
         me->borrowed = 0;
+        me->actions = 0;
         me->tid = (u32)bs_raw(__NR_gettid, 0);
     }
     if (!new_chunk())

@@ -127,8 +127,10 @@ struct bs_thread {
     u32 tid;
     u32 borrowed;   /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
     s32 spawned;    /* pid of the child that did */
-    void *scratch;  /* memory that such a child could not free; */
+    void *scratch;  /* memory that such a child could not free */
     u64 scratch_size;
+    const void *actions; /* what a spawned child was told to do first, and how much of it has been logged (spawn.c) */
+    u32 done;
 };
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
@@ -277,6 +279,10 @@ void bs_fd_mark(int fd, u32 mark);
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *envp, int flags, bool at);
 void bs_free_scratch(void); /* process.c: what a child on our memory had to leave */
+
+/* spawn.c: an open and the execve of a spawned child, by way of libc's own entries */
+s64 bs_spawned_open(const char *path, int flags, u32 mode);
+void bs_spawned_exec(void);
 
 /* repair.c */
 struct bs_room {

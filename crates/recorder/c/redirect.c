@@ -120,12 +120,16 @@ static bool is_plain_call(const u8 *function, u32 nr)
     return function[0] == 0xb8 && *(const u32 *)(function + 1) == nr && function[5] == 0x0f && function[6] == 0x05;
 }
 
-/* glibc's `open` without cancellation: it asks for `openat` (257) soon after its beginning. */
+/* glibc's `open` without cancellation: soon after its beginning it asks for `openat`. */
 static bool is_open_nocancel(const u8 *function)
 {
-    for (const u8 *c = function; c < function + 128; c++)
-        if (c[0] == 0xb8 && *(const u32 *)(c + 1) == __NR_openat && c[5] == 0x0f && c[6] == 0x05)
-            return c >= function + JUMP_SIZE;
+    enum { SOON = 128, NEARBY = 32 };
+    const u8 *number = function + JUMP_SIZE;
+    while (number < function + SOON && !(number[0] == 0xb8 && *(const u32 *)(number + 1) == __NR_openat))
+        number++;
+    for (const u8 *c = number + 5; c < number + NEARBY && c < function + SOON; c++)
+        if (c[0] == 0x0f && c[1] == 0x05)
+            return true;
     return false;
 }
 
@@ -149,11 +153,14 @@ static int open_for_libc(const char *path, int flags, ...)
     va_start(args, flags);
     u32 mode = va_arg(args, u32);
     va_end(args);
-    return (int)bs_ret(bs_open_file(BS_AT_FDCWD, path, flags, mode));
+    s64 fd = bs_me.actions ? bs_spawned_open(path, flags, mode) : bs_open_file(BS_AT_FDCWD, path, flags, mode);
+    return (int)bs_ret(fd);
 }
 
 static int exec_for_libc(const char *path, char *const *argv, char *const *env)
 {
+    if (bs_me.actions)
+        bs_spawned_exec();
     return (int)bs_ret(bs_exec(BS_AT_FDCWD, path, argv, env, 0, false));
 }
 

@@ -21,6 +21,7 @@ static void begin_spawn(u32 kind)
 
 static void end_spawn(s64 result)
 {
+    bs_me.actions = 0;
     bs_me.borrowed--;
     bs_note(0, BS_OP_VFORKED, 0, 0, 0, result);
     bs_free_scratch();
@@ -44,32 +45,48 @@ struct actions {
 };
 enum { DO_CLOSE = 0, DO_DUP = 1, DO_OPEN = 2, DO_CLOSE_FROM = 5 };
 
-extern const char *gnu_get_libc_version(void) __attribute__((weak));
-
-/* Done by the child in libc's own calls: descriptors the guard never sees, files it does. */
-static void log_actions(const struct actions *actions)
+/* One that changes the child's descriptors only; directories are the guard's to see. */
+static void log_action(const struct action *a)
 {
-    for (int i = 0; actions && gnu_get_libc_version && i < actions->used; i++) {
-        const struct action *a = &actions->list[i];
-        switch (a->kind) {
-        case DO_CLOSE: bs_note(0, BS_OP_CLOSE, a->u.close.fd, 0, 0, 0); break;
-        case DO_DUP:
-            if (a->u.dup.fd == a->u.dup.to)
-                bs_note(0, BS_OP_CLOEXEC, a->u.dup.fd, 0, 0, 0);
-            else
-                bs_note(0, BS_OP_DUP, a->u.dup.fd, 0, 1, a->u.dup.to);
-            break;
-        case DO_OPEN: {
-            struct bs_rec rec = bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, a->u.open.flags, a->u.open.mode, a->u.open.path);
-            if (rec.slot)
-                rec.slot->flags |= BS_F_PREDICTED;
-            bs_end(rec, a->u.open.fd);
-            break;
-        }
-        case DO_CLOSE_FROM: bs_note(0, BS_OP_CLOSE_RANGE, a->u.close_from.from, 0, ~0u, 0); break;
-        default: break; /* directories: the guard sees them */
-        }
+    switch (a->kind) {
+    case DO_CLOSE: bs_note(0, BS_OP_CLOSE, a->u.close.fd, 0, 0, 0); break;
+    case DO_DUP:
+        if (a->u.dup.fd == a->u.dup.to)
+            bs_note(0, BS_OP_CLOEXEC, a->u.dup.fd, 0, 0, 0);
+        else
+            bs_note(0, BS_OP_DUP, a->u.dup.fd, 0, 1, a->u.dup.to);
+        break;
+    case DO_CLOSE_FROM: bs_note(0, BS_OP_CLOSE_RANGE, a->u.close_from.from, 0, ~0u, 0); break;
+    default: break;
     }
+}
+
+/*
+ * The child carries the actions out by libc's own calls. Its opens come to us, so whatever stands before one has happened by then,
+ * and the rest by the time it executes. The file of an open then moves to the number that was asked for.
+ */
+s64 bs_spawned_open(const char *path, int flags, u32 mode)
+{
+    const struct actions *actions = bs_me.actions;
+    s32 fd = -1;
+    while (fd < 0 && bs_me.done < (u32)actions->used) {
+        const struct action *a = &actions->list[bs_me.done++];
+        if (a->kind == DO_OPEN && a->u.open.path == path)
+            fd = a->u.open.fd;
+        else
+            log_action(a);
+    }
+    struct bs_rec rec = bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, flags, mode, path);
+    s64 result = bs_call(rec, __NR_openat, BS_AT_FDCWD, path, flags, mode);
+    bs_end(rec, result >= 0 && fd >= 0 ? fd : result);
+    return result;
+}
+
+void bs_spawned_exec(void)
+{
+    const struct actions *actions = bs_me.actions;
+    while (bs_me.done < (u32)actions->used)
+        log_action(&actions->list[bs_me.done++]);
 }
 
 /* ---- posix_spawn ----------------------------------------------------------------------------------------------------- */
@@ -79,9 +96,10 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
 {
     bs_redirect_internal();
     begin_spawn(BS_SPAWN_POSIX);
-    log_actions(actions);
     int child = 0, error;
     if (bs_exec_is_redirected()) {
+        bs_me.actions = actions;
+        bs_me.done = 0;
         error = real(&child, path, actions, attributes, argv, env);
     } else {
         /* The exec is not ours: the guard logs it, and we can only see to the environment. */

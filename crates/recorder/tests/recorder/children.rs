@@ -85,6 +85,12 @@ fn a_spawned_child_is_recorded_and_so_is_what_it_was_told_to_open() {
         marks[..7],
         ["VFORK", "OPEN", "DUP", "EXEC", "VFORKED", "VFORK", "EXEC"]
     );
+    let open = run.first("OPEN")[0];
+    assert_eq!(
+        (open.strings[0].as_str(), open.head.result),
+        ("spawned", 1),
+        "under the number it was to have"
+    );
     assert_eq!(run.first("VFORKED")[1].head.result, -2);
     assert!(
         run.threads

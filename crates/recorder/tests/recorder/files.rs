@@ -245,3 +245,18 @@ fn channels_are_logged_with_both_ends() {
     assert_eq!(run.lines(&["MEMFD"]), ["MEMFD memory"]);
     assert!(run.of("CONNECT")[0].head.aux > 2, "the address follows");
 }
+
+#[test]
+fn what_libc_opens_for_its_locales_is_logged() {
+    if !std::path::Path::new("/usr/lib/locale/C.utf8/LC_CTYPE").exists() {
+        return;
+    }
+    let dir = folder();
+    let run = record(&mut command(dir.path(), &["ls"])).fine();
+    let found = run
+        .of("OPEN")
+        .iter()
+        .filter(|s| s.strings[0].contains("/LC_") && s.head.result >= 0)
+        .count();
+    assert!(found > 5, "{:#?}", run.of("OPEN"));
+}
