@@ -56,7 +56,7 @@ impl Call<'_> {
             .env_set
             .iter()
             .filter_map(|pair| split(pair))
-            .filter(|(name, _)| !is_noise(name))
+            .filter(|(name, value)| !is_noise(name) && !is_redacted(value))
             .collect();
         // A name the shell cannot assign to (`BASH_FUNC_f%%=…`) can be set by env(1) only.
         let plain = gone.is_empty() && set.iter().all(|(name, _)| is_name(name));
@@ -112,6 +112,11 @@ fn join(words: impl Iterator<Item = String>) -> String {
 fn split(pair: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = pair.iter().position(|&byte| byte == b'=')?;
     Some((&pair[..at], &pair[at + 1..]))
+}
+
+/// What stands for a secret. To set it would be to set something else.
+fn is_redacted(value: &[u8]) -> bool {
+    value == b"<redacted>" || !value.is_empty() && value.iter().all(|&byte| byte == b'*')
 }
 
 fn is_noise(name: &[u8]) -> bool {
@@ -239,6 +244,19 @@ mod tests {
         };
         assert_eq!(call.line(b"", 10), ("cc".to_owned(), 2));
         assert_eq!(call.line(b"", 80).1, 0);
+    }
+
+    #[test]
+    fn a_secret_that_is_not_known_is_not_set() {
+        assert_eq!(
+            line(
+                &[b"ls"],
+                b"/here",
+                &[b"A_TOKEN=<redacted>", b"B_KEY=***", b"C=1"],
+                &[]
+            ),
+            "C=1 ls"
+        );
     }
 
     #[test]
