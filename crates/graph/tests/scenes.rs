@@ -2,6 +2,8 @@
 
 mod common;
 
+use backstory_eventlog::event::{CWD, Op, Outcome};
+use backstory_graph::lineage::Follow;
 use common::*;
 
 fn check(scene: &Scene, expected: &str) {
@@ -70,4 +72,354 @@ fn a_pipe_joins_writer_and_reader() {
          sort#1 Read pipe:1@0
          sort#1 Write b@1",
     );
+}
+
+#[test]
+fn a_replaced_file_comes_from_the_temporary_one() {
+    let mut s = Scene::new(&["sed", "-i"]);
+    s.reads(2, "a");
+    s.writes(2, "tmp", WRONLY | CREAT | EXCL);
+    s.rename(2, "tmp", "a");
+    s.runs(2, 3, &["cat"]);
+    s.reads(3, "a");
+    check(
+        &s,
+        "a@2 from tmp@1
+         cat#1 Read a@2
+         sed#1 Delete tmp@1
+         sed#1 Fork cat#1
+         sed#1 Read a@0
+         sed#1 Rename a@2
+         sed#1 Write tmp@1",
+    );
+    assert_eq!(came_from(&s.graph(), "/w/a", Follow::default()), ["a@0", "tmp@1"]);
+}
+
+#[test]
+fn what_is_appended_to_keeps_what_it_had() {
+    let mut s = Scene::new(&["tee", "-a"]);
+    s.writes(2, "log", WRONLY | CREAT | APPEND);
+    check(
+        &s,
+        "log@1 from log@0
+         tee#1 Write log@1",
+    );
+}
+
+#[test]
+fn what_is_truncated_forgets_what_it_had() {
+    let mut s = Scene::new(&["sh"]);
+    s.reads(2, "log");
+    s.writes(2, "log", OUT);
+    let graph = s.graph();
+    assert!(graph.derived.is_empty());
+    let newest = graph.newest(b"/w/log").unwrap();
+    assert_eq!(newest.version, 1);
+    assert_eq!(entity(&graph, newest.previous.unwrap()), "log@0");
+}
+
+#[test]
+fn what_is_read_after_writing_did_not_flow_into_it() {
+    // A writes g, B reads g and writes h, A reads h: a cycle of programs, none in time.
+    let mut s = Scene::new(&["sh"]);
+    s.runs(2, 3, &["A"]);
+    s.runs(2, 4, &["B"]);
+    s.reads(3, "x");
+    s.writes(3, "g", OUT);
+    s.reads(4, "g");
+    s.writes(4, "h", OUT);
+    s.reads(3, "h");
+    let graph = s.graph();
+    assert_eq!(came_from(&graph, "/w/g", Follow::default()), ["x@0"]);
+    assert_eq!(came_from(&graph, "/w/h", Follow::default()), ["g@1", "x@0"]);
+}
+
+#[test]
+fn a_redirection_belongs_to_the_program_it_is_for() {
+    // sort < in > out: the shell's child opens both, then becomes sort, whose libc reads and writes unseen.
+    let mut s = Scene::new(&["sh"]);
+    s.fork(2, 3);
+    s.start(3, 2, true);
+    for (path, flags, to) in [("in", RDONLY, 0), ("out", OUT, 1)] {
+        s.open(3, path, flags, 5);
+        s.dup2(3, 5, to);
+        s.close(3, 5);
+    }
+    s.exec(3, "/bin/sort", &["sort"]);
+    s.start(3, 2, false);
+    s.exits(3, 2);
+    check(
+        &s,
+        "sh#1 Fork sort#1
+         sort#1 Read in@0
+         sort#1 Write out@1",
+    );
+}
+
+#[test]
+fn an_inherited_descriptor_is_written_possibly_until_seen() {
+    let mut s = Scene::new(&["sh"]);
+    s.open(2, "out", OUT, 1);
+    s.runs(2, 3, &["quiet"]);
+    s.exits(3, 2);
+    s.runs(2, 4, &["loud"]);
+    s.write(4, 1);
+    s.exits(4, 2);
+    check(
+        &s,
+        "loud#1 Write out@1
+         quiet#1 Write? out@1
+         sh#1 Fork loud#1
+         sh#1 Fork quiet#1
+         sh#1 Write out@1",
+    );
+}
+
+#[test]
+fn the_only_possible_writer_of_a_changed_file_wrote_it() {
+    let mut s = Scene::new(&["prog"]);
+    let before = ident(7, START - STEP, START - STEP);
+    s.open(2, "db", RDWR, 3).ident = Some(before);
+    let changed = s.time;
+    s.close(2, 3).ident = Some(ident(7, START - STEP, changed));
+    let same = ident(8, START - STEP, START - STEP);
+    s.open(2, "idle", RDWR, 3).ident = Some(same);
+    s.close(2, 3).ident = Some(same);
+    check(
+        &s,
+        "db@1 from db@0
+         idle@1 from idle@0
+         prog#1 Read? db@0
+         prog#1 Read? db@1
+         prog#1 Read? idle@0
+         prog#1 Read? idle@1
+         prog#1 Write db@1
+         prog#1 Write? idle@1",
+    );
+}
+
+#[test]
+fn a_symbolic_link_is_another_name_for_its_target() {
+    let mut s = Scene::new(&["sh"]);
+    s.symlink(2, "real", "alias");
+    s.writes(2, "alias", OUT);
+    s.reads(2, "real");
+    check(
+        &s,
+        "sh#1 Make alias@1
+         sh#1 Read real@1
+         sh#1 Write real@1",
+    );
+    let graph = s.graph();
+    assert_eq!(&*graph.newest(b"/w/real").unwrap().aliases[0], b"/w/alias");
+}
+
+#[test]
+fn an_older_link_is_known_by_the_identity_behind_it() {
+    let mut s = Scene::new(&["sh"]);
+    s.writes(2, "real", WRONLY);
+    s.reads(2, "alias");
+    let file = ident(7, START - STEP, s.at(4));
+    let mut link = ident(8, START - STEP, START - STEP);
+    link.mode = 0o120_777;
+    let files = [(b"/w/real".to_vec(), file), (b"/w/alias".to_vec(), file)];
+    s.after = Some(After { files: files.into(), links: [(b"/w/alias".to_vec(), link)].into() });
+    check(
+        &s,
+        "real@1 from real@0
+         sh#1 Read real@1
+         sh#1 Write real@1",
+    );
+}
+
+#[test]
+fn hard_links_share_what_is_written() {
+    let mut s = Scene::new(&["sh"]);
+    s.link(2, "a", "b");
+    s.writes(2, "b", WRONLY | APPEND);
+    s.reads(2, "a");
+    check(
+        &s,
+        "a@1 from b@1
+         b@0 from a@0
+         b@1 from a@0
+         sh#1 Make b@0
+         sh#1 Meta a@0
+         sh#1 Read a@1
+         sh#1 Write b@1",
+    );
+}
+
+#[test]
+fn vfork_and_exec_are_one_activity() {
+    let mut s = Scene::new(&["make"]);
+    s.fork_by(2, 3, Some(backstory_eventlog::event::Spawn::Vfork));
+    s.exec(3, "/bin/cc", &["cc", "-c"]);
+    s.start(3, 2, false);
+    s.reads(3, "x.c");
+    s.writes(3, "x.o", OUT);
+    s.exits(3, 2);
+    check(
+        &s,
+        "cc#1 Read x.c@0
+         cc#1 Write x.o@1
+         make#1 Fork cc#1",
+    );
+    let graph = s.graph();
+    assert_eq!(graph.activities.len(), 2);
+    let cc = graph.activities.values().find(|a| a.pid == 3).unwrap();
+    assert_eq!((cc.epoch, cc.exit, cc.parent.is_some()), (1, Some(0), true));
+    assert!(graph.informs.iter().any(|i| i.why == backstory_graph::model::Informed::Wait));
+}
+
+#[test]
+fn two_writers_at_once_share_a_version() {
+    let mut s = Scene::new(&["sh"]);
+    s.runs(2, 3, &["A"]);
+    s.runs(2, 4, &["B"]);
+    s.open(3, "f", OUT, 3);
+    s.open(4, "f", WRONLY, 3);
+    s.write(4, 3);
+    s.write(3, 3);
+    s.close(3, 3);
+    s.close(4, 3);
+    s.writes(2, "f", WRONLY);
+    check(
+        &s,
+        "A#1 Write f@1
+         B#1 Write f@1
+         f@2 from f@1
+         sh#1 Fork A#1
+         sh#1 Fork B#1
+         sh#1 Write f@2",
+    );
+}
+
+#[test]
+fn what_is_not_there_is_missing() {
+    let mut s = Scene::new(&["cc"]);
+    let open = Op::Open { dir: CWD, path: bytes("inc/../x.h"), flags: RDONLY, mode: 0 };
+    s.push(2, Outcome::Done(-2), open);
+    s.push(2, Outcome::Done(-2), Op::Stat { dir: CWD, path: bytes("y.h"), flags: 0 });
+    s.push(2, Outcome::Done(-13), Op::Access { dir: CWD, path: bytes("z.h"), mode: 4 });
+    check(
+        &s,
+        "cc#1 Missing x.h@0
+         cc#1 Missing y.h@0
+         cc#1 Stat z.h@0",
+    );
+}
+
+#[test]
+fn a_renamed_directory_takes_files_and_directories_in_use_along() {
+    let mut s = Scene::new(&["sh"]);
+    s.done(2, Op::Mkdir { dir: CWD, path: bytes("d") });
+    s.open(2, "d", RDONLY, 3);
+    s.writes(2, "d/x", OUT);
+    s.rename(2, "d", "e");
+    s.push(2, Outcome::Done(4), Op::Open { dir: 3, path: bytes("x"), flags: RDONLY, mode: 0 });
+    s.close(2, 4);
+    check(
+        &s,
+        "e/x@2 from d/x@1
+         e@2 from d@1
+         sh#1 Delete d@1
+         sh#1 Make d@1
+         sh#1 Read e/x@2
+         sh#1 Rename e@2
+         sh#1 Stat e@2
+         sh#1 Write d/x@1",
+    );
+}
+
+#[test]
+fn a_static_program_is_known_by_what_the_guard_sees() {
+    let mut s = Scene::new(&["sh"]);
+    s.fork(2, 3);
+    s.exec(3, "/bin/static", &["static"]);
+    s.kernel_open(3, "/w/in", RDONLY);
+    s.kernel_open(3, "/w/out", OUT);
+    s.kernel_open(3, "/w/db", RDWR);
+    let exe = bytes("/bin/static");
+    s.kernel(4, Outcome::Done(0), Op::Born { parent: 3, exe, cwd: bytes("/w") });
+    s.kernel(4, Outcome::Done(0), Op::Gone { status: Some(9) });
+    let graph = s.graph();
+    let told = told(&graph);
+    for line in ["static#1 Read in@0", "static#1 Write out@1", "static#1 Read? db@0", "static#1 Write? db@1"] {
+        assert!(told.lines().any(|l| l == line), "{line} is not in\n{told}");
+    }
+    assert!(told.contains("static#0 Write? out@1"), "the child may have used what it inherited\n{told}");
+    let child = graph.activities.values().find(|a| a.pid == 4).unwrap();
+    assert_eq!((child.signal, child.exit, child.lookups_known), (Some(9), None, false));
+}
+
+#[test]
+fn a_server_and_its_client_are_joined_by_address() {
+    let mut s = Scene::new(&["sh"]);
+    s.runs(2, 3, &["server"]);
+    s.runs(2, 4, &["client"]);
+    let address: Box<[u8]> = [&1u16.to_le_bytes()[..], b"/run/s\0"].concat().into();
+    s.push(3, Outcome::Done(3), Op::Socket { domain: 1, kind: 1 });
+    s.done(3, Op::Bind { fd: 3, address: address.clone() });
+    s.push(4, Outcome::Done(3), Op::Socket { domain: 1, kind: 1 });
+    s.push(3, Outcome::Done(4), Op::Accept { fd: 3, address: bytes("") });
+    s.done(4, Op::Connect { fd: 3, address });
+    s.reads(4, "question");
+    s.write(4, 3);
+    s.read(3, 4);
+    s.writes(3, "answer", OUT);
+    let found = came_from(&s.graph(), "/w/answer", Follow { possible: false, lookups: false });
+    assert_eq!(found, ["question@0", "unix:/run/s@0"]);
+}
+
+#[test]
+fn process_substitution_is_a_pipe() {
+    let mut s = Scene::new(&["bash"]);
+    s.pipe(2, 62, 63);
+    s.runs(2, 3, &["cat"]);
+    s.open(3, "/dev/fd/62", RDONLY, 3);
+    s.read(3, 3);
+    check(
+        &s,
+        "bash#1 Fork cat#1
+         cat#1 Read pipe:1@0",
+    );
+}
+
+#[test]
+fn an_environment_is_given_as_what_differs() {
+    let mut s = Scene::new(&["sh"]);
+    s.fork(2, 3);
+    let env = Some(vec![bytes("A=1")].into());
+    let exec = Op::Exec { dir: CWD, path: bytes("/bin/x"), flags: 0, args: vec![bytes("x")], env };
+    s.push(3, Outcome::Unknown, exec);
+    let graph = s.graph();
+    let x = graph.activities.values().find(|a| a.pid == 3).unwrap();
+    assert_eq!((x.env_set.as_slice(), x.env_unset.as_slice()), (&[bytes("A=1")][..], &[bytes("PATH")][..]));
+}
+
+#[test]
+fn names_are_asked_for_once() {
+    let mut s = Scene::new(&["cp"]);
+    s.reads(2, "a");
+    s.reads(2, "/w/./a");
+    let mut asked = Vec::new();
+    backstory_graph::names(&s.header, s.events.iter().cloned(), |path, follow| asked.push((text(path), follow)));
+    let a: Vec<_> = asked.iter().filter(|(p, follow)| p == "/w/a" && *follow).collect();
+    assert_eq!(a.len(), 1, "{asked:?}");
+    let mut unique = asked.clone();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), asked.len());
+}
+
+#[test]
+fn a_pid_given_again_is_another_process() {
+    let mut s = Scene::new(&["sh"]);
+    s.runs(2, 3, &["first"]);
+    s.push(2, Outcome::Done(3), Op::Wait { status: 7 << 8, looked: false });
+    s.runs(2, 3, &["second"]);
+    let graph = s.graph();
+    let exits: Vec<_> = graph.activities.values().filter(|a| a.pid == 3).map(|a| a.exit).collect();
+    assert_eq!(exits, [Some(7), None]);
 }

@@ -49,6 +49,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         held.written.get_or_insert(call.time);
+        if self.object(what.target).versioned() && self.object(what.target).now().number == 0 {
+            // It was taken for unchanged, by the times it has after the run; times can be set back.
+            let number = self.next_version(call, what.target, path, false)?;
+            if let Some(held) = self.held(call, fd) {
+                held.target_from = number;
+            }
+        }
         self.wrote(call, what.target, path)
     }
 
@@ -159,7 +166,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.object(object).writers == 0 {
             self.object_mut(object).now_mut().writers.add(call.epoch);
         }
-        Ok(())
+        self.forget(object)
     }
 
     /// `stat`, `access`: something was learned of what the path leads to. What is open already was looked at anyway.

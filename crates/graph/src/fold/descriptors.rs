@@ -525,7 +525,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if kind == EntityKind::Device {
             return None;
         }
-        (hidden || kind == EntityKind::Socket && held.own).then_some((held.since, Certainty::Possible))
+        (hidden || what.source != what.target && held.own).then_some((held.since, Certainty::Possible))
     }
 
     /// Adds an edge for every version from `first` to the present one: the first for certain (if it is), the others possibly.

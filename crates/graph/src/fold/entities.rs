@@ -244,7 +244,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 time: call.time,
             })?;
         }
-        self.forget(object)?;
         Ok(number)
     }
 

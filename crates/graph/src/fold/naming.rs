@@ -98,6 +98,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 self.recognise(object, new, call.time);
             }
         }
+        self.forget(object)?;
         self.move_below(call, old, new)
     }
 
@@ -134,6 +135,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 (now.writers, now.written, now.read) = (writers, written, read);
             }
             self.recognise(object, moved, call.time);
+            self.forget(object)?;
         }
         let mut processes = std::mem::take(&mut self.processes);
         for process in processes.values_mut() {
