@@ -8,7 +8,8 @@
 //! entity   ← activity   generated from g0 to g1, entity read until t:    g0 ≤ t, and then min(g1, t)
 //! activity ← entity     used from u0 to u1, activity writes until t:     u0 ≤ t, and then min(u1, t)
 //! activity ← activity   forked or executed at f:                         min(f, t)
-//! entity   ← entity     derived at d: min(d, t); the same version in another run: t
+//! entity   ← entity     derived at d:                                    d ≤ t, and then d
+//! entity   ← entity     the same version in another run:                 t
 //! ```
 //!
 //! Forwards it is the mirror of this. `backstory_graph::lineage` is the definition; it knows one run, in memory.
@@ -149,9 +150,10 @@ impl<'s> Steps<'s> {
             start: derived.time,
             end: derived.time,
         };
-        let (to, time) = match self.direction {
-            Direction::Back => (derived.from, time.min(derived.time)),
-            Direction::Forth => (derived.entity, self.meet(interval, time)?),
+        let time = self.meet(interval, time)?;
+        let to = match self.direction {
+            Direction::Back => derived.from,
+            Direction::Forth => derived.entity,
         };
         let to = Key::Entity(EntityKey::new(run, to));
         Some(Step {
