@@ -5,8 +5,9 @@ use crate::stage::{Outcome, call, watch};
 use backstory_abi::op;
 use std::ffi::CString;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// Opcodes of the kernel's protocol (`<linux/fuse.h>`).
@@ -94,20 +95,29 @@ fn mount(dir: &Path, private: bool) -> bool {
     let [source, target, kind, options] =
         [source, &target, kind, &options].map(|text| text.as_ptr() as usize);
     let mounted = call(libc::SYS_mount, [source, target, kind, 0, options]) == 0;
-    std::thread::spawn(move || serve(&device));
+    // A process of its own: if it hangs and is killed, the kernel gives up on it.
+    // SAFETY: the child serves and ends, without unwinding.
+    match unsafe { libc::fork() } {
+        0 => {
+            serve(&device);
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) }
+        }
+        server => SERVER.store(server, Ordering::Release),
+    }
     mounted
 }
 
-/// Breaks the deadlock that the test is about, if it happens.
-fn watchdog(dir: PathBuf) -> Sender<()> {
+/// Process of the server that is being tested.
+static SERVER: AtomicI32 = AtomicI32::new(0);
+
+/// Breaks the deadlock that the test is about, if it happens: without its server, every call on it fails.
+fn watchdog() -> Sender<()> {
     let (alive, ended) = channel::<()>();
     std::thread::spawn(move || {
-        if ended
-            .recv_timeout(Duration::from_secs(20))
-            .is_err_and(|e| e == std::sync::mpsc::RecvTimeoutError::Timeout)
-        {
-            eprintln!("deadlock on {}", dir.display());
-            std::process::abort();
+        if ended.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
+            // SAFETY: a process that this test made and has not waited for.
+            unsafe { libc::kill(SERVER.load(Ordering::Acquire), libc::SIGKILL) };
         }
     });
     alive
@@ -116,7 +126,7 @@ fn watchdog(dir: PathBuf) -> Sender<()> {
 /// None: file servers can't be mounted here.
 fn read_through_a_server(private: bool) -> Option<(String, Outcome<bool>)> {
     let dir = tempfile::tempdir().unwrap();
-    let alive = watchdog(dir.path().to_owned());
+    let alive = watchdog();
     let base = dir.path().to_owned();
     let outcome = watch(move || {
         if !mount(&base, private) {
@@ -125,7 +135,7 @@ fn read_through_a_server(private: bool) -> Option<(String, Outcome<bool>)> {
         let target = c(base.to_str().unwrap());
         let read =
             (0..5).all(|i| std::fs::read(base.join(format!("file{i}"))).is_ok_and(|text| text.is_empty()));
-        // Unmounting ends the server, and with it the last thread that is watched.
+        // Unmounting ends the server.
         assert_eq!(
             call(
                 libc::SYS_umount2,
@@ -133,7 +143,10 @@ fn read_through_a_server(private: bool) -> Option<(String, Outcome<bool>)> {
             ),
             0
         );
-        assert!(read);
+        let (mut status, server) = (0, SERVER.load(Ordering::Acquire));
+        // SAFETY: waits for our own child.
+        assert_eq!(unsafe { libc::waitpid(server, &mut status, 0) }, server);
+        assert!(read && status == 0, "the server was waited for: {status:x}");
         true
     });
     drop(alive);
