@@ -191,3 +191,13 @@ BS_API char *setlocale(int category, const char *locale)
         bs_redirect_internal();
     return BS_NEXT(setlocale)(category, locale);
 }
+
+void *newlocale(int categories, const char *locale, void *base);
+
+BS_API void *newlocale(int categories, const char *locale, void *base)
+{
+    if (locale)
+        bs_redirect_internal();
+    return BS_NEXT(newlocale)(categories, locale, base);
+}
+BS_ALIAS(__newlocale, newlocale);
