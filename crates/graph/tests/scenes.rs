@@ -1,4 +1,5 @@
 //! Small named stories and the graph each of them is.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
 
@@ -223,7 +224,10 @@ fn an_older_link_is_known_by_the_identity_behind_it() {
     let mut link = ident(8, START - STEP, START - STEP);
     link.mode = 0o120_777;
     let files = [(b"/w/real".to_vec(), file), (b"/w/alias".to_vec(), file)];
-    s.after = Some(After { files: files.into(), links: [(b"/w/alias".to_vec(), link)].into() });
+    s.after = Some(After {
+        files: files.into(),
+        links: [(b"/w/alias".to_vec(), link)].into(),
+    });
     check(
         &s,
         "real@1 from real@0
@@ -269,7 +273,12 @@ fn vfork_and_exec_are_one_activity() {
     assert_eq!(graph.activities.len(), 2);
     let cc = graph.activities.values().find(|a| a.pid == 3).unwrap();
     assert_eq!((cc.epoch, cc.exit, cc.parent.is_some()), (1, Some(0), true));
-    assert!(graph.informs.iter().any(|i| i.why == backstory_graph::model::Informed::Wait));
+    assert!(
+        graph
+            .informs
+            .iter()
+            .any(|i| i.why == backstory_graph::model::Informed::Wait)
+    );
 }
 
 #[test]
@@ -298,10 +307,31 @@ fn two_writers_at_once_share_a_version() {
 #[test]
 fn what_is_not_there_is_missing() {
     let mut s = Scene::new(&["cc"]);
-    let open = Op::Open { dir: CWD, path: bytes("inc/../x.h"), flags: RDONLY, mode: 0 };
+    let open = Op::Open {
+        dir: CWD,
+        path: bytes("inc/../x.h"),
+        flags: RDONLY,
+        mode: 0,
+    };
     s.push(2, Outcome::Done(-2), open);
-    s.push(2, Outcome::Done(-2), Op::Stat { dir: CWD, path: bytes("y.h"), flags: 0 });
-    s.push(2, Outcome::Done(-13), Op::Access { dir: CWD, path: bytes("z.h"), mode: 4 });
+    s.push(
+        2,
+        Outcome::Done(-2),
+        Op::Stat {
+            dir: CWD,
+            path: bytes("y.h"),
+            flags: 0,
+        },
+    );
+    s.push(
+        2,
+        Outcome::Done(-13),
+        Op::Access {
+            dir: CWD,
+            path: bytes("z.h"),
+            mode: 4,
+        },
+    );
     check(
         &s,
         "cc#1 Missing x.h@0
@@ -313,11 +343,26 @@ fn what_is_not_there_is_missing() {
 #[test]
 fn a_renamed_directory_takes_files_and_directories_in_use_along() {
     let mut s = Scene::new(&["sh"]);
-    s.done(2, Op::Mkdir { dir: CWD, path: bytes("d") });
+    s.done(
+        2,
+        Op::Mkdir {
+            dir: CWD,
+            path: bytes("d"),
+        },
+    );
     s.open(2, "d", RDONLY, 3);
     s.writes(2, "d/x", OUT);
     s.rename(2, "d", "e");
-    s.push(2, Outcome::Done(4), Op::Open { dir: 3, path: bytes("x"), flags: RDONLY, mode: 0 });
+    s.push(
+        2,
+        Outcome::Done(4),
+        Op::Open {
+            dir: 3,
+            path: bytes("x"),
+            flags: RDONLY,
+            mode: 0,
+        },
+    );
     s.close(2, 4);
     check(
         &s,
@@ -341,16 +386,35 @@ fn a_static_program_is_known_by_what_the_guard_sees() {
     s.kernel_open(3, "/w/out", OUT);
     s.kernel_open(3, "/w/db", RDWR);
     let exe = bytes("/bin/static");
-    s.kernel(4, Outcome::Done(0), Op::Born { parent: 3, exe, cwd: bytes("/w") });
+    s.kernel(
+        4,
+        Outcome::Done(0),
+        Op::Born {
+            parent: 3,
+            exe,
+            cwd: bytes("/w"),
+        },
+    );
     s.kernel(4, Outcome::Done(0), Op::Gone { status: Some(9) });
     let graph = s.graph();
     let told = told(&graph);
-    for line in ["static#1 Read in@0", "static#1 Write out@1", "static#1 Read? db@0", "static#1 Write? db@1"] {
+    for line in [
+        "static#1 Read in@0",
+        "static#1 Write out@1",
+        "static#1 Read? db@0",
+        "static#1 Write? db@1",
+    ] {
         assert!(told.lines().any(|l| l == line), "{line} is not in\n{told}");
     }
-    assert!(told.contains("static#0 Write? out@1"), "the child may have used what it inherited\n{told}");
+    assert!(
+        told.contains("static#0 Write? out@1"),
+        "the child may have used what it inherited\n{told}"
+    );
     let child = graph.activities.values().find(|a| a.pid == 4).unwrap();
-    assert_eq!((child.signal, child.exit, child.lookups_known), (Some(9), None, false));
+    assert_eq!(
+        (child.signal, child.exit, child.lookups_known),
+        (Some(9), None, false)
+    );
 }
 
 #[test]
@@ -360,15 +424,35 @@ fn a_server_and_its_client_are_joined_by_address() {
     s.runs(2, 4, &["client"]);
     let address: Box<[u8]> = [&1u16.to_le_bytes()[..], b"/run/s\0"].concat().into();
     s.push(3, Outcome::Done(3), Op::Socket { domain: 1, kind: 1 });
-    s.done(3, Op::Bind { fd: 3, address: address.clone() });
+    s.done(
+        3,
+        Op::Bind {
+            fd: 3,
+            address: address.clone(),
+        },
+    );
     s.push(4, Outcome::Done(3), Op::Socket { domain: 1, kind: 1 });
-    s.push(3, Outcome::Done(4), Op::Accept { fd: 3, address: bytes("") });
+    s.push(
+        3,
+        Outcome::Done(4),
+        Op::Accept {
+            fd: 3,
+            address: bytes(""),
+        },
+    );
     s.done(4, Op::Connect { fd: 3, address });
     s.reads(4, "question");
     s.write(4, 3);
     s.read(3, 4);
     s.writes(3, "answer", OUT);
-    let found = came_from(&s.graph(), "/w/answer", Follow { possible: false, lookups: false });
+    let found = came_from(
+        &s.graph(),
+        "/w/answer",
+        Follow {
+            possible: false,
+            lookups: false,
+        },
+    );
     assert_eq!(found, ["question@0", "unix:/run/s@0"]);
 }
 
@@ -391,11 +475,20 @@ fn an_environment_is_given_as_what_differs() {
     let mut s = Scene::new(&["sh"]);
     s.fork(2, 3);
     let env = Some(vec![bytes("A=1")].into());
-    let exec = Op::Exec { dir: CWD, path: bytes("/bin/x"), flags: 0, args: vec![bytes("x")], env };
+    let exec = Op::Exec {
+        dir: CWD,
+        path: bytes("/bin/x"),
+        flags: 0,
+        args: vec![bytes("x")],
+        env,
+    };
     s.push(3, Outcome::Unknown, exec);
     let graph = s.graph();
     let x = graph.activities.values().find(|a| a.pid == 3).unwrap();
-    assert_eq!((x.env_set.as_slice(), x.env_unset.as_slice()), (&[bytes("A=1")][..], &[bytes("PATH")][..]));
+    assert_eq!(
+        (x.env_set.as_slice(), x.env_unset.as_slice()),
+        (&[bytes("A=1")][..], &[bytes("PATH")][..])
+    );
 }
 
 #[test]
@@ -404,8 +497,13 @@ fn names_are_asked_for_once() {
     s.reads(2, "a");
     s.reads(2, "/w/./a");
     let mut asked = Vec::new();
-    backstory_graph::names(&s.header, s.events.iter().cloned(), |path, follow| asked.push((text(path), follow)));
-    let a: Vec<_> = asked.iter().filter(|(p, follow)| p == "/w/a" && *follow).collect();
+    backstory_graph::names(&s.header, s.events.iter().cloned(), |path, follow| {
+        asked.push((text(path), follow))
+    });
+    let a: Vec<_> = asked
+        .iter()
+        .filter(|(p, follow)| p == "/w/a" && *follow)
+        .collect();
     assert_eq!(a.len(), 1, "{asked:?}");
     let mut unique = asked.clone();
     unique.sort();
@@ -417,9 +515,21 @@ fn names_are_asked_for_once() {
 fn a_pid_given_again_is_another_process() {
     let mut s = Scene::new(&["sh"]);
     s.runs(2, 3, &["first"]);
-    s.push(2, Outcome::Done(3), Op::Wait { status: 7 << 8, looked: false });
+    s.push(
+        2,
+        Outcome::Done(3),
+        Op::Wait {
+            status: 7 << 8,
+            looked: false,
+        },
+    );
     s.runs(2, 3, &["second"]);
     let graph = s.graph();
-    let exits: Vec<_> = graph.activities.values().filter(|a| a.pid == 3).map(|a| a.exit).collect();
+    let exits: Vec<_> = graph
+        .activities
+        .values()
+        .filter(|a| a.pid == 3)
+        .map(|a| a.exit)
+        .collect();
     assert_eq!(exits, [Some(7), None]);
 }

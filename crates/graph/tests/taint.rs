@@ -2,6 +2,7 @@
 //!
 //! [`sim`] executes random histories on a file system and processes of its own, knows which initial files truly flowed where, and
 //! emits the events that capture would have logged. It shares no code with the graph.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
 #[path = "taint/expansion.rs"]

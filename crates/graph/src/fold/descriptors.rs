@@ -4,196 +4,20 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::{CWD, Ident, Time, Via};
 
-use super::{Call, EINTR, Fold};
+use super::{Call, Fold};
 use crate::activity::Serial;
 use crate::model::{Certainty, EntityId, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
 use crate::process::{Description, Held, NAMELESS, NAMELESS_MAX};
 
-const O_ACCMODE: i32 = 3;
-const O_WRONLY: i32 = 1;
-const O_RDWR: i32 = 2;
-const O_CREAT: i32 = 0o100;
-const O_EXCL: i32 = 0o200;
-const O_TRUNC: i32 = 0o1000;
-const O_DIRECTORY: i32 = 0o200_000;
-const O_NOFOLLOW: i32 = 0o400_000;
 /// `O_CLOEXEC`
 pub(super) const O_CLOEXEC: i32 = 0o2_000_000;
-const O_PATH: i32 = 0o10_000_000;
-const O_TMPFILE: i32 = 0o20_200_000;
 const CLOSE_RANGE_CLOEXEC: i32 = 4;
 /// Standard input, output and error: libc's own buffers use them, where no recorder sees it.
 const STANDARD: i32 = 2;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    pub(super) fn open(&mut self, call: Call, dir: i32, path: &[u8], flags: i32) -> Result<(), S::Error> {
-        let Some(named) = self.place(call, dir, path) else {
-            return Ok(());
-        };
-        if call.outcome.failed() {
-            return self.open_failed(call, named, flags);
-        }
-        if let Some((owner, fd)) = self.descriptor_by_place(call, named)
-            && self.reopen(call, owner, fd, flags)?
-        {
-            return Ok(());
-        }
-        let place = self.follow(named, flags & O_NOFOLLOW == 0);
-        if flags & O_TMPFILE == O_TMPFILE {
-            return self.open_unnamed(call, place, flags);
-        }
-        let (object, made) = self.opened_object(call, place, flags)?;
-        self.hold_opened(call, object, named, place, flags, made)
-    }
-
-    /// The object a successful open leads to, and whether the open made it.
-    fn opened_object(&mut self, call: Call, place: PathId, flags: i32) -> Result<(ObjectId, bool), S::Error> {
-        let gone =
-            matches!(self.names.get(&place), Some(super::Name::Gone)) || self.missing.contains_key(&place);
-        let creates = flags & O_CREAT != 0;
-        let made = creates
-            && call.ident.is_none()
-            && (flags & O_EXCL != 0 || gone || self.born_now(place, call.time));
-        if made && self.kind_by_place(place) != Some(EntityKind::Device) {
-            return Ok((self.create(place, call.time, EntityKind::File), true));
-        }
-        let object = self.lookup(place, call, call.ident)?;
-        let held = self.object_mut(object);
-        if flags & O_DIRECTORY != 0 && held.kind == EntityKind::File {
-            held.kind = EntityKind::Directory;
-        }
-        if let (Some(ident), 0) = (call.ident, held.writers) {
-            held.now_mut().ident = Some(ident);
-        }
-        Ok((object, false))
-    }
-
-    /// Nobody named the path before, and the file that is there after the run was born in this call.
-    fn born_now(&self, place: PathId, time: Time) -> bool {
-        let born = |at: Time| (time - super::SLACK..=time + super::SLACK).contains(&at);
-        !self.names.contains_key(&place) && self.hint(place, true).is_some_and(|i| born(i.birth))
-    }
-
-    fn hold_opened(
-        &mut self,
-        call: Call,
-        object: ObjectId,
-        named: PathId,
-        place: PathId,
-        flags: i32,
-        made: bool,
-    ) -> Result<(), S::Error> {
-        let directory = self.object(object).kind == EntityKind::Directory;
-        let looked = flags & O_PATH != 0 || directory;
-        let mode = flags & O_ACCMODE;
-        let reads = !looked && mode != O_WRONLY;
-        let writes = !looked && (mode == O_WRONLY || mode == O_RDWR);
-        let definite = !looked && (made || flags & O_TRUNC != 0 && writes);
-        let before = self.object(object).now().number;
-        if looked || !definite && !writes {
-            self.object_mut(object).now_mut().read |= reads;
-        } else if definite || !self.object(object).unchanged_since(call.time, super::SLACK) {
-            self.begin_write(call, object, place, definite)?;
-        }
-        if definite {
-            let entity = self.written(call, object, named)?;
-            let certainty = call.certainty();
-            self.edge(
-                call.epoch,
-                entity,
-                Relation::Write,
-                at(call.time),
-                certainty,
-                call.via,
-            );
-            self.object_mut(object).now_mut().written = true;
-        }
-        let mut named = named;
-        if self.object(object).linked {
-            // Which of its names was used is settled here, before anything flows.
-            named = place;
-            if !writes {
-                self.entity_now(call, object, place)?;
-            }
-        }
-        let now = self.object(object).now().number;
-        let description = Description {
-            source: object,
-            target: object,
-            reads,
-            writes,
-            path: named,
-            directory,
-            via: call.via,
-            looked,
-        };
-        let mut held = Held::opened(Rc::new(description), call.time, flags & O_CLOEXEC != 0);
-        held.source_from = if definite { now } else { before };
-        held.target_from = now;
-        held.written = definite.then_some(call.time);
-        held.doubtful = call.certainty() == Certainty::Possible;
-        self.install_result(call, held)
-    }
-
-    /// `O_TMPFILE`: a file without a name, until `linkat` gives it one.
-    fn open_unnamed(&mut self, call: Call, directory: PathId, flags: i32) -> Result<(), S::Error> {
-        let object = self.add(EntityKind::File, directory, call.time, 1);
-        let mut label = self.paths.bytes(directory);
-        label.extend_from_slice(format!("/#{}", object.0).as_bytes());
-        self.object_mut(object).label = Some(label.into());
-        self.hold_opened(
-            call,
-            object,
-            directory,
-            directory,
-            flags & !(O_DIRECTORY | O_CREAT),
-            true,
-        )
-    }
-
-    fn open_failed(&mut self, call: Call, named: PathId, flags: i32) -> Result<(), S::Error> {
-        if call.absent() {
-            return self.not_there(call, named);
-        }
-        if call.outcome.value() == Some(EINTR) {
-            return Ok(());
-        }
-        // It is there, or could not be reached: the program learned no more than that.
-        let place = self.follow(named, flags & O_NOFOLLOW == 0);
-        let object = self.lookup(place, call, None)?;
-        let entity = self.entity_now(call, object, named)?;
-        self.touch(call, entity, Relation::Stat);
-        Ok(())
-    }
-
-    /// The path led nowhere.
-    pub(super) fn not_there(&mut self, call: Call, named: PathId) -> Result<(), S::Error> {
-        let entity = self.missing(named)?;
-        self.touch(call, entity, Relation::Missing);
-        Ok(())
-    }
-
-    /// Opening `/dev/fd/N` gives another descriptor of what is open there.
-    fn reopen(&mut self, call: Call, owner: u32, fd: i32, flags: i32) -> Result<bool, S::Error> {
-        let Some(held) = self.processes.get(&owner).and_then(|p| p.held.get(&fd)).cloned() else {
-            return Ok(false);
-        };
-        let Some(old) = held.what.clone() else {
-            return Ok(false);
-        };
-        if self.object(old.source).kind == EntityKind::File && !old.looked {
-            let (named, place) = (old.path, held.path);
-            self.hold_opened(call, old.source, named, place, flags, false)?;
-            return Ok(true);
-        }
-        let mut held = Held::opened(old, call.time, flags & O_CLOEXEC != 0);
-        held.own = false;
-        self.install_result(call, held)?;
-        Ok(true)
-    }
-
     /// Puts a descriptor at the number that the call returned; at none if only the guard saw the call.
     pub(super) fn install_result(&mut self, call: Call, held: Held) -> Result<(), S::Error> {
         match call.outcome.value() {
@@ -323,43 +147,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    /// The descriptors the command inherits.
-    pub(super) fn inherit_from_header(&mut self, call: Call) -> Result<(), S::Error> {
-        let header = self.header;
-        for (fd, text) in &header.descriptors {
-            let object = if text.starts_with(b"/") {
-                let path = self.walk(crate::paths::ROOT, crate::paths::ROOT, text);
-                self.lookup(path, call, None)?
-            } else {
-                self.channel_outside(text, call.time)
-            };
-            let path = self.object(object).now().path;
-            let kind = self.object(object).kind;
-            let directory = kind == EntityKind::Directory;
-            // How it was opened is not known, but what for is, mostly: 0 to read, 1 and 2 to write.
-            let (reads, writes) = (*fd != 1 && *fd != 2, *fd != 0);
-            let before = self.object(object).now().number;
-            if writes && !directory && !self.object(object).unchanged_since(call.time, super::SLACK) {
-                self.begin_write(call, object, path, false)?;
-            }
-            let description = Description {
-                source: object,
-                target: object,
-                reads: reads && !directory,
-                writes: writes && !directory,
-                path,
-                directory,
-                via: Via::Library,
-                looked: directory,
-            };
-            let mut held = Held::opened(Rc::new(description), call.time, false);
-            held.own = false;
-            (held.source_from, held.target_from) = (before, self.object(object).now().number);
-            self.install(call, *fd, held)?;
-        }
-        Ok(())
-    }
-
     /// Counts a descriptor that now exists.
     pub(super) fn retain(&mut self, held: &Held) {
         let Some(what) = held.what.clone() else { return };
@@ -434,7 +221,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.let_go(&what, time, ident)
     }
 
-    fn let_go(&mut self, what: &Description, time: Time, ident: Option<Ident>) -> Result<(), S::Error> {
+    pub(super) fn let_go(
+        &mut self,
+        what: &Description,
+        time: Time,
+        ident: Option<Ident>,
+    ) -> Result<(), S::Error> {
         if let Some(ident) = ident.filter(|_| self.object(what.target).key.is_none()) {
             self.identify(what.target, ident, false);
         }
@@ -452,7 +244,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.forget(what.target)
     }
 
-    fn release_looked(&mut self, call: Call, held: &Held, what: &Description) -> Result<(), S::Error> {
+    pub(super) fn release_looked(
+        &mut self,
+        call: Call,
+        held: &Held,
+        what: &Description,
+    ) -> Result<(), S::Error> {
         if let Some(listed) = held.listed {
             let interval = Interval {
                 start: listed,
@@ -490,7 +287,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ///
     /// An open for reading only counts as a read. Otherwise what the recorder saw counts; libc's own buffers, which it cannot see,
     /// can only be behind what the epoch opened itself or behind the standard descriptors. Without a recorder anything is possible.
-    fn can_have(
+    pub(super) fn can_have(
         &self,
         epoch: Serial,
         fd: i32,
@@ -530,7 +327,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Adds an edge for every version from `first` to the present one: the first for certain (if it is), the others possibly.
     #[allow(clippy::too_many_arguments)]
-    fn spread(
+    pub(super) fn spread(
         &mut self,
         call: Call,
         object: ObjectId,

@@ -1,8 +1,8 @@
 //! The fold: replays the run's world event by event and tells a sink what came of it.
 //!
 //! One file per concern: [`place`] turns what a program wrote into absolute paths, [`names`] says what a path leads to at a time,
-//! [`entities`] keeps versions and edges, [`descriptors`] opens and closes, [`access`] reads, writes and looks, [`naming`] changes
-//! names, [`life`] begins and ends processes, [`channels`] joins pipes and sockets. Nothing here does I/O or reads a clock.
+//! [`entities`] keeps versions and edges, [`opening`] and [`descriptors`] open and close, [`access`] reads, writes and looks, [`naming`] changes
+//! names, [`life`] begins and ends processes, [`programs`] execs them, [`epochs`] gives them, [`channels`] joins pipes and sockets. Nothing here does I/O or reads a clock.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,13 @@ mod access;
 mod channels;
 mod descriptors;
 mod entities;
+mod epochs;
 mod life;
 mod names;
 mod naming;
+mod opening;
 mod place;
+mod programs;
 
 use backstory_eventlog::event::{Event, Ident, Op, Outcome, Pid, Time, Via};
 use backstory_eventlog::run::{RunEnd, RunHeader};

@@ -1,0 +1,185 @@
+//! Epochs as the sink gets them: announced when something names them, given in full when they have ended.
+
+use std::sync::Arc;
+
+use backstory_eventlog::event::{Bytes, Pid, Time, Via};
+use rustc_hash::FxHashSet;
+
+use super::{Call, Fold};
+use crate::activity::{Edges, Epoch, Serial, Use};
+use crate::model::{Activity, ActivityId, Edge, Inform, Informed, Interval, Sink};
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    pub(super) fn informed(
+        &mut self,
+        from: Serial,
+        to: Serial,
+        why: Informed,
+        time: Time,
+    ) -> Result<(), S::Error> {
+        if self.epochs[from as usize].is_none() || self.epochs[to as usize].is_none() {
+            return Ok(());
+        }
+        let (from, to) = (self.announce(from)?, self.announce(to)?);
+        self.sink.inform(&Inform { from, to, why, time })
+    }
+
+    /// Gives an epoch its node.
+    pub(super) fn announce(&mut self, serial: Serial) -> Result<ActivityId, S::Error> {
+        let Some(epoch) = &mut self.epochs[serial as usize] else {
+            // Only what lives is announced; an ended epoch has its node already.
+            return Ok(self.ended_id(serial));
+        };
+        if let Some(id) = epoch.id {
+            return Ok(id);
+        }
+        let id = ActivityId(self.activities);
+        self.activities += 1;
+        epoch.id = Some(id);
+        self.ids
+            .resize(self.ids.len().max(serial as usize + 1), ActivityId(u32::MAX));
+        self.ids[serial as usize] = id;
+        let activity = epoch.activity(id, self.header.modes.lookups == "all");
+        let origin = epoch.origin;
+        self.sink.activity(&activity)?;
+        if let (Some(origin), Some(from)) = (origin, activity.parent) {
+            self.sink.inform(&Inform {
+                from,
+                to: id,
+                why: origin.why,
+                time: origin.time,
+            })?;
+        }
+        Ok(id)
+    }
+
+    pub(super) fn ended_id(&self, serial: Serial) -> ActivityId {
+        self.ids.get(serial as usize).copied().unwrap_or(ActivityId(0))
+    }
+
+    /// Gives an epoch's final form and its edges, and forgets it.
+    pub(super) fn flush(&mut self, serial: Serial, end: Time) -> Result<(), S::Error> {
+        let Some(mut epoch) = self.epochs[serial as usize].take() else {
+            return Ok(());
+        };
+        epoch.last = epoch.last.max(end);
+        let Some(id) = epoch.id else { return Ok(()) };
+        self.sink
+            .activity(&epoch.activity(id, self.header.modes.lookups == "all"))?;
+        for edge in epoch.edges.iter() {
+            let Use {
+                entity,
+                relation,
+                interval,
+                certainty,
+                via,
+            } = *edge;
+            self.sink.edge(&Edge {
+                activity: id,
+                entity,
+                relation,
+                interval,
+                certainty,
+                via,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Epoch {
+    pub(super) fn new(pid: Pid, start: Time, via: Via) -> Epoch {
+        Epoch {
+            id: None,
+            origin: None,
+            parent: None,
+            pid,
+            number: 0,
+            exec_path: None,
+            argv: Vec::new(),
+            env: None,
+            parent_env: None,
+            cwd: b"/".as_slice().into(),
+            start,
+            last: start,
+            exit: None,
+            signal: None,
+            execed: false,
+            recorded: false,
+            via,
+            edges: Edges::default(),
+        }
+    }
+
+    /// A fork child runs its parent's program.
+    pub(super) fn resemble(&mut self, parent: &Epoch) {
+        self.exec_path = parent.exec_path.clone();
+        self.argv = parent.argv.clone();
+        self.env = parent.env.clone();
+        self.parent_env = parent.env.clone();
+    }
+
+    /// The next program begins.
+    pub(super) fn run(
+        &mut self,
+        path: Option<Bytes>,
+        argv: Vec<Bytes>,
+        env: Option<Arc<[Bytes]>>,
+        call: Call,
+    ) {
+        self.number += 1;
+        self.exec_path = path;
+        self.argv = argv;
+        self.env = env.or_else(|| self.env.take());
+        self.recorded = false;
+        self.via = call.via;
+    }
+
+    fn activity(&self, id: ActivityId, lookups: bool) -> Activity {
+        let (env_set, env_unset) = difference(self.parent_env.as_deref(), self.env.as_deref());
+        Activity {
+            id,
+            parent: self.parent,
+            pid: self.pid,
+            epoch: self.number,
+            exec_path: self.exec_path.clone(),
+            argv: self.argv.clone(),
+            env_set,
+            env_unset,
+            cwd: self.cwd.clone(),
+            interval: Interval {
+                start: self.start,
+                end: self.last,
+            },
+            exit: self.exit,
+            signal: self.signal,
+            execed: self.execed,
+            lookups_known: lookups || self.recorded,
+            via: self.via,
+        }
+    }
+}
+
+/// Variables set otherwise than in `old`, and names that are gone from it.
+fn difference(old: Option<&[Bytes]>, new: Option<&[Bytes]>) -> (Vec<Bytes>, Vec<Bytes>) {
+    let (Some(old), Some(new)) = (old, new) else {
+        return (Vec::new(), Vec::new());
+    };
+    if std::ptr::eq(old, new) {
+        return (Vec::new(), Vec::new());
+    }
+    let had: FxHashSet<&[u8]> = old.iter().map(|v| &**v).collect();
+    let set = new.iter().filter(|v| !had.contains(&***v)).cloned().collect();
+    let names: FxHashSet<&[u8]> = new.iter().map(|v| name(v)).collect();
+    let unset = old
+        .iter()
+        .map(|v| name(v))
+        .filter(|n| !names.contains(n))
+        .map(Into::into)
+        .collect();
+    (set, unset)
+}
+
+fn name(variable: &[u8]) -> &[u8] {
+    variable.split(|&b| b == b'=').next().unwrap_or(variable)
+}

@@ -1,0 +1,287 @@
+//! Programs: what a process becomes by exec.
+//!
+//! What runs between a fork and the exec that follows (epoch 0) belongs to the program that is about to run: redirections are its
+//! redirections, the search through `PATH` was for it. Only if epoch 0 changed or read something that the program does not get a
+//! descriptor of, made children or never called exec, it is an activity of its own.
+
+use std::sync::Arc;
+
+use backstory_eventlog::event::{Bytes, Pid, Via};
+use rustc_hash::FxHashSet;
+
+use super::{Call, Fold};
+use crate::activity::{Epoch, Origin, Serial, Use};
+use crate::model::{Certainty, EntityId, EntityKind, Informed, Relation, Sink};
+use crate::paths::ROOT;
+use crate::process::{Held, NAMELESS};
+
+/// Where programs are looked for.
+const PATH: &[u8] = b"PATH=";
+
+/// What an exec said of the program that runs from now on.
+pub(super) struct Program {
+    pub(super) path: Option<Bytes>,
+    pub(super) argv: Vec<Bytes>,
+    pub(super) env: Option<Arc<[Bytes]>>,
+}
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// The supervisor saw which file the kernel runs: for a script that is its interpreter.
+    pub(super) fn running(&mut self, call: Call, exe: &[u8], new: bool) -> Result<(), S::Error> {
+        let place = self.walk(ROOT, ROOT, exe);
+        let Some(epoch) = &mut self.epochs[call.epoch as usize] else {
+            return Ok(());
+        };
+        if epoch.exec_path.is_none() || new {
+            epoch.exec_path = Some(exe.into());
+            return Ok(());
+        }
+        let (number, path) = (epoch.number, epoch.exec_path.clone().unwrap_or_default());
+        if number == 0 || *path == *exe {
+            return Ok(());
+        }
+        let program = self.walk(ROOT, ROOT, &path);
+        let program = self.follow(program, true);
+        if self.lookup(program, call, None)? == self.lookup(place, call, None)? {
+            return Ok(());
+        }
+        let script = self.hint(program, true).is_some();
+        if script {
+            self.executed(call, place)?;
+        }
+        Ok(())
+    }
+
+    /// The run's command as its header gives it, for recordings in which its exec was not seen.
+    pub(super) fn program_of_command(&mut self, pid: Pid) -> Program {
+        let process = &self.processes[&pid];
+        let (command, cwd) = (process.command && process.epoch_number == 0, process.cwd);
+        if !command {
+            return Program {
+                path: None,
+                argv: Vec::new(),
+                env: None,
+            };
+        }
+        let header = self.header;
+        let argv: Vec<Bytes> = header.command.iter().map(|a| a.as_slice().into()).collect();
+        let env: Arc<[Bytes]> = header.environment.iter().map(|v| v.as_slice().into()).collect();
+        let name = header.command.first().map(Vec::as_slice).unwrap_or_default();
+        let directories: Vec<&[u8]> = if name.contains(&b'/') {
+            vec![b""]
+        } else {
+            let variable = header.environment.iter().find_map(|v| v.strip_prefix(PATH));
+            variable
+                .unwrap_or(b"/bin:/usr/bin")
+                .split(|&b| b == b':')
+                .collect()
+        };
+        let mut found = None;
+        for directory in directories {
+            let start = self.walk(cwd, ROOT, directory);
+            let place = self.walk(start, ROOT, name);
+            let executable =
+                |mode: u32| mode & 0o111 != 0 && crate::object::kind_of(mode) == EntityKind::File;
+            let hint = self.hint(place, true);
+            if name.contains(&b'/') || hint.is_some_and(|i| executable(i.mode)) {
+                found.get_or_insert(place);
+            }
+        }
+        Program {
+            path: found.map(|p| self.paths.bytes(p).into()),
+            argv,
+            env: Some(env),
+        }
+    }
+
+    pub(super) fn exec(
+        &mut self,
+        call: Call,
+        dir: i32,
+        path: &[u8],
+        argv: Vec<Bytes>,
+        env: Option<Arc<[Bytes]>>,
+    ) -> Result<(), S::Error> {
+        let named = if path.is_empty() {
+            self.held(call, dir).map(|h| h.path)
+        } else {
+            self.place(call, dir, path)
+        };
+        if call.outcome.failed() {
+            return match named {
+                Some(named) if call.absent() => self.not_there(call, named),
+                Some(named) => {
+                    let place = self.follow(named, true);
+                    let object = self.lookup(place, call, None)?;
+                    let entity = self.entity_now(call, object, named)?;
+                    self.touch(call, entity, Relation::Stat);
+                    Ok(())
+                }
+                None => Ok(()),
+            };
+        }
+        let path = named.map(|p| self.paths.bytes(p).into());
+        self.become_program(call, Program { path, argv, env })
+    }
+
+    /// An exec succeeded: the process goes on as another program.
+    pub(super) fn become_program(&mut self, call: Call, program: Program) -> Result<(), S::Error> {
+        self.drop_cloexec(call)?;
+        let short = self.epochs[call.epoch as usize]
+            .as_ref()
+            .is_some_and(|e| e.number == 0 && e.id.is_none());
+        let path = program.path.clone();
+        let epoch = if short {
+            self.collapse(call, program)?
+        } else {
+            self.next_epoch(call, program)?
+        };
+        let call = Call { epoch, ..call };
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            (process.epoch, process.started, process.spawned) = (epoch, false, false);
+            process.epoch_number = self.epochs[epoch as usize].as_ref().map_or(1, |e| e.number);
+        }
+        if let Some(path) = path {
+            let place = self.walk(ROOT, ROOT, &path);
+            self.executed(call, place)?;
+        }
+        self.announce(epoch)?;
+        Ok(())
+    }
+
+    pub(super) fn executed(&mut self, call: Call, named: crate::paths::PathId) -> Result<(), S::Error> {
+        let place = self.follow(named, true);
+        let object = self.lookup(place, call, None)?;
+        self.object_mut(object).now_mut().read = true;
+        let entity = self.entity_now(call, object, named)?;
+        let interval = super::descriptors::at(call.time);
+        self.edge(
+            call.epoch,
+            entity,
+            Relation::Execute,
+            interval,
+            Certainty::Seen,
+            call.via,
+        );
+        Ok(())
+    }
+
+    /// Descriptors that an exec closes. Some may live on under another number.
+    pub(super) fn drop_cloexec(&mut self, call: Call) -> Result<(), S::Error> {
+        let Some(process) = self.processes.get_mut(&call.pid) else {
+            return Ok(());
+        };
+        let numbers: Vec<i32> = process
+            .held
+            .iter()
+            .filter(|(_, h)| h.cloexec)
+            .map(|(&fd, _)| fd)
+            .collect();
+        let keep = process.spawned;
+        for fd in numbers {
+            let Some(held) = self.processes.get_mut(&call.pid).and_then(|p| p.held.remove(&fd)) else {
+                continue;
+            };
+            let what = held.what.as_deref();
+            let spawned = keep && fd >= 0 && what.is_some_and(|w| w.reads || w.writes);
+            // Where only the guard looks, nobody sees a descriptor duplicated for the program to come.
+            let unseen = fd <= NAMELESS && what.is_some_and(|w| w.writes && w.via == Via::Kernel);
+            if spawned || unseen {
+                let copy = Held {
+                    cloexec: false,
+                    own: false,
+                    ..held.clone()
+                };
+                self.install_nameless(call, copy)?;
+            }
+            self.release(call.epoch, fd, held, call.time, None)?;
+        }
+        Ok(())
+    }
+
+    /// Epoch 0 becomes the program's epoch, unless it did something of its own: then that stays with it.
+    pub(super) fn collapse(&mut self, call: Call, program: Program) -> Result<Serial, S::Error> {
+        let kept = self.passed_on(call.pid);
+        let own = |edge: &Use| {
+            let look = matches!(
+                edge.relation,
+                Relation::Missing | Relation::Stat | Relation::Link | Relation::List | Relation::Execute
+            );
+            !look && !kept.contains(&edge.entity)
+        };
+        let Some(epoch) = &mut self.epochs[call.epoch as usize] else {
+            return Ok(call.epoch);
+        };
+        if !epoch.edges.iter().any(own) {
+            epoch.run(program.path, program.argv, program.env, call);
+            return Ok(call.epoch);
+        }
+        self.next_epoch(call, program)
+    }
+
+    /// The versions that the process goes on to hold descriptors of.
+    pub(super) fn passed_on(&mut self, pid: Pid) -> FxHashSet<EntityId> {
+        let mut found = FxHashSet::default();
+        let Some(process) = self.processes.get(&pid) else {
+            return found;
+        };
+        for held in process.held.values() {
+            let Some(what) = &held.what else { continue };
+            for (object, first) in [(what.source, held.source_from), (what.target, held.target_from)] {
+                let object = &mut self.objects[object.0 as usize];
+                let last = object.now().number;
+                for number in first..=last {
+                    let version = object.kept(number);
+                    found.extend(version.entity);
+                    found.extend(version.links.iter().map(|(_, entity)| *entity));
+                }
+            }
+        }
+        found
+    }
+
+    /// The epoch after the present one; what stays open is inherited.
+    pub(super) fn next_epoch(&mut self, call: Call, program: Program) -> Result<Serial, S::Error> {
+        self.announce(call.epoch)?;
+        let serial = self.epochs.len() as Serial;
+        let mut epoch = Epoch::new(call.pid, call.time, call.via);
+        if let Some(old) = &mut self.epochs[call.epoch as usize] {
+            (old.execed, old.last) = (true, old.last.max(call.time));
+            epoch.resemble(old);
+            epoch.number = old.number;
+            epoch.parent = old.id;
+            epoch.origin = Some(Origin {
+                from: call.epoch,
+                why: Informed::Exec,
+                time: call.time,
+            });
+            if old.number == 0 {
+                // The short epoch's own environment was its parent's.
+                epoch.parent_env = old.env.clone();
+            }
+        }
+        epoch.run(program.path, program.argv, program.env, call);
+        if let Some(process) = self.processes.get(&call.pid) {
+            epoch.cwd = self.paths.bytes(process.cwd).into();
+        }
+        self.epochs.push(Some(Box::new(epoch)));
+        let held = self
+            .processes
+            .get_mut(&call.pid)
+            .map(|p| std::mem::take(&mut p.held))
+            .unwrap_or_default();
+        for (fd, old) in held {
+            let worth = fd > NAMELESS || old.what.as_ref().is_some_and(|w| w.writes);
+            if worth {
+                let new = self.inherited(&old, call.time);
+                self.retain(&new);
+                if let Some(process) = self.processes.get_mut(&call.pid) {
+                    process.held.insert(fd, new);
+                }
+            }
+            self.release(call.epoch, fd, old, call.time, None)?;
+        }
+        self.flush(call.epoch, call.time)?;
+        Ok(serial)
+    }
+}
