@@ -58,9 +58,9 @@ fn assert_identical(user: User, options: &[&str]) {
     let bench = common::bench(user);
     let results = each::each(corpus::all(), |case| differences(&bench, case, options));
     let mut wrong = Vec::new();
-    for (name, result) in results {
+    for (case, result) in results {
         let lines = result.unwrap_or_else(|error| vec![error.to_string()]);
-        wrong.extend(lines.iter().map(|l| format!("{name}: {l}")));
+        wrong.extend(lines.iter().map(|l| format!("{}: {l}", case.name)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -14,7 +14,7 @@ const THREADS: usize = 2;
 pub fn each<T: Send>(
     cases: impl Iterator<Item = &'static Case>,
     work: impl Fn(&'static Case) -> T + Sync,
-) -> Vec<(&'static str, T)> {
+) -> Vec<(&'static Case, T)> {
     let only = std::env::var("BACKSTORY_ORACLE_ONLY").unwrap_or_default();
     let chosen = cases.filter(|c| c.name.contains(&only) && needs(c.name, c.needs));
     let queue = Mutex::new(chosen.collect::<Vec<_>>().into_iter().enumerate());
@@ -26,12 +26,12 @@ pub fn each<T: Send>(
                     let next = queue.lock().expect("the queue").next();
                     let Some((place, case)) = next else { break };
                     let result = work(case);
-                    done.lock().expect("the results").push((place, case.name, result));
+                    done.lock().expect("the results").push((place, case, result));
                 }
             });
         }
     });
     let mut done = done.into_inner().expect("the results");
     done.sort_by_key(|(place, ..)| *place);
-    done.into_iter().map(|(_, name, result)| (name, result)).collect()
+    done.into_iter().map(|(_, case, result)| (case, result)).collect()
 }

@@ -395,15 +395,14 @@ impl Scene<'_> {
             self.add(&[Missing, Stat], vec![old], false);
             return self.add(&[Missing, Stat], vec![new], false);
         }
+        let flags = ["AT_EMPTY_PATH", "AT_SYMLINK_FOLLOW"];
+        if self.args.iter().any(|a| flags.iter().any(|flag| a.has(flag))) {
+            // A file that may have had no name gets one.
+            self.add(&[Link, Write, Rename], vec![new], true);
+            return self.add(&[Link, Stat, Meta], vec![old], false);
+        }
         self.add(&[Link, Write], vec![new], true);
-        self.add(
-            &[Link, Stat, Meta],
-            vec![old],
-            !self
-                .args
-                .iter()
-                .any(|a| a.has("AT_EMPTY_PATH") || a.has("AT_SYMLINK_FOLLOW")),
-        );
+        self.add(&[Link, Stat, Meta], vec![old], true);
     }
 
     /// A look-up: known where the recorder is in the process.
