@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use backstory_eventlog::run::RunHeader;
 use backstory_query as query;
 use backstory_store::{self as store, Home, SqliteStore};
 
@@ -38,20 +39,50 @@ impl Asked {
         Ok(Asked { home, store })
     }
 
-    /// The id of the run that the user means; the latest if none is named.
+    /// The id of the run that the user means; the latest if none is named. Runs that are there but cannot be asked yet, or not by
+    /// this version, are said to be there.
     pub fn run(&self, wanted: Option<&str>) -> Result<String, Failure> {
         let found = query::resolve(&self.store, wanted);
-        // A run that could not be indexed is there, and saying that it is not would be a lie.
-        if let (Err(_), Some(wanted)) = (&found, wanted)
-            && let Some(bad) = index::bad(&self.home, wanted)
-        {
-            return Err(Failure::not_found(format!(
-                "run {} could not be indexed: {}",
-                bad.run, bad.reason
-            )));
+        let recording = || index::recording(&self.home);
+        match (found, wanted) {
+            (Ok(run), None) => {
+                let latest = query::runs(&self.store)?
+                    .first()
+                    .map_or(i64::MIN, |run| run.started);
+                if let Some(newer) = recording().into_iter().find(|header| header.started > latest) {
+                    complain(&format!(
+                        "{}; this is the latest run before it",
+                        still_recording(&newer.id)
+                    ));
+                }
+                Ok(run)
+            }
+            (Ok(run), Some(_)) => Ok(run),
+            (Err(error), None) => match recording().first() {
+                Some(header) => Err(Failure::not_found(still_recording(&header.id))),
+                None => Err(error.into()),
+            },
+            (Err(error), Some(wanted)) => {
+                if let Some(bad) = index::bad(&self.home, wanted) {
+                    return Err(Failure::not_found(format!(
+                        "run {} could not be indexed: {}",
+                        bad.run, bad.reason
+                    )));
+                }
+                let meant =
+                    |header: &RunHeader| header.id == wanted || header.name.as_deref() == Some(wanted);
+                match recording().into_iter().find(meant) {
+                    Some(header) => Err(Failure::not_found(still_recording(&header.id))),
+                    None => Err(error.into()),
+                }
+            }
         }
-        Ok(found?)
     }
+}
+
+/// Why a run cannot be asked yet.
+fn still_recording(run: &str) -> String {
+    format!("run {run} is still being recorded: processes of it are running")
 }
 
 impl From<store::Error> for Failure {

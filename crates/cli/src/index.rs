@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_capture::{self as capture, Recorded};
 use backstory_eventlog::event::Ident;
-use backstory_eventlog::run::RunEnd;
+use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_eventlog::{self as eventlog, Damage, Identities, Log};
 use backstory_graph as graph;
 use backstory_store::{self as store, Home, Store};
@@ -161,6 +161,21 @@ fn any_cut_off(home: &Home) -> Result<bool, Error> {
         .unfinished()?
         .iter()
         .any(|run| !capture::is_recording(&home.part_path(run))))
+}
+
+/// The headers of runs that are being recorded, newest first.
+pub fn recording(home: &Home) -> Vec<RunHeader> {
+    let parts = home
+        .unfinished()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|run| home.part_path(&run));
+    let live = parts.filter(|part| capture::is_recording(part));
+    let mut headers: Vec<RunHeader> = live
+        .filter_map(|part| Some(Log::open(part).ok()?.header().clone()))
+        .collect();
+    headers.sort_by_key(|header| std::cmp::Reverse(header.started));
+    headers
 }
 
 /// Finishes the logs of runs whose recorder was killed. Those that cannot be finished stay what they are, and `log` lists them.

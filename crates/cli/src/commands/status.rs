@@ -27,8 +27,13 @@ pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
             .iter()
             .try_for_each(|file| text(file, Style::of_stdout(), out)),
     })?;
-    let current = |file: &FileStatus| file.state == FileState::Current && file.changed_inputs.is_empty();
-    Ok(u8::from(!files.iter().all(current)))
+    Ok(u8::from(!files.iter().all(is_current)))
+}
+
+/// As its run left it, and so are its inputs as far as is known: that one could not be told for certain is said, but is no change.
+fn is_current(file: &FileStatus) -> bool {
+    let changed = |(_, state): &(_, FileState)| matches!(state, FileState::Modified | FileState::Removed);
+    file.state == FileState::Current && !file.changed_inputs.iter().any(changed)
 }
 
 /// The files that the latest run wrote and that were there when it ended.
@@ -70,7 +75,7 @@ fn json(file: &FileStatus) -> Value {
 }
 
 fn text(file: &FileStatus, style: Style, out: &mut impl Write) -> io::Result<()> {
-    let (role, words) = match (file.state, file.changed_inputs.is_empty()) {
+    let (role, words) = match (file.state, is_current(file)) {
         (FileState::Current, true) => (Role::Good, "current"),
         (FileState::Current, false) => (Role::Bad, "outdated"),
         (FileState::Unknown, _) => (Role::Dim, "unknown"),

@@ -35,7 +35,7 @@ fn of_a_copy_names_the_original_and_the_command() {
 #[test]
 fn uses_of_the_original_names_the_copy() {
     let place = Place::new();
-    place.write("a", "text");
+    place.write_settled("a", "text");
     place.record("cp a b; sort b > c");
     let json = place.json(&["uses", "a", "--json"]);
     for name in ["b", "c"] {
@@ -51,8 +51,9 @@ fn uses_of_the_original_names_the_copy() {
 #[test]
 fn lineage_crosses_runs() {
     let place = Place::new();
-    place.write("a", "text");
+    place.write_settled("a", "text");
     place.record("cp a b");
+    place.settle("b");
     place.record("cp b c");
     let json = place.json(&["of", "c", "--json"]);
     assert!(paths(&json).contains(&place.path("a").as_str()), "{json}");
@@ -226,7 +227,7 @@ fn show_says_first_whether_the_record_is_complete() {
 #[test]
 fn status_tells_what_has_changed_since() {
     let place = Place::new();
-    place.write("a", "text");
+    place.write_settled("a", "text");
     place.record("cp a b");
     let answer = place.run(&["status"]);
     assert_eq!(

@@ -56,6 +56,52 @@ impl Place {
         self.stage.user().owns(&path).unwrap();
     }
 
+    /// The same, and does not return before the file is older than the file system's clock is coarse: a younger one may have been
+    /// changed after it was read, for all that anybody can tell.
+    fn write_settled(&self, name: &str, text: &str) {
+        self.write(name, text);
+        self.settle(name);
+    }
+
+    /// Waits until a file is as old as that.
+    fn settle(&self, name: &str) {
+        let changed = std::fs::metadata(self.work().join(name))
+            .unwrap()
+            .modified()
+            .unwrap();
+        while changed
+            .elapsed()
+            .is_ok_and(|age| age < std::time::Duration::from_millis(15))
+        {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until all runs have ended, their daemons, too.
+    fn sealed(&self) {
+        let part = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.unwrap().path().extension() == Some(OsStr::new("part"))
+        };
+        while std::fs::read_dir(self.stage.store().join("runs"))
+            .unwrap()
+            .any(part)
+        {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until nobody indexes the store in the background.
+    fn quiet(&self) {
+        let indexes = |entry: std::io::Result<std::fs::DirEntry>| {
+            let line = std::fs::read(entry.unwrap().path().join("cmdline")).unwrap_or_default();
+            let store = self.stage.store().into_os_string().into_string().unwrap();
+            String::from_utf8_lossy(&line).contains(&format!("index\0--store\0{store}"))
+        };
+        while std::fs::read_dir("/proc").unwrap().any(indexes) {
+            std::thread::yield_now();
+        }
+    }
+
     /// `backstory ARGS…` in `work`.
     fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = self.stage.backstory(args);

@@ -177,6 +177,8 @@ fn a_recording_inside_a_recording_works_and_says_what_it_lacks() {
         "true",
     ]);
     assert_eq!(answer.status, 0, "{answer:?}");
+    // What the inner recording leaves to do in the background belongs to the outer one.
+    place.sealed();
     assert_eq!(place.json(&["show", "inner", "--json"])["exit"], 0);
     assert_eq!(place.json(&["show", "outer", "--json"])["exit"], 0);
 }
@@ -206,4 +208,50 @@ fn secrets_in_the_environment_are_not_stored() {
         .unwrap();
     let counts = String::from_utf8_lossy(&grep.stdout).into_owned();
     assert!(counts.lines().all(|line| line.ends_with(":0")), "{counts}");
+}
+
+#[test]
+fn a_run_whose_daemon_lives_says_so_until_it_has_ended() {
+    let place = Place::new();
+    let first = place.record("true");
+    let mut command = place.command(&[
+        "record",
+        "--name",
+        "daemon",
+        "--",
+        "sh",
+        "-c",
+        "(read line < gate; echo late > out) > log 2>&1 &",
+    ]);
+    assert!(
+        place
+            .stage
+            .command("mkfifo")
+            .arg(place.path("gate"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let started = std::time::Instant::now();
+    assert_eq!(Answer::of(command.output().unwrap()).status, 0);
+    assert!(
+        started.elapsed() < std::time::Duration::from_secs(5),
+        "the prompt waited for the daemon"
+    );
+    place
+        .run(&["show", "daemon"])
+        .is_error(1, &["still being recorded"]);
+    let latest = place.run(&["show", "--json"]);
+    assert!(
+        latest.out.contains(&first) && latest.err.contains("still being recorded"),
+        "{latest:?}"
+    );
+    std::fs::write(place.work().join("gate"), "go\n").unwrap();
+    place.sealed();
+    assert!(
+        place.run(&["of", "out"]).out.contains("sh -c"),
+        "{:?}",
+        place.run(&["of", "out"])
+    );
+    assert_eq!(place.json(&["show", "--json"])["name"], "daemon");
 }

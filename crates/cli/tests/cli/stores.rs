@@ -5,6 +5,7 @@ use std::fs;
 
 /// Removes the database, and leaves the logs.
 fn remove_database(place: &Place) {
+    place.quiet();
     for entry in fs::read_dir(place.stage.store()).unwrap() {
         let path = entry.unwrap().path();
         if path
@@ -81,6 +82,7 @@ fn a_damaged_database_is_reported_and_can_be_made_anew_from_the_logs() {
     let place = Place::new();
     let run = place.record("true");
     place.json(&["show", "--json"]);
+    place.quiet();
     for entry in fs::read_dir(place.stage.store()).unwrap() {
         let path = entry.unwrap().path();
         if path
