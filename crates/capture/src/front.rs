@@ -195,7 +195,7 @@ impl Front {
     }
 
     fn sent_to_group(&mut self, signal: usize) -> bool {
-        let control = self.control();
+        let (control, keeper) = (self.control(), self.keeper);
         let Some(seen) = self.group_signals_seen.get_mut(signal) else {
             return false;
         };
@@ -207,6 +207,11 @@ impl Front {
             let count = control.group_signals[signal].load(Ordering::Acquire);
             if count != *seen {
                 *seen = count;
+                return true;
+            }
+            // All members of a group get a signal at once; the keeper may not have had the time to count it.
+            if tree::pending(keeper, signal) {
+                *seen = count.wrapping_add(1);
                 return true;
             }
             if Instant::now() > until {

@@ -35,6 +35,14 @@ pub(crate) fn stopped(pid: Pid) -> bool {
     field(pid as u32, 0).is_some_and(|state| state.eq_ignore_ascii_case("t"))
 }
 
+/// A signal waits for this process to take it.
+pub(crate) fn pending(pid: Pid, signal: usize) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let set = set.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    set.is_some_and(|set| signal > 0 && set & (1 << (signal - 1)) != 0)
+}
+
 /// A field of `/proc/PID/stat`, counted from what follows the name.
 fn field(pid: u32, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;

@@ -314,12 +314,13 @@ impl Watch {
                 self.plan.log.display()
             ));
         }
-        self.stock.arena.remove();
         self.control.reach(SEALED);
         if self.told.is_none() {
             self.control.set_summary(&end);
         }
         self.ring();
+        // Not sooner: it would wait for the drainer's thread, should that just be adding chunks.
+        self.stock.arena.remove();
     }
 
     /// Makes the log durable. The front's last steps should not have to wait for the disk because of it.

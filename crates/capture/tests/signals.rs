@@ -7,11 +7,14 @@ use harness::{MODES, Run, child_named, eventually, kill, others};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// A command that appends a line to `got` for every signal, until it gets SIGUSR2.
+/// A command that appends a line to `got` for every signal, until it gets SIGUSR2. Not a shell: one that is starting a program by
+/// vfork cannot stop, and a signal to the group then stops the child before its exec, also without us.
+const LISTEN: &str = "sub say_ { open F, '>>', 'got'; print F \"$_[0]\\n\"; close F } \
+                      $SIG{TERM} = sub { say_('term') }; $SIG{USR1} = sub { say_('usr1') }; $SIG{USR2} = sub { exit 4 }; \
+                      open F, '>', 'started'; close F; sleep 1 while 1";
+
 fn listening(run: &Run) -> Child {
-    let script = "trap 'echo term >> got' TERM; trap 'echo usr1 >> got' USR1; trap 'exit 4' USR2; touch started; \
-                  while :; do sleep 0.01; done";
-    let mut command = run.command(&["sh", "-c", script]);
+    let mut command = run.command(&["perl", "-e", LISTEN]);
     let child = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
     eventually("the command runs", || run.path("started").exists());
     child
@@ -72,7 +75,7 @@ fn the_front_stops_and_goes_on_with_the_command() {
         let run = Run::new(&["--guard", guard]);
         let mut front = listening(&run);
         let (_, supervisor) = others(front.id());
-        let command = child_named(supervisor, "sh").unwrap();
+        let command = child_named(supervisor, "perl").unwrap();
         for signal in [libc::SIGSTOP, libc::SIGTSTP] {
             kill(command, signal);
             eventually("the command stops", || state(command) == 'T');

@@ -89,7 +89,7 @@ impl Run {
 
     /// Nothing of the run is left but its log.
     pub fn assert_tidy(&self) {
-        assert!(!self.arena_path().exists(), "the arena is still there");
+        eventually("the arena is gone", || !self.arena_path().exists());
         assert!(!self.part_path().exists(), "the part log is still there");
     }
 }
