@@ -275,8 +275,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Mode, owner, times or attributes were changed.
-    pub(super) fn meta(&mut self, call: Call, dir: i32, path: &[u8]) -> Result<(), S::Error> {
+    /// Mode, owner, times or attributes were changed; of a link itself if `link`.
+    pub(super) fn meta(&mut self, call: Call, dir: i32, path: &[u8], link: bool) -> Result<(), S::Error> {
         if path.is_empty() {
             if call.outcome.failed() {
                 return Ok(());
@@ -294,8 +294,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(named) = self.place(call, dir, path) else {
             return Ok(());
         };
-        let place = self.follow(named, true);
-        let object = self.lookup(place, call, call.ident)?;
+        let place = self.follow(named, !link);
+        let itself = if link { self.link_at(place, call.time) } else { None };
+        let object = match itself {
+            Some(link) => link,
+            None => self.lookup(place, call, call.ident)?,
+        };
         let entity = self.entity_now(call, object, named)?;
         self.edge(
             call.epoch,

@@ -208,6 +208,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         if self.object(object).names.is_empty() {
             // It had no name (`O_TMPFILE`, or its names are gone): now it has one again.
+            self.object_mut(object).label = None;
             return self.put(call, object, None, new, new);
         }
         self.object_mut(object).linked = true;

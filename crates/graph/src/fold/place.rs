@@ -15,8 +15,11 @@ const MAX_LINKS: u32 = 40;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The absolute path of `path`, which starts at the directory descriptor `dir` if it is relative. `None` if that descriptor is
-    /// not known.
+    /// not known, or if the call failed because it named nothing.
     pub(super) fn place(&mut self, call: Call, dir: i32, path: &[u8]) -> Option<PathId> {
+        if path.is_empty() && call.outcome.failed() {
+            return None;
+        }
         let process = self.processes.get(&call.pid)?;
         let top = if call.resolved { ROOT } else { process.root };
         let base = match path.first() {

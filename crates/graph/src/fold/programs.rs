@@ -12,7 +12,8 @@ use rustc_hash::FxHashSet;
 use super::{Call, Fold};
 use crate::activity::{Epoch, Origin, Serial, Use};
 use crate::model::{Certainty, EntityId, EntityKind, Informed, Relation, Sink};
-use crate::paths::ROOT;
+use crate::object::ObjectId;
+use crate::paths::{PathId, ROOT};
 use crate::process::{Held, NAMELESS};
 
 /// Where programs are looked for.
@@ -21,6 +22,8 @@ const PATH: &[u8] = b"PATH=";
 /// What an exec said of the program that runs from now on.
 pub(super) struct Program {
     pub(super) path: Option<Bytes>,
+    /// What runs, if it has no path: a file in memory.
+    pub(super) nameless: Option<ObjectId>,
     pub(super) argv: Vec<Bytes>,
     pub(super) env: Option<Arc<[Bytes]>>,
 }
@@ -59,6 +62,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if !command {
             return Program {
                 path: None,
+                nameless: None,
                 argv: Vec::new(),
                 env: None,
             };
@@ -89,6 +93,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         Program {
             path: found.map(|p| self.paths.bytes(p).into()),
+            nameless: None,
             argv,
             env: Some(env),
         }
@@ -120,17 +125,31 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 None => Ok(()),
             };
         }
-        let path = named.map(|p| self.paths.bytes(p).into());
-        self.become_program(call, Program { path, argv, env })
+        let held = if path.is_empty() {
+            self.object_of_descriptor(call, dir)?
+        } else {
+            None
+        };
+        let nameless = held.filter(|&(object, _)| self.object(object).label.is_some());
+        let path = match nameless {
+            Some((object, _)) => self.object(object).label.clone(),
+            None => named.map(|p| self.paths.bytes(p).into()),
+        };
+        let program = Program {
+            path,
+            nameless: nameless.map(|(object, _)| object),
+            argv,
+            env,
+        };
+        self.become_program(call, program)
     }
-
     /// An exec succeeded: the process goes on as another program.
     pub(super) fn become_program(&mut self, call: Call, program: Program) -> Result<(), S::Error> {
         self.drop_cloexec(call)?;
         let short = self.epochs[call.epoch as usize]
             .as_ref()
             .is_some_and(|e| e.number == 0 && e.id.is_none());
-        let path = program.path.clone();
+        let (path, nameless) = (program.path.clone(), program.nameless);
         let epoch = if short {
             self.collapse(call, program)?
         } else {
@@ -141,7 +160,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             (process.epoch, process.started, process.spawned) = (epoch, false, false);
             process.epoch_number = self.epochs[epoch as usize].as_ref().map_or(1, |e| e.number);
         }
-        if let Some(path) = path {
+        if let Some(object) = nameless {
+            self.ran(call, object, ROOT)?;
+        } else if let Some(path) = path {
             let place = self.walk(ROOT, ROOT, &path);
             self.executed(call, place)?;
         }
@@ -149,9 +170,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn executed(&mut self, call: Call, named: crate::paths::PathId) -> Result<(), S::Error> {
+    pub(super) fn executed(&mut self, call: Call, named: PathId) -> Result<(), S::Error> {
         let place = self.follow(named, true);
         let object = self.lookup(place, call, None)?;
+        self.ran(call, object, named)
+    }
+
+    fn ran(&mut self, call: Call, object: ObjectId, named: PathId) -> Result<(), S::Error> {
         self.object_mut(object).now_mut().read = true;
         let entity = self.entity_now(call, object, named)?;
         let interval = super::descriptors::at(call.time);
