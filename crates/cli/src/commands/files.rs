@@ -71,34 +71,53 @@ pub fn certainty(certainty: Certainty) -> &'static str {
     }
 }
 
-/// One line a path; system files that were only read, run or looked at are counted.
+/// One line a path. Counted instead, unless all are wanted: system files that were not changed, and paths that were only looked
+/// for or at.
 fn table(files: &[FileUse], all: bool, style: Style, out: &mut impl std::io::Write) -> std::io::Result<()> {
     let mut groups = Groups::default();
+    let mut looked_at = 0;
     for file in files {
-        let harmless = |access: &Access| {
+        let only = |harmless: fn(&Access) -> bool| !all && file.access.iter().all(harmless);
+        if is_system(&file.path) && only(|access| !is_change(access)) {
+            groups.add(&file.path);
+        } else if only(|access| {
             matches!(
                 access,
-                Access::Read | Access::Exec | Access::Stat | Access::Dir | Access::Missing | Access::Link
+                Access::Stat | Access::Dir | Access::Missing | Access::Link
             )
-        };
-        if !all && is_system(&file.path) && file.access.iter().all(harmless) {
-            groups.add(&file.path);
-            continue;
-        }
-        let words: Vec<&str> = file.access.iter().map(|&access| word(access)).collect();
-        let maybe = if file.certainty == Certainty::Possible {
-            " (possible)"
+        }) {
+            looked_at += 1;
         } else {
-            ""
-        };
-        let words = format!("{:<16}", format!("{}{maybe}", words.join(",")));
-        writeln!(out, "{}  {}", style.paint(Role::Dim, &words), shown(&file.path))?;
+            let words: Vec<&str> = file.access.iter().map(|&access| word(access)).collect();
+            let maybe = if file.certainty == Certainty::Possible {
+                " (possible)"
+            } else {
+                ""
+            };
+            let words = format!("{:<16}", format!("{}{maybe}", words.join(",")));
+            writeln!(out, "{}  {}", style.paint(Role::Dim, &words), shown(&file.path))?;
+        }
     }
+    let mut notes = Vec::new();
     if !groups.is_empty() {
-        let note = format!("… and {} (--all lists them)", groups.text());
+        notes.push(groups.text());
+    }
+    if looked_at > 0 {
+        notes.push(format!("{looked_at} paths only looked for or at"));
+    }
+    if !notes.is_empty() {
+        let note = format!("… and {} (--all lists them)", notes.join("; "));
         writeln!(out, "{}", style.paint(Role::Dim, &note))?;
     }
     Ok(())
+}
+
+/// True if it changes something.
+fn is_change(access: &Access) -> bool {
+    matches!(
+        access,
+        Access::Write | Access::Delete | Access::Rename | Access::Meta
+    )
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::{Outcome, answer, here};
 use crate::args::RunArgs;
 use crate::ask::Asked;
 use crate::json::{self, Value};
-use crate::text::shell::Call;
+use crate::text::shell::{Call, SHORT};
 use crate::text::style::{Role, Style};
 use crate::text::when;
 
@@ -55,10 +55,11 @@ fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) 
     let index: HashMap<u64, usize> = lines.iter().enumerate().map(|(at, line)| (line.id, at)).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); lines.len()];
     let mut roots = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        match line.parent_id.and_then(|id| index.get(&id)) {
-            Some(&parent) if parent != at => children[parent].push(at),
-            _ => roots.push(at),
+    for at in 0..lines.len() {
+        match parent_of(lines, &index, at) {
+            _ if is_part(&lines[at]) => {}
+            Some(parent) => children[parent].push(at),
+            None => roots.push(at),
         }
     }
     let start = |at: &usize| lines[*at].activity.interval.start;
@@ -67,8 +68,7 @@ fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) 
     let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|at| (at, 0)).collect();
     while let Some((at, depth)) = stack.pop() {
         let line = &lines[at];
-        let parent = line.parent_id.and_then(|id| index.get(&id)).map(|&at| &lines[at]);
-        let from = parent.map_or(here, |parent| &parent.activity.cwd);
+        let from = parent_of(lines, &index, at).map_or(here, |parent| &lines[parent].activity.cwd);
         let lead = "  ".repeat(depth.min(40));
         writeln!(
             out,
@@ -81,6 +81,23 @@ fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) 
     Ok(())
 }
 
+/// What a shell does between fork and exec is part of the command it starts.
+fn is_part(line: &ProcessLine) -> bool {
+    line.activity.epoch == 0 && line.activity.execed
+}
+
+/// The nearest ancestor that has a line of its own. Bounded, should the parents go round in a circle.
+fn parent_of(lines: &[ProcessLine], index: &HashMap<u64, usize>, of: usize) -> Option<usize> {
+    let mut at = of;
+    for _ in 0..lines.len() {
+        at = *index.get(&lines[at].parent_id?)?;
+        if at != of && !is_part(&lines[at]) {
+            return Some(at);
+        }
+    }
+    None
+}
+
 fn command(line: &ProcessLine, from: &[u8]) -> String {
     let activity = &line.activity;
     let call = Call {
@@ -90,9 +107,11 @@ fn command(line: &ProcessLine, from: &[u8]) -> String {
         env_set: &activity.env_set,
         env_unset: &activity.env_unset,
     };
-    match activity.epoch {
-        0 => format!("{}  (forked, no exec)", call.whole(from)),
-        _ => call.whole(from),
+    let (line, left_out) = call.line(from, SHORT);
+    match (activity.epoch, left_out) {
+        (0, _) => format!("{line}  (forked, no exec)"),
+        (_, 0) => line,
+        (_, count) => format!("{line}  ({count} variables differ: see --json)"),
     }
 }
 

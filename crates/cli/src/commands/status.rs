@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use backstory_graph::model::Certainty;
 use backstory_query as query;
 use backstory_query::answer::{FileState, FileStatus};
 
@@ -16,11 +17,15 @@ use crate::text::style::{Role, Style};
 /// Prints the status of files; exits with 1 if something is not current.
 pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
     let asked = Asked::open(store)?;
-    let paths = match args.paths.is_empty() {
-        true => written_by_the_latest(&asked)?,
-        false => args.paths,
+    let latest = args.paths.is_empty();
+    let paths = if latest {
+        written_by_the_latest(&asked)?
+    } else {
+        args.paths
     };
-    let files = query::status(&asked.store, &paths)?;
+    let mut files = query::status(&asked.store, &paths)?;
+    // Devices and the like, which have no content to compare: the user did not ask for them.
+    files.retain(|file| !latest || file.state != FileState::Unknown);
     answer(|out| match args.json {
         true => json::lines(out, files.iter().map(json)),
         false => files
@@ -43,6 +48,7 @@ fn written_by_the_latest(asked: &Asked) -> Result<Vec<PathBuf>, crate::error::Fa
     let run = asked.run(None)?;
     let mut paths: Vec<PathBuf> = query::files(&asked.store, &run)?
         .into_iter()
+        .filter(|file| file.certainty == Certainty::Seen)
         .filter(|file| file.access.contains(&Write) && !file.access.contains(&Delete))
         .map(|file| PathBuf::from(std::ffi::OsStr::from_bytes(&file.path)))
         .filter(|path| !path.is_dir())

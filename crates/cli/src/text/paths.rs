@@ -84,11 +84,14 @@ impl Groups {
     }
 }
 
+/// A path's components.
+type Parts<'a> = Vec<&'a [u8]>;
+
 /// Paths by the deepest directory that all with the same first three components share.
 fn gathered(paths: &[Vec<u8>]) -> Vec<(Vec<u8>, u64)> {
-    let mut groups: BTreeMap<Vec<&[u8]>, (Vec<&[u8]>, u64)> = BTreeMap::new();
+    let mut groups: BTreeMap<Parts, (Parts, u64)> = BTreeMap::new();
     for path in paths {
-        let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
+        let parts: Parts = path.split(|&byte| byte == b'/').collect();
         let directory = &parts[..parts.len() - 1];
         let key = directory.iter().take(4).copied().collect();
         let (common, count) = groups.entry(key).or_insert_with(|| (directory.to_vec(), 0));

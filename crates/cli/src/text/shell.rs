@@ -8,6 +8,9 @@ use backstory_eventlog::event::Bytes;
 /// Variables that a shell sets anew for each command it runs: they say nothing about the command.
 const SHELL_NOISE: [&[u8]; 5] = [b"_", b"PWD", b"OLDPWD", b"SHLVL", b"LINES"];
 
+/// Longer than this, what differs in the environment is not put before a command: it would hide it.
+pub const SHORT: usize = 80;
+
 /// What a command needs to be run again.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {

@@ -13,7 +13,7 @@ use backstory_query::answer::{Lineage, Node};
 
 use super::outline::{Outline, Step, Steps};
 use super::paths::{Groups, is_system, shown};
-use super::shell::Call;
+use super::shell::{Call, SHORT};
 use super::style::{Role, Style};
 use super::when;
 use super::words::Direction;
@@ -23,9 +23,6 @@ const DEEPEST: usize = 64;
 
 /// So many inputs outside the command's directory that nothing recorded made are still listed one by one.
 const FEW: usize = 6;
-
-/// Longer than this, what differs in the environment is not put before a command: it would hide it.
-const SHORT: usize = 80;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy)]
