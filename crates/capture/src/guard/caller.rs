@@ -394,8 +394,10 @@ mod tests {
             .join()
             .unwrap();
         assert_eq!((second.pid, second.new), (first.pid, false));
+        assert!(callers.mark(first.tid, 1));
         assert_ne!(second.tid, first.tid);
         assert!(!callers.meet(sys::gettid(), sys::now() + 10 * MOMENT).unwrap().new);
+        assert!(!callers.mark(first.tid, 1), "later, it is still the same");
     }
 
     #[test]
