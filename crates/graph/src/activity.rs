@@ -121,6 +121,8 @@ pub struct Epoch {
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub execed: bool,
+    /// It is an activity whatever follows: it had children, or others have to do with it.
+    pub lasting: bool,
     /// A recorder is in it.
     pub recorded: bool,
     pub via: Via,

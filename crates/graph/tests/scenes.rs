@@ -158,6 +158,22 @@ fn a_redirection_belongs_to_the_program_it_is_for() {
 }
 
 #[test]
+fn a_replaced_standard_descriptor_does_not_make_a_program_of_epoch_0() {
+    let mut s = Scene::new(&["sh"]);
+    s.header.descriptors = vec![(1, b"/w/terminal.log".to_vec())];
+    s.pipe(2, 3, 4);
+    s.fork(2, 3);
+    s.start(3, 2, true);
+    s.dup2(3, 4, 1);
+    s.close(3, 4);
+    s.exec(3, "/bin/cat", &["cat"]);
+    s.start(3, 2, false);
+    let graph = s.graph();
+    let epochs: Vec<String> = graph.activities.keys().map(|&a| activity(&graph, a)).collect();
+    assert_eq!(epochs, ["sh#1", "cat#1"]);
+}
+
+#[test]
 fn an_inherited_descriptor_is_written_possibly_until_seen() {
     let mut s = Scene::new(&["sh"]);
     s.open(2, "out", OUT, 1);

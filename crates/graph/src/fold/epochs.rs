@@ -20,8 +20,17 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.epochs[from as usize].is_none() || self.epochs[to as usize].is_none() {
             return Ok(());
         }
+        self.last(from);
+        self.last(to);
         let (from, to) = (self.announce(from)?, self.announce(to)?);
         self.sink.inform(&Inform { from, to, why, time })
+    }
+
+    /// An epoch is an activity of its own, whatever its process becomes.
+    pub(super) fn last(&mut self, serial: Serial) {
+        if let Some(epoch) = &mut self.epochs[serial as usize] {
+            epoch.lasting = true;
+        }
     }
 
     /// Gives an epoch its node.
@@ -105,6 +114,7 @@ impl Epoch {
             exit: None,
             signal: None,
             execed: false,
+            lasting: false,
             recorded: false,
             via,
             edges: Edges::default(),

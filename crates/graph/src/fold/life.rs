@@ -87,6 +87,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 epoch.recorded = forked && old.recorded;
             }
             if self.epochs[origin.from as usize].is_some() {
+                self.last(origin.from);
                 epoch.parent = Some(self.announce(origin.from)?);
             }
         }

@@ -148,7 +148,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.drop_cloexec(call)?;
         let short = self.epochs[call.epoch as usize]
             .as_ref()
-            .is_some_and(|e| e.number == 0 && e.id.is_none());
+            .is_some_and(|e| e.number == 0 && !e.lasting);
         let (path, nameless) = (program.path.clone(), program.nameless);
         let epoch = if short {
             self.collapse(call, program)?
@@ -232,7 +232,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 edge.relation,
                 Relation::Missing | Relation::Stat | Relation::Link | Relation::List | Relation::Execute
             );
-            !look && !kept.contains(&edge.entity)
+            // What it merely could have done does not make it a program of its own.
+            edge.certainty == Certainty::Seen && !look && !kept.contains(&edge.entity)
         };
         let Some(epoch) = &mut self.epochs[call.epoch as usize] else {
             return Ok(call.epoch);
