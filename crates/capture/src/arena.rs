@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) const CHUNK: usize = abi::CHUNK_SIZE as usize;
 const HEADER: usize = abi::ARENA_HEADER as usize;
 const MAX: usize = abi::MAX_CHUNKS as usize;
-const MAPPED: usize = HEADER + MAX * CHUNK;
+/// Fewest chunks an arena is made for, where the address space is limited (`ulimit -v`).
+const FEWEST: usize = 64;
 
 /// Chunks that exist before the command starts. Allocating takes 20 µs each, which everybody would wait for.
 const INITIAL: usize = 16;
@@ -39,6 +40,8 @@ pub(crate) struct Arena {
     /// Where it can be found in the file system; none for a memfd.
     path: Option<PathBuf>,
     growing: Mutex<()>,
+    /// Chunks that there can be.
+    max: usize,
     /// Fewer free chunks than this are few.
     low: usize,
 }
@@ -107,22 +110,30 @@ impl Arena {
     }
 
     fn map(file: OwnedFd, path: Option<PathBuf>) -> io::Result<Arena> {
-        // SAFETY: a new mapping, that nothing else refers to.
-        let base = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                MAPPED,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )?
+        let mut max = MAX;
+        let base = loop {
+            // SAFETY: a new mapping, that nothing else refers to.
+            let mapped = unsafe {
+                rustix::mm::mmap(
+                    std::ptr::null_mut(),
+                    length(max),
+                    ProtFlags::READ | ProtFlags::WRITE,
+                    MapFlags::SHARED,
+                    &file,
+                    0,
+                )
+            };
+            match mapped {
+                Err(rustix::io::Errno::NOMEM) if max > FEWEST => max /= 4,
+                other => break other?,
+            }
         };
         Ok(Arena {
             base: base.cast(),
             file,
             path,
             growing: Mutex::new(()),
+            max,
             low: LOW.max(PER_PROCESSOR * sys::processors()),
         })
     }
@@ -153,14 +164,14 @@ impl Arena {
 
     /// Chunks that exist.
     pub(crate) fn chunks(&self) -> usize {
-        (self.header().chunks.load(Ordering::Acquire) as usize).min(MAX)
+        (self.header().chunks.load(Ordering::Acquire) as usize).min(self.max)
     }
 
     /// Adds up to this many chunks, fewer where memory is short. Returns how many.
     pub(crate) fn grow(&self, more: usize) -> usize {
         let _one_at_a_time = self.growing.lock();
         let old = self.chunks();
-        let mut more = more.min(MAX - old);
+        let mut more = more.min(self.max - old);
         while more > 0 {
             let at = HEADER + old * CHUNK;
             let length = (more * CHUNK) as u64;
@@ -339,8 +350,13 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this length; borrows of the header can't outlive self.
-        let _ = unsafe { rustix::mm::munmap(self.base.cast(), MAPPED) };
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), length(self.max)) };
     }
+}
+
+/// Bytes of an arena of so many chunks.
+const fn length(chunks: usize) -> usize {
+    HEADER + chunks * CHUNK
 }
 
 fn create_file(path: &Path) -> io::Result<OwnedFd> {

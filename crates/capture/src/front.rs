@@ -145,10 +145,11 @@ impl Front {
         let listener = Arc::new(listener?);
         let shared = Arc::clone(self.setting.shared.as_ref()?);
         let mine = (Arc::clone(&listener), Arc::clone(&shared));
-        let thread = std::thread::spawn(move || {
+        let work = move || {
             answer_pending(listener.as_fd(), &shared);
             serve_plain(listener.as_fd(), &shared);
-        });
+        };
+        let thread = std::thread::Builder::new().spawn(work).ok()?;
         Some(Serving {
             listener: mine.0,
             shared: mine.1,

@@ -1,12 +1,10 @@
 //! Joins the guard to the run: installs its filter on the thread that starts the command, and serves its receivers.
 //!
-//! Invariant: a filter that is installed is answered, by the receivers, else by a plain server, else by the keeper; a command whose
+//! Invariant: a filter that is installed is answered, by the receivers or by the keeper; a command whose
 //! filter could not be installed runs with the recorder alone, and the run says so.
 
 use crate::control::{Control, STARTED};
-use crate::guard::{
-    Filter, FilterSpec, Hooks, InstallError, Note, Receivers, SharedMap, Waiting, Watch, serve_plain,
-};
+use crate::guard::{Filter, FilterSpec, Hooks, InstallError, Note, Receivers, SharedMap, Waiting, Watch};
 use crate::launch::Launch;
 use crate::stock::{ChunkWriter, Stock};
 use crate::sys;
@@ -34,7 +32,7 @@ pub(crate) struct Ways {
 /// The filter is on the starting thread and what comes from it only. `done` is rung when the command's program runs or can't.
 pub(crate) fn start(
     options: &Options,
-    launch: Launch,
+    launch: &Arc<Launch>,
     control: &'static Control,
     stock: &Arc<Stock>,
     done: [OwnedFd; 2],
@@ -46,7 +44,7 @@ pub(crate) fn start(
         refuse_io_uring: options.io_uring == IoUring::Refuse,
     });
     let (tell, told) = sync_channel(1);
-    let stock = Arc::clone(stock);
+    let (stock, launch) = (Arc::clone(stock), Arc::clone(launch));
     std::thread::Builder::new().name("start".into()).spawn(move || {
         let installed = filter.install();
         if installed.is_err() {
@@ -115,16 +113,15 @@ impl Guarding {
         let hooks: Arc<dyn Hooks> = Arc::clone(&bridge) as Arc<dyn Hooks>;
         let copy = listener.try_clone().ok();
         let make_sink = move || ChunkWriter::new(Arc::clone(&for_sinks));
-        let started = Receivers::start(listener, Arc::clone(&shared), watch, make_sink, hooks);
+        let started = Receivers::start(listener, shared, watch, make_sink, hooks);
         let mut trouble = sent
             .err()
             .map(|error| format!("the keeper could not be given the guard: {error}"));
         let receivers = started
             .map_err(|error| {
                 trouble = Some(format!("the guard's calls were not logged: {error}"));
-                if let Some(listener) = copy.as_ref().and_then(|fd| fd.try_clone().ok()) {
-                    std::thread::spawn(move || serve_plain(listener.as_fd(), &shared));
-                }
+                // The keeper has the listener, too, and nothing else to do.
+                let _ = rustix::io::write(&to_keeper, &[SERVE]);
             })
             .ok();
         Guarding {

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::control::{Control, NOT_STARTED};
-use crate::origin::Origin;
+use crate::origin::{Origin, RAISED};
 use crate::sys;
 use rustix::fs::{Access, AtFlags, CWD};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
@@ -218,6 +218,9 @@ unsafe fn restore(origin: &Origin) {
             if timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0 {
                 libc::syscall(libc::SYS_setitimer, which, timer, null_mut::<c_void>());
             }
+        }
+        for (resource, limit) in RAISED.into_iter().zip(&origin.limits) {
+            sys::set_limit(resource, limit);
         }
         for fd in 0..3 {
             if origin.closed & (1 << fd) != 0 {

@@ -28,6 +28,10 @@ extern "C" fn look() {
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = look;
 
+/// Limits that recording could run into before the command does.
+pub(crate) const RAISED: [libc::__rlimit_resource_t; 3] =
+    [libc::RLIMIT_NOFILE, libc::RLIMIT_FSIZE, libc::RLIMIT_AS];
+
 /// What the command inherits beside descriptors, directory and limits.
 #[derive(Clone)]
 pub(crate) struct Origin {
@@ -39,12 +43,15 @@ pub(crate) struct Origin {
     pub ignored: u64,
     /// Standard descriptors that were closed then, as bits.
     pub closed: u8,
+    /// Limits that we raise for ourselves.
+    pub limits: [libc::rlimit; RAISED.len()],
     /// Interval timers, which an `execve` would have kept.
     pub timers: [libc::itimerval; 3],
 }
 
 impl Origin {
-    /// Reads it, and takes the timers away from this process: they are the command's.
+    /// Reads it, takes the timers away from this process, because they are the command's, and raises the limits as far as
+    /// possible: what the command may use up is not for us to use.
     pub(crate) fn take() -> Origin {
         debug_assert!(
             LOOKED.load(Ordering::Relaxed),
@@ -63,6 +70,7 @@ impl Origin {
             sigpipe: SIGPIPE.load(Ordering::Relaxed),
             ignored: ignored(),
             closed: CLOSED.load(Ordering::Relaxed),
+            limits: RAISED.map(sys::raise_limit),
             timers,
         }
     }

@@ -115,7 +115,17 @@ impl Start<'_> {
         let to_keeper = to_keeper.try_clone()?;
         let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let bells = [self.watch.bell()?, done.try_clone()?];
-        let installed = guarding::start(options, launch, self.control, self.stock, bells)?;
+        let launch = Arc::new(launch);
+        let installed = match guarding::start(options, &launch, self.control, self.stock, bells) {
+            Ok(installed) => installed,
+            Err(error) => {
+                guarding::unguarded(self.stock);
+                let reason =
+                    format!("cannot start the guard: {error}; only what the recorder sees was logged");
+                self.watch.add_reason(reason);
+                return self.plain(&launch);
+            }
+        };
         match installed.recv() {
             Ok(Ok(listener)) => {
                 let ways = Ways {

@@ -432,3 +432,27 @@ pub(crate) fn share_heap() {
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
+
+/// Raises a soft limit to its hard one. Returns what it was.
+pub(crate) fn raise_limit(resource: libc::__rlimit_resource_t) -> libc::rlimit {
+    let mut was = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the structure is plain and ours.
+    unsafe { libc::getrlimit(resource, &mut was) };
+    if was.rlim_cur != was.rlim_max {
+        let raised = libc::rlimit {
+            rlim_cur: was.rlim_max,
+            ..was
+        };
+        set_limit(resource, &raised);
+    }
+    was
+}
+
+/// Sets a limit. Safe between a vfork and an exec.
+pub(crate) fn set_limit(resource: libc::__rlimit_resource_t, limit: &libc::rlimit) {
+    // SAFETY: the structure is only read. A refusal leaves the limit, which was possible before, as it is.
+    unsafe { libc::setrlimit(resource, limit) };
+}

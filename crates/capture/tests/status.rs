@@ -127,7 +127,7 @@ fn the_command_inherits_what_we_were_given() {
             "trap '' HUP PIPE INT; ",
             "exec 7</dev/null; ",
             "exec <&-; ",
-            "exec 9>x; cd /; umask 027; ulimit -n 99; ",
+            "exec 9>x; cd /; umask 027; ulimit -Sn 99; ulimit -Sf 12345; ",
         ] {
             let mut native = Command::new("sh");
             native.args(["-c", &format!("{prefix}exec sh -c \"$0\""), SHOW]);
