@@ -149,7 +149,7 @@ struct bs_ident {
     X(META, 30, 1, "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* flags")   \
     X(CHDIR, 31, 2, "path, or fd if the path is empty; second string: the directory after it, absolute")           \
     X(CHROOT, 32, 1, "path")                                                                                       \
-    X(MOUNT, 33, 2, "source, target; arg 1: unmounted")                                                            \
+    X(MOUNT, 33, 2, "source, target; arg 1: unmounted; aux MS_* flags")                                            \
     X(PIVOT, 34, 2, "new root, where the old is put")                                                              \
     X(NAMESPACE, 35, 0, "unshare or setns: aux CLONE_NEW* flags")                                                  \
     X(FORK, 40, 0, "result child pid; aux clone flags")                                                            \

@@ -231,6 +231,7 @@ fn named(raw: &Raw<'_>) -> Option<Op> {
                 source,
                 target,
                 unmounted: arg == 1,
+                flags: aux,
             }
         }
         op::PIVOT => {

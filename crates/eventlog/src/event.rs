@@ -256,10 +256,12 @@ pub enum Op {
     Chroot {
         path: Bytes,
     },
+    /// `flags`: `MS_*`.
     Mount {
         source: Bytes,
         target: Bytes,
         unmounted: bool,
+        flags: u32,
     },
     Pivot {
         new_root: Bytes,

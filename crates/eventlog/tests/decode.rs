@@ -184,7 +184,8 @@ fn changes_of_names_keep_their_fields() {
         Op::Mount {
             source: one.clone(),
             target: two.clone(),
-            unmounted: false
+            unmounted: false,
+            flags: 1
         }
     );
     assert_eq!(

@@ -7,7 +7,7 @@ pub mod memory;
 pub mod model;
 
 mod activity;
-mod fold;
+pub(crate) mod fold;
 mod object;
 mod paths;
 mod process;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use backstory_eventlog::event::{Pid, Time, Via};
 
 use crate::activity::Serial;
+use crate::fold::mounts::Binds;
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
 
@@ -69,6 +70,8 @@ pub struct Process {
     pub held: BTreeMap<i32, Held>,
     pub cwd: PathId,
     pub root: PathId,
+    /// What its mount namespace shows elsewhere than where it lies.
+    pub binds: Binds,
     /// A recorder has announced itself in the present epoch.
     pub started: bool,
     /// Its end was seen: what comes under this pid next may be another.
@@ -94,6 +97,7 @@ impl Process {
             held: BTreeMap::new(),
             cwd: ROOT,
             root: ROOT,
+            binds: Binds::default(),
             started: false,
             ended: false,
             forked,

@@ -193,7 +193,7 @@ BS_API int pivot_root(const char *root, const char *old)
 
 BS_API int mount(const char *source, const char *target, const char *type, u64 flags, const void *options)
 {
-    return (int)BS_BY(bs_shaped_moves, mount, MOUNT, (.strings = 2, .path = 1, .other = 2), source, target, type, flags, options);
+    return (int)BS_BY(bs_shaped_moves, mount, MOUNT, (.strings = 2, .path = 1, .other = 2, .aux = 4), source, target, type, flags, options);
 }
 
 BS_API int umount2(const char *target, int flags)

@@ -78,6 +78,7 @@ pub enum Ask {
     Mount {
         source: Vec<u8>,
         target: Named,
+        flags: u32,
         unmounted: bool,
     },
     Namespace {
@@ -260,7 +261,11 @@ fn view(shape: Shape, a: &mut Arguments<'_>) -> Result<Ask, Unreadable> {
             new: a.path(CWD, new, false)?,
             old: a.path(CWD, old, false)?,
         },
-        Shape::Mount { source, target } => {
+        Shape::Mount {
+            source,
+            target,
+            flags,
+        } => {
             let mut text = Vec::new();
             if a.number(source) != 0 {
                 a.string(source, &mut text)?;
@@ -268,12 +273,14 @@ fn view(shape: Shape, a: &mut Arguments<'_>) -> Result<Ask, Unreadable> {
             Ask::Mount {
                 source: text,
                 target: a.path(CWD, target, false)?,
+                flags: a.number(flags) as u32,
                 unmounted: false,
             }
         }
         Shape::Umount { target } => Ask::Mount {
             source: Vec::new(),
             target: a.path(CWD, target, false)?,
+            flags: 0,
             unmounted: true,
         },
         Shape::MoveMount {
@@ -286,6 +293,7 @@ fn view(shape: Shape, a: &mut Arguments<'_>) -> Result<Ask, Unreadable> {
             Ask::Mount {
                 source,
                 target: a.path(to_dir, to, true)?,
+                flags: 0,
                 unmounted: false,
             }
         }

@@ -195,8 +195,9 @@ impl Ask {
             Ask::Chdir { .. } => Fields::of(op::CHDIR),
             Ask::Chroot { .. } => Fields::of(op::CHROOT),
             Ask::Pivot { .. } => Fields::of(op::PIVOT),
-            Ask::Mount { unmounted, .. } => Fields {
+            Ask::Mount { unmounted, flags, .. } => Fields {
                 arg: i32::from(*unmounted),
+                aux: *flags,
                 ..Fields::of(op::MOUNT)
             },
             Ask::Namespace { flags } => Fields {

@@ -210,7 +210,7 @@ pub static ROWS: &[Row] = &[
     row("sync", 162, 36, ___, Free(FLUSH)),
     row("acct", 163, 51, ___, Flow(Always, Opaque("acct"))),
     row("settimeofday", 164, 79, ___, Free(SETTINGS)),
-    row("mount", 165, 21, REC, View(Always, Mount { source: 0, target: 1 })),
+    row("mount", 165, 21, REC, View(Always, Mount { source: 0, target: 1, flags: 3 })),
     row("umount2", 166, 52, REC, View(Always, Umount { target: 0 })),
     row("swapon", 167, 87, ___, Flow(Always, Opaque("swapon"))),
     row("swapoff", 168, 115, ___, Never(KERNEL)),

@@ -219,6 +219,7 @@ pub enum Shape {
     Mount {
         source: Arg,
         target: Arg,
+        flags: Arg,
     },
     Umount {
         target: Arg,

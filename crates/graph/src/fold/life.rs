@@ -75,6 +75,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let mut epoch = Epoch::new(pid, call.time, call.via);
         if let Some(from) = parent.and_then(|p| self.processes.get(&p)) {
             (process.parent, process.cwd, process.root) = (from.pid, from.cwd, from.root);
+            process.binds = std::rc::Rc::clone(&from.binds);
             let origin = Origin {
                 from: from.epoch,
                 why: Informed::Fork,
@@ -182,6 +183,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         self.begin_process(call, child, Some(call.pid), true)?;
+        self.part_namespace(child, flags);
         let hidden = matches!(spawn, Some(Spawn::Posix | Spawn::Popen));
         if let Some(process) = self.processes.get_mut(&child) {
             process.spawned = hidden;
@@ -206,7 +208,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let root = self.processes.get(&call.pid).map_or(ROOT, |p| p.root);
         let place = if now.starts_with(b"/") {
-            Some(self.walk(root, root, now))
+            let seen = self.walk(root, root, now);
+            Some(self.shown(call.pid, seen))
         } else {
             named
         };

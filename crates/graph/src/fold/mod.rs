@@ -12,6 +12,7 @@ mod descriptors;
 mod entities;
 mod epochs;
 mod life;
+pub(crate) mod mounts;
 mod names;
 mod naming;
 mod opening;
@@ -211,8 +212,14 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Mknod { dir, path, mode } => self.make(call, dir, &path, crate::object::kind_of(mode)),
             Op::Meta { dir, path, link, .. } => self.meta(call, dir, &path, link),
             Op::Chdir { fd, path, now } => self.chdir(call, fd, &path, &now),
-            Op::Chroot { path } | Op::Pivot { new_root: path, .. } => self.chroot(call, &path),
-            Op::Mount { target, .. } => self.mount(call, &target),
+            Op::Chroot { path } => self.chroot(call, &path),
+            Op::Pivot { new_root, put_old } => self.pivot(call, &new_root, &put_old),
+            Op::Mount {
+                source,
+                target,
+                unmounted,
+                flags,
+            } => self.mount(call, &source, &target, unmounted, flags),
             Op::Fork { flags, spawn } => self.fork(call, flags, spawn),
             Op::Exec {
                 dir, path, args, env, ..
@@ -235,7 +242,11 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 let activity = self.announce(call.epoch)?;
                 self.sink.extended(activity, call.time, &kind, &payload)
             }
-            Op::Namespace { .. } | Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
+            Op::Namespace { flags } => {
+                self.part_namespace(call.pid, flags);
+                Ok(())
+            }
+            Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
             Op::Start { .. } | Op::Ident { .. } | Op::Gone { .. } | Op::Born { .. } => Ok(()),
         }
     }

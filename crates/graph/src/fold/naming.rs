@@ -309,21 +309,4 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let object = self.create(place, call.time, kind);
         self.made(call, object, place)
     }
-
-    /// Another tree appeared at (or vanished from) `target`: the names below it mean something else from now on.
-    pub(super) fn mount(&mut self, call: Call, target: &[u8]) -> Result<(), S::Error> {
-        if call.outcome.failed() {
-            return Ok(());
-        }
-        let Some(place) = self.place_of_content(call, backstory_eventlog::event::CWD, target) else {
-            return Ok(());
-        };
-        for path in self.paths.below(place) {
-            if let Some(Name::Is(object)) = self.names.remove(&path) {
-                self.object_mut(object).names.retain(|&n| n != path);
-            }
-            self.missing.remove(&path);
-        }
-        Ok(())
-    }
 }

@@ -27,7 +27,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             _ if dir == CWD => process.cwd,
             _ => process.held.get(&dir)?.path,
         };
-        Some(self.walk(base, top, path))
+        let path = self.walk(base, top, path);
+        Some(self.shown(call.pid, path))
     }
 
     /// The same, with links at the end followed.

@@ -147,6 +147,12 @@ fn recorded_image(line: &ProcessLine, counts: &mut Counts) -> String {
 }
 
 fn image_shape(path: &[u8], argv: &[&[u8]], counts: &mut Counts) -> String {
+    // The kernel writes the names of memory files like paths.
+    let path = if path.starts_with(b"/memfd:") {
+        &path[1..]
+    } else {
+        path
+    };
     let mut text = String::from_utf8_lossy(&normal(path, counts).unwrap_or_default()).into_owned();
     for argument in argv {
         let cut = &argument[..argument.len().min(ARGUMENT)];

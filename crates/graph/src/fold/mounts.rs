@@ -1,0 +1,120 @@
+//! Mounts, as far as they give files other names: `mount --bind`, and a root that was exchanged.
+//!
+//! A process that is shown a directory at another place uses the files that are there: its paths are taken back to the names they
+//! have outside. Who shares a mount namespace shares what is mounted in it. Absent: file systems that are mounted, which have no other
+//! name, and trees moved by descriptor.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use backstory_eventlog::event::CWD;
+
+use super::names::Name;
+use super::{Call, Fold};
+use crate::model::Sink;
+use crate::paths::PathId;
+
+/// What is shown where in a mount namespace: from the place to what it shows.
+pub type Binds = Rc<RefCell<Vec<(PathId, PathId)>>>;
+
+/// `CLONE_NEWNS`
+const NEW_NAMESPACE: u32 = 0x20000;
+/// `MS_REMOUNT`, `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`: nothing is mounted, a mount is changed.
+const CHANGES: u32 = 0x20 | 0xf << 17;
+/// `MS_BIND`
+const BIND: u32 = 0x1000;
+/// As many binds may lie behind each other.
+const MAX_BINDS: u32 = 16;
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// The process has a mount namespace of its own from now on if `flags` say so.
+    pub(super) fn part_namespace(&mut self, pid: u32, flags: u32) {
+        if flags & NEW_NAMESPACE != 0
+            && let Some(process) = self.processes.get_mut(&pid)
+        {
+            let own = process.binds.borrow().clone();
+            process.binds = Rc::new(RefCell::new(own));
+        }
+    }
+
+    /// The name that `path`, as the process sees it, has outside.
+    pub(super) fn shown(&mut self, pid: u32, path: PathId) -> PathId {
+        let Some(binds) = self.processes.get(&pid).map(|p| Rc::clone(&p.binds)) else {
+            return path;
+        };
+        let binds = binds.borrow();
+        let mut path = path;
+        for _ in 0..MAX_BINDS {
+            let bind = binds.iter().rev().find(|(at, _)| self.paths.within(path, *at));
+            let Some(&(at, shows)) = bind else { break };
+            path = self.paths.moved(path, at, shows);
+        }
+        path
+    }
+
+    /// A tree appeared at (or vanished from) `target`: the names below it mean something else from now on.
+    pub(super) fn mount(
+        &mut self,
+        call: Call,
+        source: &[u8],
+        target: &[u8],
+        unmounted: bool,
+        flags: u32,
+    ) -> Result<(), S::Error> {
+        if call.outcome.failed() || flags & CHANGES != 0 {
+            return Ok(());
+        }
+        let Some(process) = self.processes.get(&call.pid) else {
+            return Ok(());
+        };
+        let (root, cwd, binds) = (process.root, process.cwd, Rc::clone(&process.binds));
+        let base = if target.starts_with(b"/") && !call.resolved { root } else { cwd };
+        // The place itself, not what another mount shows there.
+        let target = self.walk(base, root, target);
+        let target = self.follow(target, true);
+        if unmounted {
+            let mut binds = binds.borrow_mut();
+            if let Some(last) = binds.iter().rposition(|(at, _)| *at == target) {
+                binds.remove(last);
+            }
+            return Ok(());
+        }
+        let source = (flags & BIND != 0).then(|| self.place_of_content(call, CWD, source));
+        let source = source.flatten().filter(|source| *source != target);
+        if let Some(source) = source {
+            binds.borrow_mut().push((target, source));
+        } else {
+            self.forget_names_below(target);
+        }
+        Ok(())
+    }
+
+    /// The process stands in another root from now on; what was its root is shown at `put_old`.
+    pub(super) fn pivot(&mut self, call: Call, new_root: &[u8], put_old: &[u8]) -> Result<(), S::Error> {
+        if call.outcome.failed() {
+            return Ok(());
+        }
+        let Some(process) = self.processes.get(&call.pid) else {
+            return Ok(());
+        };
+        let (root, cwd, binds) = (process.root, process.cwd, Rc::clone(&process.binds));
+        let base = |path: &[u8]| if path.starts_with(b"/") { root } else { cwd };
+        let (new, old) = (self.walk(base(new_root), root, new_root), self.walk(base(put_old), root, put_old));
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            process.root = new;
+        }
+        if old != new {
+            binds.borrow_mut().push((old, root));
+        }
+        Ok(())
+    }
+
+    fn forget_names_below(&mut self, place: PathId) {
+        for path in self.paths.below(place) {
+            if let Some(Name::Is(object)) = self.names.remove(&path) {
+                self.object_mut(object).names.retain(|&n| n != path);
+            }
+            self.missing.remove(&path);
+        }
+    }
+}
