@@ -176,7 +176,7 @@ fn manner() -> impl Strategy<Value = Manner> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_true_flow_is_in_the_lineage(manner in manner(), steps in prop::collection::vec(Step::any(), 1..60)) {
