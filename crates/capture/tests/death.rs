@@ -187,3 +187,21 @@ fn calls_in_progress_are_answered_whoever_dies() {
         run.assert_tidy();
     }
 }
+
+/// `kill -9 %1`: front, keeper and command die at once; the supervisor is not in the group and ends the log.
+#[test]
+fn a_killed_group_leaves_a_sealed_log() {
+    for guard in MODES {
+        use std::os::unix::process::CommandExt;
+        let run = Run::new(&["--guard", guard]);
+        let script = "touch started; sleep 20; touch ended";
+        let mut command = run.command(&["sh", "-c", script]);
+        let mut front = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+        eventually("the command runs", || run.path("started").exists());
+        let group = rustix::process::Pid::from_raw(front.id() as i32).unwrap();
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+        front.wait().unwrap();
+        assert_eq!(run.log().end().unwrap().signal, Some(KILL));
+        eventually("the arena is gone", || !run.arena_path().exists());
+    }
+}
