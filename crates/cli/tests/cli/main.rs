@@ -6,6 +6,7 @@
 
 mod ask;
 mod generated;
+mod layers;
 mod record;
 mod root;
 mod runs;
