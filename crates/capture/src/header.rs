@@ -9,8 +9,15 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// A descriptor that the command inherits, and what `/proc/self/fd` says of it.
-pub(crate) type Inherited = (RawFd, Vec<u8>);
+/// A descriptor that the command inherits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Inherited {
+    pub fd: RawFd,
+    /// What `/proc/self/fd` says of it.
+    pub target: Vec<u8>,
+    /// How it is open: `O_ACCMODE` of its flags, -1 if unknown.
+    pub access: i32,
+}
 
 /// Builds the header of a run.
 pub(crate) fn header(
@@ -25,7 +32,8 @@ pub(crate) fn header(
         command: options.command.iter().map(|w| w.as_bytes().to_vec()).collect(),
         environment: Secrets::new(&options.redact).environment(environment),
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),
-        descriptors: descriptors.to_vec(),
+        descriptors: descriptors.iter().map(|d| (d.fd, d.target.clone())).collect(),
+        descriptor_flags: descriptors.iter().map(|d| d.access).collect(),
         front_pid: std::process::id(),
         boot_id: boot_id(),
         machine: machine(),
@@ -118,7 +126,8 @@ pub(crate) fn inherited() -> Vec<Inherited> {
         };
         if handed_on(fd) {
             let target = fs::read_link(entry.path()).map_or(Vec::new(), |t| t.into_os_string().into_vec());
-            found.push((fd, target));
+            let access = access(fd);
+            found.push(Inherited { fd, target, access });
         }
     }
     found.sort_unstable();
@@ -134,4 +143,26 @@ fn handed_on(fd: RawFd) -> bool {
     // SAFETY: no pointers; a descriptor that is not open gives an error.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
     flags >= 0 && flags & libc::FD_CLOEXEC == 0
+}
+
+#[allow(unsafe_code)]
+fn access(fd: RawFd) -> i32 {
+    // SAFETY: no pointers; a descriptor that is not open gives an error.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    if flags < 0 { -1 } else { flags & libc::O_ACCMODE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn an_inherited_descriptor_says_how_it_is_open() {
+        let null = fs::OpenOptions::new().write(true).open("/dev/null").unwrap();
+        rustix::io::fcntl_setfd(&null, rustix::io::FdFlags::empty()).unwrap();
+        let inherited = inherited();
+        let found = inherited.iter().find(|d| d.fd == null.as_raw_fd()).unwrap();
+        assert_eq!((found.target.as_slice(), found.access), (&b"/dev/null"[..], libc::O_WRONLY));
+    }
 }

@@ -71,7 +71,7 @@ fn set(
     let mut origin = Origin::take();
     let environment = launch::environment();
     let mut inherited = header::inherited();
-    inherited.retain(|(fd, _)| *fd > 2 || origin.closed & (1 << fd) == 0);
+    inherited.retain(|d| d.fd > 2 || origin.closed & (1 << d.fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());
     let part = options.part.clone();
     let (log, claim) = claimed_log(&part, &head)?;

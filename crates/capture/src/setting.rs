@@ -82,9 +82,9 @@ impl Job {
     /// Lets go of what the command inherited. The standard descriptors named become `/dev/null`.
     pub(crate) fn let_go(&self, standard: &[i32]) {
         sys::nullify(standard);
-        for (fd, _) in &self.inherited {
-            if *fd > 2 {
-                sys::close(*fd);
+        for inherited in &self.inherited {
+            if inherited.fd > 2 {
+                sys::close(inherited.fd);
             }
         }
     }

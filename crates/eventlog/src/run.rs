@@ -20,6 +20,8 @@ pub struct RunHeader {
     pub cwd: Vec<u8>,
     /// Descriptors the command inherits: number and what `/proc/self/fd` says of it.
     pub descriptors: Vec<(i32, Vec<u8>)>,
+    /// How each of `descriptors`, in the same order, is open: `O_ACCMODE` of its flags, -1 if unknown. Empty: not known of any.
+    pub descriptor_flags: Vec<i32>,
     /// Pid of the front, which the command has as its ancestor.
     pub front_pid: u32,
     /// Boot id of the machine.

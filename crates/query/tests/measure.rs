@@ -310,6 +310,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         environment: vec![vec![b'A'; 60]; 40],
         cwd: b"/home/user/src".to_vec(),
         descriptors: Vec::new(),
+        descriptor_flags: Vec::new(),
         front_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),

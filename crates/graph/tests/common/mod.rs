@@ -32,6 +32,7 @@ pub fn header(command: &[&str]) -> RunHeader {
         environment: vec![b"PATH=/bin".to_vec()],
         cwd: b"/w".to_vec(),
         descriptors: Vec::new(),
+        descriptor_flags: Vec::new(),
         front_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),

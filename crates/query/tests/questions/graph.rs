@@ -161,6 +161,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         environment: vec![b"A=1".to_vec()],
         cwd: b"/w".to_vec(),
         descriptors: Vec::new(),
+        descriptor_flags: Vec::new(),
         front_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),

@@ -16,6 +16,7 @@ fn header(id: &str) -> RunHeader {
         environment: Vec::new(),
         cwd: Vec::new(),
         descriptors: Vec::new(),
+        descriptor_flags: Vec::new(),
         front_pid: 0,
         boot_id: String::new(),
         machine: Machine::default(),

@@ -17,6 +17,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         environment: vec![b"A=1".to_vec(), b"B=\xfe".to_vec()],
         cwd: b"/work".to_vec(),
         descriptors: vec![(0, b"/dev/null".to_vec())],
+        descriptor_flags: Vec::new(),
         front_pid: 7,
         boot_id: "boot".into(),
         machine: Machine {
