@@ -55,7 +55,9 @@ pub fn join(text: &[u8]) -> Vec<Call> {
             if let What::Superseded { by } = what
                 && let Some(exec) = open.remove(&by)
             {
-                open.insert(tid, exec);
+                // What the first thread was in when it was replaced never returns.
+                let lost = open.insert(tid, exec);
+                placed.extend(lost.and_then(|lost| never_returned(tid, lost)));
             }
             let place = if makes_process(&what) { start } else { number };
             placed.push((place, Call { tid, what }));
@@ -63,10 +65,14 @@ pub fn join(text: &[u8]) -> Vec<Call> {
     }
     // Calls that never returned: their thread died in them.
     for (tid, (start, head)) in open {
-        placed.extend(understand(&format!("{head}) = ?")).map(|what| (start, Call { tid, what })));
+        placed.extend(never_returned(tid, (start, head)));
     }
     placed.sort_by_key(|(place, _)| *place);
     placed.into_iter().map(|(_, call)| call).collect()
+}
+
+fn never_returned(tid: u32, (start, head): (usize, String)) -> Option<(usize, Call)> {
+    understand(&format!("{head}) = ?")).map(|what| (start, Call { tid, what }))
 }
 
 fn pid_and_rest(line: &str) -> Option<(u32, &str)> {
@@ -132,6 +138,18 @@ mod tests {
         assert_eq!(
             names("1 read(3<\\x2f>,  <unfinished ...>\n1 +++ killed by SIGKILL +++\n").len(),
             2
+        );
+    }
+
+    #[test]
+    fn an_exec_from_a_thread_leaves_nothing_of_the_call_the_first_thread_was_in() {
+        let text = "1 clone3({flags=CLONE_THREAD}, 88 <unfinished ...>\n\
+                    2 execve(\"\\x2f\", [], 0x1 <pid changed to 1 ...>\n\
+                    1 +++ superseded by execve in pid 2 +++\n1 <... execve resumed>) = 0\n";
+        let told = names(text);
+        assert_eq!(
+            told,
+            ["1 clone3 None", "1 Superseded { by: 2 }", "1 execve Some(0)"]
         );
     }
 }

@@ -76,6 +76,7 @@ pub fn replay(calls: &[Call], cwd: &[u8]) -> (Vec<Process>, Vec<Context>) {
         cwds: Vec::new(),
         threads: HashMap::new(),
         start: cwd.to_vec(),
+        unreturned: Vec::new(),
     };
     let contexts = calls.iter().map(|call| world.step(call)).collect();
     (world.processes, contexts)
@@ -88,6 +89,12 @@ struct World {
     /// Thread → process, and whether the thread is the one the process began with.
     threads: HashMap<u32, (usize, bool)>,
     start: Vec<u8>,
+    /// Who called a fork that never returned, and whether it made a thread.
+    unreturned: Vec<(usize, bool)>,
+}
+
+fn makes_thread(args: &[Arg]) -> bool {
+    args.iter().any(|a| a.raw().contains("CLONE_THREAD"))
 }
 
 impl World {
@@ -109,7 +116,7 @@ impl World {
             What::Exited(status) if first => self.processes[process].end = End::Exited(*status),
             What::Killed(signal) if first => self.processes[process].end = End::Killed(signal.clone()),
             What::Superseded { by } => {
-                self.threads.remove(by);
+                self.threads.insert(*by, (process, false));
                 self.threads.insert(call.tid, (process, true));
             }
             _ => {}
@@ -121,9 +128,14 @@ impl World {
         if let Some(known) = self.threads.get(&tid) {
             return *known;
         }
-        let process = self.add(None);
-        self.threads.insert(tid, (process, true));
-        (process, true)
+        // The child of a call that never told its number, because its caller died in it; else the command itself.
+        let known = match self.unreturned.pop() {
+            Some((process, true)) => (process, false),
+            Some((parent, false)) => (self.add(Some(parent)), true),
+            None => (self.add(None), true),
+        };
+        self.threads.insert(tid, known);
+        known
     }
 
     fn add(&mut self, parent: Option<usize>) -> usize {
@@ -156,6 +168,10 @@ impl World {
     }
 
     fn call(&mut self, process: usize, name: &str, args: &[Arg], returned: &Returned) {
+        let forks = ["fork", "vfork", "clone", "clone3"].contains(&name);
+        if forks && returned.value.is_none() {
+            self.unreturned.push((process, makes_thread(args)));
+        }
         if !returned.ok() {
             return;
         }
@@ -181,7 +197,7 @@ impl World {
             .outer_pid
             .or_else(|| returned.value.and_then(|v| u32::try_from(v).ok()));
         let Some(child) = child else { return };
-        let thread = args.iter().any(|a| a.raw().contains("CLONE_THREAD"));
+        let thread = makes_thread(args);
         let process = if thread { parent } else { self.add(Some(parent)) };
         if !thread {
             let flags = |flag: &str| args.iter().any(|a| a.raw().contains(flag));
