@@ -213,6 +213,26 @@ s64 bs_finish(struct bs_rec rec, s64 result);
 
 /* An operation of which only the outcome is logged. */
 void bs_note(u64 time, u32 op, s32 fd, s32 arg, u32 aux, s64 result);
+/* The same with a path, unless the call could not read its arguments: then neither can we. */
+void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, s64 result);
+
+/*
+ * Calls that change nothing are logged after they were made: their outcome says whether the path can be read, and a process
+ * killed in between has learned nothing. Such an operation carries this mark: if it can't be logged then, nobody has seen it.
+ */
+#define BS_LATE 0x10000u
+
+/* True if the operation can be logged later, so that its call goes through the gate. */
+bool bs_logs_later_oddly(u32 op);
+static inline bool bs_logs_later(u32 op)
+{
+    const u32 odd = BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_CLOSED;
+    return BS_LIKELY(!(bs_odd & odd) && bs_me.chunk && bs_me.generation == bs_process.generation) || bs_logs_later_oddly(op);
+}
+static inline const char *bs_way_later(bool logged)
+{
+    return BS_LIKELY(logged) || bs_odd & BS_ODD_CLOSED ? bs_gate : bs_plain;
+}
 
 /* ---- the parts ------------------------------------------------------------------------------------------------------- */
 
@@ -223,6 +243,7 @@ bool bs_change(u32 op, u32 changes);   /* a new one: the old is full, unless it 
 void bs_prepare_for_sandbox(void);     /* all that would need a system call later */
 void bs_thread_ends(void);             /* the chunk is given back */
 void bs_lose(u32 op);                  /* an operation could not be logged */
+bool bs_is_another(void);              /* slot.c: with this thread's state, but another thread or process? */
 bool bs_is_flow(u32 op);               /* the guard watches it */
 void bs_stop_clock(void);             /* slot.c: time becomes a sequence number */
 
@@ -256,7 +277,7 @@ void bs_log_new_libraries(void);
 
 /* procfs.c */
 extern u64 bs_environment_end;
-void bs_about_to_open_proc(const char *path);
+void bs_opened_proc(const char *path);
 
 /* redirect.c */
 void bs_redirect_stdio(void);
@@ -294,8 +315,14 @@ char *const *bs_environment_repaired(char *const *env, char **array, char *text)
 bool bs_is_our_variable(const char *variable);
 u64 bs_environment_hash(char *const *env);
 
+/* memory.c: what may be read of the program's memory, where the kernel would say EFAULT */
+extern u64 bs_stack_end; /* of the first thread */
+bool bs_readable(const void *at, u64 size);
+bool bs_measure(const char *s, u32 limit, u32 *length); /* false: not a string that can be read */
+bool bs_list_readable(char *const *list);
+
 /* text.c */
-u32 bs_length(const char *s, u32 limit);
+u32 bs_length(const char *s, u32 limit); /* of a string that can be read */
 void bs_copy(void *to, const void *from, u64 size);
 bool bs_starts(const char *s, const char *with);
 bool bs_same(const char *a, const char *b);

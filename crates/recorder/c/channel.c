@@ -80,7 +80,7 @@ BS_API int listen(int fd, int backlog)
 static int accepted(int socket, void *address, u32 *size, int flags)
 {
     u64 time = bs_now();
-    u32 room = address && size ? *size : 0;
+    u32 room = address && bs_readable(size, sizeof *size) ? *size : 0;
     struct bs_rec none = {0};
     s64 fd = bs_call_cancel(none, __NR_accept4, socket, address, size, flags);
     if (fd < 0)

@@ -14,7 +14,7 @@ struct bs_link_map *bs_first_library;
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 extern u64 _DYNAMIC[];
 
-enum { AT_NULL = 0, AT_PHDR = 3, AT_PHNUM = 5, PT_DYNAMIC = 2, PT_PHDR = 6, DT_NULL = 0, DT_DEBUG = 21 };
+enum { AT_NULL = 0, AT_PHDR = 3, AT_PHNUM = 5, AT_EXECFN = 31, PT_DYNAMIC = 2, PT_PHDR = 6, DT_NULL = 0, DT_DEBUG = 21 };
 
 struct program_header {
     u32 type, flags;
@@ -38,6 +38,8 @@ static struct bs_link_map *find_libraries(char **env)
             headers = (const struct program_header *)aux[1];
         if (aux[0] == AT_PHNUM)
             count = aux[1];
+        if (aux[0] == AT_EXECFN) /* the last string on the stack */
+            bs_stack_end = aux[1];
     }
     u64 *dynamic = 0;
     for (u64 i = 0; headers && i < count; i++)

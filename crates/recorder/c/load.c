@@ -20,7 +20,7 @@ static void log_library(const char *name)
 {
     for (const char *c = name; c && *c; c++)
         if (*c == '/') { /* the program itself and the kernel's library have none */
-            bs_end(bs_begin_path(BS_OP_LOAD, 0, 0, 0, name), 0);
+            bs_note_path(bs_now(), BS_OP_LOAD, 0, 0, 0, name, 0);
             return;
         }
 }

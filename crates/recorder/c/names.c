@@ -144,38 +144,30 @@ static BS_COLD void log_directory(u64 time, int fd, const char *path, s64 result
     }
     if (n <= 0 || now[0] != '/')
         now[0] = 0;
-    struct bs_rec rec = bs_begin_paths(BS_OP_CHDIR, fd, 0, 0, path, now);
+    struct bs_rec rec = bs_begin_paths(BS_OP_CHDIR | BS_LATE, fd, 0, 0, path, now);
     if (rec.slot)
         rec.slot->time = time;
     bs_end(rec, result);
 }
 
-/* The way of a call that is logged afterwards: the gate if there is room to log it. */
-static const char *way_for_later(u32 op)
+static int change_directory(s64 nr, s64 argument, int fd, const char *path)
 {
-    if (bs_odd & (BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_CLOSED))
-        return bs_odd & BS_ODD_CLOSED ? bs_gate : bs_plain;
-    return bs_is_ready(op) ? bs_gate : bs_plain;
+    u64 time = bs_now();
+    bool logged = bs_logs_later(BS_OP_CHDIR);
+    s64 result = bs_through6(bs_way_later(logged), nr, argument, 0, 0, 0, 0, 0);
+    if (logged && result != -BS_EFAULT)
+        log_directory(time, fd, path, result, 512);
+    return (int)bs_ret(result);
 }
 
 BS_API int chdir(const char *path)
 {
-    u64 time = bs_now();
-    const char *way = way_for_later(BS_OP_CHDIR);
-    s64 result = bs_through6(way, __NR_chdir, BS_SIX(path, 0, 0, 0, 0, 0, 0));
-    if (way == bs_gate)
-        log_directory(time, BS_AT_FDCWD, path, result, 512);
-    return (int)bs_ret(result);
+    return change_directory(__NR_chdir, (s64)path, BS_AT_FDCWD, path);
 }
 
 BS_API int fchdir(int fd)
 {
-    u64 time = bs_now();
-    const char *way = way_for_later(BS_OP_CHDIR);
-    s64 result = bs_through6(way, __NR_fchdir, BS_SIX(fd, 0, 0, 0, 0, 0, 0));
-    if (way == bs_gate)
-        log_directory(time, fd, "", result, 512);
-    return (int)bs_ret(result);
+    return change_directory(__NR_fchdir, fd, fd, "");
 }
 
 BS_API int chroot(const char *path)

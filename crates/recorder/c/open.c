@@ -1,20 +1,31 @@
 /* Opening files by name, in all the forms that programs call. */
 #include "bs.h"
 
-/* Five bytes, and safe for a path of any length; a pointer that is none is left to the kernel. */
-static inline bool bs_starts_with_proc(const char *path)
-{
-    return (u64)path >= BS_PAGE && !((u64)path >> 47) && bs_starts(path, "/proc");
-}
-
 #define BS_O_TMPFILE (020000000 | O_DIRECTORY)
 
-s64 bs_open_file(int dir, const char *path, int flags, u32 mode)
+/* An open that changes nothing, and so is logged when it has been made. */
+static inline bool only_reads(int flags)
 {
-    if (BS_UNLIKELY(bs_environment_end && path && bs_starts_with_proc(path)))
-        bs_about_to_open_proc(path);
+    return flags & O_PATH || !(flags & (O_ACCMODE | O_CREAT | O_TRUNC | (BS_O_TMPFILE & ~O_DIRECTORY)));
+}
+
+static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
+{
+    u64 time = bs_now();
+    bool logged = bs_logs_later(BS_OP_OPEN);
+    s64 fd = bs_cancel6(bs_way_later(logged), __NR_openat, dir, (s64)path, flags, mode, 0, 0);
+    bs_fd_opened(fd, flags);
+    if (BS_LIKELY(logged))
+        bs_note_path(time, BS_OP_OPEN, dir, flags, mode, path, fd);
+    if (BS_UNLIKELY(bs_environment_end && fd >= 0 && bs_starts(path, "/proc")))
+        bs_opened_proc(path);
+    return fd;
+}
+
+static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
+{
     /* What is about to be overwritten is identified first, unless it must be new. */
-    bool changes = flags & O_ACCMODE && !(flags & (O_EXCL | O_PATH)) && (flags & BS_O_TMPFILE) != BS_O_TMPFILE;
+    bool changes = flags & O_ACCMODE && !(flags & O_EXCL) && (flags & BS_O_TMPFILE) != BS_O_TMPFILE;
     struct bs_rec rec;
     if (changes)
         rec = bs_begin_ident(BS_OP_OPEN, dir, flags, mode, path, 0,
@@ -24,6 +35,11 @@ s64 bs_open_file(int dir, const char *path, int flags, u32 mode)
     s64 fd = bs_call_cancel(rec, __NR_openat, dir, path, flags, mode);
     bs_fd_opened(fd, flags);
     return bs_end(rec, fd);
+}
+
+s64 bs_open_file(int dir, const char *path, int flags, u32 mode)
+{
+    return BS_LIKELY(only_reads(flags)) ? open_to_read(dir, path, flags, mode) : open_to_write(dir, path, flags, mode);
 }
 
 static inline bool takes_mode(int flags)
@@ -85,7 +101,7 @@ BS_ALIAS(creat64, creat);
 /* Not in every libc: programs call it through `syscall`, which comes here. */
 s64 bs_open_how(int dir, const char *path, const struct open_how *how, u64 size)
 {
-    if (!how || size < sizeof *how)
+    if (size < sizeof *how || !bs_readable(how, sizeof *how))
         return bs_raw(__NR_openat2, dir, path, how, size);
     struct bs_rec rec = bs_begin_path(BS_OP_OPEN, dir, (s32)how->flags, (u32)how->mode, path);
     s64 fd = bs_call(rec, __NR_openat2, dir, path, how, size);

@@ -97,14 +97,13 @@ __attribute__((used)) s64 bs_vfork_ends(s64 result)
 static s64 wait_for(int pid, int *status, int options, void *usage)
 {
     int mine = 0;
+    if (!status)
+        status = &mine;
     u64 time = bs_now();
     struct bs_rec none = {0};
-    s64 result = bs_call_cancel(none, __NR_wait4, pid, &mine, options, usage);
-    if (result > 0) {
-        if (status)
-            *status = mine;
-        bs_note(time, BS_OP_WAIT, 0, mine, 0, result);
-    }
+    s64 result = bs_call_cancel(none, __NR_wait4, pid, status, options, usage);
+    if (result > 0)
+        bs_note(time, BS_OP_WAIT, 0, *status, 0, result);
     return bs_ret(result);
 }
 

@@ -51,8 +51,8 @@ static BS_COLD void set_environment_end(u64 end)
     bs_raw(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
 }
 
-/* A path that may be the program's own environment is about to be opened. */
-void bs_about_to_open_proc(const char *path)
+/* A path that may be the program's own environment has been opened, but nothing of it read. */
+void bs_opened_proc(const char *path)
 {
     u32 n = bs_length(path, 64);
     if (bs_environment_end && n >= 8 && n < 64 && bs_same(path + n - 8, "/environ") && !(bs_odd & BS_ODD_SANDBOX)) {

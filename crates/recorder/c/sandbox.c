@@ -80,7 +80,7 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 static s64 child_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     enum { SHARES_MEMORY = 0x100, VFORKS = 0x4000 };
-    u64 flags = nr == __NR_clone ? (u64)a : nr == __NR_clone3 && a ? *(const u64 *)a : 0;
+    u64 flags = nr == __NR_clone ? (u64)a : nr == __NR_clone3 && bs_readable((void *)a, sizeof(u64)) ? *(const u64 *)a : 0;
     bs_is_ready(BS_OP_FORK);
     u64 time = bs_now();
     if (flags & SHARES_MEMORY)

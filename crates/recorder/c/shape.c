@@ -40,6 +40,24 @@ s64 bs_shaped(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
     return bs_ret(bs_result(shape, a, b, c, d, e));
 }
 
+/* Of a call that changes nothing; the result, not yet libc's. */
+s64 bs_look_up(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
+{
+    s64 args[5] = {a, b, c, d, e};
+    u64 time = bs_now();
+    bool logged = bs_logs_later(shape->op);
+    s64 result = bs_through6(bs_way_later(logged), shape->nr, a, b, c, d, e, 0);
+    if (BS_LIKELY(logged))
+        bs_note_path(time, shape->op, (s32)pick(shape->fd, BS_AT_FDCWD, args), (s32)pick(shape->arg, shape->arg_is, args),
+                     (u32)pick(shape->aux, 0, args), (const char *)args[shape->path - 1], result);
+    return result;
+}
+
+s64 bs_looked(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
+{
+    return bs_ret(bs_look_up(shape, a, b, c, d, e));
+}
+
 /* The same for calls after which our own file may be out of reach. */
 s64 bs_shaped_moves(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
 {

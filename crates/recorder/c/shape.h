@@ -22,6 +22,8 @@ struct bs_shape {
 
 s64 bs_result(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
 s64 bs_shaped(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
+s64 bs_look_up(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
+s64 bs_looked(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
 s64 bs_shaped_moves(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
 s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e);
 
@@ -36,5 +38,7 @@ s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s6
     })
 #define BS_OPEN(...) __VA_ARGS__
 #define BS_SHAPED(...) BS_BY(bs_shaped, __VA_ARGS__)
+/* A look-up: it has one path, changes nothing, and is logged when it has been made. */
+#define BS_LOOKED(...) BS_BY(bs_looked, __VA_ARGS__)
 
 #endif

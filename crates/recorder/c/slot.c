@@ -31,12 +31,23 @@ void bs_stop_clock(void)
     __atomic_or_fetch(&bs_odd, BS_ODD_NO_TSC, __ATOMIC_SEQ_CST);
 }
 
-/* With this thread's state, but another thread or process? */
-static bool is_another(void)
+bool bs_is_another(void)
 {
     const struct bs_thread *me = &bs_me;
     bool owned = me->chunk && me->generation == bs_process.generation && !(bs_odd & BS_ODD_SANDBOX);
     return owned && (u32)bs_raw(__NR_gettid, 0) != me->tid;
+}
+
+/* The rare cases of `bs_logs_later`. */
+BS_COLD bool bs_logs_later_oddly(u32 op)
+{
+    if (bs_odd & BS_ODD_CLOSED || (bs_odd & BS_ODD_STRICT && bs_is_flow(op)))
+        return false;
+    if (bs_odd & BS_ODD_SHARED && !bs_me.borrowed && bs_is_another()) {
+        bs_lose(op);
+        return false;
+    }
+    return bs_is_ready(op);
 }
 
 static const struct bs_rec nothing;
@@ -48,12 +59,12 @@ static struct bs_rec reserve(u32 op, u32 size, u32 flags)
     if (BS_UNLIKELY(bs_odd & (BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_CLOSED))) {
         if (bs_odd & BS_ODD_CLOSED || (bs_odd & BS_ODD_STRICT && bs_is_flow(op)))
             return nothing;
-        if (bs_odd & BS_ODD_SHARED && !me->borrowed && is_another()) {
+        if (bs_odd & BS_ODD_SHARED && !me->borrowed && bs_is_another()) {
             bs_lose(op);
             return nothing;
         }
     }
-    if (BS_UNLIKELY(me->borrowed) && is_another())
+    if (BS_UNLIKELY(me->borrowed) && bs_is_another())
         flags |= BS_F_CHILD;
     for (;;) {
         if (BS_UNLIKELY(!me->chunk || me->generation != bs_process.generation) && !bs_take(op))
@@ -118,9 +129,30 @@ static inline char *put(char *to, const char *s, u32 n)
     return to + n + 1;
 }
 
+void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, s64 result)
+{
+    if (BS_UNLIKELY(result == -BS_EFAULT))
+        return;
+    u32 n = bs_length(path, BS_PATH_MAX);
+    struct bs_rec rec = reserve(op | BS_LATE, rounded(sizeof(struct bs_slot) + n + 1), n == BS_PATH_MAX ? BS_F_CUT : 0);
+    struct bs_slot *slot = rec.slot;
+    if (BS_UNLIKELY(!slot))
+        return;
+    put((char *)(slot + 1), path, n);
+    slot->time = time;
+    slot->fd = fd;
+    slot->arg = arg;
+    slot->result = (s32)result;
+    slot->aux = aux;
+    __atomic_store_n(&slot->state, BS_DONE, __ATOMIC_RELEASE);
+}
+
+/* A path that can't be read is not logged, and its call not let through the gate. */
 struct bs_rec bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path)
 {
-    u32 n = bs_length(path, BS_PATH_MAX);
+    u32 n;
+    if (!bs_measure(path, BS_PATH_MAX, &n))
+        return nothing;
     struct bs_rec rec = reserve(op, rounded(sizeof(struct bs_slot) + n + 1), n == BS_PATH_MAX ? BS_F_CUT : 0);
     if (BS_UNLIKELY(!rec.slot))
         return rec;
@@ -133,14 +165,15 @@ struct bs_rec bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
     return bs_begin_ident(op, fd, arg, aux, path, other ? other : "", (struct bs_look){0});
 }
 
-/* What the file system says, in the log's form. */
-static bool identify(struct bs_look look, struct bs_ident *ident)
+/* What the file system says, in the log's form. The result is that of the call, which has read the path, too. */
+static s64 identify(struct bs_look look, struct bs_ident *ident)
 {
     struct statx s;
-    if (bs_gated(__NR_statx, look.dir, look.path, look.flags | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &s) < 0)
-        return false;
+    s64 error = bs_gated(__NR_statx, look.dir, look.path, look.flags | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &s);
+    if (error < 0)
+        return error;
     if (look.flags & AT_EMPTY_PATH && (s.stx_mode & S_IFMT) != S_IFREG)
-        return false;
+        return -BS_EINVAL;
     u64 major = s.stx_dev_major, minor = s.stx_dev_minor;
     *ident = (struct bs_ident){
         .dev = (minor & 0xff) | (major & 0xfff) << 8 | (minor & ~0xffull) << 12 | (major & ~0xfffull) << 32,
@@ -152,6 +185,15 @@ static bool identify(struct bs_look look, struct bs_ident *ident)
         .mode = s.stx_mode,
         .nlink = s.stx_nlink,
     };
+    return 0;
+}
+
+/* False: it can't be read. */
+static bool length(const char *path, bool proved, u32 *n)
+{
+    if (!proved)
+        return bs_measure(path, BS_PATH_MAX, n);
+    *n = bs_length(path, BS_PATH_MAX);
     return true;
 }
 
@@ -159,10 +201,18 @@ struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
 {
     struct bs_ident ident;
     bool strict = bs_odd & BS_ODD_STRICT && bs_is_flow(op);
-    bool known = look.wanted && bs_arena && !strict && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_CLOSED)) && identify(look, &ident);
+    s64 looked = -BS_EFAULT;
+    if (look.wanted && bs_arena && !strict && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_CLOSED)))
+        looked = identify(look, &ident);
+    bool known = looked == 0;
     /* Only a close has no string. */
     bool named = op != BS_OP_CLOSE, two = named && other;
-    u32 n = named ? bs_length(path, BS_PATH_MAX) : 0, m = two ? bs_length(other, BS_PATH_MAX) : 0;
+    u32 n = 0, m = 0;
+    bool proved = known || looked == -BS_ENOENT;
+    if (named && !length(path, proved && look.path == path, &n))
+        return nothing;
+    if (two && !length(other, proved && look.path == other, &m))
+        return nothing;
     u32 flags = (known ? BS_F_IDENT : 0) | (n == BS_PATH_MAX || m == BS_PATH_MAX ? BS_F_CUT : 0);
     u32 size = sizeof(struct bs_slot) + (known ? sizeof ident : 0) + (named ? n + 1 : 0) + (two ? m + 1 : 0);
     struct bs_rec rec = reserve(op, rounded(size), flags);
@@ -182,8 +232,10 @@ struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
 
 struct bs_rec bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size)
 {
-    if (!bytes || size > 256)
-        size = bytes ? 256 : 0;
+    if (size > 256)
+        size = 256;
+    if (!bs_readable(bytes, size))
+        size = 0;
     struct bs_rec rec = reserve(op, rounded(sizeof(struct bs_slot) + size), 0);
     if (BS_UNLIKELY(!rec.slot))
         return rec;

@@ -3,7 +3,7 @@
 
 static inline int status(int dir, const char *path, void *to, int flags)
 {
-    return (int)BS_SHAPED(newfstatat, STAT, (.strings = 1, .fd = 1, .path = 2, .arg = 4), dir, path, to, flags);
+    return (int)BS_LOOKED(newfstatat, STAT, (.strings = 1, .fd = 1, .path = 2, .arg = 4), dir, path, to, flags);
 }
 
 BS_API int stat(const char *path, void *to)
@@ -18,13 +18,25 @@ BS_API int lstat(const char *path, void *to)
 }
 BS_ALIAS(lstat64, lstat);
 
+/*
+ * With AT_EMPTY_PATH. Libraries ask for a descriptor itself this way: that is no look-up, and which it was can be read once the
+ * call has read it.
+ */
+static s64 descriptors_or_names(s64 nr, int dir, const char *path, s64 b, s64 c, s64 d, int flags)
+{
+    u64 time = bs_now();
+    s64 result = bs_gated(nr, dir, path, b, c, d);
+    if (result != -BS_EFAULT && path && *path && bs_logs_later(BS_OP_STAT))
+        bs_note_path(time, BS_OP_STAT, dir, flags, 0, path, result);
+    return bs_ret(result);
+}
+
 int fstatat(int dir, const char *path, void *to, int flags);
 
 BS_API int fstatat(int dir, const char *path, void *to, int flags)
 {
-    /* libc asks for the descriptor itself this way: no look-up. */
-    if (flags & AT_EMPTY_PATH && path && !*path)
-        return (int)bs_ret(bs_gated(__NR_newfstatat, dir, path, to, flags));
+    if (flags & AT_EMPTY_PATH)
+        return (int)descriptors_or_names(__NR_newfstatat, dir, path, (s64)to, flags, 0, flags);
     return status(dir, path, to, flags);
 }
 BS_ALIAS(fstatat64, fstatat);
@@ -53,14 +65,14 @@ BS_ALIAS(__fxstatat64, __fxstatat);
 
 BS_API int statx(int dir, const char *path, int flags, u32 mask, void *to)
 {
-    if (flags & AT_EMPTY_PATH && (!path || !*path))
-        return (int)bs_ret(bs_gated(__NR_statx, dir, path, flags, mask, to));
-    return (int)BS_SHAPED(statx, STAT, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path, flags, mask, to);
+    if (flags & AT_EMPTY_PATH)
+        return (int)descriptors_or_names(__NR_statx, dir, path, flags, mask, (s64)to, flags);
+    return (int)BS_LOOKED(statx, STAT, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path, flags, mask, to);
 }
 
 BS_API int access(const char *path, int mode)
 {
-    return (int)BS_SHAPED(access, ACCESS, (.strings = 1, .path = 1, .arg = 2), path, mode);
+    return (int)BS_LOOKED(access, ACCESS, (.strings = 1, .path = 1, .arg = 2), path, mode);
 }
 
 int faccessat(int dir, const char *path, int mode, int flags);
@@ -68,10 +80,10 @@ int faccessat(int dir, const char *path, int mode, int flags);
 BS_API int faccessat(int dir, const char *path, int mode, int flags)
 {
     if (!flags)
-        return (int)BS_SHAPED(faccessat, ACCESS, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path, mode);
+        return (int)BS_LOOKED(faccessat, ACCESS, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path, mode);
     static const struct bs_shape shape = {
         .nr = __NR_faccessat2, .op = BS_OP_ACCESS, .strings = 1, .fd = 1, .path = 2, .arg = 3, .aux = 4};
-    s64 result = bs_result(&shape, dir, (s64)path, mode, flags, 0);
+    s64 result = bs_look_up(&shape, dir, (s64)path, mode, flags, 0);
     return result == -BS_ENOSYS ? BS_NEXT(faccessat)(dir, path, mode, flags) : (int)bs_ret(result);
 }
 
@@ -81,13 +93,23 @@ BS_API int eaccess(const char *path, int mode)
 }
 BS_ALIAS(euidaccess, eaccess);
 
+/* Programs read a link into the very buffer that names it: then it is logged before. */
+static inline bool apart(const char *path, const char *to, size_t size)
+{
+    return (u64)path - (u64)to >= size && (u64)to - (u64)path >= BS_PATH_MAX;
+}
+
 BS_API ssize readlink(const char *path, char *to, size_t size)
 {
+    if (BS_LIKELY(apart(path, to, size)))
+        return BS_LOOKED(readlink, READLINK, (.strings = 1, .path = 1), path, to, size);
     return BS_SHAPED(readlink, READLINK, (.strings = 1, .path = 1), path, to, size);
 }
 
 BS_API ssize readlinkat(int dir, const char *path, char *to, size_t size)
 {
+    if (BS_LIKELY(apart(path, to, size)))
+        return BS_LOOKED(readlinkat, READLINK, (.strings = 1, .fd = 1, .path = 2), dir, path, to, size);
     return BS_SHAPED(readlinkat, READLINK, (.strings = 1, .fd = 1, .path = 2), dir, path, to, size);
 }
 

@@ -4,11 +4,11 @@
 
 /*
  * Length of a string, at most `limit`. Reads whole aligned 16-byte blocks, so never beyond the page that holds the end.
- * A pointer that can't be one is an empty string: the kernel will say EFAULT.
+ * A null pointer is an empty string.
  */
 u32 bs_length(const char *s, u32 limit)
 {
-    if (BS_UNLIKELY((u64)s < BS_PAGE || (u64)s >> 47))
+    if (BS_UNLIKELY((u64)s < BS_PAGE))
         return 0;
     const __m128i zero = _mm_setzero_si128();
     u64 skip = (u64)s & 15;

@@ -81,7 +81,7 @@ fn a_thread_that_waits_in_an_open_can_be_cancelled() {
         .into_iter()
         .filter(|s| s.strings[0] == "fifo")
         .collect();
-    assert_eq!((waiting.len(), waiting[0].head.state), (1, abi::RESERVED));
+    assert!(waiting.is_empty(), "it has read nothing: {waiting:?}");
 }
 
 #[test]

@@ -95,3 +95,9 @@ fn errno_is_what_the_call_left() {
         )
     });
 }
+
+#[test]
+fn a_pointer_to_nowhere_is_the_kernels_to_refuse() {
+    let binary = program("nowhere");
+    same(|dir| command(dir, &[binary.to_str().unwrap()]));
+}
