@@ -40,4 +40,4 @@ pub use library::library_path;
 pub use options::{GuardMode, IoUring, Lookups, Options, Recorded};
 pub use record::record;
 pub use recover::{is_recording, recover};
-pub use settle::settle;
+pub use settle::Settlement;

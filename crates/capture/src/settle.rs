@@ -1,42 +1,126 @@
-//! Says, after a run, what the file system knows of every path that the run mentioned.
+//! Says, after a run, what the file system knows of the paths that are asked for, and keeps the answers in the run's log.
 
 use crate::{Error, clock};
 use backstory_eventlog::Writer;
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::slot::Builder;
-use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, StatxTimestamp};
-use std::path::Path;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, StatxTimestamp};
+use std::path::{Path, PathBuf};
 
 /// Slots are appended in pieces of about this many bytes, so that memory stays bounded.
 const PIECE: usize = 256 * 1024;
 
-/// Looks at each path (following a last symbolic link or not), appends what was found to a sealed log and marks it settled.
-pub fn settle(log: &Path, paths: impl Iterator<Item = (Vec<u8>, bool)>) -> Result<(), Error> {
-    let mut writer = Writer::reopen(log).map_err(Error::log("open", log))?;
-    let mut builder = Builder::new();
-    let mut slots = Vec::new();
-    for (path, follow) in paths {
+/// Takes identities while the graph asks for them, and appends each to the sealed log.
+///
+/// A path is looked at without following a link at its end; that answers for what it leads to as well, unless it is a link.
+#[derive(Debug)]
+pub struct Settlement {
+    log: PathBuf,
+    writer: Writer,
+    builder: Builder,
+    slots: Vec<u8>,
+    /// The path asked for last, and what is there.
+    last: Option<(Vec<u8>, Result<Ident, i32>)>,
+    place: Place,
+    failed: Option<Error>,
+}
+
+impl Settlement {
+    /// Begins to settle a sealed log.
+    pub fn begin(log: &Path) -> Result<Settlement, Error> {
+        Ok(Settlement {
+            log: log.to_owned(),
+            writer: Writer::reopen(log).map_err(Error::log("open", log))?,
+            builder: Builder::new(),
+            slots: Vec::new(),
+            last: None,
+            place: Place::default(),
+            failed: None,
+        })
+    }
+
+    /// What is at `path`, or at what it leads to if `follow`; none if nothing is, or nothing that we may see.
+    pub fn of(&mut self, path: &[u8], follow: bool) -> Option<Ident> {
+        let bare = match &self.last {
+            Some((last, found)) if last == path => *found,
+            _ => {
+                let found = self.place.identity(path, AtFlags::SYMLINK_NOFOLLOW);
+                self.keep(path, false, &found);
+                self.last = Some((path.to_vec(), found));
+                found
+            }
+        };
+        let is_link = |i: &Ident| FileType::from_raw_mode(i.mode) == FileType::Symlink;
+        if follow && bare.as_ref().is_ok_and(is_link) {
+            let found = identity(CWD, path, AtFlags::empty());
+            self.keep(path, true, &found);
+            return found.ok();
+        }
+        bare.ok()
+    }
+
+    fn keep(&mut self, path: &[u8], follow: bool, found: &Result<Ident, i32>) {
         let time = clock::counter();
-        let found = identity(&path, follow);
-        slots.extend_from_slice(builder.identity(time, &path, follow, found.as_ref().map_err(|e| *e)));
-        if slots.len() >= PIECE {
-            writer.idents(&slots).map_err(Error::log("append to", log))?;
-            slots.clear();
+        let slot = self
+            .builder
+            .identity(time, path, follow, found.as_ref().map_err(|e| *e));
+        self.slots.extend_from_slice(slot);
+        if self.slots.len() >= PIECE && self.failed.is_none() {
+            let done = self.writer.idents(&self.slots);
+            self.failed = done.map_err(Error::log("append to", &self.log)).err();
+            self.slots.clear();
         }
     }
-    writer.settled(&slots).map_err(Error::log("append to", log))
+
+    /// Appends what is left, and the mark that the log is settled.
+    pub fn finish(mut self) -> Result<(), Error> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self
+                .writer
+                .settled(&self.slots)
+                .map_err(Error::log("append to", &self.log)),
+        }
+    }
+}
+
+/// The directory that was looked into last. Once it is asked for again it is kept open, so that its path is not walked each time.
+#[derive(Debug, Default)]
+struct Place {
+    directory: Vec<u8>,
+    opened: Option<OwnedFd>,
+}
+
+impl Place {
+    fn identity(&mut self, path: &[u8], flags: AtFlags) -> Result<Ident, i32> {
+        let cut = path.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
+        let (directory, name) = path.split_at(cut);
+        if name.is_empty() || directory.len() <= 1 {
+            return identity(CWD, path, flags);
+        }
+        if self.directory != directory {
+            self.directory.clear();
+            self.directory.extend_from_slice(directory);
+            self.opened = None;
+            return identity(CWD, path, flags);
+        }
+        if self.opened.is_none() {
+            let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            self.opened = rustix::fs::open(directory, how, Mode::empty()).ok();
+        }
+        match &self.opened {
+            Some(opened) => identity(opened, name, flags),
+            None => identity(CWD, path, flags),
+        }
+    }
 }
 
 /// A file and its content state, or the errno with which it is not there.
-fn identity(path: &[u8], follow: bool) -> Result<Ident, i32> {
-    let flags = if follow {
-        AtFlags::empty()
-    } else {
-        AtFlags::SYMLINK_NOFOLLOW
-    };
+fn identity(dir: impl rustix::fd::AsFd, path: &[u8], flags: AtFlags) -> Result<Ident, i32> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     // An automount point is looked at as it is: asking must not mount anything.
-    let stat = rustix::fs::statx(CWD, path, flags | AtFlags::NO_AUTOMOUNT, wanted);
+    let stat = rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted);
     stat.map(|s| ident(&s)).map_err(rustix::io::Errno::raw_os_error)
 }
 

@@ -15,14 +15,11 @@ fn settling_says_of_every_path_what_is_there() {
     std::fs::write(&file, "12345").unwrap();
     symlink("file", &link).unwrap();
     let bytes = |path: &std::path::Path| path.as_os_str().as_bytes().to_vec();
-    let paths = [
-        (bytes(&file), true),
-        (bytes(&link), true),
-        (bytes(&link), false),
-        (bytes(&missing), true),
-    ];
     assert!(!run.log().settled());
-    backstory_capture::settle(&run.log_path(), paths.into_iter()).unwrap();
+    let mut settlement = backstory_capture::Settlement::begin(&run.log_path()).unwrap();
+    let asked = [(&file, true), (&link, true), (&link, false), (&missing, true)];
+    let told = asked.map(|(path, follow)| settlement.of(&bytes(path), follow));
+    settlement.finish().unwrap();
     let log = run.log();
     assert!(log.settled());
     let known = log.identities();
@@ -34,6 +31,8 @@ fn settling_says_of_every_path_what_is_there() {
     assert_eq!(of(&link, true).unwrap().unwrap().ino, stat.ino());
     assert_ne!(of(&link, false).unwrap().unwrap().ino, stat.ino());
     assert_eq!(of(&missing, true), Some(None), "looked for and not there");
+    let kept = asked.map(|(path, follow)| of(path, follow).unwrap());
+    assert_eq!(told, kept, "the log gives the same answers again");
 }
 
 #[test]
@@ -41,7 +40,9 @@ fn settling_many_paths_is_done_in_pieces() {
     let run = Run::new(&["--guard", "off"]);
     run.shell("true");
     let path = |number: usize| format!("/missing/{number}").into_bytes();
-    backstory_capture::settle(&run.log_path(), (0..20_000).map(|n| (path(n), true))).unwrap();
+    let mut settlement = backstory_capture::Settlement::begin(&run.log_path()).unwrap();
+    assert!((0..20_000).all(|n| settlement.of(&path(n), true).is_none()));
+    settlement.finish().unwrap();
     let log = run.log();
     assert!(log.settled());
     let known = log.identities();

@@ -1,4 +1,5 @@
-//! Brings the store up to date: for each sealed log that the store does not have, names → settle → fold → append.
+//! Brings the store up to date: for each sealed log that the store does not have, fold → append. While the fold asks for identities
+//! of paths for the first time, they are taken from the file system and kept in the log.
 //!
 //! Runs in the background after each recording and, if that has not happened yet, in the first question. One indexer per store
 //! at a time (`flock` on its lock file). Memory is bounded by what the fold keeps alive and one batch of the store.
@@ -7,12 +8,13 @@
 //! (`ID.log.bad`: program version and reason), reported once, and blocks no other; another version tries it again. A failure that
 //! is the store's (disk full, locked) marks nothing.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use backstory_capture::{self as capture, Recorded};
+use backstory_capture::{self as capture, Recorded, Settlement};
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_eventlog::{self as eventlog, Damage, Identities, Log};
@@ -63,8 +65,6 @@ pub enum Error {
 enum LogError {
     #[error(transparent)]
     Log(#[from] eventlog::Error),
-    #[error(transparent)]
-    Capture(#[from] capture::Error),
     #[error(transparent)]
     Store(#[from] store::Error),
     #[error("it holds the log of run {run}, not its own")]
@@ -196,12 +196,9 @@ fn recover(home: &Home) -> Result<(), Error> {
 /// Indexes one sealed log.
 fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> {
     let path = home.log_path(run);
-    let mut log = Log::open(&path)?;
+    let log = Log::open(&path)?;
     let bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
     let progress = Progress::of_run(run, bytes);
-    if !log.settled() {
-        log = settle(&path, &log)?;
-    }
     let mut header = log.header().clone();
     if header.id.is_empty() {
         // The header was lost with the beginning of the log: the file's name still says whose it is.
@@ -210,9 +207,17 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         return Err(LogError::Stranger { run: header.id });
     }
     let end = end_of(&log);
-    let known = Taken(log.identities());
     store.append(&header, &end, bytes, &mut |sink| {
-        graph::fold(&header, Some(&end), log.events(), &known, sink).map_err(store::Error::source_failed)
+        if log.settled() {
+            let known = Taken(log.identities());
+            return graph::fold(&header, Some(&end), log.events(), &known, sink);
+        }
+        let known = Taking(RefCell::new(
+            Settlement::begin(&path).map_err(store::Error::source_failed)?,
+        ));
+        graph::fold(&header, Some(&end), log.events(), &known, sink)?;
+        // Before the store commits: the log must give the same answers should the graph ever be built again.
+        known.0.into_inner().finish().map_err(store::Error::source_failed)
     })?;
     forget_mark(home, run);
     progress.end();
@@ -228,14 +233,13 @@ impl graph::Known for Taken {
     }
 }
 
-/// Takes the identity of every path the log mentions, as long as they are what the run left.
-fn settle(path: &Path, log: &Log) -> Result<Log, LogError> {
-    let mut names = Vec::new();
-    graph::names(log.header(), log.events(), |name, follow| {
-        names.push((name.to_vec(), follow))
-    });
-    capture::settle(path, names.into_iter())?;
-    Ok(Log::open(path)?)
+/// Takes identities now, while they are what the run left.
+struct Taking(RefCell<Settlement>);
+
+impl graph::Known for Taking {
+    fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+        Some(self.0.borrow_mut().of(path, follow))
+    }
 }
 
 /// The log's end, with what is wrong with the log itself, and with the status that `record` exited with if the command never ran.

@@ -146,6 +146,8 @@ pub struct Object {
     pub made: Option<Time>,
     /// Its key is a guess: what its name led to after the run, though that was changed since.
     pub guessed: bool,
+    /// It was only looked at: which file it is was not asked.
+    pub glanced: bool,
     /// Two names were taken for one file by what they led to after the run: they may have led to two files before.
     pub doubtful: bool,
 }
@@ -167,7 +169,16 @@ impl Object {
             linker: None,
             made: (number > 0).then_some(time),
             guessed: false,
+            glanced: false,
             doubtful: false,
+        }
+    }
+
+    /// What it is was not known when its node was given.
+    pub fn turned_out(&mut self, kind: EntityKind) {
+        if self.kind == EntityKind::File && kind != self.kind {
+            self.kind = kind;
+            self.now_mut().news = true;
         }
     }
 

@@ -62,6 +62,16 @@ impl Paths {
         &self.text[node.start as usize..(node.start + node.length) as usize]
     }
 
+    /// True if something below it was named.
+    pub fn has_children(&self, path: PathId) -> bool {
+        self.node(path).first_child != NONE
+    }
+
+    /// How many paths there are.
+    pub fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// The entry `name` of `directory`, made if it was never named.
     pub fn child(&mut self, directory: PathId, name: &[u8]) -> PathId {
         let mut probe = 0;

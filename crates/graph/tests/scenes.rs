@@ -3,7 +3,7 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Op, Outcome};
+use backstory_eventlog::event::{CWD, Ident, Op, Outcome};
 use backstory_graph::lineage::Follow;
 use common::*;
 
@@ -508,14 +508,32 @@ fn an_environment_is_given_as_what_differs() {
 }
 
 #[test]
-fn names_are_asked_for_once() {
+fn only_what_content_flows_through_is_asked_for_and_once() {
+    struct Listener(std::cell::RefCell<Vec<(String, bool)>>);
+    impl backstory_graph::Known for Listener {
+        fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+            self.0.borrow_mut().push((text(path), follow));
+            None
+        }
+    }
     let mut s = Scene::new(&["cp"]);
+    for path in ["looked", "a"] {
+        let (dir, path, flags) = (CWD, bytes(path), 0);
+        s.push(2, Outcome::Done(0), Op::Stat { dir, path, flags });
+    }
     s.reads(2, "a");
     s.reads(2, "/w/./a");
-    let mut asked = Vec::new();
-    backstory_graph::names(&s.header, s.events.iter().cloned(), |path, follow| {
-        asked.push((text(path), follow))
-    });
+    let listener = Listener(Default::default());
+    let (mut sink, end) = (backstory_graph::memory::NullSink, s.end());
+    let Ok(()) = backstory_graph::fold(
+        &s.header,
+        Some(&end),
+        s.events.iter().cloned(),
+        &listener,
+        &mut sink,
+    );
+    let asked = listener.0.into_inner();
+    assert!(!asked.iter().any(|(p, _)| p == "/w/looked"), "{asked:?}");
     let a: Vec<_> = asked
         .iter()
         .filter(|(p, follow)| p == "/w/a" && *follow)

@@ -34,16 +34,12 @@ fn build(compilers: u32) -> Scene {
 fn a_million_events_a_second() {
     let scene = build(10_000);
     let count = scene.events.len();
-    for pass in ["names", "fold", "fold"] {
+    for pass in ["fold", "fold"] {
         let events = scene.events.clone();
         let started = Instant::now();
-        if pass == "names" {
-            backstory_graph::names(&scene.header, events, |_, _| {});
-        } else {
-            let mut sink = backstory_graph::memory::NullSink;
-            let Ok(()) =
-                backstory_graph::fold(&scene.header, Some(&scene.end()), events, &After::default(), &mut sink);
-        }
+        let mut sink = backstory_graph::memory::NullSink;
+        let Ok(()) =
+            backstory_graph::fold(&scene.header, Some(&scene.end()), events, &After::default(), &mut sink);
         let taken = started.elapsed();
         println!("{pass}: {count} events, {:.2} M/s", count as f64 / taken.as_secs_f64() / 1e6);
     }

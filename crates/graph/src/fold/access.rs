@@ -184,14 +184,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         let place = self.follow(named, follow);
-        let link = if follow {
-            None
-        } else {
-            self.link_at(place, call.time)
-        };
+        let link = self.links.get(&place).copied().filter(|_| !follow);
         let object = match link {
             Some(link) => link,
-            None => self.glance(place, call, None)?,
+            None => self.glance(place, call),
         };
         let entity = self.entity_now(call, object, named)?;
         self.touch(call, entity, Relation::Stat);
@@ -209,15 +205,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return self.not_there(call, named);
         }
         let place = self.follow(named, false);
-        let object = match self.link_at(place, call.time) {
-            Some(link) => link,
-            None => {
-                // A link that is gone by the end of the run.
-                let kind = self.kind_by_place(place).unwrap_or(EntityKind::Symlink);
-                let object = self.add(kind, place, call.time, 0);
-                self.links.insert(place, object);
-                object
-            }
+        let object = match self.links.get(&place) {
+            Some(&link) => link,
+            None => self.link_met(place, call.time),
         };
         let entity = self.entity_now(call, object, named)?;
         self.touch(call, entity, Relation::Link);
@@ -295,7 +285,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let place = self.follow(named, !link);
-        let itself = if link { self.link_at(place, call.time) } else { None };
+        let itself = if link {
+            self.link_at(place, call.time)
+        } else {
+            None
+        };
         let object = match itself {
             Some(link) => link,
             None => self.lookup(place, call, call.ident)?,

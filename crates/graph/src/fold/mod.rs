@@ -1,12 +1,13 @@
 //! The fold: replays the run's world event by event and tells a sink what came of it.
 //!
-//! One file per concern: [`place`] turns what a program wrote into absolute paths, [`names`] says what a path leads to at a time,
+//! One file per concern: [`place`] turns what a program wrote into absolute paths, [`names`] says what a path leads to at a time, [`answers`] what was there after the run,
 //! [`entities`] keeps versions and edges, [`opening`] and [`descriptors`] open and close, [`access`] reads, writes and looks, [`naming`] changes
 //! names, [`life`] begins and ends processes, [`programs`] execs them, [`epochs`] gives them, [`channels`] joins pipes and sockets. Nothing here does I/O or reads a clock.
 
 use std::collections::VecDeque;
 
 mod access;
+mod answers;
 mod channels;
 mod descriptors;
 mod entities;
@@ -29,6 +30,7 @@ use crate::model::{ActivityId, Certainty, EntityId, Sink};
 use crate::object::{Key, Object, ObjectId};
 use crate::paths::{PathId, Paths};
 use crate::process::Process;
+use answers::Answers;
 use names::Name;
 
 /// File systems stamp times with a clock that may lag this far behind (one scheduler tick at the slowest common rate).
@@ -77,10 +79,8 @@ impl Call {
 /// The state of the world at the time of the last event.
 pub struct Fold<'a, S: Sink + ?Sized> {
     header: &'a RunHeader,
-    known: &'a dyn Known,
+    answers: Answers<'a>,
     sink: &'a mut S,
-    /// This is the first pass: ask for whatever the second may want to know.
-    listening: bool,
     paths: Paths,
     objects: Vec<Object>,
     by_key: FxHashMap<Key, ObjectId>,
@@ -109,10 +109,9 @@ pub struct Fold<'a, S: Sink + ?Sized> {
 
 impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     /// Before the first event.
-    pub fn new(header: &'a RunHeader, known: &'a dyn Known, sink: &'a mut S, listening: bool) -> Self {
+    pub fn new(header: &'a RunHeader, known: &'a dyn Known, sink: &'a mut S) -> Self {
         Fold {
             header,
-            known,
             sink,
             paths: Paths::default(),
             objects: Vec::new(),
@@ -132,7 +131,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             activities: 0,
             entities: 0,
             now: header.started,
-            listening,
+            answers: Answers::new(known),
         }
     }
 

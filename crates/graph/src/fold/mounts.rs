@@ -68,7 +68,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let (root, cwd, binds) = (process.root, process.cwd, Rc::clone(&process.binds));
-        let base = if target.starts_with(b"/") && !call.resolved { root } else { cwd };
+        let base = if target.starts_with(b"/") && !call.resolved {
+            root
+        } else {
+            cwd
+        };
         // The place itself, not what another mount shows there.
         let target = self.walk(base, root, target);
         let target = self.follow(target, true);
@@ -99,7 +103,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let (root, cwd, binds) = (process.root, process.cwd, Rc::clone(&process.binds));
         let base = |path: &[u8]| if path.starts_with(b"/") { root } else { cwd };
-        let (new, old) = (self.walk(base(new_root), root, new_root), self.walk(base(put_old), root, put_old));
+        let (new, old) = (
+            self.walk(base(new_root), root, new_root),
+            self.walk(base(put_old), root, put_old),
+        );
         if let Some(process) = self.processes.get_mut(&call.pid) {
             process.root = new;
         }

@@ -31,22 +31,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         call: Call,
         exact: Option<Ident>,
     ) -> Result<ObjectId, S::Error> {
-        if self.listening && !self.names.contains_key(&path) {
-            // Only asks: the second pass may want to know.
-            self.hint(path, false);
-            self.winding(path);
-        }
-        self.glance(path, call, exact)
-    }
-
-    /// The same for what is only looked at: links in its path matter where content flows.
-    pub(super) fn glance(
-        &mut self,
-        path: PathId,
-        call: Call,
-        exact: Option<Ident>,
-    ) -> Result<ObjectId, S::Error> {
         if let Some(&Name::Is(found)) = self.names.get(&path) {
+            if self.object(found).glanced {
+                return self.look_closer(path, found, call, exact);
+            }
             return match exact {
                 Some(ident) => self.reconcile(path, found, call, ident),
                 None => Ok(found),
@@ -62,6 +50,48 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             },
         };
         self.bind(path, found);
+        Ok(found)
+    }
+
+    /// The object that `path` leads to, for what is only looked at. Nothing flows through it, so nobody asks which file it is.
+    pub(super) fn glance(&mut self, path: PathId, call: Call) -> ObjectId {
+        if let Some(&Name::Is(found)) = self.names.get(&path) {
+            return found;
+        }
+        let found = self.add(EntityKind::File, path, call.time, 0);
+        self.object_mut(found).glanced = true;
+        self.bind(path, found);
+        found
+    }
+
+    /// Content flows through what only was looked at so far: now it matters which file it is.
+    fn look_closer(
+        &mut self,
+        path: PathId,
+        found: ObjectId,
+        call: Call,
+        exact: Option<Ident>,
+    ) -> Result<ObjectId, S::Error> {
+        self.object_mut(found).glanced = false;
+        let ident = match exact {
+            Some(ident) => Some(ident),
+            None => self
+                .hint(path, true)
+                .filter(|ident| self.believable(path, call.time, ident)),
+        };
+        let Some(ident) = ident else { return Ok(found) };
+        if self.by_key.contains_key(&key(&ident)) {
+            // It has another name; what was learned by this one stays where it is.
+            self.object_mut(found).names.retain(|&n| n != path);
+            let other = self.by_identity(path, call, ident, exact.is_none())?;
+            self.bind(path, other);
+            return Ok(other);
+        }
+        let steady = exact.is_some() || ident.ctime < call.time - SLACK;
+        self.identify(found, ident, exact.is_none());
+        let object = self.object_mut(found);
+        object.guessed = !steady;
+        object.turned_out(kind_of(ident.mode));
         Ok(found)
     }
 
@@ -128,11 +158,30 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if kind_of(ident.mode) != EntityKind::Symlink || ident.ctime > time {
             return None;
         }
-        let made = self.add(EntityKind::Symlink, path, time, 0);
+        let made = self.link_met(path, time);
         self.object_mut(made).key = Some(key(&ident));
         self.object_mut(made).settled = Some(ident);
-        self.links.insert(path, made);
         Some(made)
+    }
+
+    /// The link at `path`, as what only was looked at turns out to be, or as it is met now.
+    pub(super) fn link_met(&mut self, path: PathId, time: Time) -> ObjectId {
+        let met = match self.names.get(&path) {
+            Some(&Name::Is(object)) if self.object(object).glanced => {
+                self.names.remove(&path);
+                let met = self.object_mut(object);
+                met.glanced = false;
+                met.names.clear();
+                met.turned_out(EntityKind::Symlink);
+                object
+            }
+            _ => {
+                let kind = self.kind_by_place(path).unwrap_or(EntityKind::Symlink);
+                self.add(kind, path, time, 0)
+            }
+        };
+        self.links.insert(path, met);
+        met
     }
 
     fn hint_is_not_link(&self, path: PathId) -> bool {
@@ -142,7 +191,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// What the file system said of `path` after the run.
     pub(super) fn hint(&self, path: PathId, follow: bool) -> Option<Ident> {
-        self.known.of(&self.paths.bytes(path), follow).flatten()
+        self.answers.of(&self.paths, path, follow).flatten()
     }
 
     /// Whether `at` is a symbolic link that was there before the run.
@@ -150,7 +199,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if let Some(&known) = self.crooked.get(&at) {
             return known;
         }
-        let Some(found) = self.known.of(&self.paths.bytes(at), false) else {
+        let Some(found) = self.answers.of(&self.paths, at, false) else {
             return false;
         };
         // Links that this run made are followed by name.

@@ -171,9 +171,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if call.absent() {
             return self.not_there(call, path);
         }
-        let object = match self.link_at(path, call.time) {
-            Some(link) => link,
-            None => self.lookup(path, call, None)?,
+        let object = match self.links.get(&path) {
+            Some(&link) => link,
+            None => self.glance(path, call),
         };
         let entity = self.entity_now(call, object, path)?;
         self.touch(call, entity, Relation::Stat);

@@ -162,7 +162,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         // It is there, or could not be reached: the program learned no more than that.
         let place = self.follow(named, flags & O_NOFOLLOW == 0);
-        let object = self.lookup(place, call, None)?;
+        let object = self.glance(place, call);
         let entity = self.entity_now(call, object, named)?;
         self.touch(call, entity, Relation::Stat);
         Ok(())

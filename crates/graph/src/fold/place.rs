@@ -40,31 +40,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Joins `path` to `base`; never above `top`.
     pub(super) fn walk(&mut self, base: PathId, top: PathId, path: &[u8]) -> PathId {
         let mut at = base;
-        let mut doubtful = false;
         for part in path.split(|&b| b == b'/') {
             match part {
                 b"" | b"." => {}
                 b".." if at == top => {}
                 b".." => match self.before(at) {
-                    Some(directory) => {
-                        doubtful |= !self.crooked.contains_key(&at);
-                        at = directory;
-                    }
+                    Some(directory) => at = directory,
                     None => at = self.paths.child(at, b".."),
                 },
                 name => at = self.paths.child(at, name),
             }
-        }
-        if doubtful {
-            // Nobody has asked yet whether a link stands before the `..`: ask for the unreduced path as well.
-            let mut raw = if path.starts_with(b"/") {
-                self.paths.bytes(top)
-            } else {
-                self.paths.bytes(base)
-            };
-            raw.push(b'/');
-            raw.extend_from_slice(path);
-            let _ = self.known.of(&raw, true);
         }
         at
     }
