@@ -179,7 +179,9 @@ struct bs_ident {
     X(IDENT, 90, 1, "what the file system says of path at this time (arg AT_SYMLINK_NOFOLLOW: of the link itself);" \
                  " result -errno and no ident if it is not there")                                             \
     X(GONE, 91, 0, "supervisor: fd pid ended, arg wait status, aux 1 if the status is known")                      \
-    X(BORN, 92, 2, "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' unknown)")
+    X(BORN, 92, 2, "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' unknown)") \
+    X(HOLD, 93, 1, "supervisor: process fd pid holds descriptor arg, aux how it is open (O_ACCMODE, O_PATH, O_CLOEXEC,"  \
+                   " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that follow")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
@@ -190,6 +192,7 @@ enum bs_op {
 enum { BS_META_MODE = 1, BS_META_OWNER = 2, BS_META_TIMES = 3, BS_META_ATTR = 4 };
 enum { BS_SPAWN_VFORK = 1, BS_SPAWN_POSIX = 2, BS_SPAWN_SYSTEM = 3, BS_SPAWN_POPEN = 4, BS_SPAWN_CLONE = 5 };
 enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
+#define BS_HOLD_UNKNOWN 0x80000000u
 enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 
 _Static_assert(sizeof(struct bs_slot) == 32, "slot header");

@@ -99,3 +99,6 @@ pub const LOST_NO_CHUNK: i32 = 1;
 pub const LOST_SANDBOX: i32 = 2;
 /// `LOST`: the operation was longer than a slot can be.
 pub const LOST_TOO_LONG: i32 = 3;
+
+/// `HOLD`: how the descriptor is open could not be found out.
+pub const HOLD_UNKNOWN: u32 = 0x8000_0000;

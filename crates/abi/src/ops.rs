@@ -81,6 +81,7 @@ ops! {
     IDENT 90 1
     GONE 91 0
     BORN 92 2
+    HOLD 93 1
 }
 
 const LAST: usize = 128;

@@ -56,7 +56,8 @@ fn mirror() -> Facts {
         BITMAP_WORDS ARENA_HEADER MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN ARENA_GUARDED ARENA_PIDNS
         ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED RESERVED DONE F_WHO F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD
         META_MODE META_OWNER META_TIMES META_ATTR SPAWN_VFORK SPAWN_POSIX SPAWN_SYSTEM SPAWN_POPEN SPAWN_CLONE
-        THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG);
+        THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG
+        HOLD_UNKNOWN);
     structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs pad0 env_seen free full);
     structure!(facts: "bs_chunk" Chunk magic index pid tid epoch taken ppid seq next host_pid flags pad);
     structure!(facts: "bs_slot" Slot state op size flags time fd arg result aux);

@@ -250,6 +250,11 @@ fn named(raw: &Raw<'_>) -> Option<Op> {
                 cwd,
             }
         }
+        op::HOLD => Op::Hold {
+            fd: arg,
+            flags: (aux & abi::HOLD_UNKNOWN == 0).then_some(aux as i32),
+            target: path(),
+        },
         _ => return None,
     })
 }

@@ -363,6 +363,14 @@ pub enum Op {
         exe: Bytes,
         cwd: Bytes,
     },
+    /// A process that has no recorder holds a descriptor, as the supervisor saw it: where it leads in the words of `/proc`, and how
+    /// it is open (`O_ACCMODE`, `O_PATH`, `O_CLOEXEC`), if that is known. `fd` -1 comes first: the process holds only as many as the
+    /// outcome says, and they follow.
+    Hold {
+        fd: i32,
+        flags: Option<i32>,
+        target: Bytes,
+    },
     /// A fact from a source or an inspector: typed, application-specific, any payload. The graph stores it untouched.
     Extended {
         kind: Bytes,

@@ -244,7 +244,7 @@ impl<'a> Events<'a> {
     fn who(&self, number: u32, raw: &Raw<'_>) -> (u32, u32) {
         let lane = &self.index.lanes[number as usize];
         if lane.guard {
-            let about = matches!(raw.head.op, op::GONE | op::BORN)
+            let about = matches!(raw.head.op, op::GONE | op::BORN | op::HOLD)
                 .then_some((raw.head.fd as u32, raw.head.fd as u32));
             return about.or(raw.who.map(|w| (w.pid, w.tid))).unwrap_or((0, 0));
         }

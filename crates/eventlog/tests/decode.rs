@@ -252,6 +252,14 @@ fn process_operations_keep_their_fields() {
             cwd: second
         }
     );
+    assert_eq!(
+        plain(op::HOLD),
+        Op::Hold {
+            fd: 4,
+            flags: Some(1),
+            target: bytes("one")
+        }
+    );
 }
 
 #[test]

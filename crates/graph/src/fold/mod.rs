@@ -245,7 +245,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 self.part_namespace(call.pid, flags);
                 Ok(())
             }
-            Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
+            Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } | Op::Hold { .. } => Ok(()),
             Op::Start { .. } | Op::Ident { .. } | Op::Gone { .. } | Op::Born { .. } => Ok(()),
         }
     }
