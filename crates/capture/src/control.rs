@@ -119,8 +119,10 @@ impl Control {
     pub(crate) fn set_summary(&self, end: &RunEnd) {
         let mut end = end.clone();
         let mut bytes = serde_json::to_vec(&end).unwrap_or_default();
-        while bytes.len() > SUMMARY_BYTES && !end.incomplete_because.is_empty() {
-            end.incomplete_because.pop();
+        while bytes.len() > SUMMARY_BYTES {
+            if end.warnings.pop().is_none() && end.incomplete_because.pop().is_none() {
+                break;
+            }
             bytes = serde_json::to_vec(&end).unwrap_or_default();
         }
         let length = bytes.len().min(SUMMARY_BYTES);

@@ -4,6 +4,8 @@
 //! no more: the owner said so, or is dead. A drainer that dies between the two leaves the chunk in both places; readers take the
 //! later copy.
 
+pub(crate) mod privileges;
+
 use crate::arena::Arena;
 use crate::clock;
 use crate::redact::Secrets;
@@ -12,6 +14,7 @@ use crate::sys::{self, Pid};
 use backstory_abi as abi;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Writer};
+use privileges::Privileges;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,6 +44,8 @@ pub(crate) struct Drainer {
     scratch: Vec<u8>,
     /// What is kept out of the log.
     secrets: Secrets,
+    /// Who lost what by being recorded.
+    privileges: Privileges,
     /// Slots that could not be appended.
     lost: u64,
     /// The first failure to write, for people.
@@ -56,12 +61,23 @@ impl Drainer {
             log,
             scratch: Vec::new(),
             secrets,
+            privileges: Privileges::default(),
             lost: 0,
             failed: None,
             clock_due: 0,
         };
         drainer.clock();
         drainer
+    }
+
+    /// The same, and says which programs lost a privilege.
+    pub(crate) fn with_privileges(self, privileges: Privileges) -> Drainer {
+        Drainer { privileges, ..self }
+    }
+
+    /// Which programs lost a privilege, in sentences.
+    pub(crate) fn privileges_lost(&self) -> &[String] {
+        self.privileges.told()
     }
 
     fn note(&mut self, result: Result<(), LogError>) -> bool {
@@ -110,6 +126,7 @@ impl Drainer {
         stock.arena.contents(index, &mut bytes);
         if bytes.len() > abi::Chunk::SIZE {
             self.secrets.scrub(&mut bytes);
+            self.privileges.look(&bytes);
             let result = self.log.chunk(&bytes);
             if !self.note(result) {
                 self.lost += slots(&bytes);

@@ -228,6 +228,7 @@ unsafe fn restore(origin: &Origin) {
             }
         }
         sys::set_disposition(libc::SIGPIPE, origin.sigpipe);
+        sys::set_disposition(libc::SIGXFSZ, libc::SIG_DFL);
         // The guard's threads may have set a handler for what was ignored.
         for signal in (1..=64).filter(|s| origin.ignored & (1 << (s - 1)) != 0) {
             sys::set_disposition(signal, libc::SIG_IGN);

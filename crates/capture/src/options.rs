@@ -84,6 +84,8 @@ pub struct Recorded {
     pub lost: u64,
     /// Why the run may not be complete, one sentence each.
     pub reasons: Vec<String>,
+    /// What recording changed for the programs, one sentence each.
+    pub warnings: Vec<String>,
     /// The one line for the user's eyes, without `backstory: `, if something is wrong.
     pub warning: Option<String>,
     /// Errno of the failed start, if the command never ran.

@@ -51,7 +51,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Reads it, takes the timers away from this process, because they are the command's, and raises the limits as far as
-    /// possible: what the command may use up is not for us to use.
+    /// possible: what the command may use up is not for us to use. A file that may not grow is an error then, not our end.
     pub(crate) fn take() -> Origin {
         debug_assert!(
             LOOKED.load(Ordering::Relaxed),
@@ -65,10 +65,12 @@ impl Origin {
         }
         let mask = sys::set_mask(&sys::all_signals());
         sys::set_mask(&mask);
+        let ignored = ignored();
+        sys::set_disposition(libc::SIGXFSZ, libc::SIG_IGN);
         Origin {
             mask,
             sigpipe: SIGPIPE.load(Ordering::Relaxed),
-            ignored: ignored(),
+            ignored,
             closed: CLOSED.load(Ordering::Relaxed),
             limits: RAISED.map(sys::raise_limit),
             timers,

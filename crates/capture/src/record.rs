@@ -2,6 +2,7 @@
 
 use crate::arena::Arena;
 use crate::control::Control;
+use crate::drain::privileges::Privileges;
 use crate::front::Front;
 use crate::guard::SharedMap;
 use crate::origin::Origin;
@@ -27,8 +28,9 @@ pub fn record(mut options: Options) -> Result<Recorded, Error> {
     options.part = absolute(&options.part)?;
     options.log = absolute(&options.log)?;
     let run = options.id.clone();
+    let origin = Origin::take();
     let end = match launch::search(&name) {
-        Ok(program) => start(options, program)?,
+        Ok(program) => start(options, program, origin)?,
         Err(errno) => not_found(&options, errno)?,
     };
     Ok(recorded(run, &name, end.0, !end.1))
@@ -38,12 +40,12 @@ fn absolute(path: &Path) -> Result<std::path::PathBuf, Error> {
     std::path::absolute(path).map_err(Error::file("find", path))
 }
 
-fn start(options: Options, program: std::ffi::CString) -> Result<(RunEnd, bool), Error> {
+fn start(options: Options, program: std::ffi::CString, origin: Origin) -> Result<(RunEnd, bool), Error> {
     let preload = library::extract(&options.library_dir)?;
     let arena = Arena::create(&options.id, flags(&options))?;
     let name = arena.path().map(Path::to_owned);
     let part = options.part.clone();
-    let result = set(options, program, preload, arena).and_then(play);
+    let result = set(options, program, preload, arena, origin).and_then(play);
     if result.is_err() {
         // The command never ran: nothing is to be kept.
         let _ = name.map(std::fs::remove_file);
@@ -67,8 +69,8 @@ fn set(
     program: std::ffi::CString,
     preload: std::ffi::OsString,
     arena: Arena,
+    mut origin: Origin,
 ) -> Result<Setting, Error> {
-    let mut origin = Origin::take();
     let environment = launch::environment();
     let mut inherited = header::inherited();
     inherited.retain(|d| d.fd > 2 || origin.closed & (1 << d.fd) == 0);
@@ -108,6 +110,7 @@ fn set(
         arena,
         log,
         secrets: Secrets::new(&options.redact),
+        privileges: Privileges::of_run(options.guard),
         plan,
     };
     let job = Job {
@@ -156,7 +159,8 @@ fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File),
     let unclaimed = part.with_extension("new");
     let make = || {
         let mut log = Writer::create(&unclaimed, head).map_err(Error::log("create", &unclaimed))?;
-        log.clock(clock::point()).map_err(Error::log("write", &unclaimed))?;
+        log.clock(clock::point())
+            .map_err(Error::log("write", &unclaimed))?;
         let claim = recover::claim(&unclaimed)?;
         std::fs::rename(&unclaimed, part).map_err(Error::file("create", part))?;
         Ok((log, claim))
@@ -184,15 +188,23 @@ fn not_found(options: &Options, errno: i32) -> Result<(RunEnd, bool), Error> {
     Ok((end, true))
 }
 
+/// The most important of what is wrong, and how much more there is.
+fn warning(run: &str, end: &RunEnd) -> Option<String> {
+    let first = match (end.incomplete_because.first(), end.warnings.first()) {
+        (Some(reason), _) => format!("the record of run {run} is not complete: {reason}"),
+        (None, Some(warning)) => warning.clone(),
+        (None, None) => return None,
+    };
+    match end.incomplete_because.len() + end.warnings.len() - 1 {
+        0 => Some(first),
+        more => Some(format!("{first} (and {more} more, see `backstory show {run}`)")),
+    }
+}
+
 fn recorded(run: String, name: &OsStr, end: RunEnd, still_recording: bool) -> Recorded {
-    let warning = match (end.not_started, end.incomplete_because.as_slice()) {
-        (Some(errno), _) => Some(format!("{}: {}", name.display(), sys::describe(errno))),
-        (None, []) => None,
-        (None, [one]) => Some(format!("the record of run {run} is not complete: {one}")),
-        (None, [one, more @ ..]) => Some(format!(
-            "the record of run {run} is not complete: {one} (and {} more, see `backstory show {run}`)",
-            more.len()
-        )),
+    let warning = match end.not_started {
+        Some(errno) => Some(format!("{}: {}", name.display(), sys::describe(errno))),
+        None => warning(&run, &end),
     };
     Recorded {
         run,
@@ -201,6 +213,7 @@ fn recorded(run: String, name: &OsStr, end: RunEnd, still_recording: bool) -> Re
         complete: end.incomplete_because.is_empty() && end.not_started.is_none(),
         lost: end.lost,
         reasons: end.incomplete_because,
+        warnings: end.warnings,
         warning,
         not_started: end.not_started,
         still_recording,

@@ -3,6 +3,7 @@
 use crate::arena::Arena;
 use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
+use crate::drain::privileges::Privileges;
 use crate::guard::SharedMap;
 use crate::header::Inherited;
 use crate::launch::{self, Launch};
@@ -43,6 +44,7 @@ pub(crate) struct Tools {
     pub arena: Arena,
     pub log: Writer,
     pub secrets: Secrets,
+    pub privileges: Privileges,
     pub plan: Plan,
 }
 
@@ -64,7 +66,8 @@ impl Tools {
     /// The watch over the run, and the stock that it drains.
     pub(crate) fn into_watch(self) -> (Watch, Arc<Stock>) {
         let stock = Stock::new(self.arena);
-        let drainer = Drainer::new(Arc::clone(&stock), self.log, self.secrets);
+        let drainer =
+            Drainer::new(Arc::clone(&stock), self.log, self.secrets).with_privileges(self.privileges);
         let watch = Watch::new(
             self.control,
             self.bell,

@@ -260,18 +260,19 @@ impl Watch {
             ended: clock::now(),
             lost: drainer.lost(),
             incomplete_because: self.reasons.clone(),
+            warnings: drainer.privileges_lost().to_vec(),
             not_started: self.control.not_started(),
         };
         if end.not_started.is_some() {
             end.exit = None;
         }
+        if let Some(failure) = drainer.failure() {
+            end.incomplete_because.push(failure.to_owned());
+        }
         if end.lost > 0 {
             let count = end.lost;
             end.incomplete_because
                 .push(format!("{count} operations could not be logged"));
-        }
-        if let Some(failure) = drainer.failure() {
-            end.incomplete_because.push(failure.to_owned());
         }
         end
     }

@@ -81,6 +81,8 @@ pub struct RunEnd {
     pub lost: u64,
     /// Reasons why the run may not be complete, one sentence each, for people. Empty means complete.
     pub incomplete_because: Vec<String>,
+    /// What recording changed for the programs, one sentence each, for people: who lost a privilege.
+    pub warnings: Vec<String>,
     /// Errno of the failed start (ENOENT, EACCES …), if the command never ran.
     pub not_started: Option<i32>,
 }

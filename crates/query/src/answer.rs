@@ -31,6 +31,8 @@ pub struct RunSummary {
 #[allow(missing_docs)]
 pub struct RunDetails {
     pub summary: RunSummary,
+    /// What recording changed for the programs, one sentence each.
+    pub warnings: Vec<String>,
     pub machine: backstory_eventlog::run::Machine,
     pub modes: backstory_eventlog::run::Modes,
     pub environment: Vec<Bytes>,

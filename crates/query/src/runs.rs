@@ -64,6 +64,7 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     }
     Ok(RunDetails {
         summary: summary(&record),
+        warnings: record.end.warnings.clone(),
         machine: record.header.machine.clone(),
         modes: record.header.modes.clone(),
         environment: record

@@ -147,6 +147,7 @@ fn write_summary(path: &Path, name: Option<String>, recorded: &capture::Recorded
             ("complete", recorded.complete.into()),
             ("lost", recorded.lost.into()),
             ("incomplete_because", Value::array(&recorded.reasons)),
+            ("warnings", Value::array(&recorded.warnings)),
             ("still_recording", recorded.still_recording.into()),
         ],
     )?;

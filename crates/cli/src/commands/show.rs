@@ -34,6 +34,7 @@ fn fields(details: &RunDetails) -> Vec<(&'static str, Value)> {
         .iter()
         .map(|(id, path)| Value::Object(vec![("id", (*id).into()), ("exec_path", path.as_ref().into())]));
     fields.extend([
+        ("warnings", Value::array(&details.warnings)),
         ("peers", Value::array(&details.peers)),
         ("lookups_unknown", Value::Array(unknown.collect())),
         ("environment", Value::array(&details.environment)),
@@ -95,6 +96,9 @@ fn text(details: &RunDetails, style: Style, out: &mut impl Write) -> io::Result<
     }
     if run.lost > 0 {
         line("  lost", &format!("{} operations", run.lost))?;
+    }
+    for warning in &details.warnings {
+        line("warning", warning)?;
     }
     line("run", &run.id)?;
     if let Some(name) = &run.name {
