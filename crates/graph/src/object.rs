@@ -36,6 +36,11 @@ pub fn kind_of(mode: u32) -> EntityKind {
     }
 }
 
+/// True if what is written to such a thing starts versions.
+pub fn has_versions(kind: EntityKind) -> bool {
+    matches!(kind, EntityKind::File | EntityKind::Memory)
+}
+
 /// Who may have written a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Writers {
@@ -146,8 +151,6 @@ pub struct Object {
     pub made: Option<Time>,
     /// Its key is a guess: what its name led to after the run, though that was changed since.
     pub guessed: bool,
-    /// It was only looked at: which file it is was not asked.
-    pub glanced: bool,
     /// Two names were taken for one file by what they led to after the run: they may have led to two files before.
     pub doubtful: bool,
 }
@@ -169,7 +172,6 @@ impl Object {
             linker: None,
             made: (number > 0).then_some(time),
             guessed: false,
-            glanced: false,
             doubtful: false,
         }
     }
@@ -184,7 +186,7 @@ impl Object {
 
     /// True if what is written starts versions; pipes, sockets, devices and directories have one state for the whole run.
     pub fn versioned(&self) -> bool {
-        matches!(self.kind, EntityKind::File | EntityKind::Memory)
+        has_versions(self.kind)
     }
 
     /// The present version.

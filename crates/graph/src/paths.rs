@@ -169,6 +169,42 @@ impl Paths {
     }
 }
 
+/// Something for most paths: found by the path's number.
+#[derive(Debug)]
+pub struct ByPath<T>(Vec<Option<T>>);
+
+impl<T> Default for ByPath<T> {
+    fn default() -> Self {
+        ByPath(Vec::new())
+    }
+}
+
+impl<T> ByPath<T> {
+    /// What is kept for `path`.
+    pub fn get(&self, path: &PathId) -> Option<&T> {
+        self.0.get(path.0 as usize)?.as_ref()
+    }
+
+    /// True if something is kept for `path`.
+    pub fn contains_key(&self, path: &PathId) -> bool {
+        self.get(path).is_some()
+    }
+
+    /// Keeps `value` for `path`; gives what was kept before.
+    pub fn insert(&mut self, path: PathId, value: T) -> Option<T> {
+        let at = path.0 as usize;
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, || None);
+        }
+        self.0[at].replace(value)
+    }
+
+    /// Forgets what is kept for `path`, and gives it.
+    pub fn remove(&mut self, path: &PathId) -> Option<T> {
+        self.0.get_mut(path.0 as usize)?.take()
+    }
+}
+
 fn hash(name: &[u8]) -> u64 {
     use std::hash::Hasher;
     let mut hasher = rustc_hash::FxHasher::default();

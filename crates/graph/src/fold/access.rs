@@ -185,11 +185,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let place = self.follow(named, follow);
         let link = self.links.get(&place).copied().filter(|_| !follow);
-        let object = match link {
-            Some(link) => link,
-            None => self.glance(place, call),
+        let entity = match link {
+            Some(link) => self.entity_now(call, link, named)?,
+            None => self.looked(call, place, named)?,
         };
-        let entity = self.entity_now(call, object, named)?;
         self.touch(call, entity, Relation::Stat);
         Ok(())
     }

@@ -47,7 +47,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let held = self.object_mut(object);
         let settled = held.settled.filter(|_| held.unchanged_since(time, SLACK));
         let is_last = held.now().number == number;
-        let glanced = held.glanced && held.versioned();
         let version = held.kept(number);
         if let Some(entity) = version.entity {
             return Ok(entity);
@@ -57,8 +56,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             version.ident.get_or_insert(ident);
             version.told_last = true;
         }
-        // Who only looks changes nothing: unless somebody else does, that is how it stays.
-        version.told_last |= glanced;
         self.entities += 1;
         self.tell(object, number)?;
         Ok(next)
@@ -303,13 +300,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Says of every version that the file system still holds that it is the last.
     pub(super) fn tell_last(&mut self, ended: Time) -> Result<(), S::Error> {
+        self.tell_looked_directories()?;
         for index in 0..self.objects.len() {
             let id = ObjectId(index as u32);
-            let object = &self.objects[index];
-            if object.glanced {
-                self.tell_glanced(id)?;
-                continue;
-            }
             let object = &self.objects[index];
             let (here, ident) = self.at_end(object, ended);
             let now = self.objects[index].now_mut();
@@ -323,20 +316,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if here {
                 self.tell_links(id, ended)?;
             }
-        }
-        Ok(())
-    }
-
-    /// What is known in the end of something that only was looked at: what has names below it is a directory.
-    fn tell_glanced(&mut self, id: ObjectId) -> Result<(), S::Error> {
-        let object = &self.objects[id.0 as usize];
-        if object.kind == EntityKind::File && self.paths.has_children(object.now().path) {
-            self.object_mut(id).turned_out(EntityKind::Directory);
-        }
-        let now = self.object(id).now();
-        let (number, news) = (now.number, now.news);
-        if news {
-            self.tell(id, number)?;
         }
         Ok(())
     }

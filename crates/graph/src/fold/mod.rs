@@ -28,7 +28,7 @@ use crate::Known;
 use crate::activity::{Epoch, Serial};
 use crate::model::{ActivityId, Certainty, EntityId, Sink};
 use crate::object::{Key, Object, ObjectId};
-use crate::paths::{PathId, Paths};
+use crate::paths::{ByPath, PathId, Paths};
 use crate::process::Process;
 use answers::Answers;
 use names::Name;
@@ -84,7 +84,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     paths: Paths,
     objects: Vec<Object>,
     by_key: FxHashMap<Key, ObjectId>,
-    names: FxHashMap<PathId, Name>,
+    names: ByPath<Name>,
     /// Symbolic links themselves.
     links: FxHashMap<PathId, ObjectId>,
     /// Where links made in this run lead.
@@ -116,7 +116,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             paths: Paths::default(),
             objects: Vec::new(),
             by_key: FxHashMap::default(),
-            names: FxHashMap::default(),
+            names: ByPath::default(),
             links: FxHashMap::default(),
             targets: FxHashMap::default(),
             crooked: FxHashMap::default(),

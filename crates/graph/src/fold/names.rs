@@ -7,8 +7,8 @@
 use backstory_eventlog::event::{Ident, Time};
 
 use super::{Call, Fold, SLACK};
-use crate::model::{Derived, EntityKind, Sink};
-use crate::object::{Object, ObjectId, key, kind_of};
+use crate::model::{Derived, Entity, EntityId, EntityKind, Sink};
+use crate::object::{Object, ObjectId, has_versions, key, kind_of};
 use crate::paths::PathId;
 
 /// What is known of a name.
@@ -16,6 +16,8 @@ use crate::paths::PathId;
 pub enum Name {
     /// It leads here.
     Is(ObjectId),
+    /// It leads to something that was only looked at, which has this node and no object.
+    Looked(EntityId),
     /// It leads nowhere: removed, moved away, or looked for in vain.
     Gone,
 }
@@ -31,14 +33,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         call: Call,
         exact: Option<Ident>,
     ) -> Result<ObjectId, S::Error> {
-        if let Some(&Name::Is(found)) = self.names.get(&path) {
-            if self.object(found).glanced {
-                return self.look_closer(path, found, call, exact);
-            }
-            return match exact {
-                Some(ident) => self.reconcile(path, found, call, ident),
-                None => Ok(found),
-            };
+        match (self.names.get(&path), exact) {
+            (Some(&Name::Is(found)), Some(ident)) => return self.reconcile(path, found, call, ident),
+            (Some(&Name::Is(found)), None) => return Ok(found),
+            (Some(&Name::Looked(entity)), _) => return self.look_closer(path, entity, call, exact),
+            (Some(Name::Gone) | None, _) => {}
         }
         let found = match exact {
             Some(ident) => self.by_identity(path, call, ident, false)?,
@@ -53,46 +52,98 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(found)
     }
 
-    /// The object that `path` leads to, for what is only looked at. Nothing flows through it, so nobody asks which file it is.
-    pub(super) fn glance(&mut self, path: PathId, call: Call) -> ObjectId {
-        if let Some(&Name::Is(found)) = self.names.get(&path) {
-            return found;
+    /// The node of what `place` leads to, for who only looks at it. Nothing flows through it, so nobody asks which file it is, and it
+    /// takes no object.
+    pub(super) fn looked(&mut self, call: Call, place: PathId, named: PathId) -> Result<EntityId, S::Error> {
+        match self.names.get(&place) {
+            Some(&Name::Looked(entity)) if named == place => return Ok(entity),
+            None | Some(Name::Gone) if named == place => {}
+            _ => {
+                let object = self.lookup(place, call, None)?;
+                return self.entity_now(call, object, named);
+            }
         }
-        let found = self.add(EntityKind::File, path, call.time, 0);
-        self.object_mut(found).glanced = true;
-        self.bind(path, found);
-        found
+        let id = EntityId(self.entities);
+        self.entities += 1;
+        let kind = self.kind_by_place(place).unwrap_or(EntityKind::File);
+        self.tell_looked(id, place, kind)?;
+        self.names.insert(place, Name::Looked(id));
+        self.missing.remove(&place);
+        Ok(id)
+    }
+
+    /// Who looks changes nothing: unless somebody else does, it stays as it is.
+    fn tell_looked(&mut self, id: EntityId, path: PathId, kind: EntityKind) -> Result<(), S::Error> {
+        self.sink.entity(&Entity {
+            id,
+            kind,
+            path: self.paths.bytes(path).into(),
+            aliases: Vec::new(),
+            version: 0,
+            previous: None,
+            ident: None,
+            last: has_versions(kind),
+        })
+    }
+
+    /// What was only looked at, and has names below it, is a directory.
+    pub(super) fn tell_looked_directories(&mut self) -> Result<(), S::Error> {
+        for at in 0..self.paths.count() {
+            let path = PathId(at as u32);
+            if let Some(&Name::Looked(entity)) = self.names.get(&path)
+                && self.paths.has_children(path)
+                && self.kind_by_place(path).is_none()
+            {
+                self.tell_looked(entity, path, EntityKind::Directory)?;
+            }
+        }
+        Ok(())
     }
 
     /// Content flows through what only was looked at so far: now it matters which file it is.
     fn look_closer(
         &mut self,
         path: PathId,
-        found: ObjectId,
+        entity: EntityId,
         call: Call,
         exact: Option<Ident>,
     ) -> Result<ObjectId, S::Error> {
-        self.object_mut(found).glanced = false;
         let ident = match exact {
             Some(ident) => Some(ident),
             None => self
                 .hint(path, true)
                 .filter(|ident| self.believable(path, call.time, ident)),
         };
-        let Some(ident) = ident else { return Ok(found) };
+        let Some(ident) = ident else {
+            return Ok(self.promote(path, call.time, entity));
+        };
         if self.by_key.contains_key(&key(&ident)) {
             // It has another name; what was learned by this one stays where it is.
-            self.object_mut(found).names.retain(|&n| n != path);
             let other = self.by_identity(path, call, ident, exact.is_none())?;
             self.bind(path, other);
             return Ok(other);
         }
-        let steady = exact.is_some() || ident.ctime < call.time - SLACK;
-        self.identify(found, ident, exact.is_none());
-        let object = self.object_mut(found);
-        object.guessed = !steady;
-        object.turned_out(kind_of(ident.mode));
-        Ok(found)
+        let object = self.promote(path, call.time, entity);
+        self.identify(object, ident, exact.is_none());
+        let held = self.object_mut(object);
+        held.guessed = exact.is_none() && ident.ctime >= call.time - SLACK;
+        let same = held.unchanged_since(call.time, SLACK);
+        held.turned_out(kind_of(ident.mode));
+        if same {
+            held.now_mut().ident = Some(ident);
+            held.now_mut().news = true;
+        }
+        Ok(object)
+    }
+
+    /// What was only looked at becomes an object of its own.
+    pub(super) fn promote(&mut self, path: PathId, time: Time, entity: EntityId) -> ObjectId {
+        let object = self.add(EntityKind::File, path, time, 0);
+        let versioned = self.object(object).versioned();
+        let now = self.object_mut(object).now_mut();
+        (now.entity, now.told_last) = (Some(entity), versioned);
+        self.bind(path, object);
+        object
     }
 
     /// Whether `path` led to `ident` at `time` already. If the file was not changed since: certainly. Otherwise another file
@@ -167,13 +218,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The link at `path`, as what only was looked at turns out to be, or as it is met now.
     pub(super) fn link_met(&mut self, path: PathId, time: Time) -> ObjectId {
         let met = match self.names.get(&path) {
-            Some(&Name::Is(object)) if self.object(object).glanced => {
+            Some(&Name::Looked(entity)) => {
+                let met = self.promote(path, time, entity);
                 self.names.remove(&path);
-                let met = self.object_mut(object);
-                met.glanced = false;
-                met.names.clear();
-                met.turned_out(EntityKind::Symlink);
-                object
+                let object = self.object_mut(met);
+                object.names.clear();
+                object.turned_out(EntityKind::Symlink);
+                met
             }
             _ => {
                 let kind = self.kind_by_place(path).unwrap_or(EntityKind::Symlink);
@@ -251,6 +302,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn unbind(&mut self, path: PathId) -> Option<ObjectId> {
         self.targets.remove(&path);
         self.links.remove(&path);
+        if let Some(&Name::Looked(entity)) = self.names.get(&path) {
+            // In the end it is not what is there.
+            self.promote(path, self.now, entity);
+        }
         let Some(Name::Is(object)) = self.names.insert(path, Name::Gone) else {
             return None;
         };

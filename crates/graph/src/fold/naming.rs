@@ -121,6 +121,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 self.links.insert(moved, link);
             }
             self.missing.remove(&path);
+            if let Some(&Name::Looked(entity)) = self.names.get(&path) {
+                self.promote(path, call.time, entity);
+            }
             let Some(Name::Is(object)) = self.names.remove(&path) else {
                 continue;
             };
@@ -171,11 +174,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if call.absent() {
             return self.not_there(call, path);
         }
-        let object = match self.links.get(&path) {
-            Some(&link) => link,
-            None => self.glance(path, call),
+        let entity = match self.links.get(&path) {
+            Some(&link) => self.entity_now(call, link, path)?,
+            None => self.looked(call, path, path)?,
         };
-        let entity = self.entity_now(call, object, path)?;
         self.touch(call, entity, Relation::Stat);
         Ok(())
     }

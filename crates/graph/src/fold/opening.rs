@@ -65,7 +65,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             held.kind = EntityKind::Directory;
         }
         if let (Some(ident), 0) = (call.ident, held.writers) {
-            held.now_mut().ident = Some(ident);
+            let now = held.now_mut();
+            now.news |= now.entity.is_some() && now.ident != Some(ident);
+            now.ident = Some(ident);
         }
         Ok((object, false))
     }
@@ -162,8 +164,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         // It is there, or could not be reached: the program learned no more than that.
         let place = self.follow(named, flags & O_NOFOLLOW == 0);
-        let object = self.glance(place, call);
-        let entity = self.entity_now(call, object, named)?;
+        let entity = self.looked(call, place, named)?;
         self.touch(call, entity, Relation::Stat);
         Ok(())
     }
