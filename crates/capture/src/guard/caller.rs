@@ -215,6 +215,18 @@ impl Callers {
         Ok(caller)
     }
 
+    /// The parent of a process.
+    pub fn parent(&self, pid: u32) -> io::Result<u32> {
+        Ok(self.identify(pid)?.0.ppid)
+    }
+
+    /// A process that has made no watched call yet is known all the same.
+    pub fn introduce(&self, pid: u32) {
+        if let Ok((_, unique)) = self.identify(pid) {
+            lock(&self.met).insert(pid, unique);
+        }
+    }
+
     /// Process and parent of a thread, and a number that no other process of this boot has.
     fn identify(&self, tid: u32) -> io::Result<(PidfdInfo, u64)> {
         if let Ok(pidfd) = sys::pidfd_open(tid, true)

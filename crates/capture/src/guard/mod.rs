@@ -5,7 +5,8 @@
 //!
 //! The table (`table`, `rows`) says for every system call what is done with it. The filter is built from it; so is the way from
 //! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system,
-//! `resolve` looks without ever waiting, `conclude` draws the conclusion, `write` makes slots of it. `shared` outlives the
+//! `resolve` looks without ever waiting, `conclude` draws the conclusion, `write` makes slots of it. `holds`
+//! asks for the descriptors of who has no recorder. `shared` outlives the
 //! supervisor in the keeper.
 
 mod ask;
@@ -14,6 +15,7 @@ mod conclude;
 mod decode;
 mod exits;
 pub mod filter;
+mod holds;
 mod hooks;
 mod memory;
 mod mounts;

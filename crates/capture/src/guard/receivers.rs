@@ -5,10 +5,11 @@
 //! appended before the answer, so that a call that went on is in the log, whatever happens to us.
 
 use super::ask::Ask;
-use super::caller::{Caller, Callers};
+use super::caller::{Caller, Callers, View};
 use super::conclude::Context;
 use super::decode::Arguments;
 use super::exits::Exits;
+use super::holds::{Holders, Occasion};
 use super::hooks::{Hooks, Note, Waiting, Watch};
 use super::memory::{Memory, Unreadable};
 use super::mounts::Mounts;
@@ -57,6 +58,7 @@ struct Common {
     mounts_changed: Arc<AtomicU64>,
     environments: Environments,
     exits: Exits,
+    holders: Holders,
     stop: AtomicBool,
     /// Raised when calls queue up; helpers sleep on it.
     wanted: AtomicU32,
@@ -98,6 +100,7 @@ impl Receivers {
             callers: Callers::new()?,
             mounts_changed: Arc::default(),
             environments: Environments::default(),
+            holders: Holders::default(),
             stop: AtomicBool::new(false),
             wanted: AtomicU32::new(0),
             running: std::array::from_fn(|_| AtomicU32::new(0)),
@@ -179,6 +182,16 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHand
 }
 
 impl Common {
+    fn occasion<'a>(&'a self, caller: &'a Caller, call: &'a Notification, time: u64) -> Occasion<'a> {
+        Occasion {
+            callers: &self.callers,
+            exits: &self.exits,
+            caller,
+            call,
+            time,
+        }
+    }
+
     /// Makes every receiver look up and end.
     fn end(&self) {
         self.stop.store(true, Ordering::Release);
@@ -362,6 +375,8 @@ impl<S: SlotSink> Worker<S> {
             return Answer::Continue;
         }
         if caller.new {
+            let at = common.occasion(&caller, call, time);
+            common.holders.introduce(&mut self.out, &at);
             write_born(&mut self.out, &caller, call, time);
             // A child that never calls exec has an end, too.
             common.exits.follow(caller.pid);
@@ -375,7 +390,7 @@ impl<S: SlotSink> Worker<S> {
             // The call will fail with EFAULT, whatever it is.
             Err(Unreadable::Fault | Unreadable::Gone) => return Answer::Continue,
         };
-        if let Some(answer) = self.ours(call, &ask) {
+        if let Some(answer) = self.ours(call, &caller, &ask) {
             return answer;
         }
         self.note_view(&ask, row, time);
@@ -401,10 +416,17 @@ impl<S: SlotSink> Worker<S> {
             now: time,
             since: None,
         };
+        let at = common.occasion(&caller, call, time);
+        if !matches!(ask, Ask::Exec { .. } | Ask::Look { .. }) {
+            common.holders.acts(&mut self.out, &at);
+        }
         match ask.conclude(&mut cx) {
             Ok(conclusion) => {
                 if repeated && conclusion.may_wait {
                     return;
+                }
+                if matches!(ask, Ask::Exec { .. }) && !conclusion.fields.result_failed() {
+                    common.holders.execs(&mut self.out, &at);
                 }
                 write(&mut self.out, stamp, &ask, &conclusion, &common.environments);
             }
@@ -422,15 +444,22 @@ impl<S: SlotSink> Worker<S> {
     }
 
     /// What concerns only the recorder and us: opens of the arena and of our own files.
-    fn ours(&self, call: &Notification, ask: &Ask) -> Option<Answer> {
+    fn ours(&self, call: &Notification, caller: &Caller, ask: &Ask) -> Option<Answer> {
         let Ask::Open { name, .. } = ask else { return None };
         let watch = &self.common.watch;
         if name.inside == watch.arena_path && !name.inside.is_empty() {
             let trusted = watch.strict && watch.gate == Some(call.ip);
-            let refused = Answer::Error(libc::EOPNOTSUPP);
-            return Some(if trusted { Answer::Continue } else { refused });
+            if trusted {
+                return Some(Answer::Continue);
+            }
+            self.common.holders.silent(caller.pid);
+            return Some(Answer::Error(libc::EOPNOTSUPP));
         }
         let hidden = watch.hidden.iter().any(|prefix| name.inside.starts_with(prefix));
+        let found = matches!(caller.view, View::Own) && Abi::of(call.arch, call.nr) == Some(Abi::X64);
+        if hidden && found {
+            self.common.holders.recorded(caller.pid);
+        }
         hidden.then_some(Answer::Continue)
     }
 
@@ -473,6 +502,7 @@ impl<S: SlotSink> Worker<S> {
             MAGIC_ANNOUNCE => {
                 if let Ok(caller) = common.callers.meet(call.tid, time) {
                     common.hooks.announce(argument as u32, caller.pid, caller.tid);
+                    common.holders.recorded(caller.pid);
                     if caller.new {
                         write_born(&mut self.out, &caller, call, time);
                     }

@@ -5,6 +5,7 @@
 
 mod file_server;
 mod handover;
+mod holds;
 mod recorder;
 mod stage;
 mod truth;

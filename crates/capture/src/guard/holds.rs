@@ -1,0 +1,251 @@
+//! Descriptors of processes that have no recorder: nobody sees their `pipe`, `dup` and `fork`, but `/proc` shows what they hold.
+//!
+//! A process is asked once, at the first call of it that is not the loader's open of our library, and again before each `exec`
+//! that does not come from a recorder. Invariant: of a process whose recorder logs its descriptors, and of children that it
+//! forked, nothing is asked; and whoever is written about has been introduced by a `BORN`, its ancestors first.
+
+use super::caller::{Caller, Callers};
+use super::exits::Exits;
+use super::shared::Notification;
+use super::slots::{Fields, Result as Outcome, SlotWriter, born};
+use super::write::who;
+use crate::sink::SlotSink;
+use backstory_abi::{HOLD_UNKNOWN, Who, op};
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Descriptors that are asked about; a process that has more is said to be opaque.
+const MOST: usize = 1024;
+/// Generations up to which a process's ancestors are looked for.
+const GENERATIONS: usize = 64;
+
+/// How a process's descriptors are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A recorder logs what becomes of them.
+    Recorded,
+    /// They were asked for.
+    Listed,
+}
+
+/// What is known of whose descriptors.
+#[derive(Debug, Default)]
+pub struct Holders(Mutex<HashMap<u32, State>>);
+
+/// One call by which something is learned of its process.
+pub struct Occasion<'a> {
+    /// Everyone.
+    pub callers: &'a Callers,
+    /// Who is told of the ends of processes.
+    pub exits: &'a Exits,
+    /// Whose call it is.
+    pub caller: &'a Caller,
+    /// The call.
+    pub call: &'a Notification,
+    /// When.
+    pub time: u64,
+}
+
+impl Holders {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self, pid: u32) -> Option<State> {
+        self.lock().get(&pid).copied()
+    }
+
+    /// A recorder is in the process.
+    pub fn recorded(&self, pid: u32) {
+        self.lock().insert(pid, State::Recorded);
+    }
+
+    /// The recorder in the process has found that its gate does not pass, and is silent.
+    pub fn silent(&self, pid: u32) {
+        self.lock().remove(&pid);
+    }
+
+    /// A process is met for the first time: introduces those of its ancestors that never were, because they have made no watched
+    /// call. Nothing is written for those that a recorder follows.
+    pub fn introduce<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) {
+        let caller = at.caller;
+        self.lock().remove(&caller.pid);
+        let mut unmet = Vec::new();
+        let mut parent = caller.parent;
+        let known = loop {
+            if let Some(state) = self.state(parent) {
+                break (parent, state);
+            }
+            // An orphan, or the command itself: what is above belongs to us, or to nobody.
+            if parent <= 1 || parent == std::process::id() || unmet.len() == GENERATIONS {
+                return;
+            }
+            let Ok(above) = at.callers.parent(parent) else {
+                return;
+            };
+            unmet.push((parent, above));
+            parent = above;
+        };
+        let (mut above, mut state) = known;
+        for (pid, parent) in unmet.into_iter().rev() {
+            if state == State::Recorded && same_program(above, pid) {
+                self.recorded(pid);
+            } else {
+                state = State::Listed;
+                at.callers.introduce(pid);
+                let who = Who {
+                    pid,
+                    tid: pid,
+                    ..who(caller, at.call)
+                };
+                out.put(at.time, who, &born(pid, parent), &[b"", b""]);
+                at.exits.follow(pid);
+                self.lock().insert(pid, State::Listed);
+                write_list(out, at.time, who);
+            }
+            above = pid;
+        }
+    }
+
+    /// A process is about to make a call of its own, not an `exec`.
+    pub fn acts<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) {
+        let pid = at.caller.pid;
+        if self.state(pid).is_some() {
+            return;
+        }
+        let state = self.first_state(at.caller);
+        if state == Some(State::Listed) {
+            write_list(out, at.time, who(at.caller, at.call));
+        }
+        self.lock().insert(pid, state.unwrap_or(State::Listed));
+    }
+
+    /// A process is about to become another program.
+    pub fn execs<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) {
+        let pid = at.caller.pid;
+        let state = self.state(pid).or_else(|| self.first_state(at.caller));
+        match state {
+            // The recorder's log says what it holds; what the next program is will be seen.
+            Some(State::Recorded) => {
+                self.lock().remove(&pid);
+            }
+            Some(State::Listed) => {
+                write_list(out, at.time, who(at.caller, at.call));
+                self.lock().insert(pid, State::Listed);
+            }
+            None => {
+                self.lock().insert(pid, State::Listed);
+            }
+        }
+    }
+
+    /// How the descriptors of a process that does its first thing are to be known; nothing if the run's header tells of them.
+    fn first_state(&self, caller: &Caller) -> Option<State> {
+        if self.lock().is_empty() {
+            return None;
+        }
+        let forked =
+            self.state(caller.parent) == Some(State::Recorded) && same_program(caller.parent, caller.pid);
+        Some(if forked { State::Recorded } else { State::Listed })
+    }
+}
+
+/// Whether two processes run the same file: a child that does what its parent did has been forked.
+fn same_program(one: u32, two: u32) -> bool {
+    let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    program(one).is_some_and(|path| program(two) == Some(path))
+}
+
+/// A descriptor that carries data.
+struct Descriptor {
+    number: i32,
+    flags: u32,
+    target: Vec<u8>,
+}
+
+/// Writes down all that a thread's process holds.
+fn write_list<S: SlotSink>(out: &mut SlotWriter<S>, time: u64, who: Who) {
+    // Who may not be asked may not be read either, and is noted for that.
+    let Ok((list, whole)) = list(who.tid) else { return };
+    let fields = |number, flags, result| Fields {
+        fd: who.pid as i32,
+        arg: number,
+        aux: flags,
+        result: Outcome::Known(result),
+        ..Fields::of(op::HOLD)
+    };
+    if !whole {
+        let name = b"a process with very many descriptors";
+        let known = Fields {
+            result: Outcome::Known(0),
+            ..Fields::of(op::OPAQUE)
+        };
+        out.put(time, who, &known, &[name]);
+    }
+    out.put(time, who, &fields(-1, HOLD_UNKNOWN, list.len() as i32), &[b""]);
+    for held in list {
+        out.put(time, who, &fields(held.number, held.flags, 0), &[&held.target]);
+    }
+}
+
+/// The descriptors of a thread, by number, and whether these are all.
+fn list(tid: u32) -> io::Result<(Vec<Descriptor>, bool)> {
+    let directory = PathBuf::from(format!("/proc/{tid}/fd"));
+    let mut numbers: Vec<i32> = std::fs::read_dir(&directory)?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    let whole = numbers.len() <= MOST;
+    numbers.truncate(MOST);
+    let held = |number: i32| {
+        let target = std::fs::read_link(directory.join(number.to_string())).ok()?;
+        let target = std::os::unix::ffi::OsStringExt::into_vec(target.into_os_string());
+        // Events, timers, other processes: nothing is read from a file or written to one.
+        let carries = !target.starts_with(b"anon_inode:");
+        carries.then(|| Descriptor {
+            number,
+            flags: flags(tid, number).unwrap_or(HOLD_UNKNOWN),
+            target,
+        })
+    };
+    Ok((numbers.into_iter().filter_map(held).collect(), whole))
+}
+
+/// How a descriptor is open.
+fn flags(tid: u32, number: i32) -> Option<u32> {
+    const WORTH: u32 = (libc::O_ACCMODE | libc::O_PATH | libc::O_CLOEXEC) as u32;
+    let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{number}")).ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    Some(u32::from_str_radix(line.trim(), 8).ok()? & WORTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_list_says_what_is_held_and_how() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let file = std::fs::File::open("/etc/passwd").unwrap();
+        let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+        let (list, whole) = list(std::process::id()).unwrap();
+        assert!(whole);
+        let of = |fd: i32| list.iter().find(|held| held.number == fd);
+        let (from, to) = (of(read.as_raw_fd()).unwrap(), of(write.as_raw_fd()).unwrap());
+        assert!(from.target.starts_with(b"pipe:[") && from.target == to.target);
+        assert_eq!(
+            (from.flags, to.flags),
+            (libc::O_RDONLY as u32, libc::O_WRONLY as u32)
+        );
+        let file = of(file.as_raw_fd()).unwrap();
+        assert_eq!(
+            (&file.target[..], file.flags),
+            (&b"/etc/passwd"[..], libc::O_CLOEXEC as u32)
+        );
+        assert!(of(event.as_raw_fd()).is_none());
+        assert!(list.windows(2).all(|pair| pair[0].number < pair[1].number));
+    }
+}
