@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// No libc, no start files, nothing that would need either; unwind tables stay, because cancelled threads unwind through us.
+/// No libc, no start files, nothing that would need either.
 const COMPILE: &[&str] = &[
     "-std=gnu17",
     "-fPIC",
@@ -17,12 +17,12 @@ const COMPILE: &[&str] = &[
     "-fno-stack-protector",
     "-fno-strict-aliasing",
     "-fomit-frame-pointer",
-    "-fasynchronous-unwind-tables",
     "-fvisibility=hidden",
     "-ftls-model=initial-exec",
     "-fcf-protection=none",
     "-fno-plt",
     "-mno-red-zone",
+    "-fno-align-functions",
     "-ffunction-sections",
     "-Wall",
     "-Wextra",
@@ -30,7 +30,24 @@ const COMPILE: &[&str] = &[
 ];
 
 /// What every recorded call passes through is made fast, the rest small.
-const HOT: &[&str] = &["slot.c", "text.c", "shape.c", "data.c"];
+const HOT: &[&str] = &["slot.c", "text.c", "shape.c", "open.c"];
+
+/// What calls nothing that a cancelled or exiting thread unwinds from, nor code of the program's: it needs no unwind tables.
+const NEVER_UNWOUND: &[&str] = &[
+    "arena.c",
+    "environ.c",
+    "exec.c",
+    "load.c",
+    "memory.c",
+    "meta.c",
+    "names.c",
+    "procfs.c",
+    "repair.c",
+    "shape.c",
+    "slot.c",
+    "stat.c",
+    "text.c",
+];
 
 const LINK: &[&str] = &[
     "-shared",
@@ -69,10 +86,12 @@ fn main() {
     let mut objects = Vec::new();
     for file in sources(source) {
         let object = out.join(file.file_name().unwrap_or_default()).with_extension("o");
-        let hot = HOT.iter().any(|name| file.ends_with(name));
+        let is_one_of = |list: &[&str]| list.iter().any(|name| file.ends_with(name));
+        let unwound = !is_one_of(NEVER_UNWOUND);
         run(compiler()
             .args(COMPILE)
-            .arg(if hot { "-O2" } else { "-Os" })
+            .arg(if is_one_of(HOT) { "-O2" } else { "-Os" })
+            .arg(if unwound { "-fasynchronous-unwind-tables" } else { "-fno-asynchronous-unwind-tables" })
             .arg("-I")
             .arg(&include)
             .arg("-c")

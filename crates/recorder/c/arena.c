@@ -8,7 +8,12 @@
 #include <linux/mman.h>
 #include <linux/prctl.h>
 
-enum { FEW_FREE = 8, UNMAPPED_AFTER_FORK = 16, DEEPLY = 8 };
+/*
+ * The first chunks are mapped together with the arena's header, and stay: nearly every process finds one of them free, and what
+ * it costs to map another is half of what a fork child's first operation costs. Below 2 MB, so that one page of page tables does.
+ */
+enum { WINDOW = 30, WINDOW_SIZE = BS_ARENA_HEADER + WINDOW * BS_CHUNK_SIZE };
+enum { FEW_FREE = 8, GIVEN_BACK = 16, DEEPLY = 8 };
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
@@ -18,7 +23,7 @@ struct bs_arena *bs_arena;
 const void *bs_gate_elsewhere;
 
 static bool muted;             /* for good: nothing can be logged here */
-static u32 generations;        /* counts set-ups, over forks */
+static u64 mapped;             /* bytes from the arena's beginning */
 static u32 attempts;           /* to attach, that failed for lack of something */
 extern char bs_home[];         /* the library's first byte */
 
@@ -98,13 +103,20 @@ static bool attach(void)
         muted = !later || ++attempts > 100;
         return false;
     }
-    s64 at = map_arena(fd, 0, BS_ARENA_HEADER);
+    mapped = WINDOW_SIZE;
+    s64 at = map_arena(fd, 0, mapped);
+    if (is_error(at)) {
+        mapped = BS_ARENA_HEADER;
+        at = map_arena(fd, 0, mapped);
+    }
     bs_raw(__NR_close, fd);
     struct bs_arena *arena = (struct bs_arena *)at;
+    if (!is_error(at)) /* a page that is first written to is mapped alone, which is cheaper */
+        __atomic_fetch_or(&arena->wanted, 0, __ATOMIC_RELAXED);
     if (is_error(at) || arena->magic != BS_ARENA_MAGIC || arena->version != BS_ABI_VERSION ||
         bs_raw(__NR_madvise, &bs_process, sizeof bs_process, MADV_WIPEONFORK) < 0) {
         if (!is_error(at))
-            bs_raw(__NR_munmap, at, BS_ARENA_HEADER);
+            bs_raw(__NR_munmap, at, mapped);
         muted = true;
         return false;
     }
@@ -115,8 +127,13 @@ static bool attach(void)
     return true;
 }
 
-/* Makes the process ready, once per exec and once per fork child; `*started` tells the one thread that did it. */
-static bool set_up(bool *started)
+enum how { NOT_STARTED, STARTED_BY_EXEC, STARTED_BY_FORK };
+
+/*
+ * Makes the process ready, once per exec and once per fork child; `*started` tells the one thread that did it. A child writes to
+ * no page of ours here but the wiped one: each would have to be copied.
+ */
+static bool set_up(enum how *started)
 {
     u32 unlocked = 0;
     while (!__atomic_compare_exchange_n(&bs_process.lock, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
@@ -126,14 +143,17 @@ static bool set_up(bool *started)
         unlocked = 0;
     }
     bool ready = bs_process.generation != 0;
+    enum how how = bs_arena ? STARTED_BY_FORK : STARTED_BY_EXEC;
     if (!ready && !muted && (bs_arena || attach())) {
         bs_process.pid = (u32)bs_raw(__NR_getpid, 0);
         bs_process.ppid = (u32)bs_raw(__NR_getppid, 0);
         bs_process.epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
         if (bs_odd & BS_ODD_SHARED) /* the child has a memory of its own after all */
             __atomic_and_fetch(&bs_odd, ~BS_ODD_SHARED, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&bs_process.generation, ++generations, __ATOMIC_RELEASE);
-        ready = *started = true;
+        u32 generation = (u32)bs_process.epoch;
+        __atomic_store_n(&bs_process.generation, generation ? generation : ~0u, __ATOMIC_RELEASE);
+        *started = how;
+        ready = true;
     }
     __atomic_store_n(&bs_process.lock, 0, __ATOMIC_RELEASE);
     return ready;
@@ -178,7 +198,8 @@ static s32 wait_for_drain(void)
         bs_raw(__NR_nanosleep, pause, 0);
         index = claim();
     }
-    waited_in_vain = index < 0;
+    if (index < 0)
+        waited_in_vain = true;
     return index;
 }
 
@@ -190,7 +211,7 @@ static s32 claim_or_wait(void)
             break;
         index = claim();
     }
-    if (index >= 0)
+    if (index >= 0 && waited_in_vain)
         waited_in_vain = false;
     return index < 0 && !(bs_arena->flags & BS_ARENA_GUARDED) ? wait_for_drain() : index;
 }
@@ -202,6 +223,8 @@ static s32 claim_or_wait(void)
 static u8 *map_chunk(u32 index)
 {
     u64 offset = BS_ARENA_HEADER + (u64)index * BS_CHUNK_SIZE;
+    if (BS_LIKELY(offset < mapped))
+        return (u8 *)bs_arena + offset;
     s64 at = bs_raw(__NR_mremap, bs_arena, 0, offset + BS_CHUNK_SIZE, 1 /* MREMAP_MAYMOVE */);
     if (!is_error(at)) {
         bs_raw(__NR_munmap, at, offset);
@@ -220,13 +243,19 @@ static void set_free(u32 index)
     __atomic_or_fetch(&bs_arena->free[index / 64], 1ull << (index % 64), __ATOMIC_RELEASE);
 }
 
+static void unmap_chunk(u8 *chunk)
+{
+    if ((u64)chunk - (u64)bs_arena >= mapped)
+        bs_raw(__NR_munmap, chunk, BS_CHUNK_SIZE);
+}
+
 /* The chunk's owner will append no more. */
 static void retire(u8 *chunk)
 {
     u32 index = ((struct bs_chunk *)chunk)->index;
     if (index < BS_MAX_CHUNKS)
         __atomic_or_fetch(&bs_arena->full[index / 64], 1ull << (index % 64), __ATOMIC_RELEASE);
-    bs_raw(__NR_munmap, chunk, BS_CHUNK_SIZE);
+    unmap_chunk(chunk);
 }
 
 /* Gives the thread a chunk; signals are blocked, the process is ready. */
@@ -268,8 +297,8 @@ static bool new_chunk(void)
 /* What was inherited by fork is left mapped, which is cheaper, unless forks are nested deeply. */
 static void forget(u8 **chunk)
 {
-    if (*chunk && generations > DEEPLY)
-        bs_raw(__NR_munmap, *chunk, BS_CHUNK_SIZE);
+    if (*chunk && bs_me.forks > DEEPLY)
+        unmap_chunk(*chunk);
     *chunk = 0;
 }
 
@@ -279,9 +308,10 @@ static bool first_chunk(void)
     struct bs_thread *me = &bs_me;
     if (me->generation != bs_process.generation) {
         /* What is mapped is the parent's: not ours to write to, nor to give back. */
+        me->forks++;
         forget(&me->chunk);
         forget(&me->held);
-        me->changes += UNMAPPED_AFTER_FORK;
+        me->changes += GIVEN_BACK;
         me->count = 0;
         me->borrowed = 0;
         me->actions = 0;
@@ -315,13 +345,13 @@ BS_COLD bool bs_take(u32 op)
         return false;
     }
     u64 mask = block_signals();
-    bool started = false;
+    enum how started = NOT_STARTED;
     bool taken = set_up(&started);
     if (taken && (!bs_me.chunk || bs_me.generation != bs_process.generation)) {
         taken = first_chunk();
         if (taken && started) {
-            bs_note(0, BS_OP_START, (s32)bs_process.pid, (s32)bs_process.ppid, generations > 1, 0);
-            if (generations == 1 && !(bs_arena->flags & BS_ARENA_GUARDED))
+            bs_note(0, BS_OP_START, (s32)bs_process.pid, (s32)bs_process.ppid, started == STARTED_BY_FORK, 0);
+            if (started == STARTED_BY_EXEC && !(bs_arena->flags & BS_ARENA_GUARDED))
                 bs_log_first_libraries();
         }
     }
@@ -366,6 +396,6 @@ void bs_thread_ends(void)
         retire(me->held);
     retire(me->chunk);
     me->held = me->chunk = 0;
-    me->changes += UNMAPPED_AFTER_FORK;
+    me->changes += GIVEN_BACK;
     restore_signals(mask);
 }

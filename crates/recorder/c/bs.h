@@ -122,6 +122,7 @@ struct bs_thread {
     u8 *chunk;      /* where it appends */
     u8 *held;       /* the one before, kept until the next change: an operation may still be writing its result there */
     u32 generation; /* of the process when `chunk` was taken */
+    u32 forks;      /* nested, each of which began with what its parent had mapped */
     u32 changes;    /* of chunk: tells an operation whether its slot is still mapped */
     u32 count;      /* chunks taken in this epoch */
     u32 tid;
@@ -257,7 +258,7 @@ struct bs_link_map {
     u64 *dynamic;
     struct bs_link_map *next, *prev;
 };
-extern struct bs_link_map *bs_first_library;
+extern struct bs_link_map *bs_first_library, *bs_last_library; /* that the program began with */
 
 /* next.c */
 void *bs_next_or_null(const char *name);

@@ -8,7 +8,7 @@ enum { ARENA_MAX = 512, ENTRY_MAX = 1024 };
 char bs_arena_path[ARENA_MAX];
 char bs_preload_entry[ENTRY_MAX];
 const char *bs_own_file = "";
-struct bs_link_map *bs_first_library;
+struct bs_link_map *bs_first_library, *bs_last_library;
 
 /* musl calls constructors without arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
@@ -54,16 +54,17 @@ static struct bs_link_map *find_libraries(char **env)
     return 0;
 }
 
-/* ASan wants to be first in the list, but skips names that begin with "linux-" (the vDSO's). */
+/* And notes where the list ends. ASan wants to be first in it, but skips names that begin with "linux-" (the vDSO's). */
 static void rename_ourselves(void)
 {
     static char name[] = BS_PRELOAD_NAME;
-    for (struct bs_link_map *l = bs_first_library; l; l = l->next)
+    for (struct bs_link_map *l = bs_first_library; l; l = l->next) {
         if (l->dynamic == _DYNAMIC && l->name) {
             bs_own_file = l->name;
             l->name = name;
-            return;
         }
+        bs_last_library = l;
+    }
 }
 
 /* Where our own entry, the last, begins in a value of LD_PRELOAD; null if it isn't there. */

@@ -50,7 +50,7 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
     return bs_end(rec, result);
 }
 
-enum { ON_STACK = 16384 };
+enum { ON_STACK = 4096 }; /* of a child that may have been given a few pages only */
 
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
 {

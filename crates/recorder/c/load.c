@@ -27,7 +27,7 @@ static void log_library(const char *name)
 
 void bs_log_first_libraries(void)
 {
-    for (struct bs_link_map *l = bs_first_library; l && !bs_threaded; l = l->next)
+    for (struct bs_link_map *l = bs_first_library; l; l = l == bs_last_library ? 0 : l->next)
         log_library(l->name);
 }
 

@@ -70,42 +70,35 @@ static int stream_close(void *stream)
 
 enum { TABLE_ENTRIES = 21 };
 
-static void replace(void **table, void *from, void *to)
+static bool is_table(void **table)
 {
-    for (int i = 0; i < TABLE_ENTRIES; i++)
-        if (table[i] == from)
-            __atomic_store_n(&table[i], to, __ATOMIC_RELEASE);
+    return table && table[14] == (void *)real_read && table[15] == (void *)real_write && table[17] == (void *)real_close;
 }
 
-/* glibc's tables of stream functions lie in memory that is read-only after relocation. */
-static void redirect_table(const char *name)
+static void redirect_table(void **table)
 {
-    void **table = bs_next_or_null(name);
-    if (!table)
-        return;
-    u64 page = (u64)table & ~(u64)(BS_PAGE - 1), end = (u64)(table + TABLE_ENTRIES);
-    if (bs_raw(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE) < 0)
-        return;
-    replace(table, (void *)real_read, (void *)stream_read);
-    replace(table, (void *)real_write, (void *)stream_write);
-    replace(table, (void *)real_close, (void *)stream_close);
-    bs_raw(__NR_mprotect, page, end - page, PROT_READ);
+    __atomic_store_n(&table[14], (void *)stream_read, __ATOMIC_RELEASE);
+    __atomic_store_n(&table[15], (void *)stream_write, __ATOMIC_RELEASE);
+    __atomic_store_n(&table[17], (void *)stream_close, __ATOMIC_RELEASE);
 }
 
+/* glibc's tables of stream functions lie side by side, in memory that is read-only after relocation. */
 void bs_redirect_stdio(void)
 {
-    void **plain = bs_next_or_null("_IO_file_jumps");
+    void **plain = bs_next_or_null("_IO_file_jumps"), **wide = bs_next_or_null("_IO_wfile_jumps");
     real_read = bs_next_or_null("_IO_file_read");
     real_write = bs_next_or_null("_IO_file_write");
     real_close = bs_next_or_null("_IO_file_close");
-    if (!plain || !real_read || !real_write || !real_close)
+    if (!real_read || !real_write || !real_close || !is_table(plain) || !is_table(wide))
         return;
-    if (plain[14] != (void *)real_read || plain[15] != (void *)real_write || plain[17] != (void *)real_close)
+    void **low = plain < wide ? plain : wide, **high = plain < wide ? wide : plain;
+    u64 page = (u64)low & ~(u64)(BS_PAGE - 1), end = (u64)(high + TABLE_ENTRIES);
+    if (end - page > 4 * BS_PAGE || bs_raw(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE) < 0)
         return;
-    redirect_table("_IO_file_jumps");
-    streams_redirected = plain[17] == (void *)stream_close;
-    if (streams_redirected)
-        redirect_table("_IO_wfile_jumps");
+    redirect_table(plain);
+    redirect_table(wide);
+    streams_redirected = true;
+    bs_raw(__NR_mprotect, page, end - page, PROT_READ);
 }
 
 /* ---- libc's own entries ---------------------------------------------------------------------------------------------- */
