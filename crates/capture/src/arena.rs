@@ -24,8 +24,9 @@ const MAX: usize = abi::MAX_CHUNKS as usize;
 /// Fewest chunks an arena is made for, where the address space is limited (`ulimit -v`).
 const FEWEST: usize = 64;
 
-/// Chunks that exist before the command starts. Allocating takes 20 µs each, which everybody would wait for.
-const INITIAL: usize = 16;
+/// Chunks that exist before the command starts. Allocating takes 20 µs each, which everybody would wait for; no command needs more in
+/// the first millisecond, in which the drainer adds the next.
+const INITIAL: usize = 6;
 /// Chunks that are added at a time, the first ones while the command is starting.
 const MORE: usize = 48;
 /// Fewer free chunks than this, and more are made; on large machines more, because all processors take some at once.

@@ -140,6 +140,9 @@ impl Keeping {
 
     /// The log is sealed: what is left are processes that have the filter.
     fn serve_to_the_end(mut self) {
+        if self.serving.is_none() && self.listener.as_ref().is_none_or(nobody_is_left) {
+            return;
+        }
         sys::forget_children(); // the daemons' bodies
         if let Some(serving) = self.serving.take() {
             let _ = serving.join();
@@ -164,6 +167,16 @@ impl Keeping {
             aftermath::become_it(&job.options.after);
         }
     }
+}
+
+/// No process has the filter any more.
+fn nobody_is_left(listener: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(listener, PollFlags::empty())];
+    let now = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::HUP)
 }
 
 /// Answers every call until nobody is left who makes any.
