@@ -111,7 +111,7 @@ enum {
     BS_ODD_NO_TSC = 8,   /* the time-stamp counter must not be read */
     BS_ODD_SANDBOX = 16, /* the program limits its own system calls: none of ours any more */
     BS_ODD_CLOSED = 32,  /* the run is over: nothing is logged, and the gate stays open */
-    BS_ODD_MOVED = 64,   /* root or mounts changed: our own file may be out of a child's reach */
+    BS_ODD_MOVED = 64,   /* root, mounts or rules changed: our own file may be out of a child's reach */
 };
 extern u32 bs_odd;
 /* More than one thread was made. */
@@ -127,6 +127,7 @@ struct bs_thread {
     u32 count;      /* chunks taken in this epoch */
     u32 tid;
     u32 borrowed;   /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
+    u64 base;       /* of the stack where that began */
     s32 spawned;    /* pid of the child that did */
     void *scratch;  /* memory that such a child could not free */
     u64 scratch_size;
@@ -252,6 +253,7 @@ void bs_stop_clock(void);             /* slot.c: time becomes a sequence number 
 extern char bs_arena_path[];   /* "BACKSTORY_ARENA=..."; empty: not recorded */
 extern char bs_preload_entry[]; /* our own entry of LD_PRELOAD */
 extern const char *bs_own_file; /* where we were loaded from */
+extern u32 bs_user;             /* effective, at that time */
 struct bs_link_map {
     u64 base;
     char *name;
@@ -301,6 +303,9 @@ void bs_fd_mark(int fd, u32 mark);
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *envp, int flags, bool at);
 void bs_free_scratch(void); /* process.c: what a child on our memory had to leave */
+void bs_borrow(u64 base);   /* what follows is a child's, until `bs_give_back` with the child's pid or -errno */
+void bs_give_back(s64 child);
+bool bs_has_jumped_out(void); /* and somebody jumped out of it instead */
 
 /* spawn.c: an open and the execve of a spawned child, by way of libc's own entries */
 s64 bs_spawned_open(const char *path, int flags, u32 mode);
@@ -318,6 +323,7 @@ u64 bs_environment_hash(char *const *env);
 
 /* memory.c: what may be read of the program's memory, where the kernel would say EFAULT */
 extern u64 bs_stack_end; /* of the first thread */
+enum { FIRST_STACK_AT_MOST = 64 << 20 };
 bool bs_readable(const void *at, u64 size);
 bool bs_measure(const char *s, u32 limit, u32 *length); /* false: not a string that can be read */
 bool bs_list_readable(char *const *list);

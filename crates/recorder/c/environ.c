@@ -8,13 +8,14 @@ enum { ARENA_MAX = 512, ENTRY_MAX = 1024 };
 char bs_arena_path[ARENA_MAX];
 char bs_preload_entry[ENTRY_MAX];
 const char *bs_own_file = "";
+u32 bs_user;
 struct bs_link_map *bs_first_library, *bs_last_library;
 
 /* musl calls constructors without arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 extern u64 _DYNAMIC[];
 
-enum { AT_NULL = 0, AT_PHDR = 3, AT_PHNUM = 5, AT_EXECFN = 31, PT_DYNAMIC = 2, PT_PHDR = 6, DT_NULL = 0, DT_DEBUG = 21 };
+enum { AT_NULL = 0, AT_PHDR = 3, AT_PHNUM = 5, AT_EUID = 12, AT_EXECFN = 31, PT_DYNAMIC = 2, PT_PHDR = 6, DT_NULL = 0, DT_DEBUG = 21 };
 
 struct program_header {
     u32 type, flags;
@@ -38,6 +39,8 @@ static struct bs_link_map *find_libraries(char **env)
             headers = (const struct program_header *)aux[1];
         if (aux[0] == AT_PHNUM)
             count = aux[1];
+        if (aux[0] == AT_EUID)
+            bs_user = (u32)aux[1];
         if (aux[0] == AT_EXECFN) /* the last string on the stack */
             bs_stack_end = aux[1];
     }

@@ -7,7 +7,7 @@
 
 u64 bs_stack_end;
 
-enum { NO_SUCH_WAY = -1, FIRST_STACK_AT_MOST = 64 << 20 };
+enum { NO_SUCH_WAY = -1 };
 
 /* Between here and the first thread's first frame, or on this very page, there is stack. */
 static inline bool is_stack(u64 at)

@@ -55,16 +55,15 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
     struct bs_rec rec = {0};
     if (suspended) {
         rec = bs_begin_at(time, BS_OP_VFORK, 0, BS_SPAWN_CLONE, (u32)flags);
-        bs_me.borrowed++;
+        bs_borrow((u64)__builtin_frame_address(0));
     } else if (flags & CLONE_VM && !(flags & CLONE_SETTLS)) {
         __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
     }
     int pid = BS_NEXT(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
     s64 result = pid >= 0 ? pid : bs_error();
     if (suspended) {
-        bs_me.borrowed--;
         bs_end(rec, 0);
-        bs_note(0, BS_OP_VFORKED, 0, 0, 0, result);
+        bs_give_back(result);
     } else {
         bs_note(time, BS_OP_FORK, 0, 0, (u32)flags, result);
     }
@@ -72,11 +71,37 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
 }
 BS_ALIAS(__clone, clone);
 
+void bs_borrow(u64 base)
+{
+    if (!bs_me.borrowed++)
+        bs_me.base = base;
+}
+
+void bs_give_back(s64 child)
+{
+    bs_me.actions = 0;
+    if (bs_me.borrowed)
+        bs_me.borrowed--;
+    bs_note(0, BS_OP_VFORKED, 0, 0, 0, child);
+    bs_free_scratch();
+}
+
+/*
+ * A signal handler may jump out of `system`: then the stack that it stood on is gone. Told for the first thread's stack only. What
+ * comes from inside stands below libc's own frames.
+ */
+bool bs_has_jumped_out(void)
+{
+    enum { OUR_FRAMES = 512 };
+    u64 here = (u64)__builtin_frame_address(0), base = bs_me.base;
+    return here + OUR_FRAMES > base && here < bs_stack_end && bs_stack_end - base < FIRST_STACK_AT_MOST;
+}
+
 /* Called around the instruction in gate.S. */
 __attribute__((used)) void bs_vfork_begins(void)
 {
     bs_end(bs_begin(BS_OP_VFORK, 0, BS_SPAWN_VFORK, 0), 0);
-    bs_me.borrowed++;
+    bs_borrow((u64)__builtin_frame_address(0));
 }
 
 void bs_free_scratch(void)
@@ -88,9 +113,7 @@ void bs_free_scratch(void)
 
 __attribute__((used)) s64 bs_vfork_ends(s64 result)
 {
-    bs_me.borrowed--;
-    bs_note(0, BS_OP_VFORKED, 0, 0, 0, result);
-    bs_free_scratch();
+    bs_give_back(result);
     return bs_ret(result);
 }
 

@@ -91,6 +91,23 @@ static s64 child_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
     return bs_ret(pid);
 }
 
+/* Called by number these are no cancellation points, but our wrappers are. */
+static bool is_cancelled_in_wrapper(s64 nr)
+{
+    return nr == __NR_read || nr == __NR_write || nr == __NR_close || nr == __NR_openat || nr == __NR_copy_file_range;
+}
+
+int pthread_setcancelstate(int state, int *old);
+
+static s64 uncancelled(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
+{
+    int old = 0;
+    BS_NEXT(pthread_setcancelstate)(1 /* PTHREAD_CANCEL_DISABLE */, &old);
+    s64 result = by_number(nr, a, b, c, d, e, f);
+    BS_NEXT(pthread_setcancelstate)(old, 0);
+    return result;
+}
+
 BS_API s64 syscall(s64 nr, ...)
 {
     va_list args;
@@ -104,5 +121,9 @@ BS_API s64 syscall(s64 nr, ...)
         return prctl((int)a, b, c, d, e);
     if (nr == __NR_fork || nr == __NR_clone || nr == __NR_clone3)
         return child_by_number(nr, a, b, c, d, e);
+    if (nr == __NR_landlock_restrict_self)
+        __atomic_or_fetch(&bs_odd, BS_ODD_MOVED, __ATOMIC_SEQ_CST);
+    if (BS_UNLIKELY(bs_threaded) && is_cancelled_in_wrapper(nr))
+        return uncancelled(nr, a, b, c, d, e, f);
     return by_number(nr, a, b, c, d, e, f);
 }

@@ -52,6 +52,18 @@ BS_COLD bool bs_logs_later_oddly(u32 op)
 
 static const struct bs_rec nothing;
 
+/* On a stack that has been lent. */
+static BS_COLD u32 whose(void)
+{
+    if (bs_is_another())
+        return BS_F_CHILD;
+    if (bs_has_jumped_out()) {
+        bs_me.borrowed = 0;
+        bs_give_back(-BS_EINTR);
+    }
+    return 0;
+}
+
 /* Room for a slot of `size` bytes, with its header begun. */
 static struct bs_rec reserve(u32 op, u32 size, u32 flags)
 {
@@ -64,8 +76,8 @@ static struct bs_rec reserve(u32 op, u32 size, u32 flags)
             return nothing;
         }
     }
-    if (BS_UNLIKELY(me->borrowed) && bs_is_another())
-        flags |= BS_F_CHILD;
+    if (BS_UNLIKELY(me->borrowed))
+        flags |= whose();
     for (;;) {
         if (BS_UNLIKELY(!me->chunk || me->generation != bs_process.generation) && !bs_take(op))
             return nothing;

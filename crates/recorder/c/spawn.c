@@ -12,20 +12,13 @@ void *popen(const char *command, const char *mode);
 int pclose(void *stream);
 int fileno(void *stream);
 
-static void begin_spawn(u32 kind)
+/* The first mark. After it, `LEND` before libc makes the child. */
+static void mark_spawn(u32 kind)
 {
     bs_me.spawned = 0;
     bs_end(bs_begin(BS_OP_VFORK, 0, (s32)kind, 0), 0);
-    bs_me.borrowed++;
 }
-
-static void end_spawn(s64 result)
-{
-    bs_me.actions = 0;
-    bs_me.borrowed--;
-    bs_note(0, BS_OP_VFORKED, 0, 0, 0, result);
-    bs_free_scratch();
-}
+#define LEND() bs_borrow((u64)__builtin_frame_address(0))
 
 /* ---- file actions ---------------------------------------------------------------------------------------------------- */
 
@@ -95,7 +88,8 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
                  char *const *argv, char *const *env)
 {
     bs_redirect_internal();
-    begin_spawn(BS_SPAWN_POSIX);
+    mark_spawn(BS_SPAWN_POSIX);
+    LEND();
     int child = 0, error;
     if (bs_exec_is_redirected()) {
         bs_me.actions = actions;
@@ -109,7 +103,7 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
     }
     if (!error && pid)
         *pid = child;
-    end_spawn(error ? -error : child);
+    bs_give_back(error ? -error : child);
     return error;
 }
 
@@ -132,10 +126,11 @@ BS_API int system(const char *command)
     if (!command)
         return BS_NEXT(system)(command);
     bs_redirect_internal();
-    begin_spawn(BS_SPAWN_SYSTEM);
+    mark_spawn(BS_SPAWN_SYSTEM);
+    LEND();
     int status = BS_NEXT(system)(command);
     s32 child = bs_me.spawned;
-    end_spawn(child);
+    bs_give_back(child);
     if (child)
         bs_note(0, BS_OP_WAIT, 0, status, 0, child);
     return status;
@@ -153,8 +148,9 @@ BS_API void *popen(const char *command, const char *mode)
         cloexec |= *c == 'e';
     }
     struct bs_rec pipe = bs_begin(BS_OP_PIPE, reads ? -1 : CHILDS_END, reads ? CHILDS_END : -1, O_CLOEXEC);
-    begin_spawn(BS_SPAWN_POPEN);
+    mark_spawn(BS_SPAWN_POPEN);
     bs_note(0, BS_OP_DUP, CHILDS_END, 0, 1, reads ? 1 : 0);
+    LEND();
     void *stream = BS_NEXT(popen)(command, mode);
     int fd = stream ? BS_NEXT(fileno)(stream) : -1;
     if (bs_open(pipe)) {
@@ -164,7 +160,7 @@ BS_API void *popen(const char *command, const char *mode)
             pipe.slot->arg = fd;
     }
     bs_end(pipe, stream ? 0 : -BS_ENOMEM);
-    end_spawn(stream ? bs_me.spawned : -BS_ENOMEM);
+    bs_give_back(stream ? bs_me.spawned : -BS_ENOMEM);
     if (stream) {
         bs_fd_opened(fd, O_RDONLY);
         bs_note(0, BS_OP_CLOSE, CHILDS_END, 0, 0, 0);

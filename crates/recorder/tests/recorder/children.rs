@@ -186,3 +186,14 @@ fn shells_and_what_they_start_are_recorded() {
         .count();
     assert_eq!(recorded, 6);
 }
+
+#[test]
+fn after_a_jump_out_of_system_what_follows_is_the_processes_own() {
+    let dir = folder();
+    let binary = program("jumps");
+    let run = record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine();
+    let slots = &run.threads[0].slots;
+    let at = |name: &str| slots.iter().position(|s| s.name == name);
+    assert_eq!(slots.iter().filter(|s| s.name == "VFORKED").count(), 1);
+    assert!(at("VFORKED") < at("STAT") && at("STAT").is_some(), "{:?}", story(&run));
+}

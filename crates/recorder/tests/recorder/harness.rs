@@ -104,6 +104,13 @@ pub fn library() -> &'static Path {
     })
 }
 
+/// Another one, which only its owner can read.
+pub fn copy_of_library(dir: &Path) -> PathBuf {
+    let path = dir.join(abi::PRELOAD_NAME);
+    fs::write(&path, backstory_recorder::LIBRARY).unwrap();
+    path
+}
+
 /// Compiles `tests/programs/NAME.c` with `compiler` and flags, once per set of them; none if the compiler can't.
 pub fn program_with(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -185,6 +192,11 @@ pub fn record(command: &mut Command) -> Recorded {
 
 /// Runs a command recorded in an arena of this kind.
 pub fn record_in(command: &mut Command, kind: &Arena) -> Recorded {
+    record_with(command, kind, library())
+}
+
+/// The same with the library from this place.
+pub fn record_with(command: &mut Command, kind: &Arena, library: &Path) -> Recorded {
     let path = arena_path();
     let mut bytes = vec![0; (abi::ARENA_HEADER + kind.chunks * abi::CHUNK_SIZE) as usize];
     bytes[0..8].copy_from_slice(&abi::ARENA_MAGIC.to_le_bytes());
@@ -205,7 +217,7 @@ pub fn record_in(command: &mut Command, kind: &Arena) -> Recorded {
     if users.is_some() {
         preload.push(":");
     }
-    preload.push(library());
+    preload.push(library);
     let output = command
         .env(abi::ENV_PRELOAD, preload)
         .env(abi::ENV_ARENA, &path)

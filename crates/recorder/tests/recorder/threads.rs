@@ -223,3 +223,20 @@ fn what_a_sandboxed_program_executes_is_left_alone() {
     assert_eq!(run.of("EXEC").len(), 1);
     assert_eq!(run.threads.len(), 1, "the new program lives without us");
 }
+
+#[test]
+fn a_thousand_threads_and_high_descriptors_are_recorded() {
+    let dir = folder();
+    let binary = program("crowd");
+    let arena = Arena {
+        chunks: 1100,
+        flags: 0,
+    };
+    let run = record_in(
+        &mut command(dir.path(), &[binary.to_str().unwrap(), "1000"]),
+        &arena,
+    )
+    .fine();
+    assert_eq!(run.output.stdout, b"done\n");
+    assert_eq!(run.of("STAT").len(), 1000);
+}

@@ -1,6 +1,9 @@
 //! Nothing that a program can see of itself is different.
 
-use crate::harness::{command, folder, program, record, refill};
+use crate::harness::{
+    Arena, command, copy_of_library, folder, program, program_with, record, record_with, refill,
+};
+use std::io::Write;
 use std::process::Command;
 
 /// Runs it with and without; its output and status must be the same.
@@ -77,6 +80,8 @@ fn output_and_status_are_the_same() {
         "ulimit -n 6; cat input",
         "ulimit -v 100000; cat input",
         "cd /; pwd; cd - > /dev/null",
+        "unset LD_PRELOAD BACKSTORY_ARENA; cat input; env | sort",
+        "exec 3< input; (exec 3<&-; cat input); cat <&3",
     ] {
         same(|dir| command(dir, &["sh", "-c", line]));
     }
@@ -100,4 +105,47 @@ fn errno_is_what_the_call_left() {
 fn a_pointer_to_nowhere_is_the_kernels_to_refuse() {
     let binary = program("nowhere");
     same(|dir| command(dir, &[binary.to_str().unwrap()]));
+}
+
+#[test]
+fn a_call_by_number_is_no_cancellation_point_and_the_loaders_last_error_stays() {
+    let binary = program("uncancelled");
+    same(|dir| command(dir, &[binary.to_str().unwrap()]));
+}
+
+#[test]
+fn a_library_of_the_users_stands_before_ours_and_both_work() {
+    let Some(users) = program_with("users", "cc", &["-shared", "-fPIC"]) else {
+        return;
+    };
+    let with_users = |dir: &std::path::Path| {
+        let mut command = command(dir, &["sh", "-c", "cat input; cat absent"]);
+        command.env("LD_PRELOAD", &users);
+        command
+    };
+    same(with_users);
+    let dir = folder();
+    let run = record(&mut with_users(dir.path()));
+    let inputs = run.of("OPEN").iter().filter(|s| s.strings[0] == "input").count();
+    assert_eq!(inputs, 4, "each of three programs before its main, and one cat");
+    assert_eq!(run.lost, 0);
+}
+
+#[test]
+fn what_another_user_can_not_load_is_not_handed_on() {
+    let dir = folder();
+    // Only root can become another user.
+    let user = Command::new("setpriv").args(["--reuid", "65534", "true"]).status();
+    if !user.is_ok_and(|s| s.success()) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: can't become another user");
+        return;
+    }
+    let private = tempfile::tempdir().unwrap();
+    let run = record_with(
+        &mut command(dir.path(), &["setpriv", "--reuid", "65534", "sh", "-c", "echo quiet"]),
+        &Arena::default(),
+        &copy_of_library(private.path()),
+    );
+    assert_eq!(run.output.stdout, b"quiet\n");
+    assert!(run.output.stderr.is_empty(), "{:?}", run.output);
 }
