@@ -181,7 +181,8 @@ struct bs_ident {
     X(GONE, 91, 0, "supervisor: fd pid ended, arg wait status, aux 1 if the status is known")                      \
     X(BORN, 92, 2, "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' unknown)") \
     X(HOLD, 93, 1, "supervisor: process fd pid holds descriptor arg, aux how it is open (O_ACCMODE, O_PATH, O_CLOEXEC,"  \
-                   " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that follow")
+                   " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that follow,"               \
+                   " or (aux 1) the EXEC that comes next leaves it only those")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,

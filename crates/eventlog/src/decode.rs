@@ -241,18 +241,27 @@ fn named(raw: &Raw<'_>) -> Option<Op> {
         op::MEMFD => Op::Memfd { name: path() },
         op::LOAD => Op::Load { path: path() },
         op::OPAQUE => Op::Opaque { name: path() },
+        _ => return told(raw),
+    })
+}
+
+/// What the supervisor says of files and processes.
+fn told(raw: &Raw<'_>) -> Option<Op> {
+    let h = &raw.head;
+    let path = || raw.strings()[0].into();
+    Some(match h.op {
         op::IDENT => Op::Ident { path: path() },
         op::BORN => {
-            let [exe, cwd] = two();
+            let [exe, cwd] = raw.strings().map(Into::into);
             Op::Born {
-                parent: arg as u32,
+                parent: h.arg as u32,
                 exe,
                 cwd,
             }
         }
         op::HOLD => Op::Hold {
-            fd: arg,
-            flags: (aux & abi::HOLD_UNKNOWN == 0).then_some(aux as i32),
+            fd: h.arg,
+            flags: (h.aux & abi::HOLD_UNKNOWN == 0).then_some(h.aux as i32),
             target: path(),
         },
         _ => return None,

@@ -365,7 +365,7 @@ pub enum Op {
     },
     /// A process that has no recorder holds a descriptor, as the supervisor saw it: where it leads in the words of `/proc`, and how
     /// it is open (`O_ACCMODE`, `O_PATH`, `O_CLOEXEC`), if that is known. `fd` -1 comes first: the process holds only as many as the
-    /// outcome says, and they follow.
+    /// outcome says, and they follow; with flags 1 they are what the exec that comes next leaves it.
     Hold {
         fd: i32,
         flags: Option<i32>,

@@ -59,6 +59,15 @@ pub const NAMELESS: i32 = -1000;
 /// A process keeps at most this many descriptors without a number; a process that has closed them is not told from one that has not.
 pub const NAMELESS_MAX: usize = 1024;
 
+/// A pipe that a process made where nobody saw it.
+#[derive(Debug, Clone, Copy)]
+pub struct Made {
+    pub object: ObjectId,
+    /// When it was first found.
+    pub since: Time,
+    pub epoch: Serial,
+}
+
 /// A process.
 #[derive(Debug)]
 pub struct Process {
@@ -80,6 +89,10 @@ pub struct Process {
     pub forked: bool,
     /// Descriptors may have been duplicated before its exec where nobody could see it (`posix_spawn`, `popen`).
     pub spawned: bool,
+    /// What it holds was found out from outside.
+    pub listed: bool,
+    /// Pipes it made where nobody saw it.
+    pub made: Vec<Made>,
     /// It is the run's command.
     pub command: bool,
     /// How it ended, as `wait` reports it.
@@ -102,6 +115,8 @@ impl Process {
             ended: false,
             forked,
             spawned: false,
+            listed: false,
+            made: Vec::new(),
             command: false,
             status: None,
         }

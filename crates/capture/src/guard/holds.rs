@@ -103,7 +103,7 @@ impl Holders {
                 out.put(at.time, who, &born(pid, parent), &[b"", b""]);
                 at.exits.follow(pid);
                 self.lock().insert(pid, State::Listed);
-                write_list(out, at.time, who);
+                write_list(out, at.time, who, false);
             }
             above = pid;
         }
@@ -117,7 +117,7 @@ impl Holders {
         }
         let state = self.first_state(at.caller);
         if state == Some(State::Listed) {
-            write_list(out, at.time, who(at.caller, at.call));
+            write_list(out, at.time, who(at.caller, at.call), false);
         }
         self.lock().insert(pid, state.unwrap_or(State::Listed));
     }
@@ -132,7 +132,7 @@ impl Holders {
                 self.lock().remove(&pid);
             }
             Some(State::Listed) => {
-                write_list(out, at.time, who(at.caller, at.call));
+                write_list(out, at.time, who(at.caller, at.call), true);
                 self.lock().insert(pid, State::Listed);
             }
             None => {
@@ -165,10 +165,15 @@ struct Descriptor {
     target: Vec<u8>,
 }
 
-/// Writes down all that a thread's process holds.
-fn write_list<S: SlotSink>(out: &mut SlotWriter<S>, time: u64, who: Who) {
+/// Writes down all that a thread's process holds, or what the `exec` that it is about to call leaves of it.
+fn write_list<S: SlotSink>(out: &mut SlotWriter<S>, time: u64, who: Who, exec: bool) {
     // Who may not be asked may not be read either, and is noted for that.
-    let Ok((list, whole)) = list(who.tid) else { return };
+    let Ok((mut list, whole)) = list(who.tid) else {
+        return;
+    };
+    list.retain(|held| {
+        !exec || held.flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32
+    });
     let fields = |number, flags, result| Fields {
         fd: who.pid as i32,
         arg: number,
@@ -184,7 +189,7 @@ fn write_list<S: SlotSink>(out: &mut SlotWriter<S>, time: u64, who: Who) {
         };
         out.put(time, who, &known, &[name]);
     }
-    out.put(time, who, &fields(-1, HOLD_UNKNOWN, list.len() as i32), &[b""]);
+    out.put(time, who, &fields(-1, u32::from(exec), list.len() as i32), &[b""]);
     for held in list {
         out.put(time, who, &fields(held.number, held.flags, 0), &[&held.target]);
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Pid, Time};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptors::O_CLOEXEC;
 use super::{Call, Fold};
@@ -27,8 +27,9 @@ pub struct Channels {
     addresses: FxHashMap<Bytes, (ObjectId, ObjectId)>,
     /// Where a listening socket was bound, by the object it has.
     bound: FxHashMap<ObjectId, Bytes>,
-    /// Channels that came with the command, by what `/proc/self/fd` said.
+    /// Channels by what `/proc/PID/fd` said, and those that have such a name.
     outside: FxHashMap<Vec<u8>, ObjectId>,
+    called: FxHashSet<ObjectId>,
     /// Descriptors on their way through a socket.
     sent: FxHashMap<ObjectId, VecDeque<Held>>,
     /// Receivers that wait for one.
@@ -56,19 +57,41 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.channel(EntityKind::Socket, label, time)
     }
 
-    /// A channel that the command inherits: its other end is outside.
+    /// A channel that came from elsewhere, by what the kernel calls it.
     pub(super) fn channel_outside(&mut self, text: &[u8], time: Time) -> ObjectId {
-        if let Some(&known) = self.channels.outside.get(text) {
-            return known;
-        }
         let kind = if text.starts_with(b"socket:") {
             EntityKind::Socket
         } else {
             EntityKind::Pipe
         };
+        self.named_outside(kind, text, time)
+    }
+
+    /// Something that has no path, by what the kernel calls it.
+    pub(super) fn named_outside(&mut self, kind: EntityKind, text: &[u8], time: Time) -> ObjectId {
+        if let Some(known) = self.called(text) {
+            return known;
+        }
         let object = self.channel(kind, text.to_vec(), time);
-        self.channels.outside.insert(text.to_vec(), object);
+        self.is_called(object, text);
         object
+    }
+
+    /// What the kernel calls `text`. Pipes and sockets are numbered upwards: no two of a run have the same name.
+    pub(super) fn called(&self, text: &[u8]) -> Option<ObjectId> {
+        self.channels.outside.get(text).copied()
+    }
+
+    /// The kernel calls `object` by this name; false if either has been paired otherwise.
+    pub(super) fn is_called(&mut self, object: ObjectId, text: &[u8]) -> bool {
+        if let Some(&known) = self.channels.outside.get(text) {
+            return known == object;
+        }
+        if !self.channels.called.insert(object) {
+            return false;
+        }
+        self.channels.outside.insert(text.to_vec(), object);
+        true
     }
 
     fn end(&self, call: Call, source: ObjectId, target: ObjectId, reads: bool, writes: bool) -> Description {

@@ -312,7 +312,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         process.ended = true;
         let (serial, status) = (process.epoch, process.status);
-        for (fd, held) in std::mem::take(&mut process.held) {
+        let made = std::mem::take(&mut process.made);
+        self.own_pipes(made, time)?;
+        let held = self
+            .processes
+            .get_mut(&pid)
+            .map(|p| std::mem::take(&mut p.held))
+            .unwrap_or_default();
+        for (fd, held) in held {
             self.release(serial, fd, held, time, None)?;
         }
         if let Some(epoch) = &mut self.epochs[serial as usize] {

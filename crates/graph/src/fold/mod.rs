@@ -2,7 +2,8 @@
 //!
 //! One file per concern: [`place`] turns what a program wrote into absolute paths, [`names`] says what a path leads to at a time, [`answers`] what was there after the run,
 //! [`entities`] keeps versions and edges, [`opening`] and [`descriptors`] open and close, [`access`] reads, writes and looks, [`naming`] changes
-//! names, [`life`] begins and ends processes, [`programs`] execs them, [`epochs`] gives them, [`channels`] joins pipes and sockets. Nothing here does I/O or reads a clock.
+//! names, [`life`] begins and ends processes, [`programs`] execs them, [`epochs`] gives them, [`channels`] joins pipes and sockets, [`holds`] takes
+//! over what nobody saw being opened. Nothing here does I/O or reads a clock.
 
 use std::collections::VecDeque;
 
@@ -12,6 +13,7 @@ mod channels;
 mod descriptors;
 mod entities;
 mod epochs;
+mod holds;
 mod life;
 pub(crate) mod mounts;
 mod names;
@@ -101,6 +103,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     /// The nodes of all epochs.
     ids: Vec<ActivityId>,
     channels: channels::Channels,
+    lists: holds::Lists,
     opaque: FxHashSet<Box<[u8]>>,
     activities: u32,
     entities: u32,
@@ -127,6 +130,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             dead: VecDeque::new(),
             ids: Vec::new(),
             channels: channels::Channels::default(),
+            lists: holds::Lists::default(),
             opaque: FxHashSet::default(),
             activities: 0,
             entities: 0,
@@ -150,6 +154,9 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         self.now = self.now.max(time);
         if !self.waited.is_empty() {
             self.reap_waited(tid, time)?;
+        }
+        if !matches!(op, Op::Hold { .. }) {
+            self.other_than_list(pid)?;
         }
         let call = Call {
             time,
@@ -245,7 +252,8 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 self.part_namespace(call.pid, flags);
                 Ok(())
             }
-            Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } | Op::Hold { .. } => Ok(()),
+            Op::Hold { fd, flags, target } => self.hold(call, fd, flags, &target),
+            Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
             Op::Start { .. } | Op::Ident { .. } | Op::Gone { .. } | Op::Born { .. } => Ok(()),
         }
     }

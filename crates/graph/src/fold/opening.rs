@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Time, Via};
+use backstory_eventlog::event::Time;
 
 use super::descriptors::{O_CLOEXEC, at};
 use super::{Call, EINTR, Fold};
@@ -11,15 +11,16 @@ use crate::object::ObjectId;
 use crate::paths::PathId;
 use crate::process::{Description, Held};
 
-const O_ACCMODE: i32 = 3;
-const O_WRONLY: i32 = 1;
+pub(super) const O_ACCMODE: i32 = 3;
+pub(super) const O_RDONLY: i32 = 0;
+pub(super) const O_WRONLY: i32 = 1;
 const O_RDWR: i32 = 2;
 const O_CREAT: i32 = 0o100;
 const O_EXCL: i32 = 0o200;
 const O_TRUNC: i32 = 0o1000;
 const O_DIRECTORY: i32 = 0o200_000;
 const O_NOFOLLOW: i32 = 0o400_000;
-const O_PATH: i32 = 0o10_000_000;
+pub(super) const O_PATH: i32 = 0o10_000_000;
 const O_TMPFILE: i32 = 0o20_200_000;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -193,42 +194,5 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         held.own = false;
         self.install_result(call, held)?;
         Ok(true)
-    }
-
-    /// The descriptors the command inherits.
-    pub(super) fn inherit_from_header(&mut self, call: Call) -> Result<(), S::Error> {
-        let header = self.header;
-        for (fd, text) in &header.descriptors {
-            let object = if text.starts_with(b"/") {
-                let path = self.walk(crate::paths::ROOT, crate::paths::ROOT, text);
-                self.lookup(path, call, None)?
-            } else {
-                self.channel_outside(text, call.time)
-            };
-            let path = self.object(object).now().path;
-            let kind = self.object(object).kind;
-            let directory = kind == EntityKind::Directory;
-            // How it was opened is not known, but what for is, mostly: 0 to read, 1 and 2 to write.
-            let (reads, writes) = (*fd != 1 && *fd != 2, *fd != 0);
-            let before = self.object(object).now().number;
-            if writes && !directory && !self.object(object).unchanged_since(call.time, super::SLACK) {
-                self.begin_write(call, object, path, false)?;
-            }
-            let description = Description {
-                source: object,
-                target: object,
-                reads: reads && !directory,
-                writes: writes && !directory,
-                path,
-                directory,
-                via: Via::Library,
-                looked: directory,
-            };
-            let mut held = Held::opened(Rc::new(description), call.time, false);
-            held.own = false;
-            (held.source_from, held.target_from) = (before, self.object(object).now().number);
-            self.install(call, *fd, held)?;
-        }
-        Ok(())
     }
 }

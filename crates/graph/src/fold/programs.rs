@@ -291,11 +291,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             epoch.cwd = self.paths.bytes(process.cwd).into();
         }
         self.epochs.push(Some(Box::new(epoch)));
-        let held = self
+        let (held, made) = self
             .processes
             .get_mut(&call.pid)
-            .map(|p| std::mem::take(&mut p.held))
+            .map(|p| (std::mem::take(&mut p.held), std::mem::take(&mut p.made)))
             .unwrap_or_default();
+        self.own_pipes(made, call.time)?;
         for (fd, old) in held {
             let worth = fd > NAMELESS || old.what.as_ref().is_some_and(|w| w.writes);
             if worth {
