@@ -2,6 +2,7 @@
 pub mod dot;
 pub mod outline;
 pub mod paths;
+pub mod plan;
 pub mod progress;
 pub mod shell;
 pub mod style;

@@ -4,13 +4,19 @@
 //! is one, what a shell does between fork and exec belongs to the command it starts, and what only could have happened is told
 //! where nothing that was seen tells it already. What is left out for being only possible is counted; with `possible`, nothing is.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
 use backstory_graph::model::{Certainty, EntityKind, Informed, Relation};
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 
 use super::paths::is_system;
 use super::words::{Direction, step as word};
+
+/// What is said of what lies behind a pipe, in either direction.
+const PIPED: [&str; 2] = ["piped from", "piped to"];
+
+/// More commands than this at the other end of a pipe, all of them only possible, are left out.
+const CROWD: usize = 3;
 
 /// One step to another node.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,6 +135,7 @@ impl<'a> Outline<'a> {
             }
         }
         self.prefer_seen(node, &mut steps);
+        self.leave_out_crowds(&mut steps);
         steps.shown = joined(steps.shown);
         steps
             .shown
@@ -147,8 +154,8 @@ impl<'a> Outline<'a> {
                     ..
                 },
             ) if !self.possible => Some(Some(match self.direction {
-                Direction::Of => "piped from",
-                Direction::Uses => "piped to",
+                Direction::Of => PIPED[0],
+                Direction::Uses => PIPED[1],
             })),
             _ => None,
         }
@@ -203,20 +210,33 @@ impl<'a> Outline<'a> {
         steps.hidden += before - steps.shown.len();
     }
 
-    /// For each node, below which one it is unfolded: where it can be reached in the fewest steps.
-    pub fn homes<'s>(&self, root: usize, steps: impl Fn(usize) -> &'s Steps) -> Vec<Option<usize>> {
-        let mut homes = vec![None; self.lineage.nodes.len()];
-        let mut queue = VecDeque::from([root]);
-        homes[root] = Some(root);
-        while let Some(node) = queue.pop_front() {
+    /// A pipe that a whole build inherits (its output, a jobserver's) connects everything with everything, possibly. That many
+    /// possibilities tell a reader nothing.
+    fn leave_out_crowds(&self, steps: &mut Steps) {
+        let crowd =
+            |step: &Step| step.certainty == Certainty::Possible && PIPED.contains(&step.words.as_str());
+        if self.possible || steps.shown.iter().filter(|step| crowd(step)).count() <= CROWD {
+            return;
+        }
+        let before = steps.shown.len();
+        steps.shown.retain(|step| !crowd(step));
+        steps.hidden += before - steps.shown.len();
+    }
+
+    /// The nodes that steps lead to, from these.
+    pub fn reached<'s>(&self, roots: usize, steps: impl Fn(usize) -> &'s Steps) -> Vec<usize> {
+        let mut seen = vec![false; self.lineage.nodes.len()];
+        let mut found: Vec<usize> = (0..roots).collect();
+        let mut next = 0;
+        while let Some(&node) = found.get(next) {
+            next += 1;
             for step in &steps(node).shown {
-                if homes[step.node].is_none() {
-                    homes[step.node] = Some(node);
-                    queue.push_back(step.node);
+                if !std::mem::replace(&mut seen[step.node], true) {
+                    found.push(step.node);
                 }
             }
         }
-        homes
+        found
     }
 }
 

@@ -1,8 +1,8 @@
 //! A lineage as an indented tree: file, the command that made it, what that command read, and so on.
 //!
-//! Each node is unfolded once, where it is reached in the fewest steps; elsewhere it is named and marked. Files that no recorded
-//! command made are counted by directory where they are many, unless asked for. No recursion: a lineage may be as deep as a
-//! store is old.
+//! Each node is unfolded once, where it is nearest; elsewhere it is named and marked. What does not fit a page stays folded, and
+//! files that no recorded command made are counted by directory where they are many, unless asked for. No recursion: a lineage may
+//! be as deep as a store is old.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -13,6 +13,7 @@ use backstory_query::answer::{Lineage, Node};
 
 use super::outline::{Outline, Step, Steps};
 use super::paths::{Groups, is_system, shown};
+use super::plan::{FEW_LINES, Line, PAGE, Plan, first_few};
 use super::shell::{Call, SHORT};
 use super::style::{Role, Style};
 use super::when;
@@ -24,12 +25,15 @@ const DEEPEST: usize = 64;
 /// So many inputs outside the command's directory that nothing recorded made are still listed one by one.
 const FEW: usize = 6;
 
+/// Characters of a command line that are shown.
+const LONG: usize = 400;
+
 /// How to draw.
 #[derive(Debug, Clone, Copy)]
 pub struct Drawing<'a> {
     /// Towards causes or effects.
     pub direction: Direction,
-    /// Leave out nothing but what only could have happened.
+    /// Leave out nothing but what only could have happened, however long it gets.
     pub all: bool,
     /// Leave out nothing that only could have happened.
     pub possible: bool,
@@ -47,9 +51,12 @@ pub fn draw(lineage: &Lineage, drawing: Drawing, out: &mut impl Write) -> io::Re
         outline,
         steps,
         drawing,
+        plan: Plan::default(),
+        most: usize::MAX,
         unfolded: HashSet::new(),
     };
     for root in 0..lineage.roots {
+        tree.plan(root);
         tree.root(root, out)?;
     }
     for note in tree.left_out() {
@@ -67,16 +74,14 @@ struct Level<'l> {
     lines: std::vec::IntoIter<Line>,
 }
 
-/// A line below a node.
-enum Line {
-    Step(Step),
-    Note(String),
-}
-
 struct Tree<'l, 'd> {
     outline: Outline<'l>,
     steps: Vec<OnceCell<Steps>>,
     drawing: Drawing<'d>,
+    /// What is unfolded, and where.
+    plan: Plan,
+    /// So many steps are shown below one node.
+    most: usize,
     unfolded: HashSet<usize>,
 }
 
@@ -85,11 +90,24 @@ impl<'l> Tree<'l, '_> {
         self.steps[node].get_or_init(|| self.outline.steps(node))
     }
 
+    /// Plans the tree of a root: whole if it fits, else what is nearest, with few lines for each node.
+    fn plan(&mut self, root: usize) {
+        let page = match self.drawing.all {
+            true => usize::MAX,
+            false => (PAGE / self.outline.lineage.roots).max(2 * FEW_LINES),
+        };
+        self.most = usize::MAX;
+        self.plan = Plan::nearest(root, page, |node| self.below(node));
+        if !self.plan.is_whole() {
+            self.most = FEW_LINES;
+            self.plan = Plan::nearest(root, page, |node| self.below(node));
+        }
+    }
+
     fn root(&mut self, root: usize, out: &mut impl Write) -> io::Result<()> {
         let style = self.drawing.style;
         let (name, note) = self.name(root, None);
         writeln!(out, "{}{note}", style.paint(Role::Subject, &name))?;
-        let homes = self.outline.homes(root, |node| self.steps(node));
         self.unfolded.insert(root);
         let mut lines = self.below(root);
         if lines.is_empty() {
@@ -120,7 +138,7 @@ impl<'l> Tree<'l, '_> {
             match line {
                 Line::Note(note) => writeln!(out, "{lead}{}", style.paint(Role::Dim, &note))?,
                 Line::Step(step) => {
-                    let home = homes[step.node] == Some(parent);
+                    let home = self.plan.is_home(step.node, parent);
                     let mut lines = self.step(&step, run, home, &lead, out)?;
                     if levels.len() >= DEEPEST && !lines.is_empty() {
                         lines = vec![Line::Note("… goes on: use --depth or --json".to_owned())];
@@ -154,7 +172,37 @@ impl<'l> Tree<'l, '_> {
                 "(--possible shows {hidden} more links, of what could have happened but was not seen to)"
             ));
         }
+        notes.extend(self.further());
         notes
+    }
+
+    /// What lies behind the nodes that stayed folded.
+    fn further(&self) -> Option<String> {
+        let lineage = self.outline.lineage;
+        let mut told = vec![false; lineage.nodes.len()];
+        for &node in &self.unfolded {
+            told[node] = true;
+            self.steps(node)
+                .shown
+                .iter()
+                .for_each(|step| told[step.node] = true);
+        }
+        let (mut commands, mut files) = (0, 0);
+        for node in self.outline.reached(lineage.roots, |node| self.steps(node)) {
+            match &lineage.nodes[node] {
+                _ if told[node] => {}
+                Node::Activity { .. } => commands += 1,
+                Node::Entity { .. } => files += 1,
+            }
+        }
+        (commands + files > 0).then(|| {
+            let plural = |count| if count == 1 { "" } else { "s" };
+            format!(
+                "… {commands} more command{} and {files} more file{} lie behind these: ask for one of them, or give --all or --json",
+                plural(commands),
+                plural(files)
+            )
+        })
     }
 
     /// Writes one line and gives what stands below it.
@@ -178,9 +226,10 @@ impl<'l> Tree<'l, '_> {
             Node::Entity { .. } => Role::Subject,
         };
         let more = !self.outline.is_leaf(step.node) && !self.below(step.node).is_empty();
-        let elsewhere = match (more, home, self.unfolded.contains(&step.node)) {
-            (true, _, true) => "  (shown above)",
-            (true, false, false) => "  (shown below)",
+        let elsewhere = match (more, home) {
+            (true, _) if self.unfolded.contains(&step.node) => "  (shown above)",
+            (true, _) if !self.plan.unfolds(step.node) => "  …",
+            (true, false) => "  (shown below)",
             _ => "",
         };
         let words = format!("{maybe}{}", step.words);
@@ -190,9 +239,10 @@ impl<'l> Tree<'l, '_> {
             style.paint(role, &name),
             style.paint(Role::Dim, elsewhere)
         )?;
-        if !more || !elsewhere.is_empty() {
+        if !elsewhere.is_empty() {
             return Ok(Vec::new());
         }
+        // Also if nothing is shown below it: what was left out there counts.
         self.unfolded.insert(step.node);
         Ok(self.below(step.node))
     }
@@ -207,11 +257,26 @@ impl<'l> Tree<'l, '_> {
             .filter(|step| self.is_far(node, step.node))
             .count();
         let mut lines = Vec::new();
+        let mut listed = Vec::new();
         for step in &steps.shown {
             match &self.outline.lineage.nodes[step.node] {
                 Node::Entity { path, .. } if self.is_counted(node, step.node, far) => groups.add(path),
-                _ => lines.push(Line::Step(step.clone())),
+                _ => listed.push(step.clone()),
             }
+        }
+        let (first, rest) = first_few(&listed, self.most);
+        lines.extend(first.into_iter().map(Line::Step));
+        let left = listed.len() - lines.len() - rest.len();
+        let mut commands = left;
+        for step in rest {
+            match &self.outline.lineage.nodes[step.node] {
+                Node::Entity { path, .. } => groups.add(path),
+                Node::Activity { .. } => commands += 1,
+            }
+        }
+        if commands > 0 {
+            let plural = if commands == 1 { "" } else { "s" };
+            lines.push(Line::Note(format!("… and {commands} more command{plural}")));
         }
         if !groups.is_empty() {
             lines.push(Line::Note(format!("… and {}", groups.text())));
@@ -279,7 +344,15 @@ impl<'l> Tree<'l, '_> {
                 };
                 let most = if self.drawing.all { usize::MAX } else { SHORT };
                 let (line, left_out) = call.line(self.drawing.here, most);
+                let (line, cut) = if self.drawing.all {
+                    (line, 0)
+                } else {
+                    shortened(line)
+                };
                 let mut beside = String::new();
+                if cut > 0 {
+                    beside.push_str(&format!("  [{cut} more characters]"));
+                }
                 if left_out > 0 {
                     beside.push_str(&format!("  [{left_out} variables differ]"));
                 }
@@ -290,6 +363,14 @@ impl<'l> Tree<'l, '_> {
             }
         };
         (name, self.drawing.style.paint(Role::Dim, &beside))
+    }
+}
+
+/// A command line that would hide the tree is cut. How many characters are gone.
+fn shortened(line: String) -> (String, usize) {
+    match line.char_indices().nth(LONG) {
+        Some((at, _)) => (format!("{}…", &line[..at]), line[at..].chars().count()),
+        None => (line, 0),
     }
 }
 

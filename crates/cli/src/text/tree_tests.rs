@@ -334,6 +334,103 @@ fn a_chain_of_ten_thousand_commands_is_drawn_without_overflow() {
             .links
             .push(link(2 * step + 2, 2 * step + 1, Flow::Used(Relation::Read)));
     }
+    let text = drawn(&lineage, Direction::Of, true);
+    assert!(
+        text.contains("… goes on: use --depth or --json\n"),
+        "{}",
+        text.len()
+    );
+}
+
+/// `make` wrote /w/out from 100 objects, each of them made by a compiler from its own source.
+fn build() -> Lineage {
+    let mut lineage = Lineage {
+        nodes: vec![file("/w/out", 1), command("ld", 1), command("make", 1)],
+        roots: 1,
+        ..Lineage::default()
+    };
+    let mut add = |from, to, flow| lineage.links.push(link(from, to, flow));
+    add(1, 0, Flow::Generated(Relation::Write));
+    add(2, 1, Flow::Informed(Informed::Fork));
+    for n in 0..100 {
+        let (object, compiler, source) = (3 * n + 3, 3 * n + 4, 3 * n + 5);
+        add(object, 1, Flow::Used(Relation::Read));
+        add(compiler, object, Flow::Generated(Relation::Write));
+        add(source, compiler, Flow::Used(Relation::Read));
+        add(2, compiler, Flow::Informed(Informed::Fork));
+    }
+    for n in 0..100 {
+        lineage.nodes.push(file(&format!("/w/{n}.o"), 1));
+        lineage.nodes.push(command(&format!("cc {n}.c"), 1));
+        lineage.nodes.push(file(&format!("/w/{n}.c"), 1));
+    }
+    lineage
+}
+
+#[test]
+fn what_no_person_would_read_is_cut_to_what_is_nearest_and_counted() {
+    let text = drawn(&build(), Direction::Of, false);
+    assert!(text.lines().count() <= PAGE, "{text}");
+    assert!(
+        text.starts_with("/w/out\n└─ written by ld\n   ├─ read /w/0.o\n"),
+        "{text}"
+    );
+    assert!(text.contains("started by make"), "{text}");
+    assert!(text.contains("… and 91 files under /w\n"), "{text}");
+    let last = text.lines().last().unwrap();
+    assert_eq!(
+        last,
+        "… 91 more commands and 91 more files lie behind these: ask for one of them, or give --all or --json"
+    );
+}
+
+#[test]
+fn all_is_all_however_long() {
+    let text = drawn(&build(), Direction::Of, true);
+    assert!(text.lines().count() > 400 && !text.contains('…'), "{text}");
+}
+
+#[test]
+fn the_crowd_behind_a_shared_pipe_is_counted() {
+    let mut pipe = file("pipe:1", 1);
+    let Node::Entity { kind, .. } = &mut pipe else {
+        panic!()
+    };
+    *kind = EntityKind::Pipe;
+    let mut lineage = Lineage {
+        nodes: vec![file("/w/out", 1), command("make", 1), pipe],
+        roots: 1,
+        ..Lineage::default()
+    };
+    lineage.links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+    ];
+    for node in 3..23 {
+        lineage.nodes.push(command("cc", 1));
+        let mut written = link(node, 2, Flow::Generated(Relation::Write));
+        written.certainty = Certainty::Possible;
+        lineage.links.push(written);
+    }
     let text = drawn(&lineage, Direction::Of, false);
-    assert!(text.ends_with("… goes on: use --depth or --json\n"));
+    assert!(
+        text.starts_with("/w/out\n└─ written by make\n(--possible shows 2"),
+        "{text}"
+    );
+    // As many as a reader may want to know of are told.
+    lineage.links.truncate(4);
+    let text = drawn(&lineage, Direction::Of, false);
+    assert_eq!(text.matches("possibly piped from cc\n").count(), 2, "{text}");
+}
+
+#[test]
+fn a_command_as_long_as_a_page_is_cut_and_says_so() {
+    let mut lineage = pipeline();
+    lineage.nodes[1] = command(&format!("cat {}", "é".repeat(1000)), 1);
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(
+        text.contains("…  [6") && text.lines().all(|line| line.chars().count() < 500),
+        "{text}"
+    );
+    assert!(drawn(&lineage, Direction::Of, true).contains(&"é".repeat(1000)));
 }
