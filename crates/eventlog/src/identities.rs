@@ -4,7 +4,7 @@ use crate::chunk::{Skipped, View};
 use crate::event::Ident;
 use crate::slot::{NOFOLLOW, Raw};
 use backstory_abi::{DONE, op};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 const FILE_TYPE: u32 = 0o170_000;
 const SYMLINK: u32 = 0o120_000;
@@ -15,7 +15,7 @@ type Answers = [Option<Option<Ident>>; 2];
 /// Identities by path. What was asked for later replaces what was asked for before.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Identities {
-    paths: HashMap<Box<[u8]>, Answers>,
+    paths: FxHashMap<Box<[u8]>, Answers>,
 }
 
 impl Identities {

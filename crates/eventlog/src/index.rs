@@ -9,6 +9,7 @@ use crate::log::Log;
 use crate::slot::Raw;
 use crate::walk::Walk;
 use backstory_abi::{Chunk, Slot};
+use rustc_hash::FxHashMap;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -44,7 +45,7 @@ pub struct Lane {
 
 impl Lane {
     /// A cursor that stands before a slot of this lane.
-    pub fn cursor_at(&self, at: Position) -> Cursor {
+    pub fn cursor_at(&self, at: Position) -> Cursor<'static> {
         let chunk = self
             .chunks
             .iter()
@@ -53,6 +54,7 @@ impl Lane {
         Cursor {
             chunk: chunk as u32,
             offset: at.offset,
+            view: None,
         }
     }
 }
@@ -70,7 +72,7 @@ pub struct Index {
     /// All lanes, in the order in which the log mentions them first.
     pub lanes: Vec<Lane>,
     /// Lanes that wait for a slot: a child for its fork, a program for its exec, a thread for its process.
-    pub gates: HashMap<Position, Vec<u32>>,
+    pub gates: FxHashMap<Position, Vec<u32>>,
     /// What each `VFORK` came to.
     pub spawned: HashMap<Position, Spawned>,
     /// Lane and position of the first slot of each environment.
@@ -114,30 +116,36 @@ impl Index {
     }
 
     /// The next slot of a lane at or after a place in it.
-    pub fn next(&self, log: &Log, lane: &Lane, cursor: &mut Cursor) -> Option<(Position, Slot)> {
+    pub fn next<'a>(&self, log: &'a Log, lane: &Lane, cursor: &mut Cursor<'a>) -> Option<(Position, Slot)> {
         next_slot(log, &lane.chunks, cursor, &mut Skipped::default())
     }
 }
 
 /// How far a lane has been read: which of its chunks, and where in that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cursor {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cursor<'a> {
     /// Index into the lane's chunks.
     pub chunk: u32,
     /// Where the next slot may begin; 0 before the first.
     pub offset: u32,
+    /// That chunk, once it was looked at.
+    pub view: Option<View<'a>>,
 }
 
 /// The next slot of these chunks at or after a place in them.
-pub fn next_slot(
-    log: &Log,
+pub fn next_slot<'a>(
+    log: &'a Log,
     chunks: &[u32],
-    at: &mut Cursor,
+    at: &mut Cursor<'a>,
     skipped: &mut Skipped,
 ) -> Option<(Position, Slot)> {
     loop {
         let chunk = *chunks.get(at.chunk as usize)?;
-        let (_, view) = View::new(log.bytes(&log.chunks()[chunk as usize]))?;
+        let view = match at.view {
+            Some(view) => view,
+            None => View::new(log.bytes(&log.chunks()[chunk as usize]))?.1,
+        };
+        at.view = Some(view);
         let offset = (at.offset as usize).max(Chunk::SIZE);
         if let Some((found, slot)) = view.next(offset, skipped) {
             at.offset = (found + usize::from(slot.size)) as u32;
@@ -151,7 +159,7 @@ pub fn next_slot(
         }
         *at = Cursor {
             chunk: at.chunk + 1,
-            offset: 0,
+            ..Cursor::default()
         };
     }
 }

@@ -23,10 +23,12 @@ const GUARD_CHUNKS: usize = 64;
 
 /// How far a lane is.
 #[derive(Debug, Default)]
-struct Progress {
-    cursor: Cursor,
+struct Progress<'a> {
+    cursor: Cursor<'a>,
     /// Its next slot, and its time. One that is late (its lane had to wait, or a clock went back) comes at once.
     head: Option<(u64, Position)>,
+    /// The bytes from that slot on, if its chunk is at hand.
+    bytes: Option<&'a [u8]>,
     /// The guard's chunk, sorted: its slots are of many threads.
     sorted: VecDeque<(u64, Position)>,
     /// Children running on this thread's memory, the innermost last.
@@ -37,7 +39,7 @@ struct Progress {
     shut: bool,
 }
 
-impl Progress {
+impl Progress<'_> {
     /// Lets a child go whose `VFORKED` was lost. The index goes by the same rule.
     fn leave(&mut self, next: &Slot) {
         if std::mem::take(&mut self.left) && next.op != op::VFORKED {
@@ -52,7 +54,7 @@ impl Progress {
 pub struct Events<'a> {
     log: &'a Log,
     index: &'a Index,
-    progress: Vec<Progress>,
+    progress: Vec<Progress<'a>>,
     /// Lanes not started, the first to start last.
     unstarted: Vec<(u64, u32)>,
     running: BinaryHeap<Reverse<(u64, u32)>>,
@@ -143,12 +145,14 @@ impl<'a> Events<'a> {
             found.map(|(at, slot)| (self.log.plausible(slot.time).unwrap_or(0), at))
         };
         let (time, at) = next?;
+        let here = progress.cursor.view.filter(|_| !lane_of.guard);
+        progress.bytes = here.map(|view| view.from(at.offset as usize));
         progress.head = Some((time, at));
         Some(time)
     }
 
     /// Takes the earliest slot of all running lanes.
-    fn take(&mut self) -> Option<(u32, Position)> {
+    fn take(&mut self) -> Option<(u32, Position, Option<&'a [u8]>)> {
         self.admit();
         while self.running.is_empty() {
             // Only a damaged log gets here: what a lane waited for is missing.
@@ -156,7 +160,9 @@ impl<'a> Events<'a> {
             self.start(lane);
         }
         let Reverse((time, lane)) = *self.running.peek()?;
-        let (_, at) = self.progress[lane as usize].head.take()?;
+        let progress = &mut self.progress[lane as usize];
+        let (_, at) = progress.head.take()?;
+        let bytes = progress.bytes.take();
         self.now = self.now.max(time);
         let next = self.advance(lane);
         let top = self.running.peek_mut()?;
@@ -164,7 +170,7 @@ impl<'a> Events<'a> {
             Some(time) => replace(top, (time, lane)),
             None => drop(PeekMut::pop(top)),
         }
-        Some((lane, at))
+        Some((lane, at, bytes))
     }
 
     /// Lets the lanes go on that waited for this slot.
@@ -188,8 +194,11 @@ fn replace(mut top: PeekMut<'_, Reverse<(u64, u32)>>, with: (u64, u32)) {
 /// From slots to events.
 impl<'a> Events<'a> {
     /// The event that a slot completes, if it does.
-    fn event(&mut self, number: u32, at: Position) -> Option<Event> {
-        let raw = slot_at(self.log, at)?;
+    fn event(&mut self, number: u32, at: Position, bytes: Option<&'a [u8]>) -> Option<Event> {
+        let raw = match bytes {
+            Some(bytes) => Raw::parse(bytes)?,
+            None => slot_at(self.log, at)?,
+        };
         let lane = &self.index.lanes[number as usize];
         self.progress[number as usize].leave(&raw.head);
         let (pid, tid) = self.who(number, &raw);
@@ -354,8 +363,8 @@ impl Iterator for Events<'_> {
 
     fn next(&mut self) -> Option<Event> {
         loop {
-            let (lane, at) = self.take()?;
-            let event = self.event(lane, at);
+            let (lane, at, bytes) = self.take()?;
+            let event = self.event(lane, at, bytes);
             self.open_gates(at);
             if event.is_some() {
                 return event;

@@ -25,64 +25,65 @@ pub struct Use {
 /// Edges, one per entity and relation, in the order of their first appearance.
 #[derive(Debug, Default)]
 pub struct Edges {
-    list: Vec<Use>,
+    /// Those whose entity was not less than any before: found by bisection, which costs no index.
+    ascending: Vec<Use>,
+    /// The others, each with how many of the ascending came before it.
+    others: Vec<(u32, Use)>,
     index: FxHashMap<u64, u32>,
 }
-
-/// Up to this many edges a search through the list is cheaper than an index.
-const SMALL: usize = 12;
 
 impl Edges {
     /// Adds an edge or joins it with the one that is there.
     pub fn add(&mut self, new: Use) {
-        match self.position(new.entity, new.relation) {
-            Some(at) => {
-                let old = &mut self.list[at];
-                old.interval.start = old.interval.start.min(new.interval.start);
-                old.interval.end = old.interval.end.max(new.interval.end);
-                if new.certainty > old.certainty {
-                    (old.certainty, old.via) = (new.certainty, new.via);
-                }
+        if let Some(old) = self.find(new.entity, new.relation) {
+            old.interval.start = old.interval.start.min(new.interval.start);
+            old.interval.end = old.interval.end.max(new.interval.end);
+            if new.certainty > old.certainty {
+                (old.certainty, old.via) = (new.certainty, new.via);
             }
-            None => {
-                self.list.push(new);
-                self.index_last();
-            }
+        } else if self.ascending.last().is_none_or(|last| last.entity <= new.entity) {
+            self.ascending.push(new);
+        } else {
+            self.index
+                .insert(key(new.entity, new.relation), self.others.len() as u32);
+            self.others.push((self.ascending.len() as u32, new));
         }
     }
 
     /// Makes an edge `Seen`, if it is there.
     pub fn confirm(&mut self, entity: EntityId, relation: Relation) {
-        if let Some(at) = self.position(entity, relation) {
-            self.list[at].certainty = Certainty::Seen;
+        if let Some(edge) = self.find(entity, relation) {
+            edge.certainty = Certainty::Seen;
         }
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Use> {
-        self.list.iter()
+        let (mut at, mut others) = (0, self.others.iter().peekable());
+        std::iter::from_fn(move || {
+            if let Some((_, edge)) = others.next_if(|(before, _)| *before as usize <= at) {
+                return Some(edge);
+            }
+            at += 1;
+            self.ascending.get(at - 1)
+        })
     }
 
-    fn position(&self, entity: EntityId, relation: Relation) -> Option<usize> {
-        if self.list.len() <= SMALL {
-            return self
-                .list
-                .iter()
-                .position(|e| e.entity == entity && e.relation == relation);
+    fn find(&mut self, entity: EntityId, relation: Relation) -> Option<&mut Use> {
+        // Most edges are with an entity that was not met before.
+        let end = match self.ascending.last() {
+            Some(last) if last.entity >= entity => self.ascending.partition_point(|e| e.entity <= entity),
+            _ => return None,
+        };
+        let same = self.ascending[..end].iter().rev();
+        let back = same
+            .take_while(|e| e.entity == entity)
+            .position(|e| e.relation == relation);
+        if let Some(back) = back {
+            return self.ascending.get_mut(end - 1 - back);
         }
-        self.index.get(&key(entity, relation)).map(|&at| at as usize)
-    }
-
-    fn index_last(&mut self) {
-        let length = self.list.len();
-        if length <= SMALL {
-            return;
-        }
-        let from = if length == SMALL + 1 { 0 } else { length - 1 };
-        for at in from..length {
-            let edge = &self.list[at];
-            self.index.insert(key(edge.entity, edge.relation), at as u32);
-        }
+        let at = *self.index.get(&key(entity, relation))?;
+        self.others.get_mut(at as usize).map(|(_, edge)| edge)
     }
 }
 
@@ -127,4 +128,56 @@ pub struct Epoch {
     pub recorded: bool,
     pub via: Via,
     pub edges: Edges,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(entity: u32, relation: Relation, at: Time) -> Use {
+        Use {
+            entity: EntityId(entity),
+            relation,
+            interval: Interval { start: at, end: at },
+            certainty: Certainty::Possible,
+            via: Via::Library,
+        }
+    }
+
+    #[test]
+    fn there_is_one_edge_per_entity_and_relation_in_the_order_of_first_appearance() {
+        use Relation::{List, Read, Stat};
+        let mut edges = Edges::default();
+        let (mut expected, mut seen) = (Vec::new(), std::collections::HashSet::new());
+        let entities = [3, 3, 5, 4, 4, 5, 9, 3, 0, 9, 7, 12, 4, 3];
+        for (at, entity) in (0..).zip(entities) {
+            for relation in [Stat, [Read, List][at % 2]] {
+                edges.add(edge(entity, relation, at as Time));
+                if seen.insert((entity, relation)) {
+                    expected.push((entity, relation));
+                }
+            }
+        }
+        let found: Vec<_> = edges.iter().map(|e| (e.entity.0, e.relation)).collect();
+        assert_eq!(found, expected);
+        let of = |edges: &Edges, entity, relation| {
+            let same = |e: &&Use| e.entity == EntityId(entity) && e.relation == relation;
+            edges
+                .iter()
+                .find(same)
+                .copied()
+                .map(|e| (e.interval, e.certainty))
+        };
+        let interval = Interval { start: 3, end: 12 };
+        assert_eq!(
+            of(&edges, 4, Stat),
+            Some((interval, Certainty::Possible)),
+            "repeats are joined"
+        );
+        edges.confirm(EntityId(0), Stat);
+        edges.confirm(EntityId(5), Stat);
+        for entity in [0, 5] {
+            assert_eq!(of(&edges, entity, Stat).map(|e| e.1), Some(Certainty::Seen));
+        }
+    }
 }

@@ -31,6 +31,8 @@ pub struct Paths {
     nodes: Vec<Node>,
     text: Vec<u8>,
     children: FxHashMap<(u32, u64), u32>,
+    /// The child that was asked for last.
+    last: u32,
 }
 
 impl Default for Paths {
@@ -46,6 +48,7 @@ impl Default for Paths {
             nodes: vec![root],
             text: Vec::new(),
             children: FxHashMap::default(),
+            last: 0,
         }
     }
 }
@@ -74,6 +77,19 @@ impl Paths {
 
     /// The entry `name` of `directory`, made if it was never named.
     pub fn child(&mut self, directory: PathId, name: &[u8]) -> PathId {
+        // Who goes through a directory once more does so in the same order.
+        let next = self.last + 1;
+        let guess = self.nodes.get(next as usize);
+        if guess.is_some_and(|node| node.parent == directory.0) && self.name(PathId(next)) == name {
+            self.last = next;
+            return PathId(next);
+        }
+        let found = self.find_or_add(directory, name);
+        self.last = found.0;
+        found
+    }
+
+    fn find_or_add(&mut self, directory: PathId, name: &[u8]) -> PathId {
         let mut probe = 0;
         loop {
             let key = (directory.0, hash(name) ^ probe);

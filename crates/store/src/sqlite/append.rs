@@ -4,17 +4,17 @@
 //! as they come and written whenever [`SPILL`] of them have gathered. So memory grows with the files and processes of a
 //! run, not with its operations.
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{
     Activity, ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed, Relation, Sink,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{column, names};
+use super::column;
+use super::names::{Names, Text};
 use crate::api::{Appender, Body};
 use crate::codec::members::BLOCK;
 use crate::codec::{activity, reverse, stream};
@@ -49,18 +49,26 @@ pub struct Part {
     pub made: bool,
 }
 
-/// An entity as announced, its names split.
+/// An entity as announced, its names split. Small, because there is one for each file of a run.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub dir: u32,
-    pub name: Bytes,
+    pub name: Text,
     pub kind: EntityKind,
-    pub ident: Option<Ident>,
+    /// Where among the run's identities its own is.
+    pub ident: Option<u32>,
     pub number: u32,
     pub previous: Option<u32>,
     pub last: bool,
-    pub aliases: Vec<(u32, Bytes)>,
+    pub aliases: Option<Box<[(u32, Text)]>>,
     pub part: Part,
+}
+
+impl Known {
+    /// Its further names.
+    pub fn aliases(&self) -> &[(u32, Text)] {
+        self.aliases.as_deref().unwrap_or_default()
+    }
 }
 
 /// A run being appended.
@@ -75,7 +83,8 @@ pub struct Run<'c> {
     committed: bool,
     pub activities: Vec<Option<Activity>>,
     pub entities: Vec<Option<Known>>,
-    pub dirs: HashMap<Box<[u8]>, u32>,
+    pub names: Names,
+    idents: Vec<Ident>,
     streams: Vec<(stream::Builder, Option<u32>)>,
     mentions: Vec<(Vec<reverse::Mention>, Option<u32>)>,
     pending: usize,
@@ -104,7 +113,8 @@ impl<'c> Run<'c> {
             committed: false,
             activities: Vec::new(),
             entities: Vec::new(),
-            dirs: HashMap::new(),
+            names: Names::default(),
+            idents: Vec::new(),
             streams: Vec::new(),
             mentions: Vec::new(),
             pending: 0,
@@ -114,6 +124,23 @@ impl<'c> Run<'c> {
             written: 0,
             unknown: Vec::new(),
         }
+    }
+
+    /// The identity of an entity.
+    pub fn ident(&self, known: &Known) -> Option<Ident> {
+        known.ident.map(|at| self.idents[at as usize])
+    }
+
+    /// Keeps an identity, in place of the one that was kept before.
+    fn keep_ident(&mut self, before: Option<u32>, ident: Option<Ident>) -> Result<Option<u32>> {
+        let Some(ident) = ident else { return Ok(None) };
+        if let Some(before) = before {
+            self.idents[before as usize] = ident;
+            return Ok(Some(before));
+        }
+        let at = u32::try_from(self.idents.len()).map_err(|_| Error::TooMany("identities"))?;
+        self.idents.push(ident);
+        Ok(Some(at))
     }
 
     /// The run's number. The first call begins the transaction and makes the run's row.
@@ -348,21 +375,21 @@ impl Sink for Run<'_> {
             self.mentions
                 .resize_with(id / BLOCK as usize + 1, Default::default);
         }
-        let part = self.entities[id]
-            .as_ref()
-            .map(|known| known.part)
-            .unwrap_or_default();
-        let (dir, name) = names::intern(&mut self.dirs, &entity.path)?;
-        let aliases = entity
-            .aliases
-            .iter()
-            .map(|alias| names::intern(&mut self.dirs, alias))
-            .collect::<Result<_>>()?;
+        let before = self.entities[id].take();
+        let part = before.as_ref().map(|known| known.part).unwrap_or_default();
+        let told = before.as_ref().map(|known| (known.dir, known.name));
+        let (dir, name) = self.names.intern(&entity.path, told)?;
+        let mut aliases = None;
+        if !entity.aliases.is_empty() {
+            let split = entity.aliases.iter().map(|alias| self.names.intern(alias, None));
+            aliases = Some(split.collect::<Result<_>>()?);
+        }
+        let ident = self.keep_ident(before.and_then(|known| known.ident), entity.ident)?;
         self.entities[id] = Some(Known {
             dir,
             name,
             kind: entity.kind,
-            ident: entity.ident,
+            ident,
             number: entity.version,
             previous: entity.previous.map(|p| p.0),
             last: entity.last,

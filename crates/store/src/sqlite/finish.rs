@@ -1,10 +1,9 @@
 //! The end of an append: versions are found or made known, and entities and activities are written in blocks.
 
-use std::collections::{HashMap, HashSet};
-
 use backstory_eventlog::event::Ident;
 use backstory_graph::model::EntityKind;
 use rusqlite::{OptionalExtension, params};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::append::{Known, Run};
 use super::{bucket, column, inode_key, range};
@@ -49,19 +48,17 @@ impl Run<'_> {
             wanted.push((known.dir, id, 0));
             wanted.extend(
                 (1..)
-                    .zip(&known.aliases)
+                    .zip(known.aliases())
                     .map(|(alias, (dir, _))| (*dir, id, alias)),
             );
         }
         wanted.sort_unstable();
-        let mut paths: Vec<(Box<[u8]>, u32)> = self.dirs.drain().collect();
-        paths.sort_unstable_by_key(|(_, number)| *number);
         let mut found = Found {
             paths: vec![VersionRef::default(); self.entities.len()],
-            aliases: HashMap::new(),
+            aliases: FxHashMap::default(),
         };
         for group in wanted.chunk_by(|a, b| a.0 == b.0) {
-            let (dir, is_new) = self.directory(&paths[group[0].0 as usize].0)?;
+            let (dir, is_new) = self.directory(self.names.directory(group[0].0))?;
             self.resolve_in(dir, is_new, group, &mut found)?;
         }
         Ok(found)
@@ -94,14 +91,15 @@ impl Run<'_> {
 
     fn name(&self, wanted: &Wanted) -> Result<&[u8]> {
         let known = self.entity(wanted.1)?;
-        Ok(match wanted.2 {
-            0 => &known.name,
-            alias => &known.aliases[alias as usize - 1].1,
-        })
+        Ok(self.names.text(match wanted.2 {
+            0 => known.name,
+            alias => known.aliases()[alias as usize - 1].1,
+        }))
     }
 
     fn resolve_in(&self, dir: u32, is_new: bool, group: &[Wanted], found: &mut Found) -> Result<()> {
-        let mut names: HashMap<&[u8], Slot> = HashMap::with_capacity(group.len());
+        let mut names: FxHashMap<&[u8], Slot> = FxHashMap::default();
+        names.reserve(group.len());
         for wanted in group {
             names.entry(self.name(wanted)?).or_default();
         }
@@ -116,20 +114,20 @@ impl Run<'_> {
             count: 0,
             block: Default::default(),
         };
-        let mut buckets = HashSet::new();
+        let mut buckets = FxHashSet::default();
         for wanted in group {
             let known = self.entity(wanted.1)?;
             let name = self.name(wanted)?;
             let slot = names.entry(name).or_default();
-            let state = (known.kind, known.ident);
-            let index = match slot.states.get(&state) {
-                Some(index) => *index,
+            let ident = self.ident(known);
+            let state = (known.kind, ident);
+            let index = match slot.index_of(&state) {
+                Some(index) => index,
                 None => {
                     let shown = slot.first.map_or(Name::Here(name), Name::As);
-                    let index = blocks.push(shown, known.kind, known.ident.as_ref())?;
-                    slot.first.get_or_insert(index);
-                    slot.states.insert(state, index);
-                    if let Some(ident) = known.ident.filter(|_| has_inode(known.kind)) {
+                    let index = blocks.push(shown, known.kind, ident.as_ref())?;
+                    slot.add(state, index);
+                    if let Some(ident) = ident.filter(|_| has_inode(known.kind)) {
                         buckets.insert(bucket(&ident));
                     }
                     index
@@ -145,7 +143,7 @@ impl Run<'_> {
     }
 
     /// Reads what is known of a directory into the slots of the names asked for; returns how many versions it has.
-    fn recall(&self, dir: u32, names: &mut HashMap<&[u8], Slot>) -> Result<u32> {
+    fn recall(&self, dir: u32, names: &mut FxHashMap<&[u8], Slot>) -> Result<u32> {
         let fail = |e| self.failed("read versions", e);
         let (from, to) = range(dir);
         let select = "SELECT block FROM versions WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
@@ -156,7 +154,7 @@ impl Run<'_> {
         let blocks = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(fail)?;
         let mut count = 0u32;
         // Where the first record of each asked name is; only those are ever referred to by what we look for.
-        let mut firsts: HashMap<u32, &[u8]> = HashMap::new();
+        let mut firsts: FxHashMap<u32, &[u8]> = FxHashMap::default();
         for block in &blocks {
             let first = count;
             versions::decode(block, |place, record| {
@@ -168,10 +166,9 @@ impl Run<'_> {
                 };
                 if let Some(slot) = asked.and_then(|name| names.get_mut(name)) {
                     if slot.first.is_none() {
-                        slot.first = Some(index);
                         firsts.insert(index, asked.unwrap_or_default());
                     }
-                    slot.states.insert((record.kind, record.ident), index);
+                    slot.add((record.kind, record.ident), index);
                 }
                 Ok(())
             })?;
@@ -179,7 +176,7 @@ impl Run<'_> {
         Ok(count)
     }
 
-    fn write_buckets(&self, dir: u32, buckets: HashSet<i64>) -> Result<()> {
+    fn write_buckets(&self, dir: u32, buckets: FxHashSet<i64>) -> Result<()> {
         let mut buckets: Vec<_> = buckets.into_iter().collect();
         buckets.sort_unstable();
         let fail = |e| self.failed("index inodes", e);
@@ -209,7 +206,10 @@ impl Run<'_> {
             for id in first..(first + BLOCK).min(self.entities.len() as u32) {
                 let known = self.entity(id)?;
                 block.members.push(member(id, known, versions)?);
-                if let Some(ident) = known.ident.filter(|_| known.part.made && has_inode(known.kind)) {
+                if known.part.made
+                    && has_inode(known.kind)
+                    && let Some(ident) = self.ident(known)
+                {
                     made.push((inode_key(&ident), column(number << 32 | u64::from(id))));
                 }
             }
@@ -256,7 +256,7 @@ impl Run<'_> {
     }
 
     fn counts(&self) -> Counts {
-        let (mut read, mut written) = (HashSet::new(), HashSet::new());
+        let (mut read, mut written) = (FxHashSet::default(), FxHashSet::default());
         for known in self
             .entities
             .iter()
@@ -264,10 +264,10 @@ impl Run<'_> {
             .filter(|k| k.kind == EntityKind::File)
         {
             if known.part.read {
-                read.insert((known.dir, &known.name));
+                read.insert((known.dir, self.names.text(known.name)));
             }
             if known.part.written {
-                written.insert((known.dir, &known.name));
+                written.insert((known.dir, self.names.text(known.name)));
             }
         }
         Counts {
@@ -283,14 +283,37 @@ impl Run<'_> {
 /// The versions of all names: of each entity's path, and of its aliases (counted from 1).
 struct Found {
     paths: Vec<VersionRef>,
-    aliases: HashMap<(u32, u32), VersionRef>,
+    aliases: FxHashMap<(u32, u32), VersionRef>,
 }
+
+/// What a name can be: kind and identity.
+type State = (EntityKind, Option<Ident>);
 
 /// What is known of a name in a directory.
 #[derive(Debug, Default)]
 struct Slot {
+    /// Index of the first record of the name.
     first: Option<u32>,
-    states: HashMap<(EntityKind, Option<Ident>), u32>,
+    /// What it was, and the index of that: the only one in most slots.
+    one: Option<(State, u32)>,
+    others: FxHashMap<State, u32>,
+}
+
+impl Slot {
+    fn index_of(&self, state: &State) -> Option<u32> {
+        match &self.one {
+            Some((one, index)) if one == state => Some(*index),
+            _ => self.others.get(state).copied(),
+        }
+    }
+
+    fn add(&mut self, state: State, index: u32) {
+        self.first.get_or_insert(index);
+        match &self.one {
+            None => self.one = Some((state, index)),
+            Some(_) => drop(self.others.insert(state, index)),
+        }
+    }
 }
 
 /// Writes new versions of one directory.
@@ -356,7 +379,7 @@ fn member(id: u32, known: &Known, versions: &Found) -> Result<Member> {
         number: known.number,
         previous: known.previous,
         last: known.last,
-        aliases: (1..=known.aliases.len() as u32)
+        aliases: (1..=known.aliases().len() as u32)
             .map(find)
             .collect::<Result<_>>()?,
     })

@@ -1,9 +1,10 @@
 //! Paths are kept as a directory and a name: the directory is all up to and with the last slash, so that joining them is
 //! appending, whatever the bytes.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use backstory_eventlog::event::Bytes;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::{Error, Result};
 
@@ -17,18 +18,75 @@ pub fn join(dir: &[u8], name: &[u8]) -> Bytes {
     [dir, name].concat().into()
 }
 
-/// Splits a path and numbers its directory.
-pub fn intern(dirs: &mut HashMap<Box<[u8]>, u32>, path: &[u8]) -> Result<(u32, Bytes)> {
-    let (dir, name) = split(path);
-    let number = match dirs.get(dir) {
-        Some(number) => *number,
-        None => {
-            let next = u32::try_from(dirs.len()).map_err(|_| Error::TooMany("directories"))?;
-            dirs.insert(dir.into(), next);
-            next
+/// A text among the names of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Text {
+    start: u32,
+    length: u32,
+}
+
+/// The names of a run's entities, and the directories they are in, each directory numbered.
+#[derive(Debug, Default)]
+pub struct Names {
+    texts: Vec<u8>,
+    directories: Vec<Text>,
+    /// By hash, so that no directory is kept twice; directories of one hash are in one list.
+    numbers: FxHashMap<u64, Vec<u32>>,
+}
+
+impl Names {
+    /// Splits a path, numbers its directory and keeps its name; `before`: where this entity was until now, which mostly is the same.
+    pub fn intern(&mut self, path: &[u8], before: Option<(u32, Text)>) -> Result<(u32, Text)> {
+        let (dir, name) = split(path);
+        if let Some((number, text)) = before
+            && self.directory(number) == dir
+            && self.text(text) == name
+        {
+            return Ok((number, text));
         }
-    };
-    Ok((number, name.into()))
+        Ok((self.number(dir)?, self.keep(name)?))
+    }
+
+    /// The path of a directory.
+    pub fn directory(&self, number: u32) -> &[u8] {
+        self.text(self.directories[number as usize])
+    }
+
+    /// The bytes of a text.
+    pub fn text(&self, text: Text) -> &[u8] {
+        &self.texts[text.start as usize..][..text.length as usize]
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<Text> {
+        let (start, length) = (self.texts.len(), bytes.len());
+        if start + length > u32::MAX as usize {
+            return Err(Error::TooMany("bytes of names in one run"));
+        }
+        self.texts.extend_from_slice(bytes);
+        Ok(Text {
+            start: start as u32,
+            length: length as u32,
+        })
+    }
+
+    fn number(&mut self, dir: &[u8]) -> Result<u32> {
+        // Neighbours tend to come in a row.
+        if let Some(last) = self.directories.len().checked_sub(1)
+            && self.directory(last as u32) == dir
+        {
+            return Ok(last as u32);
+        }
+        let hash = FxBuildHasher.hash_one(dir);
+        let known = self.numbers.get(&hash).into_iter().flatten().copied();
+        if let Some(number) = known.into_iter().find(|number| self.directory(*number) == dir) {
+            return Ok(number);
+        }
+        let number = u32::try_from(self.directories.len()).map_err(|_| Error::TooMany("directories"))?;
+        let text = self.keep(dir)?;
+        self.directories.push(text);
+        self.numbers.entry(hash).or_default().push(number);
+        Ok(number)
+    }
 }
 
 #[cfg(test)]
