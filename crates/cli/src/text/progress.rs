@@ -1,34 +1,45 @@
-//! What is being waited for, on a terminal only, and gone when it is over.
+//! What is being waited for, on a terminal only, if it takes long, and gone when it is over.
 
 use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// Logs smaller than this are indexed before anyone has read a line.
-const WORTH_A_LINE: u64 = 8_000_000;
+/// Nobody wonders before.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A line on the terminal while something takes long.
 #[derive(Debug)]
 pub struct Progress {
-    shown: bool,
+    waiting: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// Shows `what`.
+    /// Shows `what` after half a second.
     pub fn start(what: &str) -> Progress {
-        let mut stderr = std::io::stderr();
-        let shown = stderr.is_terminal();
-        if shown {
-            let _ = write!(stderr, "backstory: {what} …");
-            let _ = stderr.flush();
+        if !std::io::stderr().is_terminal() {
+            return Progress { waiting: None };
         }
-        Progress { shown }
+        let (over, wait) = channel();
+        let line = format!("backstory: {what} …");
+        let show = move || {
+            let mut stderr = std::io::stderr();
+            if let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) {
+                let _ = stderr.write_all(line.as_bytes());
+                let _ = wait.recv();
+                let _ = stderr.write_all(b"\r\x1b[K");
+            }
+        };
+        // Without a thread there is no line, and nothing else is missing.
+        let thread = std::thread::Builder::new().name("progress".into()).spawn(show);
+        Progress {
+            waiting: thread.ok().map(|thread| (over, thread)),
+        }
     }
 
-    /// Shows that a run is being indexed, if its log is large.
+    /// Shows that a run is being indexed.
     pub fn of_run(run: &str, bytes: u64) -> Progress {
-        match bytes {
-            0..WORTH_A_LINE => Progress { shown: false },
-            _ => Progress::start(&format!("indexing run {run} ({})", super::when::size(bytes))),
-        }
+        Progress::start(&format!("indexing run {run} ({})", super::when::size(bytes)))
     }
 
     /// Takes the line away.
@@ -39,8 +50,10 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        if let Some((over, thread)) = self.waiting.take() {
+            drop(over);
+            // It has printed all it will before anybody else goes on.
+            let _ = thread.join();
         }
     }
 }
