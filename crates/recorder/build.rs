@@ -91,7 +91,11 @@ fn main() {
         run(compiler()
             .args(COMPILE)
             .arg(if is_one_of(HOT) { "-O2" } else { "-Os" })
-            .arg(if unwound { "-fasynchronous-unwind-tables" } else { "-fno-asynchronous-unwind-tables" })
+            .arg(if unwound {
+                "-fasynchronous-unwind-tables"
+            } else {
+                "-fno-asynchronous-unwind-tables"
+            })
             .arg("-I")
             .arg(&include)
             .arg("-c")

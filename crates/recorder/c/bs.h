@@ -240,6 +240,7 @@ static inline const char *bs_way_later(bool logged)
 
 /* arena.c */
 bool bs_take(u32 op);                  /* gives the thread a chunk */
+bool bs_is_muted(void);                /* this process will never log */
 bool bs_is_ready(u32 op);              /* it has one, or could be given one now */
 bool bs_change(u32 op, u32 changes);   /* a new one: the old is full, unless it has changed already */
 void bs_prepare_for_sandbox(void);     /* all that would need a system call later */

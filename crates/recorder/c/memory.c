@@ -25,6 +25,8 @@ static bool page_readable(u64 at)
         return false;
     if (is_stack(at) || bs_odd & BS_ODD_SANDBOX)
         return true;
+    if (BS_UNLIKELY(!bs_arena) && bs_is_muted())
+        return false;
     return bs_raw(__NR_rt_sigprocmask, NO_SUCH_WAY, at & ~7ull, 0, 8) != -BS_EFAULT;
 }
 

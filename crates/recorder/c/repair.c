@@ -40,7 +40,12 @@ static bool welcome(void)
         return false;
     if (!(bs_odd & BS_ODD_MOVED) && (u32)bs_raw(__NR_geteuid, 0) == bs_user)
         return true;
-    /* Another root, other rules or another user: a loader that can't open us would complain on the program's stderr. */
+    /*
+     * Another root, other rules or another user: a loader that can't open us would complain on the program's stderr. Capabilities
+     * that end with this program don't count for `access`, and rules like Landlock's do for `open`.
+     */
+    if (bs_gated(__NR_faccessat, BS_AT_FDCWD, bs_own_file, 4 /* R_OK */) < 0)
+        return false;
     s64 fd = bs_gated(__NR_openat, BS_AT_FDCWD, bs_own_file, O_RDONLY | O_CLOEXEC, 0);
     if (fd >= 0)
         bs_raw(__NR_close, fd);

@@ -195,5 +195,9 @@ fn after_a_jump_out_of_system_what_follows_is_the_processes_own() {
     let slots = &run.threads[0].slots;
     let at = |name: &str| slots.iter().position(|s| s.name == name);
     assert_eq!(slots.iter().filter(|s| s.name == "VFORKED").count(), 1);
-    assert!(at("VFORKED") < at("STAT") && at("STAT").is_some(), "{:?}", story(&run));
+    assert!(
+        at("VFORKED") < at("STAT") && at("STAT").is_some(),
+        "{:?}",
+        story(&run)
+    );
 }

@@ -3,6 +3,7 @@
 use backstory_abi as abi;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -106,6 +107,7 @@ pub fn library() -> &'static Path {
 
 /// Another one, which only its owner can read.
 pub fn copy_of_library(dir: &Path) -> PathBuf {
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
     let path = dir.join(abi::PRELOAD_NAME);
     fs::write(&path, backstory_recorder::LIBRARY).unwrap();
     path

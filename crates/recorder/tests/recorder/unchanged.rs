@@ -135,14 +135,19 @@ fn a_library_of_the_users_stands_before_ours_and_both_work() {
 fn what_another_user_can_not_load_is_not_handed_on() {
     let dir = folder();
     // Only root can become another user.
-    let user = Command::new("setpriv").args(["--reuid", "65534", "true"]).status();
+    let user = Command::new("setpriv")
+        .args(["--reuid", "65534", "true"])
+        .status();
     if !user.is_ok_and(|s| s.success()) {
         let _ = writeln!(std::io::stderr(), "SKIPPED: can't become another user");
         return;
     }
     let private = tempfile::tempdir().unwrap();
     let run = record_with(
-        &mut command(dir.path(), &["setpriv", "--reuid", "65534", "sh", "-c", "echo quiet"]),
+        &mut command(
+            dir.path(),
+            &["setpriv", "--reuid", "65534", "sh", "-c", "echo quiet"],
+        ),
         &Arena::default(),
         &copy_of_library(private.path()),
     );
