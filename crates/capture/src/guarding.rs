@@ -185,6 +185,11 @@ impl Hooks for Bridge {
         flags.fetch_or(abi::ARENA_PIDNS, Ordering::AcqRel);
     }
 
+    fn tells_end(&self, parent: u32) -> bool {
+        // The supervisor reaps its children itself.
+        parent == std::process::id()
+    }
+
     fn note(&self, note: Note) {
         let mut notes = self.notes();
         let note = note.to_string();

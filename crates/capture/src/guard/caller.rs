@@ -4,6 +4,7 @@
 //! thread, because pids are handed out in turn. A view is taken again whenever someone may have changed one.
 
 use super::sys::{self, PidfdInfo};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
@@ -50,6 +51,8 @@ pub struct Caller {
     pub view: View,
     /// The process has not been met before.
     pub new: bool,
+    /// If so: a pidfd of it, where there is one already.
+    pub process: Option<Arc<OwnedFd>>,
 }
 
 impl Caller {
@@ -61,6 +64,7 @@ impl Caller {
             parent: 0,
             view: View::Own,
             new: false,
+            process: None,
         }
     }
 }
@@ -72,8 +76,10 @@ pub struct Rights {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Further groups.
-    pub groups: Vec<u32>,
+    /// Whose they are.
+    pub tid: u32,
+    /// Further groups, once they were asked for: that takes longer than all the rest, and they rarely matter.
+    pub groups: OnceCell<Vec<u32>>,
 }
 
 struct Known {
@@ -163,7 +169,7 @@ impl Callers {
             known.seen = now;
             return Ok(known.caller.clone());
         }
-        let (info, unique) = self.identify(tid)?;
+        let (info, unique, process) = self.identify_and_hold(tid)?;
         let view = if self.view_holds(0) {
             View::Own
         } else {
@@ -175,6 +181,7 @@ impl Callers {
             parent: info.ppid,
             view,
             new: false,
+            process: None,
         };
         let mut shard = self.shard(tid);
         if let Some(known) = shard.get_mut(&tid)
@@ -192,7 +199,7 @@ impl Callers {
             }
         }
         let kept = caller.clone();
-        let rights = None;
+        let rights = Some((now, Rights::of(tid, &info)));
         shard.insert(
             tid,
             Known {
@@ -206,12 +213,13 @@ impl Callers {
             },
         );
         drop(shard);
-        let process = if info.tgid == tid {
+        let number = if info.tgid == tid {
             unique
         } else {
             self.identify(info.tgid).map_or(unique, |i| i.1)
         };
-        caller.new = lock(&self.met).insert(info.tgid, process) != Some(process);
+        caller.new = lock(&self.met).insert(info.tgid, number) != Some(number);
+        caller.process = process.filter(|_| caller.new).map(Arc::new);
         Ok(caller)
     }
 
@@ -229,13 +237,22 @@ impl Callers {
 
     /// Process and parent of a thread, and a number that no other process of this boot has.
     fn identify(&self, tid: u32) -> io::Result<(PidfdInfo, u64)> {
-        if let Ok(pidfd) = sys::pidfd_open(tid, true)
+        self.identify_and_hold(tid).map(|(info, unique, _)| (info, unique))
+    }
+
+    /// The same, with the process's pidfd if it was made for this.
+    fn identify_and_hold(&self, tid: u32) -> io::Result<(PidfdInfo, u64, Option<OwnedFd>)> {
+        // Most threads are the first of their process, and a pidfd of that is of further use.
+        let process = sys::pidfd_open(tid, false);
+        let first = process.is_ok();
+        if let Ok(pidfd) = process.or_else(|_| sys::pidfd_open(tid, true))
             && let Ok(info) = sys::pidfd_info(pidfd.as_fd())
             && let Ok(unique) = sys::inode(pidfd.as_fd())
         {
-            return Ok((info, unique));
+            return Ok((info, unique, Some(pidfd).filter(|_| first)));
         }
         self.identify_by_status(tid)
+            .map(|(info, unique)| (info, unique, None))
     }
 
     /// The same for kernels that tell less of a pidfd.
@@ -319,12 +336,7 @@ impl Callers {
         let Ok((info, _)) = self.identify(tid) else {
             return Rights::default();
         };
-        let groups = if info.fsuid == 0 { Vec::new() } else { groups(tid) };
-        let rights = Rights {
-            uid: info.fsuid,
-            gid: info.fsgid,
-            groups,
-        };
+        let rights = Rights::of(tid, &info);
         if let Some(known) = self.shard(tid).get_mut(&tid) {
             known.rights = Some((now, rights.clone()));
         }
@@ -358,6 +370,20 @@ fn start_time(stat: &[u8]) -> Option<u64> {
 }
 
 impl Rights {
+    fn of(tid: u32, info: &PidfdInfo) -> Rights {
+        Rights {
+            uid: info.fsuid,
+            gid: info.fsgid,
+            tid,
+            groups: OnceCell::new(),
+        }
+    }
+
+    /// True if the file's group is one of the further groups.
+    fn further(&self, group: u32) -> bool {
+        self.groups.get_or_init(|| groups(self.tid)).contains(&group)
+    }
+
     /// True if a file of this owner and mode gives `wanted` (4 read, 2 write, 1 execute). Root passes, except that a file that
     /// nobody may execute is not executed.
     pub fn permit(&self, st: &libc::statx, wanted: u16) -> bool {
@@ -365,14 +391,14 @@ impl Rights {
         if self.uid == 0 {
             return wanted & 1 == 0 || directory || st.stx_mode & 0o111 != 0;
         }
-        let shift = if st.stx_uid == self.uid {
-            6
-        } else if st.stx_gid == self.gid || self.groups.contains(&st.stx_gid) {
-            3
+        let grants = |shift: u16| st.stx_mode >> shift & wanted == wanted;
+        if st.stx_uid == self.uid {
+            grants(6)
+        } else if st.stx_gid == self.gid || grants(3) != grants(0) && self.further(st.stx_gid) {
+            grants(3)
         } else {
-            0
-        };
-        st.stx_mode >> shift & wanted == wanted
+            grants(0)
+        }
     }
 }
 
@@ -423,7 +449,8 @@ mod tests {
         let me = Rights {
             uid: 7,
             gid: 8,
-            groups: vec![9],
+            tid: 0,
+            groups: OnceCell::from(vec![9]),
         };
         assert!(me.permit(&with(7, 0, 0o100400), 4));
         assert!(

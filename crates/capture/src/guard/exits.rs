@@ -4,17 +4,24 @@ use super::slots::{SlotWriter, gone};
 use super::sys;
 use crate::sink::SlotSink;
 use backstory_abi::Who;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Processes followed at a time; of more, the status may stay unknown.
 const FOLLOWED: usize = 400;
 /// What the listener and the stop signal are called among pids.
 const LISTENER: u64 = 1 << 40;
 const STOP: u64 = 1 << 41;
+/// After some ends were written down, the next ones are left to gather for so long: to be woken by each would cost the programs
+/// more than all else that is done for them.
+const GATHER: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
 /// How long after the last process's end statuses are waited for that its parent has not collected yet.
 const GRACE: Timespec = Timespec {
     tv_sec: 0,
@@ -25,8 +32,9 @@ const GRACE: Timespec = Timespec {
 pub struct Exits {
     epoll: OwnedFd,
     stop: OwnedFd,
-    followed: Mutex<HashMap<u32, OwnedFd>>,
+    followed: Mutex<HashMap<u32, Arc<OwnedFd>>>,
     hangup_tells: bool,
+    any: AtomicBool,
 }
 
 impl Exits {
@@ -54,22 +62,27 @@ impl Exits {
             stop,
             followed: Mutex::default(),
             hangup_tells,
+            any: AtomicBool::new(false),
         })
     }
 
-    fn followed(&self) -> MutexGuard<'_, HashMap<u32, OwnedFd>> {
+    fn followed(&self) -> MutexGuard<'_, HashMap<u32, Arc<OwnedFd>>> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for this process's end from now on.
     pub fn follow(&self, pid: u32) {
+        if let Ok(pidfd) = sys::pidfd_open(pid, false) {
+            self.follow_held(pid, Arc::new(pidfd));
+        }
+    }
+
+    /// The same, by a pidfd that is there already.
+    pub fn follow_held(&self, pid: u32, pidfd: Arc<OwnedFd>) {
         let mut followed = self.followed();
         if followed.contains_key(&pid) || followed.len() >= FOLLOWED {
             return;
         }
-        let Ok(pidfd) = sys::pidfd_open(pid, false) else {
-            return;
-        };
         // The hang-up comes when the process has been reaped; older kernels tell only that it has ended.
         let events = if self.hangup_tells {
             epoll::EventFlags::empty()
@@ -78,7 +91,13 @@ impl Exits {
         };
         if epoll::add(&self.epoll, &pidfd, epoll::EventData::new_u64(pid.into()), events).is_ok() {
             followed.insert(pid, pidfd);
+            self.any.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Somebody is, or was, followed: [`Exits::watch`] is needed.
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
     }
 
     /// Makes [`Exits::watch`] return.
@@ -95,7 +114,7 @@ impl Exits {
         ended: impl FnOnce(),
     ) {
         let mut ended = Some(ended);
-        let mut events = Vec::with_capacity(16);
+        let mut events = Vec::with_capacity(64);
         loop {
             let timeout = if ended.is_none() { Some(&GRACE) } else { None };
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout) {
@@ -119,7 +138,20 @@ impl Exits {
             if ended.is_none() && self.followed().is_empty() {
                 return;
             }
+            if ended.is_some() {
+                self.gather(listener);
+            }
         }
+    }
+
+    /// Returns after [`GATHER`], or when nobody is left, or when stopped.
+    fn gather(&self, listener: BorrowedFd<'_>) {
+        let mut fds = [
+            PollFd::new(&self.stop, PollFlags::IN),
+            PollFd::from_borrowed_fd(listener, PollFlags::empty()),
+        ];
+        // Interrupted or not: what is there is taken.
+        let _ = poll(&mut fds, Some(&GATHER));
     }
 
     fn write_end<S: SlotSink>(&self, pid: u32, out: &mut SlotWriter<S>) {

@@ -29,6 +29,10 @@ pub trait Hooks: Send + Sync {
     fn drain(&self, waiting: Waiting);
     /// Some process is about to be in another pid namespace.
     fn pid_namespace(&self);
+    /// The ends of this process's children are told by somebody else; nobody here has to wait for them.
+    fn tells_end(&self, _parent: u32) -> bool {
+        false
+    }
     /// Something that the run must tell its reader.
     fn note(&self, note: Note);
 }

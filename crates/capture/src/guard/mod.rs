@@ -24,6 +24,7 @@ mod resolve;
 mod rows;
 mod shared;
 mod slots;
+mod standby;
 mod sys;
 pub mod table;
 mod write;

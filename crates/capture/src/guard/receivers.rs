@@ -16,6 +16,7 @@ use super::mounts::Mounts;
 use super::resolve::Resolver;
 use super::shared::{Notification, RECEIVERS, SharedMap};
 use super::slots::SlotWriter;
+use super::standby::Standby;
 use super::sys;
 use super::table::{Abi, Guard, Row};
 use super::write::{Environments, fingerprint, who, write, write_born};
@@ -23,9 +24,9 @@ use crate::sink::SlotSink;
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -64,17 +65,28 @@ struct Common {
     wanted: AtomicU32,
     /// Thread ids of receivers, 0 once they have ended.
     running: [AtomicU32; THREADS],
+    /// A receiver that ends raises it.
+    ends: AtomicU32,
     ended: AtomicBool,
+    /// Calls in the late thread's queue.
+    queued: AtomicUsize,
+}
+
+/// Threads that start when they are needed.
+struct Reserve {
+    helpers: Standby,
+    late: Standby,
+    watcher: Standby,
 }
 
 /// The running guard.
 pub struct Receivers {
     common: Arc<Common>,
-    threads: Vec<JoinHandle<()>>,
-    late: Option<(SyncSender<Box<Late>>, JoinHandle<()>)>,
+    reserve: Arc<Reserve>,
+    hot: JoinHandle<()>,
+    jobs: Sender<Box<Late>>,
     /// Hangs up when the late thread is done.
     late_done: Receiver<()>,
-    watcher: Option<JoinHandle<()>>,
 }
 
 impl Receivers {
@@ -91,84 +103,87 @@ impl Receivers {
         }
         sys::prepare_wake_signal();
         sys::wake_synchronously(listener.as_fd());
-        let common = Arc::new(Common {
-            exits: Exits::new(listener.as_fd())?,
-            listener: Arc::new(listener),
-            shared,
-            watch,
-            hooks,
-            callers: Callers::new()?,
-            mounts_changed: Arc::default(),
-            environments: Environments::default(),
-            holders: Holders::default(),
-            stop: AtomicBool::new(false),
-            wanted: AtomicU32::new(0),
-            running: std::array::from_fn(|_| AtomicU32::new(0)),
-            ended: AtomicBool::new(false),
-        });
-        let (jobs, queue) = sync_channel(LATE);
-        let out = SlotWriter::new(make_sink());
-        let mine = common.clone();
+        let common = Common::new(listener, shared, watch, hooks)?;
+        let (jobs, queue) = channel();
         let (working, late_done) = sync_channel(0);
-        let late = spawn("guard-late", move || {
-            mine.run_late(out, &queue);
-            drop(working);
-        })?;
-        let mut threads = Vec::new();
-        for index in 0..THREADS {
-            let worker = Worker {
-                common: common.clone(),
-                index,
-                out: SlotWriter::new(make_sink()),
-                resolver: Resolver::new(Mounts::new(common.mounts_changed.clone()), false),
-                late: jobs.clone(),
+        let (out, mine) = (SlotWriter::new(make_sink()), common.clone());
+        let late = Standby::new(move || {
+            let work = move || {
+                mine.run_late(out, &queue);
+                drop(working);
             };
-            threads.push(spawn("guard", move || worker.run())?);
-        }
-        let mut out = SlotWriter::new(make_sink());
-        let mine = common.clone();
-        let watcher = spawn("guard-exits", move || {
-            mine.exits.watch(mine.listener.as_fd(), &mut out, || mine.end())
-        })?;
+            Ok(vec![spawn("guard-late", work)?])
+        });
+        let (mut out, mine) = (SlotWriter::new(make_sink()), common.clone());
+        let watcher = Standby::new(move || {
+            let work = move || mine.exits.watch(mine.listener.as_fd(), &mut out, || mine.end());
+            Ok(vec![spawn("guard-exits", work)?])
+        });
+        // The helpers' standby is in the reserve, and they have the reserve: a weak reference, or neither would ever be freed.
+        let reserve = Arc::new_cyclic(|reserve: &Weak<Reserve>| Reserve {
+            helpers: helpers(&common, reserve, &jobs, &mut make_sink),
+            late,
+            watcher,
+        });
+        let worker = Worker::new(&common, Arc::downgrade(&reserve), &jobs, 0, make_sink());
         Ok(Receivers {
+            hot: spawn("guard", move || worker.run())?,
             common,
-            threads,
-            late: Some((jobs, late)),
+            reserve,
+            jobs,
             late_done,
-            watcher: Some(watcher),
         })
     }
 
     /// True once nobody is left who has the filter.
     pub fn ended(&self) -> bool {
-        self.common.ended.load(Ordering::Acquire)
+        let hung_up = || sys::poll(self.common.listener.as_fd(), 0, 0) & libc::POLLHUP != 0;
+        self.common.ended.load(Ordering::Acquire) || hung_up()
     }
 
     /// Ends all threads and drops their sinks. After [`Receivers::ended`], all that happened has been logged; before it, whoever
     /// is still there must be served by the keeper from now on. Returns false if the late thread still waits for a file server;
     /// what it was asked is then lost.
-    pub fn stop(mut self) -> bool {
+    pub fn stop(self) -> bool {
         self.common.end();
-        for thread in self.threads.drain(..) {
+        let _ = self.hot.join();
+        for thread in self.reserve.helpers.end() {
             let _ = thread.join();
         }
         // Statuses that are still to come are waited for a moment once nobody is left, not at all before.
         if !self.common.ended.load(Ordering::Acquire) {
             self.common.exits.stop();
         }
-        if let Some(watcher) = self.watcher.take() {
-            let _ = watcher.join();
+        for thread in self.reserve.watcher.end() {
+            let _ = thread.join();
         }
-        let Some((jobs, late)) = self.late.take() else {
-            return true;
-        };
-        drop(jobs);
+        let late = self.reserve.late.end();
+        drop(self.jobs);
+        if late.is_empty() {
+            return self.common.queued.load(Ordering::Acquire) == 0;
+        }
         // The prompt waits for this: not a tick longer than it takes.
         match self.late_done.recv_timeout(Duration::from_secs(2)) {
             Err(RecvTimeoutError::Timeout) => false,
-            _ => late.join().is_ok(),
+            _ => late.into_iter().all(|thread| thread.join().is_ok()),
         }
     }
+}
+
+/// All receivers but the hot one.
+fn helpers<S: SlotSink + Send + 'static>(
+    common: &Arc<Common>,
+    reserve: &Weak<Reserve>,
+    jobs: &Sender<Box<Late>>,
+    make_sink: &mut impl FnMut() -> S,
+) -> Standby {
+    let mut helper = |index| Worker::new(common, reserve.clone(), jobs, index, make_sink());
+    let workers: Vec<Worker<S>> = (1..THREADS).map(&mut helper).collect();
+    Standby::new(move || {
+        // Fewer than there could be do as well.
+        let threads = workers.into_iter().map(|w| spawn("guard", move || w.run()));
+        Ok(threads.flatten().collect())
+    })
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
@@ -182,6 +197,31 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHand
 }
 
 impl Common {
+    fn new(
+        listener: OwnedFd,
+        shared: Arc<SharedMap>,
+        watch: Watch,
+        hooks: Arc<dyn Hooks>,
+    ) -> io::Result<Arc<Common>> {
+        Ok(Arc::new(Common {
+            exits: Exits::new(listener.as_fd())?,
+            listener: Arc::new(listener),
+            shared,
+            watch,
+            hooks,
+            callers: Callers::new()?,
+            mounts_changed: Arc::default(),
+            environments: Environments::default(),
+            holders: Holders::default(),
+            stop: AtomicBool::new(false),
+            wanted: AtomicU32::new(0),
+            running: std::array::from_fn(|_| AtomicU32::new(0)),
+            ends: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
+            queued: AtomicUsize::new(0),
+        }))
+    }
+
     fn occasion<'a>(&'a self, caller: &'a Caller, call: &'a Notification, time: u64) -> Occasion<'a> {
         Occasion {
             callers: &self.callers,
@@ -203,19 +243,24 @@ impl Common {
         // A signal that arrives just before a receiver blocks is lost, so it is sent until all have ended.
         let me = sys::gettid();
         for tries in 0.. {
+            let ends = self.ends.load(Ordering::Acquire);
             let tids = self.running.iter().map(|tid| tid.load(Ordering::Acquire));
             let mut others = tids.filter(|tid| *tid != 0 && *tid != me).peekable();
             if others.peek().is_none() {
                 return;
             }
-            others.for_each(sys::interrupt);
-            std::thread::sleep(Duration::from_micros(if tries < 10 { 20 } else { 200 }));
+            // Where nobody is left, the kernel itself has woken them.
+            if tries > 0 || !self.ended.load(Ordering::Acquire) {
+                others.for_each(sys::interrupt);
+            }
+            sys::futex_wait_for(&self.ends, ends, Duration::from_micros(if tries < 10 { 50 } else { 500 }));
         }
     }
 
     fn run_late<S: SlotSink>(&self, mut out: SlotWriter<S>, queue: &Receiver<Box<Late>>) {
         let mut resolver = Resolver::new(Mounts::new(self.mounts_changed.clone()), true);
         for job in queue {
+            self.queued.fetch_sub(1, Ordering::AcqRel);
             let (callers, caller) = (&self.callers, &job.caller);
             let mut cx = Context {
                 resolver: &mut resolver,
@@ -243,7 +288,8 @@ struct Worker<S> {
     index: usize,
     out: SlotWriter<S>,
     resolver: Resolver,
-    late: SyncSender<Box<Late>>,
+    late: Sender<Box<Late>>,
+    reserve: Weak<Reserve>,
 }
 
 /// How a call is answered.
@@ -258,6 +304,30 @@ enum Answer {
 }
 
 impl<S: SlotSink> Worker<S> {
+    fn new(
+        common: &Arc<Common>,
+        reserve: Weak<Reserve>,
+        late: &Sender<Box<Late>>,
+        index: usize,
+        sink: S,
+    ) -> Worker<S> {
+        Worker {
+            common: common.clone(),
+            index,
+            out: SlotWriter::new(sink),
+            resolver: Resolver::new(Mounts::new(common.mounts_changed.clone()), false),
+            late: late.clone(),
+            reserve,
+        }
+    }
+
+    /// Starts threads of the reserve, if there still is one.
+    fn need(&self, which: impl FnOnce(&Reserve) -> &Standby) {
+        if let Some(reserve) = self.reserve.upgrade() {
+            which(&reserve).begin();
+        }
+    }
+
     fn run(mut self) {
         let common = self.common.clone();
         common.running[self.index].store(sys::gettid(), Ordering::Release);
@@ -290,6 +360,8 @@ impl<S: SlotSink> Worker<S> {
             }
         }
         common.running[self.index].store(0, Ordering::Release);
+        common.ends.fetch_add(1, Ordering::Release);
+        sys::futex_wake(&common.ends, u32::MAX >> 1);
     }
 
     fn listener(&self) -> BorrowedFd<'_> {
@@ -299,6 +371,7 @@ impl<S: SlotSink> Worker<S> {
     /// Wakes a helper if calls are queued.
     fn call_help(&self) {
         if sys::poll(self.listener(), libc::POLLIN, 0) & libc::POLLIN != 0 {
+            self.need(|reserve| &reserve.helpers);
             self.common.wanted.fetch_add(1, Ordering::Release);
             sys::futex_wake(&self.common.wanted, 1);
         }
@@ -328,21 +401,28 @@ impl<S: SlotSink> Worker<S> {
             Answer::Later | Answer::Done => Ok(()),
         };
         self.common.shared.clear(self.index);
-        if let Some(job) = late
-            && let Err(e) = self.late.try_send(job)
-        {
-            let (std::sync::mpsc::TrySendError::Full(job) | std::sync::mpsc::TrySendError::Disconnected(job)) =
-                e;
-            let unknown = job.ask.unknown();
-            let stamp = (job.time, who(&job.caller, &job.call));
-            write(
-                &mut self.out,
-                stamp,
-                &job.ask,
-                &unknown,
-                &self.common.environments,
-            );
+        if let Some(job) = late {
+            self.look_later(job);
         }
+    }
+
+    fn look_later(&mut self, job: Box<Late>) {
+        let common = &self.common;
+        if common.queued.fetch_add(1, Ordering::AcqRel) < LATE {
+            self.need(|reserve| &reserve.late);
+            let Err(returned) = self.late.send(job) else { return };
+            common.queued.fetch_sub(1, Ordering::AcqRel);
+            self.leave_unknown(&returned.0);
+        } else {
+            common.queued.fetch_sub(1, Ordering::AcqRel);
+            self.leave_unknown(&job);
+        }
+    }
+
+    fn leave_unknown(&mut self, job: &Late) {
+        let unknown = job.ask.unknown();
+        let stamp = (job.time, who(&job.caller, &job.call));
+        write(&mut self.out, stamp, &job.ask, &unknown, &self.common.environments);
     }
 
     /// A watched call: read, conclude, log.
@@ -379,7 +459,15 @@ impl<S: SlotSink> Worker<S> {
             common.holders.introduce(&mut self.out, &at);
             write_born(&mut self.out, &caller, call, time);
             // A child that never calls exec has an end, too.
-            common.exits.follow(caller.pid);
+            if !common.hooks.tells_end(caller.parent) {
+                match caller.process.clone() {
+                    Some(process) => common.exits.follow_held(caller.pid, process),
+                    None => common.exits.follow(caller.pid),
+                }
+            }
+            if common.exits.any() {
+                self.need(|reserve| &reserve.watcher);
+            }
         }
         let ask = match ask {
             Ok(ask) => ask,

@@ -296,6 +296,7 @@ mod tests {
             parent: 1,
             view: View::Own,
             new: false,
+            process: None,
         }
     }
 

@@ -7,6 +7,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// Turns a system call's result into a value or the thread's errno.
 fn check(result: c_long) -> io::Result<c_long> {
@@ -276,6 +277,24 @@ pub fn futex_wait(word: &AtomicU32, value: u32) {
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
             value,
             0usize,
+        )
+    };
+}
+
+/// The same, for at most so long.
+pub fn futex_wait_for(word: &AtomicU32, value: u32, at_most: Duration) {
+    let at_most = libc::timespec {
+        tv_sec: at_most.as_secs() as libc::time_t,
+        tv_nsec: c_long::from(at_most.subsec_nanos()),
+    };
+    // SAFETY: word and timeout outlive the call.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            value,
+            &raw const at_most,
         )
     };
 }
