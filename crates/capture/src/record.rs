@@ -188,6 +188,20 @@ fn not_found(options: &Options, errno: i32) -> Result<(RunEnd, bool), Error> {
     Ok((end, true))
 }
 
+/// Why the command could not be executed, as a shell says it.
+fn why_not(name: &OsStr, errno: i32) -> String {
+    let path = Path::new(name);
+    let why = match errno {
+        libc::ENOENT if name.is_empty() => return "the command is an empty string".to_owned(),
+        libc::ENOENT if !name.as_encoded_bytes().contains(&b'/') => "no such command in PATH".to_owned(),
+        libc::ENOENT if path.exists() => "its interpreter is not there".to_owned(),
+        libc::EACCES if path.is_dir() => "it is a directory".to_owned(),
+        libc::EACCES if path.is_file() => "it may not be executed".to_owned(),
+        other => sys::describe(other),
+    };
+    format!("{}: {why}", name.display())
+}
+
 /// The most important of what is wrong, and how much more there is.
 fn warning(run: &str, end: &RunEnd) -> Option<String> {
     let first = match (end.incomplete_because.first(), end.warnings.first()) {
@@ -203,7 +217,7 @@ fn warning(run: &str, end: &RunEnd) -> Option<String> {
 
 fn recorded(run: String, name: &OsStr, end: RunEnd, still_recording: bool) -> Recorded {
     let warning = match end.not_started {
-        Some(errno) => Some(format!("{}: {}", name.display(), sys::describe(errno))),
+        Some(errno) => Some(why_not(name, errno)),
         None => warning(&run, &end),
     };
     Recorded {

@@ -14,7 +14,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     version,
     max_term_width = 100,
     propagate_version = false,
-    disable_help_subcommand = true,
     after_help = "Examples:\n  \
         backstory record -- make            record a command, whatever it runs\n  \
         backstory of build/app              what made this file?\n  \

@@ -94,17 +94,39 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 
 /// What a usage error of the parser comes to, in our form.
 pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
+    use clap::error::{ContextKind, ErrorKind};
+    let told = |kind| error.get(kind).map(ToString::to_string);
     let text = error.render().to_string();
     let first = text
         .trim_start_matches("error: ")
         .split("\n\n")
         .next()
         .unwrap_or_default();
-    let hint = match command {
-        Some(command) => format!("backstory {command} --help"),
-        None => "backstory --help".to_owned(),
+    let unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    let what = match (error.kind(), told(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::MissingRequiredArgument, _) => match told(ContextKind::InvalidArg) {
+            Some(_) if command == Some("record") => {
+                "the command is missing: backstory record -- CMD ARGS...".to_owned()
+            }
+            Some(missing) => format!("{missing} is missing"),
+            None => first.to_owned(),
+        },
+        (_, Some(name)) if unknown => format!("there is no command {name:?}"),
+        _ => first.to_owned(),
     };
-    format!("{} (see `{hint}`)", one_line(first))
+    let meant = [
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+    ]
+    .into_iter()
+    .find_map(told)
+    .map_or(String::new(), |meant| format!(", did you mean {meant}?"));
+    let hint = match command {
+        Some(command) if !unknown => format!("backstory {command} --help"),
+        _ => "backstory --help".to_owned(),
+    };
+    format!("{}{meant} (see `{hint}`)", one_line(&what))
 }
 
 /// Prints the line, if there is one, and gives the exit status.

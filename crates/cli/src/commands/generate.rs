@@ -31,7 +31,10 @@ fn write_pages(dir: &Path) -> std::io::Result<()> {
     fs::create_dir_all(dir)?;
     let mut command = Cli::command();
     command.build();
-    for command in std::iter::once(&command).chain(command.get_subcommands()) {
+    let commands = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    for command in std::iter::once(&command).chain(commands) {
         let mut page = Vec::new();
         clap_mangen::Man::new(command.clone()).render(&mut page)?;
         let name = command.get_display_name().unwrap_or_else(|| command.get_name());

@@ -13,7 +13,7 @@ use crate::ask::Asked;
 use crate::json::{self, Value};
 use crate::text::shell::{self, Call};
 use crate::text::style::{Role, Style};
-use crate::text::when;
+use crate::text::{when, words};
 
 /// Prints a run.
 pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
@@ -119,7 +119,7 @@ fn text(details: &RunDetails, style: Style, out: &mut impl Write) -> io::Result<
     if let Some(ended) = run.ended {
         line("took", &when::duration(ended - run.started))?;
     }
-    line("status", &ending(run))?;
+    line("status", &end(run))?;
     line("processes", &run.processes.to_string())?;
     line(
         "files",
@@ -151,6 +151,17 @@ fn text(details: &RunDetails, style: Style, out: &mut impl Write) -> io::Result<
         ),
     )?;
     line("log", &when::size(details.log_bytes))
+}
+
+/// How it ended, at length.
+fn end(run: &RunSummary) -> String {
+    match (run.exit, run.signal) {
+        (None, Some(signal)) => match words::signal(signal) {
+            Some(name) => format!("killed by {name} (signal {signal})"),
+            None => format!("killed by signal {signal}"),
+        },
+        _ => ending(run),
+    }
 }
 
 /// `not known of 3 processes (/bin/busybox, …)`

@@ -68,3 +68,18 @@ fn done(relation: Relation) -> &'static str {
         Relation::Make => "made by",
     }
 }
+
+/// The name of a signal that programs are killed by.
+pub fn signal(number: i32) -> Option<&'static str> {
+    const NAMES: [&str; 15] = [
+        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
+        "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM",
+    ];
+    let index = usize::try_from(number).ok()?.checked_sub(1)?;
+    match number {
+        24 => Some("SIGXCPU"),
+        25 => Some("SIGXFSZ"),
+        31 => Some("SIGSYS"),
+        _ => NAMES.get(index).copied(),
+    }
+}
