@@ -281,6 +281,16 @@ static void retire(u8 *chunk)
     unmap_chunk(chunk);
 }
 
+/*
+ * A thread that needs a second chunk will fill it: a page that is first read is mapped with those around it, and what is mapped
+ * is not waited for page by page.
+ */
+static void map_all(const u8 *chunk)
+{
+    (void)*(const volatile u8 *)chunk;
+    (void)*(const volatile u8 *)(chunk + BS_CHUNK_SIZE - 1);
+}
+
 /* Gives the thread a chunk; signals are blocked, the process is ready. */
 static bool new_chunk(void)
 {
@@ -300,6 +310,8 @@ static bool new_chunk(void)
     if (me->held)
         retire(me->held);
     struct bs_chunk *chunk = (struct bs_chunk *)at;
+    if (me->count)
+        map_all(at);
     chunk->index = (u32)index;
     chunk->pid = bs_process.pid;
     chunk->tid = me->tid;
