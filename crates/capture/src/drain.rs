@@ -238,9 +238,16 @@ pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pass(Which::Finished);
+        let before = stock.arena.chunks();
         stock.arena.keep_stocked();
+        // A crowd that starts at once finishes no chunk for long: each of those who ask needs one of their own.
+        stock.arena.grow(stock.asking().saturating_sub(drained));
+        let grown = stock.arena.chunks() > before;
         stock.deliver();
         pause = match drained {
+            // Without a guard nobody can ask for more: whoever finds none tries for a fraction of a second.
+            _ if grown && stock.arena.scarce() => SCARCE,
+            0 if grown => BUSY,
             0 => (pause * 2).clamp(BUSY, IDLE),
             _ if stock.arena.scarce() => SCARCE,
             _ => BUSY,

@@ -74,6 +74,12 @@ impl Stock {
         self.asked.notify_all();
     }
 
+    /// How many are waiting for a chunk.
+    pub(crate) fn asking(&self) -> usize {
+        let wishes = self.wishes();
+        wishes.guests.len() + wishes.waiting as usize
+    }
+
     /// The drainer's pause: ends early when somebody waits for a chunk. False once there is nothing to drain any more.
     pub(crate) fn pause(&self, at_most: Duration) -> bool {
         let mut wishes = self.wishes();
