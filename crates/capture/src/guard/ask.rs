@@ -88,6 +88,8 @@ pub enum Ask {
         op: Peer,
         socket: i32,
         address: Vec<u8>,
+        /// Where the address is in the file system, of a `connect` to a path.
+        name: Option<Named>,
     },
     Opaque(&'static str),
 }
@@ -377,9 +379,19 @@ fn list(a: &mut Arguments<'_>, abi: Abi, at: Arg) -> Result<List, Unreadable> {
 fn address(a: &mut Arguments<'_>, op: Peer, [socket, at, length]: [u64; 3]) -> Result<Ask, Unreadable> {
     let mut address = vec![0; (length as u32 as usize).min(ADDRESS)];
     a.memory.exact(at, &mut address)?;
+    let path = unix_path(&address).filter(|_| op == Peer::Connect);
+    let name = path.map(|path| a.name(libc::AT_FDCWD, path));
     Ok(Ask::Address {
         op,
         socket: socket as i32,
         address,
+        name,
     })
+}
+
+/// The path in a socket address, if it has one.
+fn unix_path(address: &[u8]) -> Option<&[u8]> {
+    let (family, rest) = address.split_first_chunk::<2>()?;
+    let path = rest.split(|b| *b == 0).next().unwrap_or_default();
+    (u16::from_le_bytes(*family) == libc::AF_UNIX as u16 && !path.is_empty()).then_some(path)
 }

@@ -104,6 +104,7 @@ impl Ask {
             Ask::Unlink { name, directory } => cx.unlink(fields, name, *directory)?,
             Ask::Truncate { name } => cx.truncate(fields, name)?,
             Ask::Meta { what, name, link } => cx.meta(fields, *what, name, !link)?,
+            Ask::Address { name: Some(name), .. } => fields.result = cx.connect(name)?,
             _ => {}
         }
         Ok(())
@@ -379,6 +380,16 @@ impl Context<'_> {
             Looked::There(there) if there.kind() != libc::S_IFREG || !self.may(&there.st, EXECUTE) => {
                 fails(libc::EACCES)
             }
+            Looked::There(_) => Outcome::Unknown,
+        })
+    }
+
+    /// What comes of connecting to a path. Whether somebody listens there can't be seen.
+    fn connect(&mut self, name: &Named) -> Concluded<Outcome> {
+        Ok(match self.look(name, true)? {
+            Looked::Error(e) => fails(e),
+            Looked::There(there) if !self.may(&there.st, WRITE) => fails(libc::EACCES),
+            Looked::There(there) if there.kind() != libc::S_IFSOCK => fails(libc::ECONNREFUSED),
             Looked::There(_) => Outcome::Unknown,
         })
     }

@@ -77,13 +77,20 @@ impl Arguments<'_> {
                     ..Named::default()
                 }
             }
-        } else if raw.first() == Some(&b'/') {
-            absolute(self.caller, &raw)
         } else {
-            self.join(fd, &raw)
+            self.name(fd, &raw)
         };
         (named.cut, named.dir) = (!whole, fd);
         Ok(named)
+    }
+
+    /// A path that is not an argument by itself; it starts at `fd` if it is relative.
+    pub fn name(&self, fd: i32, raw: &[u8]) -> Named {
+        if raw.first() == Some(&b'/') {
+            absolute(self.caller, raw)
+        } else {
+            self.join(fd, raw)
+        }
     }
 
     /// A path relative to a descriptor or the current directory.

@@ -320,6 +320,44 @@ fn a_call_that_a_signal_restarts_is_logged_once() {
     assert_eq!(flags, [libc::O_RDONLY, libc::O_WRONLY]);
 }
 
+/// Connects a stream socket to a path: 0 or `-errno`.
+fn connect(path: &Path) -> i32 {
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => 0,
+        Err(error) => -error.raw_os_error().unwrap(),
+    }
+}
+
+#[test]
+fn a_connect_to_a_path_where_nobody_can_listen_is_known_to_fail() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("file"), "").unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    let names = ["missing", "file", "file/below", "socket"].map(path);
+    let seen = watch({
+        let names = names.clone();
+        move || names.map(|name| connect(&name))
+    });
+    assert_eq!(
+        seen.result,
+        [-libc::ENOENT, -libc::ECONNREFUSED, -libc::ENOTDIR, 0]
+    );
+    for (name, result) in names.iter().zip(seen.result) {
+        let address = [&[1, 0][..], name.as_os_str().as_encoded_bytes()].concat();
+        let slot = seen
+            .seen
+            .iter()
+            .find(|s| {
+                s.slot.op == op::CONNECT
+                    && s.body[..s.slot.aux as usize].strip_suffix(b"\0") == Some(&address)
+            })
+            .unwrap();
+        // Whether somebody listens is nothing that can be looked up.
+        assert_eq!(slot.predicted(), (result != 0).then_some(result), "{name:?}");
+    }
+}
+
 #[test]
 fn connect_and_bind_carry_the_address() {
     let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Pid, Time};
+use backstory_eventlog::event::{Bytes, CWD, Pid, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptors::O_CLOEXEC;
@@ -179,13 +179,30 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         pair
     }
 
+    /// An address that is the same wherever it is written from: a path in it is absolute.
+    fn address(&mut self, call: Call, address: &[u8]) -> Bytes {
+        let path = unix_path(address);
+        match path.and_then(|path| self.place_of_content(call, CWD, path)) {
+            Some(place) => [&address[..2], &self.paths.bytes(place)].concat().into(),
+            None => plain(address),
+        }
+    }
+
     pub(super) fn connect(&mut self, call: Call, fd: i32, address: &[u8]) -> Result<(), S::Error> {
         /// `connect` of a socket that does not wait.
         const EINPROGRESS: i32 = -115;
-        if address.is_empty() || call.outcome.failed() && call.outcome.value() != Some(EINPROGRESS) {
+        if address.is_empty() {
             return Ok(());
         }
-        let address = plain(address);
+        if call.outcome.failed() && call.outcome.value() != Some(EINPROGRESS) {
+            let path = unix_path(address).filter(|_| call.absent());
+            let place = path.and_then(|path| self.place(call, CWD, path));
+            return match place {
+                Some(place) => self.not_there(call, place),
+                None => Ok(()),
+            };
+        }
+        let address = self.address(call, address);
         let (to, from) = self.directions(&address, call.time);
         let end = self.end(call, from, to, true, true);
         let cloexec = self.held(call, fd).is_some_and(|h| h.cloexec);
@@ -201,10 +218,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if call.outcome.failed() || address.is_empty() {
             return Ok(());
         }
+        let address = self.address(call, address);
         let Some((object, _)) = self.object_of_descriptor(call, fd)? else {
-            return Ok(());
+            // Nobody sees what such a process accepts: whoever connects to it there may talk with it.
+            let (to, from) = self.directions(&address, call.time);
+            let end = self.end(call, to, from, true, true);
+            return self.install_nameless(call, Held::opened(Rc::new(end), call.time, false));
         };
-        self.channels.bound.insert(object, plain(address));
+        self.channels.bound.insert(object, address);
         Ok(())
     }
 
@@ -214,7 +235,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let listening = self.object_of_descriptor(call, fd)?.map(|(object, _)| object);
         let bound = listening.and_then(|l| self.channels.bound.get(&l)).cloned();
-        let address = bound.unwrap_or_else(|| plain(address));
+        let address = match bound {
+            Some(address) => address,
+            None => self.address(call, address),
+        };
         let (to, from) = self.directions(&address, call.time);
         let end = self.end(call, to, from, true, true);
         self.install_result(call, Held::opened(Rc::new(end), call.time, false))
@@ -303,6 +327,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
+
+/// The path in a socket address, if it has one.
+fn unix_path(address: &[u8]) -> Option<&[u8]> {
+    let (family, path) = address.split_first_chunk::<2>()?;
+    let path = path.split(|&b| b == 0).next().unwrap_or_default();
+    (u16::from_le_bytes(*family) == AF_UNIX && !path.is_empty()).then_some(path)
+}
 
 /// The part of a socket address that says which one it is: padding and flow information left out.
 fn plain(address: &[u8]) -> Bytes {

@@ -110,7 +110,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let named = if path.is_empty() {
             self.held(call, dir).map(|h| h.path)
         } else {
-            self.place(call, dir, path)
+            self.place(call, dir, path).map(|named| self.own_program(call, named))
         };
         if call.outcome.failed() {
             return match named {
@@ -143,6 +143,22 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         self.become_program(call, program)
     }
+
+    /// `/proc/self/exe` is what the process runs already.
+    fn own_program(&mut self, call: Call, named: PathId) -> PathId {
+        let pid = call.pid.to_string();
+        let text = self.paths.bytes(named);
+        let own = match text.strip_prefix(b"/proc/").and_then(|t| t.strip_suffix(b"/exe")) {
+            Some(whose) => whose == b"self" || whose == b"thread-self" || whose == pid.as_bytes(),
+            None => false,
+        };
+        let epoch = self.epochs[call.epoch as usize].as_ref();
+        match epoch.and_then(|e| e.exec_path.clone()).filter(|_| own) {
+            Some(program) => self.walk(ROOT, ROOT, &program),
+            None => named,
+        }
+    }
+
     /// An exec succeeded: the process goes on as another program.
     pub(super) fn become_program(&mut self, call: Call, program: Program) -> Result<(), S::Error> {
         self.drop_cloexec(call)?;
