@@ -55,8 +55,10 @@ enum { ON_STACK = 4096 }; /* of a child that may have been given a few pages onl
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
 {
     u32 unused;
-    if (!bs_measure(path, BS_PATH_MAX, &unused) || !bs_list_readable(argv) || !bs_list_readable(env))
-        return attempt((struct bs_rec){0}, dir, path, argv, env, flags, at); /* it fails */
+    if (!bs_measure(path, BS_PATH_MAX, &unused) || !bs_list_readable(argv) || !bs_list_readable(env)) {
+        struct bs_rec rec = bs_begin_path(BS_OP_EXEC, dir, 0, (u32)flags, path);
+        return bs_end(rec, attempt(rec, dir, path, argv, env, flags, at)); /* it fails */
+    }
     struct bs_room room = bs_environment_room(env);
     u64 pointers = (room.count + 1) * sizeof(char *), size = pointers + room.bytes;
     if (size <= ON_STACK) {
