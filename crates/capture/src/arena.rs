@@ -27,7 +27,8 @@ const FEWEST: usize = 64;
 /// Chunks that exist before the command starts. Allocating takes 20 µs each, which everybody would wait for; no command needs more in
 /// the first millisecond, in which the drainer adds the next.
 const INITIAL: usize = 6;
-/// Chunks that are added at a time, the first ones while the command is starting.
+/// Most chunks that are added at a time. Until there are many, their number is doubled: each has to be allocated and freed again,
+/// which for a short command would be most of what its recording costs.
 const MORE: usize = 48;
 /// Fewer free chunks than this, and more are made; on large machines more, because all processors take some at once.
 const LOW: usize = 24;
@@ -193,7 +194,7 @@ impl Arena {
     pub(crate) fn keep_stocked(&self) {
         let wanted = self.header().wanted.swap(0, Ordering::AcqRel) != 0;
         if wanted || self.scarce() {
-            self.grow(MORE);
+            self.grow(self.chunks().clamp(1, MORE));
         }
     }
 

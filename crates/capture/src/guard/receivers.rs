@@ -331,6 +331,8 @@ impl<S: SlotSink> Worker<S> {
     fn run(mut self) {
         let common = self.common.clone();
         common.running[self.index].store(sys::gettid(), Ordering::Release);
+        // The first call would wait for it; now the command is still being started.
+        self.resolver.prepare(sys::now());
         while !common.stop.load(Ordering::Acquire) {
             if self.index > 0 {
                 let wanted = common.wanted.load(Ordering::Acquire);

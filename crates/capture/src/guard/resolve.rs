@@ -66,6 +66,11 @@ impl Resolver {
         Resolver { mounts, waits }
     }
 
+    /// Reads what the first look-up would otherwise have to wait for.
+    pub fn prepare(&mut self, now: u64) {
+        self.mounts.all_local(now);
+    }
+
     /// True if what it finds may be later than the call.
     pub fn waits(&self) -> bool {
         self.waits
