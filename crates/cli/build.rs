@@ -1,0 +1,30 @@
+//! How the executable is linked: as `record` stands before every command, it has to start fast.
+//!
+//! At a fixed address the 10,000 relocations of a position-independent executable are not needed, nor the copies of the pages that
+//! they are in. libgcc's unwinder is linked in where the compiler has it as an archive: as a library it has to be mapped, and asks the
+//! processor what it is, which is slow in virtual machines.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    let linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
+    let gnu = std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|env| env == "gnu");
+    let native = std::env::var("HOST").ok() == std::env::var("TARGET").ok();
+    if !(linux && gnu && native) {
+        return;
+    }
+    println!("cargo:rustc-link-arg-bins=-no-pie");
+    if let Some(unwinder) = archive("libgcc_eh.a") {
+        println!("cargo:rustc-link-arg-bins=-Wl,--push-state,--whole-archive");
+        println!("cargo:rustc-link-arg-bins={unwinder}");
+        println!("cargo:rustc-link-arg-bins=-Wl,--pop-state");
+    }
+}
+
+/// Where the compiler has this archive, if it has.
+fn archive(name: &str) -> Option<String> {
+    let found = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
+    let path = String::from_utf8(found.stdout).ok()?.trim().to_owned();
+    std::path::Path::new(&path).is_absolute().then_some(path)
+}
