@@ -240,3 +240,23 @@ fn a_thousand_threads_and_high_descriptors_are_recorded() {
     assert_eq!(run.output.stdout, b"done\n");
     assert_eq!(run.of("STAT").len(), 1000);
 }
+
+#[test]
+fn a_fork_child_of_a_program_with_threads_finds_no_lock_taken() {
+    let dir = folder();
+    let binary = program("forks_among_threads");
+    let arena = Arena {
+        chunks: 1000,
+        flags: 0,
+    };
+    let run = record_in(&mut command(dir.path(), &[binary.to_str().unwrap()]), &arena).fine();
+    assert_eq!(run.of("FORK").len(), 30);
+    assert_eq!(run.of("ACCESS").len(), 30);
+    assert_eq!(
+        run.of("EXEC")
+            .iter()
+            .filter(|s| s.strings[0] == "/usr/bin/true")
+            .count(),
+        30
+    );
+}
