@@ -16,6 +16,7 @@ use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Writer};
 use privileges::Privileges;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ const BUSY: Duration = Duration::from_millis(8);
 const SCARCE: Duration = Duration::from_millis(1);
 /// Longest pause.
 const IDLE: Duration = Duration::from_millis(250);
+/// Longest pause without a guard: who finds no chunk then can't ask for one, and tries for a fraction of a second.
+const UNASKED: Duration = Duration::from_millis(50);
 /// Between two readings of the clocks.
 const CLOCK_EVERY: i64 = 60 * 1_000_000_000;
 
@@ -48,6 +51,8 @@ pub(crate) struct Drainer {
     privileges: Privileges,
     /// Slots that could not be appended.
     lost: u64,
+    /// Slots of the chunk appended last.
+    last: u64,
     /// The first failure to write, for people.
     failed: Option<String>,
     clock_due: i64,
@@ -63,6 +68,7 @@ impl Drainer {
             secrets,
             privileges: Privileges::default(),
             lost: 0,
+            last: 0,
             failed: None,
             clock_due: 0,
         };
@@ -128,8 +134,10 @@ impl Drainer {
             self.secrets.scrub(&mut bytes);
             self.privileges.look(&bytes);
             let result = self.log.chunk(&bytes);
-            if !self.note(result) {
-                self.lost += slots(&bytes);
+            let count = slots(&bytes);
+            match self.note(result) {
+                true => self.last = count,
+                false => self.lost += count,
             }
         }
         if give_back {
@@ -149,11 +157,21 @@ impl Drainer {
         self.failed.as_deref()
     }
 
-    /// Writes the last frames.
+    /// Writes the last frames. How the run ended matters more than its last operations: on a full disk they make room for it.
     pub(crate) fn finish(&mut self, end: &RunEnd) {
         self.clock();
-        let result = self.log.end(end);
-        self.note(result);
+        let Err(error) = self.log.end(end) else { return };
+        if matches!(self.log.take_back_chunk(), Ok(true)) {
+            self.lost += self.last;
+            let told = RunEnd {
+                lost: end.lost + self.last,
+                ..end.clone()
+            };
+            let result = self.log.end(&told);
+            self.note(result);
+        } else {
+            self.note(Err(error));
+        }
     }
 
     /// Makes the log durable.
@@ -233,6 +251,8 @@ fn slots(bytes: &[u8]) -> u64 {
 pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
     // The first chunks are added while the command is starting, but not while that would hold it up.
     let mut pause = SCARCE;
+    let guarded = stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED != 0;
+    let longest = if guarded { IDLE } else { UNASKED };
     while stock.pause(pause) {
         let drained = drainer
             .lock()
@@ -243,12 +263,14 @@ pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
         // A crowd that starts at once finishes no chunk for long: each of those who ask needs one of their own.
         stock.arena.grow(stock.asking().saturating_sub(drained));
         let grown = stock.arena.chunks() > before;
+        if grown && drained < before / 8 {
+            stock.arena.grow(before / 2);
+        }
         stock.deliver();
         pause = match drained {
-            // Without a guard nobody can ask for more: whoever finds none tries for a fraction of a second.
             _ if grown && stock.arena.scarce() => SCARCE,
             0 if grown => BUSY,
-            0 => (pause * 2).clamp(BUSY, IDLE),
+            0 => (pause * 2).clamp(BUSY, longest),
             _ if stock.arena.scarce() => SCARCE,
             _ => BUSY,
         };
@@ -266,7 +288,7 @@ mod tests {
     use backstory_eventlog::run::RunHeader;
     use backstory_eventlog::slot::Builder;
     use std::path::PathBuf;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     struct Place {
         _dir: tempfile::TempDir,
