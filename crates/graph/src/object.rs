@@ -151,6 +151,8 @@ pub struct Object {
     pub made: Option<Time>,
     /// Its key is a guess: what its name led to after the run, though that was changed since.
     pub guessed: bool,
+    /// A change of its names by this run: its status change time just before, and when. Nothing else happened to it before.
+    pub renamed: Option<(i64, Time)>,
     /// Two names were taken for one file by what they led to after the run: they may have led to two files before.
     pub doubtful: bool,
 }
@@ -172,6 +174,7 @@ impl Object {
             linker: None,
             made: (number > 0).then_some(time),
             guessed: false,
+            renamed: None,
             doubtful: false,
         }
     }
@@ -221,6 +224,20 @@ impl Object {
             return self.versions.drain(..self.versions.len() - 1).collect();
         }
         Vec::new()
+    }
+
+    /// This run gives it a name or takes one away, and `before` is what it was just before: that changes its ctime, not its content.
+    pub fn names_change(&mut self, before: &Ident, time: Time, slack: Time) {
+        let before = self.ctime_without_names(before, slack);
+        self.renamed = Some((before, time));
+    }
+
+    /// When its status last changed otherwise than by this run's changes of its names.
+    pub fn ctime_without_names(&self, ident: &Ident, slack: Time) -> i64 {
+        match self.renamed {
+            Some((before, time)) if (time - slack..=time + slack).contains(&ident.ctime) => before,
+            _ => ident.ctime,
+        }
     }
 
     /// True if its content certainly stayed as it was from `time` to the end of the run.

@@ -391,7 +391,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .ident
             .is_none_or(|i| (i.size, i.mtime) == (ident.size, ident.mtime));
         // A version that only was looked at may have been changed afterwards by somebody outside.
-        let own = now.number > 0 || ident.ctime < now.began - SLACK;
+        let changed = object.ctime_without_names(&ident, SLACK);
+        let own = now.number > 0 || changed < now.began - SLACK;
         (same, Some(ident).filter(|i| own && i.ctime <= ended + SLACK))
     }
 }

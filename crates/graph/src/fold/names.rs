@@ -354,7 +354,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let object = self.object_mut(found);
         object.linked |= ident.nlink > 1 && kind_of(ident.mode) == EntityKind::File;
-        let doubtful = !steady || object.guessed;
+        // It has not changed since it was first met, and nothing but this call changes it until the end: the guess was right.
+        let lasting = |end: Ident| (call.time - SLACK..=call.time + SLACK).contains(&end.ctime);
+        let proven =
+            !settled && ident.ctime < object.now().began - SLACK && object.settled.is_some_and(lasting);
+        let doubtful = !steady || object.guessed && !proven;
         self.identify(found, ident, settled);
         if doubtful && !self.winding(path) {
             self.object_mut(found).doubtful = true;

@@ -37,7 +37,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         if let Some(ident) = call.ident {
-            self.lookup(new, call, Some(ident))?;
+            let target = self.lookup(new, call, Some(ident))?;
+            self.names_change(call, target);
         }
         if flags & EXCHANGE != 0 {
             return self.exchange(call, old, new);
@@ -213,6 +214,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.object_mut(object).label = None;
             return self.put(call, object, None, new, new);
         }
+        self.names_change(call, object);
         self.object_mut(object).linked = true;
         self.object_mut(object).linker = Some(call.epoch);
         self.unbind(new);
@@ -287,10 +289,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let entity = self.entity_now(call, object, place)?;
         self.touch(call, entity, Relation::Delete);
         if call.ok() {
+            self.names_change(call, object);
             self.not_last(object)?;
             self.unbind(place);
         }
         Ok(())
+    }
+
+    /// A file gets or loses a name, and the call says what it was before.
+    fn names_change(&mut self, call: Call, object: ObjectId) {
+        if let Some(ident) = call.ident {
+            self.object_mut(object).names_change(&ident, call.time, super::SLACK);
+        }
     }
 
     /// A directory or node was made.

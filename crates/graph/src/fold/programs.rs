@@ -162,9 +162,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// An exec succeeded: the process goes on as another program.
     pub(super) fn become_program(&mut self, call: Call, program: Program) -> Result<(), S::Error> {
         self.drop_cloexec(call)?;
+        // Before its first exec the run's command is us.
+        let command = self.processes.get(&call.pid).is_some_and(|p| p.command);
         let short = self.epochs[call.epoch as usize]
             .as_ref()
-            .is_some_and(|e| e.number == 0 && !e.lasting);
+            .is_some_and(|e| e.number == 0 && (command || !e.lasting));
         let (path, nameless) = (program.path.clone(), program.nameless);
         let epoch = if short {
             self.collapse(call, program)?
@@ -254,7 +256,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(epoch) = &mut self.epochs[call.epoch as usize] else {
             return Ok(call.epoch);
         };
-        if !epoch.edges.iter().any(own) {
+        let command = self.processes.get(&call.pid).is_some_and(|p| p.command);
+        if command || !epoch.edges.iter().any(own) {
             epoch.run(program.path, program.argv, program.env, call);
             return Ok(call.epoch);
         }

@@ -1,0 +1,76 @@
+//! Names that come and go: what that says of the files they led to.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use backstory_eventlog::event::Ident;
+use common::{After, START, STEP, Scene, ident, told};
+
+/// A file with two names, `d` and `e`; `d` is read, then `e` goes and the file is left as `changed` says.
+fn loses_its_other_name(changed: impl FnOnce(&Scene) -> i64) -> Scene {
+    let mut s = Scene::new(&["sh"]);
+    s.reads(2, "d");
+    let two = Ident {
+        nlink: 2,
+        ..ident(7, START - 9 * STEP, START - 9 * STEP)
+    };
+    s.unlink(2, "e").ident = Some(two);
+    let mut after = After::default();
+    let left = Ident {
+        nlink: 1,
+        ctime: changed(&s),
+        ..two
+    };
+    after.files.insert(b"/w/d".to_vec(), left);
+    s.after = Some(after);
+    s
+}
+
+#[test]
+fn a_file_that_lost_another_name_is_still_the_one_that_was_read() {
+    let s = loses_its_other_name(|s| s.time + 1_000_000);
+    let graph = s.graph();
+    let read = graph.newest(b"/w/d").unwrap();
+    assert_eq!(
+        (read.version, read.ident.map(|i| i.ino), read.last),
+        (0, Some(7), true)
+    );
+    assert!(!told(&graph).contains("d@1"), "{}", told(&graph));
+}
+
+#[test]
+fn a_later_change_by_somebody_else_leaves_it_unknown() {
+    let s = loses_its_other_name(|s| s.time + STEP / 2);
+    let graph = s.graph();
+    let first = graph
+        .entities
+        .values()
+        .find(|e| *e.path == *b"/w/d" && e.version == 0)
+        .unwrap();
+    assert_eq!(first.ident, None);
+}
+
+#[test]
+fn several_names_may_go_one_after_the_other() {
+    let mut s = Scene::new(&["sh"]);
+    s.reads(2, "d");
+    let old = START - 9 * STEP;
+    let mut now = Ident {
+        nlink: 3,
+        ..ident(7, old, old)
+    };
+    for name in ["e", "f"] {
+        s.unlink(2, name).ident = Some(now);
+        (now.nlink, now.ctime) = (now.nlink - 1, s.time);
+    }
+    let mut after = After::default();
+    after.files.insert(b"/w/d".to_vec(), now);
+    s.after = Some(after);
+    let graph = s.graph();
+    assert_eq!(
+        graph.newest(b"/w/d").unwrap().ident.map(|i| i.ino),
+        Some(7),
+        "{}",
+        told(&graph)
+    );
+}
