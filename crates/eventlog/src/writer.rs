@@ -3,7 +3,7 @@
 //! Invariant: when a method returns `Ok`, its frame is in the kernel's hands: it survives the death of this process (not of the
 //! machine; that takes [`Writer::sync`]). So a chunk of the arena may be freed as soon as [`Writer::chunk`] has returned, and
 //! nothing is buffered here: a frame is one gathering write. The file is opened for appending, so two writers of one log
-//! (a keeper and whoever settles the run) can't overwrite each other.
+//! (a keeper and whoever settles the run) can't overwrite each other. A frame that did not fit on the disk is taken back whole.
 
 use crate::error::Error;
 use crate::frame::{self, Kind};
@@ -22,6 +22,8 @@ const IDENTS_FRAME: usize = 1 << 20;
 pub struct Writer {
     file: File,
     path: PathBuf,
+    /// Bytes of the last chunk's frame, if nothing was appended after it.
+    last_chunk: Option<u64>,
 }
 
 impl Writer {
@@ -38,6 +40,7 @@ impl Writer {
         let mut writer = Writer {
             file,
             path: path.to_owned(),
+            last_chunk: None,
         };
         let json = serde_json::to_vec(header).map_err(|source| writer.encode("header", source))?;
         writer.frame(Kind::Header, frame::VERSION, &json)?;
@@ -54,6 +57,7 @@ impl Writer {
         Ok(Writer {
             file,
             path: path.to_owned(),
+            last_chunk: None,
         })
     }
 
@@ -65,7 +69,26 @@ impl Writer {
     /// Appends a chunk as it is: its header and slots up to the last one. A chunk that is appended again (grown, or after a
     /// crash that hid whether it had been) replaces its earlier copy for readers.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.frame(Kind::Chunk, ABI_VERSION as u16, bytes)
+        self.frame(Kind::Chunk, ABI_VERSION as u16, bytes)?;
+        self.last_chunk = Some((frame::HEADER + bytes.len()) as u64);
+        Ok(())
+    }
+
+    /// Takes the last frame back if it is a chunk, so that what matters more has room on a full disk. False if it is none.
+    pub fn take_back_chunk(&mut self) -> Result<bool, Error> {
+        match self.last_chunk.take() {
+            None => Ok(false),
+            Some(bytes) => self
+                .shorten(bytes)
+                .map(|()| true)
+                .map_err(Error::io("shorten", &self.path)),
+        }
+    }
+
+    /// Cuts what was appended last. Nobody else appends to a log that has no end.
+    fn shorten(&self, bytes: u64) -> std::io::Result<()> {
+        let length = self.file.metadata()?.len();
+        self.file.set_len(length.saturating_sub(bytes))
     }
 
     /// Appends a pair of clock readings. Two or more are needed to turn counters into time: write one at the start, one at the
@@ -119,6 +142,7 @@ impl Writer {
             bytes: payload.len(),
         })?;
         let head = frame::header(kind, version, length, &[payload]);
+        self.last_chunk = None;
         self.write(&head, payload)
             .map_err(Error::io("append to", &self.path))
     }
@@ -127,16 +151,23 @@ impl Writer {
     fn write(&mut self, head: &[u8], payload: &[u8]) -> std::io::Result<()> {
         let mut pieces = [IoSlice::new(head), IoSlice::new(payload)];
         let mut rest = &mut pieces[..];
+        let mut written = 0;
         while !rest.is_empty() {
-            match self.file.write_vectored(rest) {
-                Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
-                Ok(n) => IoSlice::advance_slices(&mut rest, n),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let failed = match self.file.write_vectored(rest) {
+                Ok(0) => std::io::ErrorKind::WriteZero.into(),
+                Ok(n) => {
+                    written += n as u64;
+                    IoSlice::advance_slices(&mut rest, n);
+                    continue;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            if written > 0 {
+                // If that fails, too, readers skip what is torn.
+                let _ = self.shorten(written);
             }
-            while rest.first().is_some_and(|piece| piece.is_empty()) {
-                rest = &mut rest[1..];
-            }
+            return Err(failed);
         }
         Ok(())
     }

@@ -135,6 +135,25 @@ fn appending_after_a_crash_keeps_what_comes_before_and_after() {
 }
 
 #[test]
+fn the_last_chunk_can_be_taken_back_for_what_matters_more() {
+    let (scratch, bytes) = sample();
+    let borders = borders(&bytes);
+    let path = scratch.dir.path().join("full");
+    std::fs::write(&path, &bytes[..borders[4]]).expect("write");
+    let mut writer = Writer::reopen(&path).expect("reopen");
+    assert!(!writer.take_back_chunk().expect("nothing"), "of another writer");
+    writer.chunk(chunk(7).chunk.bytes()).expect("append");
+    writer.chunk(chunk(8).chunk.bytes()).expect("append");
+    assert!(writer.take_back_chunk().expect("taken back"));
+    assert!(!writer.take_back_chunk().expect("nothing"), "only one");
+    writer.end(&RunEnd::default()).expect("append");
+    assert!(!writer.take_back_chunk().expect("nothing"), "no chunk is last");
+    let log = Log::open(&path).expect("opens");
+    assert_eq!(pids(&log), [1, 2, 7]);
+    assert!(log.end().is_some() && log.damage().is_none());
+}
+
+#[test]
 fn an_empty_log_opens_and_another_file_is_refused() {
     let (scratch, _) = sample();
     let path = scratch.dir.path().join("other");
