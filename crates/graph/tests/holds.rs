@@ -133,6 +133,14 @@ fn a_shell_that_starts_two_pipelines_does_not_join_them() {
 }
 
 #[test]
+fn a_pipe_that_its_maker_still_holds_is_for_the_others() {
+    let mut scene = unrecorded(&["sh"]);
+    list(&mut scene, 2, false, &[(3, RDONLY, "pipe:[7]"), NULL]);
+    pipeline(&mut scene);
+    assert!(!told(&scene.graph()).contains("sh#1 Read"));
+}
+
+#[test]
 fn what_a_command_substitution_reads_is_the_shells() {
     let mut scene = unrecorded(&["sh"]);
     born(&mut scene, 3, 2);

@@ -12,6 +12,7 @@ mod record;
 mod root;
 mod runs;
 mod stores;
+mod unrecorded;
 
 use std::ffi::OsStr;
 use std::process::{Command, Output};

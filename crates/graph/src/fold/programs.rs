@@ -110,7 +110,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let named = if path.is_empty() {
             self.held(call, dir).map(|h| h.path)
         } else {
-            self.place(call, dir, path).map(|named| self.own_program(call, named))
+            self.place(call, dir, path)
+                .map(|named| self.own_program(call, named))
         };
         if call.outcome.failed() {
             return match named {

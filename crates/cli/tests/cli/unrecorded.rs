@@ -1,0 +1,169 @@
+//! Programs that no recorder gets into: what flows through pipes and descriptors that nobody saw them make.
+
+use super::Place;
+use backstory_testkit::need::skipped;
+use serde_json::Value;
+use std::process::Command;
+
+const BUSYBOX: &str = "/bin/busybox";
+
+/// A place where busybox is, with `a` written; none if it is not static here.
+fn place() -> Option<Place> {
+    let place = Place::new();
+    let runs = Command::new(BUSYBOX)
+        .arg("true")
+        .status()
+        .is_ok_and(|s| s.success());
+    if !runs {
+        skipped("a static shell", "there is no busybox");
+        return None;
+    }
+    place.write_settled("a", "b\na\n");
+    place.write_settled("b", "other\n");
+    Some(place)
+}
+
+/// Records a line of the static shell, without a word of ours.
+fn record(place: &Place, line: &str) {
+    let answer = place.run(&["record", "--", BUSYBOX, "sh", "-c", line]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{line}");
+}
+
+/// The names in `work` that an answer has nodes for.
+fn names(place: &Place, question: &str, name: &str) -> Vec<String> {
+    let json = place.json(&[question, name, "--json"]);
+    let work = format!("{}/", place.path(""));
+    let mut found: Vec<String> = json["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|node| node["path"].as_str()?.strip_prefix(work.trim_end_matches('/')))
+        .map(|name| name.trim_start_matches('/').to_owned())
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn came_from(place: &Place, name: &str) -> Vec<String> {
+    let mut found = names(place, "of", name);
+    found.retain(|other| other != name);
+    found
+}
+
+#[test]
+fn a_static_shells_pipeline_leads_from_its_input_to_its_output() {
+    let Some(place) = place() else { return };
+    record(
+        &place,
+        "/bin/busybox cat a | /bin/busybox sort > c; /bin/busybox cat b | /bin/busybox sort > d",
+    );
+    assert_eq!(came_from(&place, "c"), ["a"]);
+    assert_eq!(came_from(&place, "d"), ["b"]);
+    assert_eq!(names(&place, "uses", "a"), ["a", "c"]);
+}
+
+#[test]
+fn a_loop_in_a_subshell_passes_on_what_it_reads() {
+    let Some(place) = place() else { return };
+    record(&place, "/bin/busybox cat a | while read x; do echo $x; done > c");
+    assert_eq!(came_from(&place, "c"), ["a"]);
+    record(
+        &place,
+        "/bin/busybox cat a | (while read x; do echo $x; done) | /bin/busybox cat > d",
+    );
+    assert_eq!(came_from(&place, "d"), ["a"]);
+}
+
+#[test]
+fn a_static_program_reads_and_writes_what_its_shell_opened_for_it() {
+    let Some(place) = place() else { return };
+    record(&place, "/bin/busybox cat < a > c; /bin/busybox cat b");
+    assert_eq!(came_from(&place, "c"), ["a"]);
+    record(&place, "exec 3> d; /bin/busybox cat a >&3; exec 3>&-");
+    assert_eq!(came_from(&place, "d"), ["a"]);
+}
+
+#[test]
+fn what_a_static_shell_substitutes_came_from_the_command() {
+    let Some(place) = place() else { return };
+    record(&place, "x=$(/bin/busybox cat a); echo $x > c");
+    assert_eq!(came_from(&place, "c"), ["a"]);
+}
+
+#[test]
+fn recorded_and_unrecorded_programs_share_a_pipe() {
+    let Some(place) = place() else { return };
+    place.record("cat a | /bin/busybox sh -c '/bin/busybox cat | sort > c'");
+    assert_eq!(came_from(&place, "c"), ["a"]);
+    record(&place, "cat a | sed s/a/A/ | /bin/busybox sort > d");
+    assert_eq!(came_from(&place, "d"), ["a"]);
+}
+
+#[test]
+fn what_a_recorded_shell_asks_of_nobody_stays_unasked() {
+    let place = Place::new();
+    let run = place.record("for i in 1 2 3; do /bin/true; done; (/bin/true); /bin/true | /bin/cat");
+    let log = place.run(&["log", "--raw", &run]).out;
+    assert!(log.contains(" EXEC ") && !log.contains(" HOLD "), "{log}");
+}
+
+#[test]
+fn a_go_program_that_joins_two_others_joins_what_they_read_and_write() {
+    let Some(place) = place() else { return };
+    let source = r#"package main
+import ("os"; "os/exec")
+func main() {
+    from, to := exec.Command("/bin/busybox", "cat", "a"), exec.Command("/bin/busybox", "sort")
+    to.Stdin, _ = from.StdoutPipe()
+    file, _ := os.Create("c")
+    to.Stdout = file
+    from.Start(); to.Start(); to.Wait(); from.Wait()
+}
+"#;
+    place.write("main.go", source);
+    let built = Command::new("go")
+        .args(["build", "-o", "joins", "main.go"])
+        .current_dir(place.work())
+        .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))
+        .env("GO111MODULE", "off")
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return skipped("a Go program", "go does not build here");
+    }
+    assert_eq!(place.run(&["record", "--", "./joins"]).status, 0);
+    assert_eq!(came_from(&place, "c"), ["a", "joins"]);
+}
+
+#[test]
+fn a_name_server_that_is_not_there_is_no_peer_but_missing() {
+    let place = Place::new();
+    let socket = "/var/run/nscd/socket";
+    if std::path::Path::new(socket).exists() {
+        return skipped("a missing name server", "there is one");
+    }
+    place.record("id; ls -l /etc/passwd");
+    let show = place.json(&["show", "--json"]);
+    assert_eq!(show["peers"], Value::Array(Vec::new()), "{show}");
+}
+
+#[test]
+fn a_file_that_loses_its_other_name_while_it_is_read_still_comes_from_where_it_came_from() {
+    let place = Place::new();
+    place.write_settled("a", "text");
+    place.record("cat a > d");
+    std::fs::hard_link(place.work().join("d"), place.work().join("e")).unwrap();
+    let changed = || {
+        use std::os::unix::fs::MetadataExt;
+        let meta = std::fs::metadata(place.work().join("d")).unwrap();
+        std::time::UNIX_EPOCH + std::time::Duration::new(meta.ctime() as u64, meta.ctime_nsec() as u32)
+    };
+    while changed()
+        .elapsed()
+        .is_ok_and(|age| age < std::time::Duration::from_millis(15))
+    {
+        std::thread::yield_now();
+    }
+    place.record("cat d > f; rm -f e");
+    assert!(came_from(&place, "f").contains(&"a".to_owned()));
+}
