@@ -70,11 +70,10 @@ impl InstallError {
 impl Filter {
     /// Builds the filter. Allocates: do it before a fork.
     pub fn build(spec: &FilterSpec) -> Filter {
-        let mut native = vec![Step::load(0)];
-        native.extend(tree(&intervals(spec, &[Abi::X64, Abi::X32])));
-        let mut compat = vec![Step::load(0)];
-        compat.extend(tree(&intervals(spec, &[Abi::I386])));
-        let mut code = vec![
+        let native = intervals(spec, &[Abi::X64, Abi::X32]);
+        let compat = intervals(spec, &[Abi::I386]);
+        let mut code = Vec::with_capacity(4 * (native.len() + compat.len()));
+        code.extend([
             Step::load(4),
             Step::Jump {
                 op: libc::BPF_JEQ,
@@ -89,10 +88,12 @@ impl Filter {
                 no: 0,
             },
             Step::Return(libc::SECCOMP_RET_ALLOW),
-            Step::Skip(native.len() as u32),
-        ];
-        code.extend(native);
-        code.extend(compat);
+            Step::Skip(size(&native) as u32 + 1),
+            Step::load(0),
+        ]);
+        tree(&native, &mut code);
+        code.push(Step::load(0));
+        tree(&compat, &mut code);
         Filter {
             program: assemble(code, spec),
         }
@@ -180,7 +181,8 @@ const MAGIC: &[u32] = &[backstory_abi::MAGIC_WHICH as u32];
 
 /// The numbers' actions, as starts of intervals in order; the first starts at 0.
 fn intervals(spec: &FilterSpec, abis: &[Abi]) -> Vec<(u32, Action)> {
-    let mut out = vec![(0, Action::Allow)];
+    let mut out = Vec::with_capacity(512);
+    out.push((0, Action::Allow));
     let mut put = |start: u32, action: Action| {
         if let Some(last) = out.last_mut() {
             if last.0 == start {
@@ -196,51 +198,44 @@ fn intervals(spec: &FilterSpec, abis: &[Abi]) -> Vec<(u32, Action)> {
             put(nr + 1, Action::Allow);
         }
     }
-    merge(out)
-}
-
-/// Drops interval starts that change nothing.
-fn merge(intervals: Vec<(u32, Action)>) -> Vec<(u32, Action)> {
-    let mut out: Vec<(u32, Action)> = Vec::with_capacity(intervals.len());
-    for interval in intervals {
-        if out.last().is_none_or(|last| last.1 != interval.1) {
-            out.push(interval);
-        }
-    }
+    // Interval starts that change nothing.
+    out.dedup_by(|next, last| next.1 == last.1);
     out
 }
 
-/// A tree of comparisons on the accumulator that ends at each interval's action.
-fn tree(intervals: &[(u32, Action)]) -> Vec<Step> {
+/// Appends a tree of comparisons on the accumulator that ends at each interval's action. In place: every start of a recording waits
+/// for it.
+fn tree(intervals: &[(u32, Action)], out: &mut Vec<Step>) {
     match intervals {
-        [] | [(_, Action::Allow)] => vec![Step::Return(libc::SECCOMP_RET_ALLOW)],
-        [(_, action)] => vec![Step::Goto(*action)],
+        [] | [(_, Action::Allow)] => out.push(Step::Return(libc::SECCOMP_RET_ALLOW)),
+        [(_, action)] => out.push(Step::Goto(*action)),
         _ => {
             let (low, high) = intervals.split_at(intervals.len() / 2);
-            let left = tree(low);
-            let mut out = Vec::new();
-            match u8::try_from(left.len()) {
-                Ok(length) => out.push(Step::Jump {
-                    op: libc::BPF_JGE,
-                    k: high[0].0,
-                    yes: length,
-                    no: 0,
-                }),
-                Err(_) => {
-                    out.push(Step::Jump {
-                        op: libc::BPF_JGE,
-                        k: high[0].0,
-                        yes: 0,
-                        no: 1,
-                    });
-                    out.push(Step::Skip(left.len() as u32));
-                }
+            let (start, length) = (high[0].0, size(low));
+            let jump = |yes, no| Step::Jump {
+                op: libc::BPF_JGE,
+                k: start,
+                yes,
+                no,
+            };
+            match u8::try_from(length) {
+                Ok(length) => out.push(jump(length, 0)),
+                Err(_) => out.extend([jump(0, 1), Step::Skip(length as u32)]),
             }
-            out.extend(left);
-            out.extend(tree(high));
-            out
+            tree(low, out);
+            tree(high, out);
         }
     }
+}
+
+/// How many steps the tree of these intervals has.
+fn size(intervals: &[(u32, Action)]) -> usize {
+    if intervals.len() < 2 {
+        return 1;
+    }
+    let (low, high) = intervals.split_at(intervals.len() / 2);
+    let length = size(low);
+    length + size(high) + if length > usize::from(u8::MAX) { 2 } else { 1 }
 }
 
 /// What stands after the trees for one action: the look at an argument, then the look at the instruction pointer.
