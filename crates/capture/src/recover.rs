@@ -13,6 +13,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Why a run is even less so if its shared memory is not what it was.
+const DAMAGED: &str = "its shared memory was damaged, so its last operations are lost";
+
 /// Why a recovered run is not complete.
 const REASON: &str = "the recording was killed; what came after that is not known";
 
@@ -47,28 +50,32 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
     };
     if !ended {
         let mut writer = Writer::reopen(part).map_err(Error::log("open", part))?;
-        let end = |lost| RunEnd {
+        let mut end = RunEnd {
             command_ended: clock::now(),
             ended: clock::now(),
-            lost,
             incomplete_because: vec![REASON.to_owned()],
             ..RunEnd::default()
         };
-        match arena.filter(|a| a.exists()) {
-            // After a reboot neither shared memory nor the counter is what it was.
-            Some(path) if same_boot => {
-                let stock = Stock::new(Arena::open(path)?);
+        // After a reboot neither shared memory nor the counter is what it was.
+        match arena.filter(|a| same_boot && a.exists()).map(Arena::open) {
+            Some(Ok(arena)) => {
+                let stock = Stock::new(arena);
                 stock.arena.close();
                 let mut drainer = Drainer::new(Arc::clone(&stock), writer, secrets);
                 drainer.pass(Which::All);
-                let end = end(drainer.lost());
+                end.lost = drainer.lost();
                 drainer.finish(&end);
                 drainer.sync();
                 if let Some(failure) = drainer.failure() {
                     return Err(Error::file("finish", part)(io::Error::other(failure.to_owned())));
                 }
             }
-            _ => writer.end(&end(0)).map_err(Error::log("write", part))?,
+            Some(Err(Error::Arena { .. })) => {
+                end.incomplete_because.push(DAMAGED.to_owned());
+                writer.end(&end).map_err(Error::log("write", part))?;
+            }
+            Some(Err(error)) => return Err(error),
+            None => writer.end(&end).map_err(Error::log("write", part))?,
         }
     }
     std::fs::rename(part, log).map_err(Error::file("seal", part))?;

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ask;
+mod bad_input;
 mod crowds;
 mod generated;
 mod layers;

@@ -1,0 +1,72 @@
+//! Programs that lose a privilege by being recorded.
+
+use std::os::unix::fs::MetadataExt;
+
+use backstory_testkit::need;
+
+use super::Place;
+
+/// A program of the system's that is another user's in effect, and does no harm when called.
+const CANDIDATES: [&str; 3] = ["/usr/bin/passwd", "/usr/bin/chsh", "/usr/bin/su"];
+
+fn set_user_id() -> Option<&'static str> {
+    let is = |path: &&&str| std::fs::metadata(path).is_ok_and(|meta| meta.mode() & 0o4000 != 0);
+    let found = CANDIDATES.iter().find(is).copied();
+    if found.is_none() {
+        need::skipped("set-user-id programs", "needs one of passwd, chsh, su");
+    }
+    found
+}
+
+#[test]
+fn a_program_that_loses_its_privilege_is_named() {
+    let Some(program) = set_user_id() else { return };
+    let place = Place::new();
+    let line = format!("{program} --help >/dev/null; {program} --help >/dev/null");
+    let answer = place.run(&["record", "--", "sh", "-c", &line]);
+    answer.is_error(0, &[program, "set-user-id", "--guard=off"]);
+    let json = place.json(&["show", "--json"]);
+    assert_eq!(json["complete"], true, "nothing is missing from the record");
+    assert_eq!(json["warnings"].as_array().unwrap().len(), 1, "{json}");
+    assert!(json["warnings"][0].as_str().unwrap().contains(program));
+    assert!(place.run(&["show"]).out.contains(program));
+}
+
+#[test]
+fn nobody_is_named_who_loses_nothing() {
+    let Some(program) = set_user_id() else { return };
+    let place = Place::new();
+    let help = [program, "--help"];
+    let mut cases = vec![vec!["record", "--guard=off", "--"], vec!["record", "--", "echo"]];
+    // Where it was lost before, recording takes nothing.
+    if need::needs("no_new_privs", &["setpriv"]) {
+        let program = place.program();
+        let line = format!(
+            "exec setpriv --no-new-privs {program} record -- {} --help >/dev/null",
+            help[0]
+        );
+        let answer = place.shell(&line);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+    }
+    for case in &mut cases {
+        case.extend(help);
+        let answer = place.run(case);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+        assert_eq!(
+            place.json(&["show", "--json"])["warnings"]
+                .as_array()
+                .unwrap()
+                .len(),
+            0
+        );
+    }
+}
+
+#[test]
+fn as_root_nothing_is_lost_and_nobody_named() {
+    let (Some(place), Some(program)) = (Place::of_root(), set_user_id()) else {
+        return;
+    };
+    let answer = place.run(&["record", "--", program, "--help"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+}
