@@ -22,7 +22,7 @@ pub struct Settlement {
     slots: Vec<u8>,
     /// The path asked for last, and what is there.
     last: Option<(Vec<u8>, Result<Ident, i32>)>,
-    place: Place,
+    near: Near,
     failed: Option<Error>,
 }
 
@@ -35,7 +35,7 @@ impl Settlement {
             builder: Builder::new(),
             slots: Vec::new(),
             last: None,
-            place: Place::default(),
+            near: Near::default(),
             failed: None,
         })
     }
@@ -45,7 +45,7 @@ impl Settlement {
         let bare = match &self.last {
             Some((last, found)) if last == path => *found,
             _ => {
-                let found = self.place.identity(path, AtFlags::SYMLINK_NOFOLLOW);
+                let found = self.near.identity(path, AtFlags::SYMLINK_NOFOLLOW);
                 self.keep(path, false, &found);
                 self.last = Some((path.to_vec(), found));
                 found
@@ -85,31 +85,43 @@ impl Settlement {
     }
 }
 
-/// The directory that was looked into last. Once it is asked for again it is kept open, so that its path is not walked each time.
+/// Directories that are kept in mind: who copies, looks into two by turns.
+const NEAR: usize = 4;
+
+/// The directories that were looked into last, the latest first. One that is asked for again is kept open, so that its path is
+/// not walked each time.
 #[derive(Debug, Default)]
-struct Place {
-    directory: Vec<u8>,
+struct Near(Vec<Directory>);
+
+#[derive(Debug)]
+struct Directory {
+    path: Vec<u8>,
     opened: Option<OwnedFd>,
 }
 
-impl Place {
+impl Near {
     fn identity(&mut self, path: &[u8], flags: AtFlags) -> Result<Ident, i32> {
         let cut = path.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
         let (directory, name) = path.split_at(cut);
         if name.is_empty() || directory.len() <= 1 {
             return identity(CWD, path, flags);
         }
-        if self.directory != directory {
-            self.directory.clear();
-            self.directory.extend_from_slice(directory);
-            self.opened = None;
+        let Some(at) = self.0.iter().position(|d| d.path == directory) else {
+            self.0.truncate(NEAR - 1);
+            let met = Directory {
+                path: directory.to_vec(),
+                opened: None,
+            };
+            self.0.insert(0, met);
             return identity(CWD, path, flags);
-        }
-        if self.opened.is_none() {
+        };
+        self.0[..=at].rotate_right(1);
+        let near = &mut self.0[0];
+        if near.opened.is_none() {
             let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            self.opened = rustix::fs::open(directory, how, Mode::empty()).ok();
+            near.opened = rustix::fs::open(directory, how, Mode::empty()).ok();
         }
-        match &self.opened {
+        match &near.opened {
             Some(opened) => identity(opened, name, flags),
             None => identity(CWD, path, flags),
         }
