@@ -1,0 +1,100 @@
+//! Indexing is bounded in memory: by the files and processes of a run, not by its operations. `docs/graph.md` and
+//! `docs/formats/store.md` say what is held.
+//!
+//! The bound is the kernel's (`ulimit -d`): an indexer that wants more dies. The log's own pages, which are mapped, do not count.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use backstory_testkit::fixtures;
+
+fn backstory() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_backstory"))
+}
+
+/// Records `many_looks` with nothing suppressed, indexes the log with so many megabytes, and sees that all is there.
+fn indexed_within(megabytes: u64, files: u64, operations: u64) {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let place = target.join(format!("memory-{files}-{operations}"));
+    let _ = fs::remove_dir_all(&place);
+    let (store, work) = (place.join("store"), place.join("work"));
+    for dir in [&store, &work] {
+        fs::create_dir_all(dir).expect("a place for the test");
+    }
+    let looks = fixture(target, "many_looks");
+    // Whoever holds the lock indexes: until it is given back, nobody does in the background.
+    let lock = File::create(store.join("index.lock")).expect("the lock file");
+    lock.lock().expect("the store's lock");
+    let recorded = backstory()
+        .args(["record", "--suppress=off", "--store"])
+        .arg(&store)
+        .arg("--")
+        .arg(looks)
+        .args([files.to_string(), operations.to_string()])
+        .current_dir(&work)
+        .output()
+        .expect("a recording");
+    assert!(recorded.status.success(), "{recorded:?}");
+    drop(lock);
+    let kilobytes = (megabytes * 1024).to_string();
+    let indexed = Command::new("sh")
+        .args(["-c", "ulimit -d $0 && exec \"$@\"", &kilobytes])
+        .arg(env!("CARGO_BIN_EXE_backstory"))
+        .args(["index", "--wait", "--store"])
+        .arg(&store)
+        .output()
+        .expect("an indexer");
+    assert!(
+        indexed.status.success(),
+        "with {megabytes} MB: {} {}",
+        indexed.status,
+        String::from_utf8_lossy(&indexed.stderr)
+    );
+    assert_eq!(asked(&store, "show")["lost"], 0);
+    let used = asked(&store, "files");
+    let used = used.as_array().expect("an array").len() as u64;
+    assert!(used >= files, "{used} paths");
+    let log: u64 = fs::read_dir(store.join("runs"))
+        .expect("the logs")
+        .map(|entry| entry.expect("a log").metadata().expect("its size").len())
+        .sum();
+    assert!(
+        log > operations * 16,
+        "every operation is in the log: {log} bytes"
+    );
+    let _ = fs::remove_dir_all(&place);
+}
+
+fn asked(store: &Path, question: &str) -> serde_json::Value {
+    let answer = backstory()
+        .args([question, "--json", "--store"])
+        .arg(store)
+        .output();
+    serde_json::from_slice(&answer.expect("an answer").stdout).expect("JSON")
+}
+
+fn fixture(target: &Path, name: &str) -> PathBuf {
+    let built = fixtures::build(target).expect("fixtures compile");
+    let mut found = built.into_iter();
+    found
+        .find(|path| path.file_stem().is_some_and(|stem| stem == name))
+        .expect("a C compiler")
+}
+
+#[test]
+fn three_hundred_thousand_operations_are_indexed_in_40_megabytes() {
+    indexed_within(40, 1_000, 300_000);
+}
+
+#[test]
+#[ignore = "records ten million operations"]
+fn ten_million_operations_are_indexed_in_40_megabytes() {
+    indexed_within(40, 1_000, 10_000_000);
+}
+
+#[test]
+#[ignore = "makes a hundred thousand files"]
+fn a_hundred_thousand_files_are_indexed_in_160_megabytes() {
+    indexed_within(160, 100_000, 600_000);
+}
