@@ -100,6 +100,7 @@ impl Guarding {
         let sent = sys::send_fd(to_keeper.as_fd(), listener.as_fd());
         let bridge = Arc::new(Bridge {
             stock: Arc::clone(stock),
+            supervisor: std::process::id(),
             notes: Mutex::default(),
         });
         let watch = Watch {
@@ -159,6 +160,8 @@ impl Guarding {
 /// What the supervisor does for the guard.
 struct Bridge {
     stock: Arc<Stock>,
+    /// This process.
+    supervisor: u32,
     notes: Mutex<Vec<String>>,
 }
 
@@ -187,7 +190,7 @@ impl Hooks for Bridge {
 
     fn tells_end(&self, parent: u32) -> bool {
         // The supervisor reaps its children itself.
-        parent == std::process::id()
+        parent == self.supervisor
     }
 
     fn note(&self, note: Note) {
