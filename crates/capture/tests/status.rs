@@ -43,14 +43,14 @@ fn a_signal_is_128_and_its_number() {
 #[test]
 fn a_missing_command_is_127_and_a_run() {
     for guard in MODES {
-        for name in ["no-such-command", "/no/such/command"] {
+        for (name, why) in [
+            ("no-such-command", "no such command in PATH"),
+            ("/no/such/command", "No such file or directory"),
+        ] {
             let run = Run::new(&["--guard", guard]);
             let out = run.record(&[name]);
             assert_eq!(out.status.code(), Some(127));
-            assert_eq!(
-                text(&out.stderr),
-                format!("backstory: {name}: No such file or directory\n")
-            );
+            assert_eq!(text(&out.stderr), format!("backstory: {name}: {why}\n"));
             let log = run.log();
             assert_eq!(log.end().unwrap().not_started, Some(libc::ENOENT));
             assert_eq!(log.end().unwrap().exit, None);
@@ -66,7 +66,7 @@ fn a_command_that_cannot_be_executed_is_126() {
         std::fs::write(run.path("plain"), "text").unwrap();
         let out = run.record(&["./plain"]);
         assert_eq!(out.status.code(), Some(126));
-        assert_eq!(text(&out.stderr), "backstory: ./plain: Permission denied\n");
+        assert_eq!(text(&out.stderr), "backstory: ./plain: it may not be executed\n");
         assert_eq!(run.log().end().unwrap().not_started, Some(libc::EACCES));
     }
 }
