@@ -1,8 +1,8 @@
 //! Descriptors that nobody saw being made: what the command inherits, and what `/proc` says of processes without a recorder.
 //!
 //! A list replaces what was believed of a process: what it does not name was closed. A pipe that only lists tell of was made by the
-//! process that was the parent of who is found with it. If nobody is found at one of its ends, that end is with its maker, or with
-//! a child of it that nobody ever met: the maker can have read or written there.
+//! process that was the parent of who is found with it. An end that was given to nobody, as standard input or output, is with its
+//! maker or with a child of it that nobody ever met: the maker can have read or written there.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -34,14 +34,26 @@ struct List {
     copy: bool,
     /// What was believed that it holds, and was not found yet.
     old: BTreeMap<i32, Held>,
+    /// The ends of pipes it was found with.
+    pipes: Vec<(ObjectId, i32, Mode)>,
+}
+
+/// Who was found at the ends of a pipe that only lists tell of.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ends {
+    /// Somebody has it, but for its maker.
+    shared: bool,
+    /// It is the standard input of somebody who can't write to it.
+    reader: bool,
+    /// It is an output of somebody who can't read from it.
+    writer: bool,
 }
 
 /// What was learned from lists.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     now: Option<List>,
-    /// Who was found at the ends of the pipes that only lists tell of: a reader, a writer.
-    ends: FxHashMap<ObjectId, (bool, bool)>,
+    ends: FxHashMap<ObjectId, Ends>,
 }
 
 /// How a descriptor is open.
@@ -178,6 +190,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             exec,
             copy,
             old,
+            pipes: Vec::new(),
         });
         if left <= 0 { self.end_list() } else { Ok(()) }
     }
@@ -195,6 +208,17 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(list) = self.lists.now.take() else {
             return Ok(());
         };
+        for &(pipe, fd, mode) in &list.pipes {
+            let both = list
+                .pipes
+                .iter()
+                .any(|&(p, _, m)| p == pipe && (m.reads, m.writes) != (mode.reads, mode.writes));
+            let given = !both && !mode.cloexec;
+            let ends = self.lists.ends.entry(pipe).or_default();
+            ends.shared = true;
+            ends.reader |= given && mode.reads && fd == 0;
+            ends.writer |= given && mode.writes && (fd == 1 || fd == 2);
+        }
         let Some(epoch) = self.processes.get(&list.pid).map(|p| p.epoch) else {
             return Ok(());
         };
@@ -228,10 +252,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some((object, path)) = self.listed_object(call, list, fd, target)? else {
             return Ok(());
         };
-        if let Some(ends) = self.lists.ends.get_mut(&object)
-            && !mode.cloexec
-        {
-            (ends.0, ends.1) = (ends.0 || mode.reads, ends.1 || mode.writes);
+        if self.lists.ends.contains_key(&object) {
+            list.pipes.push((object, fd, mode));
         }
         let leads = |held: &Held| {
             held.what.as_ref().is_some_and(|w| {
@@ -318,7 +340,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         target: &[u8],
     ) -> Result<Listed, S::Error> {
         if let Some(known) = self.called(target) {
-            return Ok(Some((known, ROOT)));
+            // Its own pipe: what it is for is seen when somebody else is found with it.
+            let process = self.processes.get(&call.pid).filter(|_| !list.exec);
+            let own = process.is_some_and(|p| p.made.iter().any(|made| made.object == known));
+            return Ok((!own).then_some((known, ROOT)));
         }
         let old = list.old.get(&fd).and_then(|h| h.what.as_deref());
         let old = old.filter(|_| !list.copy).map(|w| w.source);
@@ -339,10 +364,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let object = self.channel_outside(target, call.time);
         if pipe && self.made_by(maker, object, call.time) {
-            // Its own pipe: what it is for is seen when somebody else is found with it.
-            let own = maker == call.pid && !list.exec;
-            self.lists.ends.insert(object, (false, false));
-            return Ok((!own).then_some((object, ROOT)));
+            self.lists.ends.entry(object).or_default();
+            return self.listed_channel(call, list, fd, target);
         }
         Ok(Some((object, ROOT)))
     }
@@ -363,12 +386,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Pipes that were made where nobody saw it: the ends at which nobody was found were its maker's to use.
     pub(super) fn own_pipes(&mut self, made: Vec<Made>, time: Time) -> Result<(), S::Error> {
         for Made { object, since, epoch } in made {
-            let (reader, writer) = self.lists.ends.get(&object).copied().unwrap_or_default();
-            if self.epochs[epoch as usize].is_none() || reader == writer {
+            let ends = self.lists.ends.get(&object).copied().unwrap_or_default();
+            if self.epochs[epoch as usize].is_none() || !ends.shared {
                 continue;
             }
-            let relation = if reader { Relation::Write } else { Relation::Read };
-            self.can_have_used(epoch, object, relation, since, time)?;
+            for (relation, given) in [(Relation::Read, ends.reader), (Relation::Write, ends.writer)] {
+                if !given {
+                    self.can_have_used(epoch, object, relation, since, time)?;
+                }
+            }
         }
         Ok(())
     }
