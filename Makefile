@@ -41,11 +41,13 @@ test-all: test
 lint: setup-test
 	$(CARGO) fmt --all --check
 	scripts/lint-c
+	scripts/lint-python
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 fmt:
 	$(CARGO) fmt --all
 	scripts/lint-c --fix
+	scripts/lint-python --fix
 
 bench: build
 	BACKSTORY=$(CURDIR)/$(RELEASE) PYTHONPATH=bench $(PYTHON) -m backstory_bench.cli run $(BENCH)

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now(void) {
+static double now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1e9 + t.tv_nsec;
@@ -14,7 +15,8 @@ static double now(void) {
 
 static volatile long sink;
 
-static void once(const char *call, const char *file, int in, int out) {
+static void once(const char *call, const char *file, int in, int out)
+{
     char byte = 0;
     struct stat st;
     switch (call[0]) {
@@ -30,7 +32,8 @@ static void once(const char *call, const char *file, int in, int out) {
     }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     if (argc != 3)
         return 2;
     int in = open(argv[2], O_RDONLY), out = open("/dev/null", O_WRONLY);

@@ -11,7 +11,8 @@ struct station {
     double sum;
 };
 
-int main(void) {
+int main(void)
+{
     struct station stations[MOST_STATIONS];
     int known = 0;
     char id[8];

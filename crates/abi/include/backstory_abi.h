@@ -38,24 +38,24 @@
 #define BS_MAGIC_DRAIN 3    /* answered with 0 once at least one chunk is free again */
 
 /* Arena flags, set by the supervisor, read by recorders. */
-#define BS_ARENA_GUARDED 1u   /* the guard is on: magic calls are answered */
-#define BS_ARENA_PIDNS 2u     /* some recorded process is in another pid namespace: announce every chunk */
-#define BS_ARENA_STRICT 4u    /* --guard=strict: the guard logs every watched call; recorders log only what it doesn't watch */
-#define BS_ARENA_ALL_OPS 8u   /* --suppress=off: log every read and write, not only the first per descriptor */
-#define BS_ARENA_CLOSED 16u   /* the run has ended or was detached: take no chunk, log nothing */
+#define BS_ARENA_GUARDED 1u /* the guard is on: magic calls are answered */
+#define BS_ARENA_PIDNS 2u   /* some recorded process is in another pid namespace: announce every chunk */
+#define BS_ARENA_STRICT 4u  /* --guard=strict: the guard logs every watched call; recorders log only what it doesn't watch */
+#define BS_ARENA_ALL_OPS 8u /* --suppress=off: log every read and write, not only the first per descriptor */
+#define BS_ARENA_CLOSED 16u /* the run has ended or was detached: take no chunk, log nothing */
 
 /* First page of the arena. Written by: S supervisor, R recorders. */
 struct bs_arena {
-    uint64_t magic;      /* S, once */
-    uint32_t version;    /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
-    uint32_t flags;      /* S: BS_ARENA_* */
-    uint32_t chunks;     /* S: chunks that exist (are allocated in the file), grows */
-    uint32_t wanted;     /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
-    uint64_t lost;       /* R: operations that could not be logged, for whatever reason (atomic add) */
-    uint64_t started;    /* S: bs time when the arena was made */
-    uint32_t epochs;     /* R: atomic counter, source of bs_chunk.epoch */
+    uint64_t magic;   /* S, once */
+    uint32_t version; /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
+    uint32_t flags;   /* S: BS_ARENA_* */
+    uint32_t chunks;  /* S: chunks that exist (are allocated in the file), grows */
+    uint32_t wanted;  /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
+    uint64_t lost;    /* R: operations that could not be logged, for whatever reason (atomic add) */
+    uint64_t started; /* S: bs time when the arena was made */
+    uint32_t epochs;  /* R: atomic counter, source of bs_chunk.epoch */
     uint32_t pad0;
-    uint64_t env_seen[64]; /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
+    uint64_t env_seen[64];          /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
     uint64_t free[BS_BITMAP_WORDS]; /* bit set: chunk is free and zeroed. R clears (atomic and), S sets */
     uint64_t full[BS_BITMAP_WORDS]; /* bit set: the owner will append no more. R sets (atomic or), S clears */
 };
@@ -63,14 +63,14 @@ struct bs_arena {
 /* First bytes of a chunk. Written by its owner when it takes the chunk; all zero while free. */
 struct bs_chunk {
     uint32_t magic;
-    uint32_t index;  /* which chunk of the arena */
-    uint32_t pid;    /* thread group id as the owner sees it (getpid) */
-    uint32_t tid;    /* as the owner sees it (gettid); 0 in a chunk of the guard, whose slots carry bs_who */
-    uint64_t epoch;  /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
-    uint64_t taken;  /* bs time */
-    uint32_t ppid;   /* getppid at the time the recorder started in this process */
-    uint32_t seq;    /* 0, 1, 2 … among the chunks of this (epoch, thread) */
-    uint64_t next;   /* offset from the chunk's start where the next slot goes; advanced by an unlocked xadd. May exceed
+    uint32_t index;    /* which chunk of the arena */
+    uint32_t pid;      /* thread group id as the owner sees it (getpid) */
+    uint32_t tid;      /* as the owner sees it (gettid); 0 in a chunk of the guard, whose slots carry bs_who */
+    uint64_t epoch;    /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
+    uint64_t taken;    /* bs time */
+    uint32_t ppid;     /* getppid at the time the recorder started in this process */
+    uint32_t seq;      /* 0, 1, 2 … among the chunks of this (epoch, thread) */
+    uint64_t next;     /* offset from the chunk's start where the next slot goes; advanced by an unlocked xadd. May exceed
                         BS_CHUNK_SIZE: then the last reservation did not fit and is no slot */
     uint32_t host_pid; /* S: the owner's pid as the supervisor sees it, once announced; else 0 */
     uint32_t flags;
@@ -96,13 +96,13 @@ struct bs_chunk {
  */
 struct bs_slot {
     uint16_t state;
-    uint16_t op;     /* enum bs_op */
-    uint16_t size;   /* whole slot in bytes */
-    uint16_t flags;  /* BS_F_* */
+    uint16_t op;    /* enum bs_op */
+    uint16_t size;  /* whole slot in bytes */
+    uint16_t flags; /* BS_F_* */
     uint64_t time;
     int32_t fd;
     int32_t arg;
-    int32_t result;  /* >= 0, or -errno */
+    int32_t result; /* >= 0, or -errno */
     uint32_t aux;
 };
 
@@ -124,65 +124,68 @@ struct bs_ident {
  * Operations. X(name, number, strings, "fields"): how many strings follow (9: a list until the slot's end). Unless said otherwise,
  * fd is a directory descriptor (AT_FDCWD for none), the string is a path as the program gave it, result is the call's.
  */
-#define BS_OPS(X)                                                                                                  \
-    X(START, 1, 0, "first slot of a recorder in a process: fd pid, arg ppid, aux 1 if after fork without exec")    \
-    X(OPEN, 10, 1, "arg flags, aux mode, result descriptor; ident: the file before the call (guard, writers)")     \
-    X(CLOSE, 11, 0, "fd descriptor; ident: the file as it is now, if this process had opened it for writing")      \
-    X(CLOSE_RANGE, 12, 0, "fd first, aux last (unsigned), arg flags")                                              \
-    X(READ, 13, 0, "fd descriptor; the first successful read since it was opened")                                 \
-    X(WRITE, 14, 0, "fd descriptor; the first successful write since it was opened")                               \
-    X(MAP, 15, 0, "fd descriptor, arg PROT_*, aux MAP_*")                                                          \
-    X(DUP, 16, 0, "fd old, result new, arg O_CLOEXEC or 0; aux 1: new was closed first (dup2, dup3)")              \
-    X(CLOEXEC, 17, 0, "fd descriptor, arg 1 set, 0 cleared")                                                       \
-    X(TRUNCATE, 18, 1, "path; or, with fd >= 0 and an empty path, ftruncate")                                      \
-    X(COPY, 19, 0, "fd from, arg to: sendfile, splice, tee, copy_file_range, FICLONE")                             \
-    X(STAT, 20, 1, "arg AT_* flags; an empty path is fd itself")                                                   \
-    X(ACCESS, 21, 1, "arg mode, aux AT_* flags")                                                                   \
-    X(READLINK, 22, 1, "")                                                                                         \
-    X(LIST, 23, 0, "fd directory: its entries were read (first time)")                                             \
-    X(RENAME, 24, 2, "fd and arg: the two directories, aux RENAME_*; ident: of the target before, if it existed")  \
-    X(LINK, 25, 2, "fd and arg: the two directories, aux AT_* flags: old, new")                                    \
-    X(SYMLINK, 26, 2, "fd directory: target text, path of the link")                                               \
-    X(UNLINK, 27, 1, "arg AT_REMOVEDIR for a directory; ident: of the file before")                                \
-    X(MKDIR, 28, 1, "aux mode")                                                                                    \
-    X(MKNOD, 29, 1, "aux mode; S_IFIFO makes a channel")                                                           \
-    X(META, 30, 1, "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* flags")   \
-    X(CHDIR, 31, 2, "path, or fd if the path is empty; second string: the directory after it, absolute")           \
-    X(CHROOT, 32, 1, "path")                                                                                       \
-    X(MOUNT, 33, 2, "source, target; arg 1: unmounted; aux MS_* flags")                                            \
-    X(PIVOT, 34, 2, "new root, where the old is put")                                                              \
-    X(NAMESPACE, 35, 0, "unshare or setns: aux CLONE_NEW* flags")                                                  \
-    X(FORK, 40, 0, "result child pid; aux clone flags")                                                            \
-    X(VFORK, 41, 0, "what follows up to VFORKED in this thread is done by the child; arg BS_SPAWN_*")              \
-    X(VFORKED, 42, 0, "result child pid or -errno")                                                                \
-    X(EXEC, 43, 1, "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it succeeded")    \
-    X(ARGS, 44, 9, "argument strings for the next EXEC of this thread; aux their bytes (0: up to the padding)")    \
-    X(ENV, 45, 9, "fd, arg: low, high half of the environment's hash; no strings: as logged before by that hash;"  \
-                " aux as in ARGS")                                                                                 \
-    X(WAIT, 46, 0, "result pid, arg wait status; aux 1 if it was only looked at (WNOWAIT)")                        \
-    X(EXIT, 47, 0, "arg exit status")                                                                              \
-    X(THREAD, 48, 0, "fd, arg: low, high half of the handle; aux BS_THREAD_*")                                     \
-    X(KILL, 49, 0, "fd pid, arg signal")                                                                           \
-    X(PIPE, 60, 0, "fd read end, arg write end, aux flags")                                                        \
-    X(SOCKET, 61, 0, "fd domain, arg type, result descriptor")                                                     \
-    X(SOCKETPAIR, 62, 0, "fd and arg: the two ends, aux type")                                                     \
-    X(CONNECT, 63, 0, "fd socket; aux bytes of sockaddr follow")                                                   \
-    X(BIND, 64, 0, "fd socket; aux bytes of sockaddr follow")                                                      \
-    X(ACCEPT, 65, 0, "fd socket, result descriptor; aux bytes of the peer's sockaddr follow")                      \
-    X(LISTEN, 66, 0, "fd socket")                                                                                  \
-    X(PASS, 67, 0, "fd socket, arg descriptor sent (aux 0) or received (aux 1)")                                   \
-    X(MEMFD, 68, 1, "name; result descriptor")                                                                     \
-    X(EVENTFD, 69, 0, "result descriptor of something that carries no file data; arg kind")                        \
-    X(LOAD, 70, 1, "a library was loaded by dlopen: its path from the link map")                                   \
-    X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*")                                       \
-    X(OPAQUE, 81, 1, "an interface was used that can't be decoded: its name")                                      \
-    X(IDENT, 90, 1, "what the file system says of path at this time (arg AT_SYMLINK_NOFOLLOW: of the link itself);" \
-                 " result -errno and no ident if it is not there")                                             \
-    X(GONE, 91, 0, "supervisor: fd pid ended, arg wait status, aux 1 if the status is known")                      \
+#define BS_OPS(X) \
+    X(START, 1, 0, "first slot of a recorder in a process: fd pid, arg ppid, aux 1 if after fork without exec") \
+    X(OPEN, 10, 1, "arg flags, aux mode, result descriptor; ident: the file before the call (guard, writers)") \
+    X(CLOSE, 11, 0, "fd descriptor; ident: the file as it is now, if this process had opened it for writing") \
+    X(CLOSE_RANGE, 12, 0, "fd first, aux last (unsigned), arg flags") \
+    X(READ, 13, 0, "fd descriptor; the first successful read since it was opened") \
+    X(WRITE, 14, 0, "fd descriptor; the first successful write since it was opened") \
+    X(MAP, 15, 0, "fd descriptor, arg PROT_*, aux MAP_*") \
+    X(DUP, 16, 0, "fd old, result new, arg O_CLOEXEC or 0; aux 1: new was closed first (dup2, dup3)") \
+    X(CLOEXEC, 17, 0, "fd descriptor, arg 1 set, 0 cleared") \
+    X(TRUNCATE, 18, 1, "path; or, with fd >= 0 and an empty path, ftruncate") \
+    X(COPY, 19, 0, "fd from, arg to: sendfile, splice, tee, copy_file_range, FICLONE") \
+    X(STAT, 20, 1, "arg AT_* flags; an empty path is fd itself") \
+    X(ACCESS, 21, 1, "arg mode, aux AT_* flags") \
+    X(READLINK, 22, 1, "") \
+    X(LIST, 23, 0, "fd directory: its entries were read (first time)") \
+    X(RENAME, 24, 2, "fd and arg: the two directories, aux RENAME_*; ident: of the target before, if it existed") \
+    X(LINK, 25, 2, "fd and arg: the two directories, aux AT_* flags: old, new") \
+    X(SYMLINK, 26, 2, "fd directory: target text, path of the link") \
+    X(UNLINK, 27, 1, "arg AT_REMOVEDIR for a directory; ident: of the file before") \
+    X(MKDIR, 28, 1, "aux mode") \
+    X(MKNOD, 29, 1, "aux mode; S_IFIFO makes a channel") \
+    X(META, 30, 1, "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* flags") \
+    X(CHDIR, 31, 2, "path, or fd if the path is empty; second string: the directory after it, absolute") \
+    X(CHROOT, 32, 1, "path") \
+    X(MOUNT, 33, 2, "source, target; arg 1: unmounted; aux MS_* flags") \
+    X(PIVOT, 34, 2, "new root, where the old is put") \
+    X(NAMESPACE, 35, 0, "unshare or setns: aux CLONE_NEW* flags") \
+    X(FORK, 40, 0, "result child pid; aux clone flags") \
+    X(VFORK, 41, 0, "what follows up to VFORKED in this thread is done by the child; arg BS_SPAWN_*") \
+    X(VFORKED, 42, 0, "result child pid or -errno") \
+    X(EXEC, 43, 1, "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it succeeded") \
+    X(ARGS, 44, 9, "argument strings for the next EXEC of this thread; aux their bytes (0: up to the padding)") \
+    X(ENV, 45, 9, \
+      "fd, arg: low, high half of the environment's hash; no strings: as logged before by that hash;" \
+      " aux as in ARGS") \
+    X(WAIT, 46, 0, "result pid, arg wait status; aux 1 if it was only looked at (WNOWAIT)") \
+    X(EXIT, 47, 0, "arg exit status") \
+    X(THREAD, 48, 0, "fd, arg: low, high half of the handle; aux BS_THREAD_*") \
+    X(KILL, 49, 0, "fd pid, arg signal") \
+    X(PIPE, 60, 0, "fd read end, arg write end, aux flags") \
+    X(SOCKET, 61, 0, "fd domain, arg type, result descriptor") \
+    X(SOCKETPAIR, 62, 0, "fd and arg: the two ends, aux type") \
+    X(CONNECT, 63, 0, "fd socket; aux bytes of sockaddr follow") \
+    X(BIND, 64, 0, "fd socket; aux bytes of sockaddr follow") \
+    X(ACCEPT, 65, 0, "fd socket, result descriptor; aux bytes of the peer's sockaddr follow") \
+    X(LISTEN, 66, 0, "fd socket") \
+    X(PASS, 67, 0, "fd socket, arg descriptor sent (aux 0) or received (aux 1)") \
+    X(MEMFD, 68, 1, "name; result descriptor") \
+    X(EVENTFD, 69, 0, "result descriptor of something that carries no file data; arg kind") \
+    X(LOAD, 70, 1, "a library was loaded by dlopen: its path from the link map") \
+    X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*") \
+    X(OPAQUE, 81, 1, "an interface was used that can't be decoded: its name") \
+    X(IDENT, 90, 1, \
+      "what the file system says of path at this time (arg AT_SYMLINK_NOFOLLOW: of the link itself);" \
+      " result -errno and no ident if it is not there") \
+    X(GONE, 91, 0, "supervisor: fd pid ended, arg wait status, aux 1 if the status is known") \
     X(BORN, 92, 2, "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' unknown)") \
-    X(HOLD, 93, 1, "supervisor: process fd pid holds descriptor arg, aux how it is open (O_ACCMODE, O_PATH, O_CLOEXEC,"  \
-                   " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that follow,"               \
-                   " or (aux 1) the EXEC that comes next leaves it only those")
+    X(HOLD, 93, 1, \
+      "supervisor: process fd pid holds descriptor arg, aux how it is open (O_ACCMODE, O_PATH, O_CLOEXEC," \
+      " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that follow," \
+      " or (aux 1) the EXEC that comes next leaves it only those")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,

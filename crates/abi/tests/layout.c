@@ -7,11 +7,11 @@
 #define NUMBER(name) printf(#name " %lld\n", (long long)(name))
 #define TEXT(name) printf(#name " %s\n", name)
 #define SIZE(type) printf(#type " %zu\n", sizeof(struct type))
-#define FIELD(type, field)                                                                     \
-    printf(#type "." #field " %zu+%zu\n", offsetof(struct type, field), sizeof(((struct type *)0)->field))
+#define FIELD(type, field) printf(#type "." #field " %zu+%zu\n", offsetof(struct type, field), sizeof(((struct type *)0)->field))
 #define OP(name, number, strings, doc) printf("BS_OP_" #name " %d/%d\n", number, strings);
 
-static void constants(void) {
+static void constants(void)
+{
     NUMBER(BS_ABI_VERSION), NUMBER(BS_ARENA_MAGIC), NUMBER(BS_CHUNK_MAGIC);
     TEXT(BS_ENV_ARENA), TEXT(BS_ENV_PRELOAD), TEXT(BS_PRELOAD_NAME);
     NUMBER(BS_HOME), NUMBER(BS_CHUNK_SIZE), NUMBER(BS_MAX_CHUNKS), NUMBER(BS_BITMAP_WORDS), NUMBER(BS_ARENA_HEADER);
@@ -29,7 +29,8 @@ static void constants(void) {
     NUMBER(BS_HOLD_UNKNOWN);
 }
 
-static void structures(void) {
+static void structures(void)
+{
     SIZE(bs_arena);
     FIELD(bs_arena, magic), FIELD(bs_arena, version), FIELD(bs_arena, flags), FIELD(bs_arena, chunks);
     FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started), FIELD(bs_arena, epochs);
@@ -48,7 +49,8 @@ static void structures(void) {
     FIELD(bs_ident, ctime), FIELD(bs_ident, birth), FIELD(bs_ident, mode), FIELD(bs_ident, nlink);
 }
 
-int main(void) {
+int main(void)
+{
     constants();
     structures();
     BS_OPS(OP)

@@ -22,18 +22,17 @@ enum { SIG_SETMASK = 2, MAP_SHARED_RW = 3 };
 struct bs_arena *bs_arena;
 const void *bs_gate_elsewhere;
 
-static bool muted;             /* for good: nothing can be logged here */
-static u64 mapped;             /* bytes from the arena's beginning */
-static u32 attempts;           /* to attach, that failed for lack of something */
-extern char bs_home[];         /* the library's first byte */
+static bool muted;     /* for good: nothing can be logged here */
+static u64 mapped;     /* bytes from the arena's beginning */
+static u32 attempts;   /* to attach, that failed for lack of something */
+extern char bs_home[]; /* the library's first byte */
 
 bool bs_is_flow(u32 op)
 {
     const u64 low = 1ull << BS_OP_OPEN | 1ull << BS_OP_TRUNCATE | 1ull << BS_OP_RENAME | 1ull << BS_OP_LINK |
-                    1ull << BS_OP_SYMLINK | 1ull << BS_OP_UNLINK | 1ull << BS_OP_MKDIR | 1ull << BS_OP_MKNOD |
-                    1ull << BS_OP_META | 1ull << BS_OP_CHDIR | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT |
-                    1ull << BS_OP_PIVOT | 1ull << BS_OP_NAMESPACE | 1ull << BS_OP_EXEC | 1ull << BS_OP_ARGS | 1ull << BS_OP_ENV |
-                    1ull << BS_OP_CONNECT;
+                    1ull << BS_OP_SYMLINK | 1ull << BS_OP_UNLINK | 1ull << BS_OP_MKDIR | 1ull << BS_OP_MKNOD | 1ull << BS_OP_META |
+                    1ull << BS_OP_CHDIR | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT | 1ull << BS_OP_PIVOT |
+                    1ull << BS_OP_NAMESPACE | 1ull << BS_OP_EXEC | 1ull << BS_OP_ARGS | 1ull << BS_OP_ENV | 1ull << BS_OP_CONNECT;
     return op < 64 ? low >> op & 1 : op == BS_OP_BIND;
 }
 
@@ -218,7 +217,8 @@ static s32 wait_for_drain(void)
     s32 index = -1;
     /* On a busy machine its turn may come late: its looks count, not the time, which is bounded all the same. */
     u32 looks = 0;
-    for (int tries = 0; index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !(bs_arena->flags & BS_ARENA_CLOSED); tries++) {
+    for (int tries = 0; index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !(bs_arena->flags & BS_ARENA_CLOSED);
+         tries++) {
         bs_raw(__NR_nanosleep, pause, 0);
         looks += !__atomic_load_n(&bs_arena->wanted, __ATOMIC_RELAXED);
         index = claim();

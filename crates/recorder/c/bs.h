@@ -39,11 +39,13 @@ typedef s64 ssize;
 #define BS_PATH_MAX 4096u
 
 /* Errors that the recorder itself tells apart. */
+/* clang-format off */
 enum {
     BS_EPERM = 1, BS_ENOENT = 2, BS_EINTR = 4, BS_E2BIG = 7, BS_ENOEXEC = 8, BS_EBADF = 9, BS_ENOMEM = 12, BS_EACCES = 13,
     BS_EFAULT = 14, BS_EEXIST = 17, BS_ENODEV = 19, BS_ENOTDIR = 20, BS_EINVAL = 22, BS_ENFILE = 23, BS_EMFILE = 24,
     BS_ERANGE = 34, BS_ENAMETOOLONG = 36, BS_ENOSYS = 38, BS_ELOOP = 40, BS_EOPNOTSUPP = 95, BS_ETIMEDOUT = 110, BS_ESTALE = 116,
 };
+/* clang-format on */
 
 /* ---- system calls ---------------------------------------------------------------------------------------------------- */
 
@@ -126,10 +128,10 @@ struct bs_thread {
     u32 changes;    /* of chunk: tells an operation whether its slot is still mapped */
     u32 count;      /* chunks taken in this epoch */
     u32 tid;
-    u32 borrowed;   /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
-    u64 base;       /* of the stack where that began */
-    s32 spawned;    /* pid of the child that did */
-    void *scratch;  /* memory that such a child could not free */
+    u32 borrowed;  /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
+    u64 base;      /* of the stack where that began */
+    s32 spawned;   /* pid of the child that did */
+    void *scratch; /* memory that such a child could not free */
     u64 scratch_size;
     const void *actions; /* what a spawned child was told to do first, and how much of it has been logged (spawn.c) */
     u32 done;
@@ -239,19 +241,19 @@ static inline const char *bs_way_later(bool logged)
 /* ---- the parts ------------------------------------------------------------------------------------------------------- */
 
 /* arena.c */
-bool bs_take(u32 op);                  /* gives the thread a chunk */
-bool bs_is_muted(void);                /* this process will never log */
-bool bs_is_ready(u32 op);              /* it has one, or could be given one now */
-bool bs_change(u32 op, u32 changes);   /* a new one: the old is full, unless it has changed already */
-void bs_prepare_for_sandbox(void);     /* all that would need a system call later */
-void bs_thread_ends(void);             /* the chunk is given back */
-void bs_lose(u32 op);                  /* an operation could not be logged */
-bool bs_is_another(void);              /* slot.c: with this thread's state, but another thread or process? */
-bool bs_is_flow(u32 op);               /* the guard watches it */
-void bs_stop_clock(void);             /* slot.c: time becomes a sequence number */
+bool bs_take(u32 op);                /* gives the thread a chunk */
+bool bs_is_muted(void);              /* this process will never log */
+bool bs_is_ready(u32 op);            /* it has one, or could be given one now */
+bool bs_change(u32 op, u32 changes); /* a new one: the old is full, unless it has changed already */
+void bs_prepare_for_sandbox(void);   /* all that would need a system call later */
+void bs_thread_ends(void);           /* the chunk is given back */
+void bs_lose(u32 op);                /* an operation could not be logged */
+bool bs_is_another(void);            /* slot.c: with this thread's state, but another thread or process? */
+bool bs_is_flow(u32 op);             /* the guard watches it */
+void bs_stop_clock(void);            /* slot.c: time becomes a sequence number */
 
 /* environ.c: found when the library was loaded */
-extern char bs_arena_path[];   /* "BACKSTORY_ARENA=..."; empty: not recorded */
+extern char bs_arena_path[];    /* "BACKSTORY_ARENA=..."; empty: not recorded */
 extern char bs_preload_entry[]; /* our own entry of LD_PRELOAD */
 extern const char *bs_own_file; /* where we were loaded from */
 extern u32 bs_user;             /* effective, at that time */
@@ -268,11 +270,11 @@ void *bs_next_or_null(const char *name);
 /* Keeps what it finds in `*place`; a function that fails with ENOSYS where there is none. */
 void *bs_find(void **place, const char *name);
 /* The function that programs would get without us. */
-#define BS_NEXT(name)                                                                              \
-    ({                                                                                             \
-        static void *next_;                                                                        \
-        void *found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);                                  \
-        (__typeof(&name))(BS_LIKELY(found_) ? found_ : bs_find(&next_, #name));                    \
+#define BS_NEXT(name) \
+    ({ \
+        static void *next_; \
+        void *found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED); \
+        (__typeof(&name))(BS_LIKELY(found_) ? found_ : bs_find(&next_, #name)); \
     })
 
 /* load.c */

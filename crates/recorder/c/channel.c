@@ -249,10 +249,10 @@ BS_API int shm_unlink(const char *name)
 
 /* ---- descriptors without file data: their numbers are taken, that is all --------------------------------------------- */
 
-#define PLAIN(name, nr, parameters, ...)                                                           \
-    BS_API int name parameters                                                                     \
-    {                                                                                              \
-        return (int)BS_BY(bs_shaped_opens, nr, EVENTFD, (.arg_is = __NR_##nr), __VA_ARGS__);       \
+#define PLAIN(name, nr, parameters, ...) \
+    BS_API int name parameters \
+    { \
+        return (int)BS_BY(bs_shaped_opens, nr, EVENTFD, (.arg_is = __NR_##nr), __VA_ARGS__); \
     }
 
 PLAIN(eventfd, eventfd2, (u32 start, int flags), start, flags)

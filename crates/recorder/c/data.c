@@ -50,16 +50,16 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
 }
 
 /* Straight on if it is no news, else by way of `first`. */
-#define BY(first, mark, name, fd, ...)                                                             \
-    ({                                                                                             \
-        static struct far far_ = {0, #name};                                                       \
-        void *next_ = __atomic_load_n(&far_.function, __ATOMIC_RELAXED);                           \
-        BS_LIKELY(next_ && !is_news(fd, mark)) ? ((__typeof(&name))next_)(fd, __VA_ARGS__)         \
+#define BY(first, mark, name, fd, ...) \
+    ({ \
+        static struct far far_ = {0, #name}; \
+        void *next_ = __atomic_load_n(&far_.function, __ATOMIC_RELAXED); \
+        BS_LIKELY(next_ && !is_news(fd, mark)) ? ((__typeof(&name))next_)(fd, __VA_ARGS__) \
                                                : first(&far_, fd, BS_FIVE_MORE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
     })
 #define BS_FIVE_MORE(a, b, c, d, e, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e)
-#define READS(name, ...) return BY(first_read, BS_FD_READ, name, __VA_ARGS__);
-#define WRITES(name, ...) return BY(first_write, BS_FD_WROTE, name, __VA_ARGS__);
+#define READS(name, ...) return BY(first_read, BS_FD_READ, name, __VA_ARGS__)
+#define WRITES(name, ...) return BY(first_write, BS_FD_WROTE, name, __VA_ARGS__)
 
 /* ---- read ------------------------------------------------------------------------------------------------------------ */
 
@@ -77,58 +77,58 @@ ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *f
 
 BS_API ssize read(int fd, void *to, size_t n)
 {
-    READS(read, fd, to, n)
+    READS(read, fd, to, n);
 }
 BS_ALIAS(__read, read);
 
 BS_API ssize pread(int fd, void *to, size_t n, s64 at)
 {
-    READS(pread, fd, to, n, at)
+    READS(pread, fd, to, n, at);
 }
 BS_ALIAS(pread64, pread);
 BS_ALIAS(__pread64, pread);
 
 BS_API ssize readv(int fd, const void *parts, int count)
 {
-    READS(readv, fd, parts, count)
+    READS(readv, fd, parts, count);
 }
 
 BS_API ssize preadv(int fd, const void *parts, int count, s64 at)
 {
-    READS(preadv, fd, parts, count, at)
+    READS(preadv, fd, parts, count, at);
 }
 BS_ALIAS(preadv64, preadv);
 
 BS_API ssize preadv2(int fd, const void *parts, int count, s64 at, int flags)
 {
-    READS(preadv2, fd, parts, count, at, flags)
+    READS(preadv2, fd, parts, count, at, flags);
 }
 BS_ALIAS(preadv64v2, preadv2);
 
 BS_API ssize __read_chk(int fd, void *to, size_t n, size_t room)
 {
-    READS(__read_chk, fd, to, n, room)
+    READS(__read_chk, fd, to, n, room);
 }
 
 BS_API ssize __pread_chk(int fd, void *to, size_t n, s64 at, size_t room)
 {
-    READS(__pread_chk, fd, to, n, at, room)
+    READS(__pread_chk, fd, to, n, at, room);
 }
 BS_ALIAS(__pread64_chk, __pread_chk);
 
 BS_API ssize recv(int fd, void *to, size_t n, int flags)
 {
-    READS(recv, fd, to, n, flags)
+    READS(recv, fd, to, n, flags);
 }
 
 BS_API ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size)
 {
-    READS(recvfrom, fd, to, n, flags, from, size)
+    READS(recvfrom, fd, to, n, flags, from, size);
 }
 
 BS_API ssize __recv_chk(int fd, void *to, size_t n, size_t room, int flags)
 {
-    READS(__recv_chk, fd, to, n, room, flags)
+    READS(__recv_chk, fd, to, n, room, flags);
 }
 
 BS_API ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *from, u32 *size)
@@ -151,48 +151,48 @@ ssize vmsplice(int fd, const void *parts, size_t count, u32 flags);
 
 BS_API ssize write(int fd, const void *from, size_t n)
 {
-    WRITES(write, fd, from, n)
+    WRITES(write, fd, from, n);
 }
 BS_ALIAS(__write, write);
 
 BS_API ssize pwrite(int fd, const void *from, size_t n, s64 at)
 {
-    WRITES(pwrite, fd, from, n, at)
+    WRITES(pwrite, fd, from, n, at);
 }
 BS_ALIAS(pwrite64, pwrite);
 BS_ALIAS(__pwrite64, pwrite);
 
 BS_API ssize writev(int fd, const void *parts, int count)
 {
-    WRITES(writev, fd, parts, count)
+    WRITES(writev, fd, parts, count);
 }
 
 BS_API ssize pwritev(int fd, const void *parts, int count, s64 at)
 {
-    WRITES(pwritev, fd, parts, count, at)
+    WRITES(pwritev, fd, parts, count, at);
 }
 BS_ALIAS(pwritev64, pwritev);
 
 BS_API ssize pwritev2(int fd, const void *parts, int count, s64 at, int flags)
 {
-    WRITES(pwritev2, fd, parts, count, at, flags)
+    WRITES(pwritev2, fd, parts, count, at, flags);
 }
 BS_ALIAS(pwritev64v2, pwritev2);
 
 BS_API ssize send(int fd, const void *from, size_t n, int flags)
 {
-    WRITES(send, fd, from, n, flags)
+    WRITES(send, fd, from, n, flags);
 }
 BS_ALIAS(__send, send);
 
 BS_API ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size)
 {
-    WRITES(sendto, fd, from, n, flags, to, size)
+    WRITES(sendto, fd, from, n, flags, to, size);
 }
 
 BS_API ssize vmsplice(int fd, const void *parts, size_t count, u32 flags)
 {
-    WRITES(vmsplice, fd, parts, count, flags)
+    WRITES(vmsplice, fd, parts, count, flags);
 }
 
 BS_API int fallocate(int fd, int mode, s64 at, s64 size)
@@ -260,32 +260,22 @@ static ssize copied(struct bs_rec rec, int from, int to, s64 n)
     return bs_ret(n);
 }
 
-#define COPIES(from, to, ...)                                                                      \
-    struct bs_rec rec = {0};                                                                       \
-    if (copy_is_news(from, to))                                                                    \
-        rec = bs_begin(BS_OP_COPY, from, to, 0);                                                   \
+#define COPIES(from, to, ...) \
+    struct bs_rec rec = {0}; \
+    if (copy_is_news(from, to)) \
+        rec = bs_begin(BS_OP_COPY, from, to, 0); \
     return copied(rec, from, to, bs_call_cancel(rec, __VA_ARGS__));
 
-BS_API ssize sendfile(int to, int from, s64 *at, size_t n)
-{
-    COPIES(from, to, __NR_sendfile, to, from, at, n)
-}
-BS_ALIAS(sendfile64, sendfile);
+BS_API ssize sendfile(int to, int from, s64 *at, size_t n){COPIES(from, to, __NR_sendfile, to, from, at, n)} BS_ALIAS(sendfile64,
+                                                                                                                      sendfile);
 
-BS_API ssize copy_file_range(int from, s64 *from_at, int to, s64 *to_at, size_t n, u32 flags)
-{
-    COPIES(from, to, __NR_copy_file_range, from, from_at, to, to_at, n, flags)
-}
+BS_API ssize copy_file_range(int from, s64 *from_at, int to, s64 *to_at, size_t n,
+                             u32 flags){COPIES(from, to, __NR_copy_file_range, from, from_at, to, to_at, n, flags)}
 
-BS_API ssize splice(int from, s64 *from_at, int to, s64 *to_at, size_t n, u32 flags)
-{
-    COPIES(from, to, __NR_splice, from, from_at, to, to_at, n, flags)
-}
+BS_API ssize splice(int from, s64 *from_at, int to, s64 *to_at, size_t n,
+                    u32 flags){COPIES(from, to, __NR_splice, from, from_at, to, to_at, n, flags)}
 
-BS_API ssize tee(int from, int to, size_t n, u32 flags)
-{
-    COPIES(from, to, __NR_tee, from, to, n, flags)
-}
+BS_API ssize tee(int from, int to, size_t n, u32 flags){COPIES(from, to, __NR_tee, from, to, n, flags)}
 
 /* ---- truncation, mapping --------------------------------------------------------------------------------------------- */
 

@@ -106,8 +106,7 @@ BS_API int scandir(const char *path, void ***to, int (*wanted)(const void *), in
 }
 BS_ALIAS(scandir64, scandir);
 
-BS_API int scandirat(int dir, const char *path, void ***to, int (*wanted)(const void *),
-                     int (*order)(const void **, const void **))
+BS_API int scandirat(int dir, const char *path, void ***to, int (*wanted)(const void *), int (*order)(const void **, const void **))
 {
     u64 time = bs_now();
     return scanned(time, dir, path, BS_NEXT(scandirat)(dir, path, to, wanted, order));

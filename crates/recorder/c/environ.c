@@ -15,7 +15,17 @@ struct bs_link_map *bs_first_library, *bs_last_library;
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 extern u64 _DYNAMIC[];
 
-enum { AT_NULL = 0, AT_PHDR = 3, AT_PHNUM = 5, AT_EUID = 12, AT_EXECFN = 31, PT_DYNAMIC = 2, PT_PHDR = 6, DT_NULL = 0, DT_DEBUG = 21 };
+enum {
+    AT_NULL = 0,
+    AT_PHDR = 3,
+    AT_PHNUM = 5,
+    AT_EUID = 12,
+    AT_EXECFN = 31,
+    PT_DYNAMIC = 2,
+    PT_PHDR = 6,
+    DT_NULL = 0,
+    DT_DEBUG = 21
+};
 
 struct program_header {
     u32 type, flags;

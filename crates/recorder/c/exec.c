@@ -211,18 +211,18 @@ BS_API int execvp(const char *file, char *const *argv)
 /* ---- arguments one by one -------------------------------------------------------------------------------------------- */
 
 /* Collects the arguments from `first` to the null, which is last in `list`; `after` is then the next. */
-#define LIST(list, first)                                                                          \
-    va_list args;                                                                                  \
-    va_start(args, first);                                                                         \
-    u32 n = 1;                                                                                     \
-    while (first && va_arg(args, char *))                                                          \
-        n++;                                                                                       \
-    va_end(args);                                                                                  \
-    char *list[n + 1];                                                                             \
-    va_start(args, first);                                                                         \
-    list[0] = (char *)first;                                                                       \
-    for (u32 i = 1; first && i <= n; i++)                                                          \
-        list[i] = va_arg(args, char *);                                                            \
+#define LIST(list, first) \
+    va_list args; \
+    va_start(args, first); \
+    u32 n = 1; \
+    while (first && va_arg(args, char *)) \
+        n++; \
+    va_end(args); \
+    char *list[n + 1]; \
+    va_start(args, first); \
+    list[0] = (char *)first; \
+    for (u32 i = 1; first && i <= n; i++) \
+        list[i] = va_arg(args, char *); \
     list[n] = 0;
 
 BS_API int execl(const char *path, const char *first, ...)

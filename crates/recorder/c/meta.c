@@ -38,7 +38,8 @@ BS_API int chown(const char *path, u32 user, u32 group)
 
 BS_API int lchown(const char *path, u32 user, u32 group)
 {
-    return (int)BS_SHAPED(lchown, META, (.strings = 1, .path = 1, .arg_is = BS_META_OWNER, .aux_is = AT_SYMLINK_NOFOLLOW), path, user, group);
+    return (int)BS_SHAPED(lchown, META, (.strings = 1, .path = 1, .arg_is = BS_META_OWNER, .aux_is = AT_SYMLINK_NOFOLLOW), path,
+                          user, group);
 }
 
 BS_API int fchown(int fd, u32 user, u32 group)
@@ -48,8 +49,8 @@ BS_API int fchown(int fd, u32 user, u32 group)
 
 BS_API int fchownat(int dir, const char *path, u32 user, u32 group, int flags)
 {
-    return (int)BS_SHAPED(fchownat, META, (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_OWNER, .aux = 5), dir, path, user, group,
-                          flags);
+    return (int)BS_SHAPED(fchownat, META, (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_OWNER, .aux = 5), dir, path, user,
+                          group, flags);
 }
 
 /* ---- times ----------------------------------------------------------------------------------------------------------- */
@@ -73,7 +74,8 @@ BS_API int utimensat(int dir, const char *path, const void *times, int flags)
 {
     if (!path)
         return (int)bs_fail(-BS_EINVAL); /* as libc: that form is futimens */
-    return (int)BS_SHAPED(utimensat, META, (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_TIMES, .aux = 4), dir, path, times, flags);
+    return (int)BS_SHAPED(utimensat, META, (.strings = 1, .fd = 1, .path = 2, .arg_is = BS_META_TIMES, .aux = 4), dir, path, times,
+                          flags);
 }
 
 BS_API int futimens(int fd, const void *times)
@@ -125,8 +127,8 @@ BS_API int setxattr(const char *path, const char *name, const void *value, size_
 
 BS_API int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    return (int)BS_SHAPED(lsetxattr, META, (.strings = 1, .path = 1, .arg_is = BS_META_ATTR, .aux_is = AT_SYMLINK_NOFOLLOW), path, name, value,
-                          size, flags);
+    return (int)BS_SHAPED(lsetxattr, META, (.strings = 1, .path = 1, .arg_is = BS_META_ATTR, .aux_is = AT_SYMLINK_NOFOLLOW), path,
+                          name, value, size, flags);
 }
 
 BS_API int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
@@ -141,7 +143,8 @@ BS_API int removexattr(const char *path, const char *name)
 
 BS_API int lremovexattr(const char *path, const char *name)
 {
-    return (int)BS_SHAPED(lremovexattr, META, (.strings = 1, .path = 1, .arg_is = BS_META_ATTR, .aux_is = AT_SYMLINK_NOFOLLOW), path, name);
+    return (int)BS_SHAPED(lremovexattr, META, (.strings = 1, .path = 1, .arg_is = BS_META_ATTR, .aux_is = AT_SYMLINK_NOFOLLOW),
+                          path, name);
 }
 
 BS_API int fremovexattr(int fd, const char *name)

@@ -13,8 +13,8 @@ BS_API int rename(const char *path, const char *to)
 
 BS_API int renameat(int dir, const char *path, int to_dir, const char *to)
 {
-    return (int)BS_SHAPED(renameat, RENAME, (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .look = BS_LOOK_AT_OTHER),
-                          dir, path, to_dir, to);
+    return (int)BS_SHAPED(renameat, RENAME, (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .look = BS_LOOK_AT_OTHER), dir,
+                          path, to_dir, to);
 }
 
 BS_API int renameat2(int dir, const char *path, int to_dir, const char *to, u32 flags)
@@ -185,7 +185,8 @@ BS_API int pivot_root(const char *root, const char *old)
 
 BS_API int mount(const char *source, const char *target, const char *type, u64 flags, const void *options)
 {
-    return (int)BS_BY(bs_shaped_moves, mount, MOUNT, (.strings = 2, .path = 1, .other = 2, .aux = 4), source, target, type, flags, options);
+    return (int)BS_BY(bs_shaped_moves, mount, MOUNT, (.strings = 2, .path = 1, .other = 2, .aux = 4), source, target, type, flags,
+                      options);
 }
 
 BS_API int umount2(const char *target, int flags)

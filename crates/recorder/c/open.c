@@ -47,13 +47,13 @@ static inline bool takes_mode(int flags)
     return flags & O_CREAT || (flags & BS_O_TMPFILE) == BS_O_TMPFILE;
 }
 
-#define MODE(flags)                                                                                \
-    u32 mode = 0;                                                                                  \
-    if (takes_mode(flags)) {                                                                       \
-        va_list args;                                                                              \
-        va_start(args, flags);                                                                     \
-        mode = va_arg(args, u32);                                                                  \
-        va_end(args);                                                                              \
+#define MODE(flags) \
+    u32 mode = 0; \
+    if (takes_mode(flags)) { \
+        va_list args; \
+        va_start(args, flags); \
+        mode = va_arg(args, u32); \
+        va_end(args); \
     }
 
 BS_API int open(const char *path, int flags, ...)

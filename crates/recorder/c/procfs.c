@@ -43,9 +43,17 @@ static BS_COLD void set_environment_end(u64 end)
     if (!fields(text, 26, code, 3) || !fields(text, 45, data, 7) || end <= data[5] || end > data[6])
         return;
     struct prctl_mm_map map = {
-        .start_code = code[0], .end_code = code[1], .start_stack = code[2],
-        .start_data = data[0], .end_data = data[1], .start_brk = data[2], .brk = (u64)bs_raw(__NR_brk, 0),
-        .arg_start = data[3], .arg_end = data[4], .env_start = data[5], .env_end = end,
+        .start_code = code[0],
+        .end_code = code[1],
+        .start_stack = code[2],
+        .start_data = data[0],
+        .end_data = data[1],
+        .start_brk = data[2],
+        .brk = (u64)bs_raw(__NR_brk, 0),
+        .arg_start = data[3],
+        .arg_end = data[4],
+        .env_start = data[5],
+        .env_end = end,
         .exe_fd = (u32)-1,
     };
     bs_raw(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);

@@ -31,10 +31,10 @@ s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s6
 
 #define BS_FIVE(a, b, c, d, e, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e)
 /* The name of the call and of the operation, the fields of its shape in parentheses, its arguments. */
-#define BS_BY(how, call, operation, fields, ...)                                                   \
-    ({                                                                                             \
-        static const struct bs_shape shape_ = {.nr = __NR_##call, .op = BS_OP_##operation, BS_OPEN fields};    \
-        how(&shape_, BS_FIVE(__VA_ARGS__, 0, 0, 0, 0, 0));                                         \
+#define BS_BY(how, call, operation, fields, ...) \
+    ({ \
+        static const struct bs_shape shape_ = {.nr = __NR_##call, .op = BS_OP_##operation, BS_OPEN fields}; \
+        how(&shape_, BS_FIVE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
     })
 #define BS_OPEN(...) __VA_ARGS__
 #define BS_SHAPED(...) BS_BY(bs_shaped, __VA_ARGS__)

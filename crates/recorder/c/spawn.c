@@ -26,10 +26,21 @@ static void mark_spawn(u32 kind)
 struct action {
     int kind;
     union {
-        struct { int fd; } close;
-        struct { int fd, to; } dup;
-        struct { int fd; char *path; int flags; u32 mode; } open;
-        struct { int from; } close_from;
+        struct {
+            int fd;
+        } close;
+        struct {
+            int fd, to;
+        } dup;
+        struct {
+            int fd;
+            char *path;
+            int flags;
+            u32 mode;
+        } open;
+        struct {
+            int from;
+        } close_from;
     } u;
 };
 struct actions {
@@ -84,8 +95,8 @@ void bs_spawned_exec(void)
 
 /* ---- posix_spawn ----------------------------------------------------------------------------------------------------- */
 
-static int spawn(spawn_function *real, int *pid, const char *path, const void *actions, const void *attributes,
-                 char *const *argv, char *const *env)
+static int spawn(spawn_function *real, int *pid, const char *path, const void *actions, const void *attributes, char *const *argv,
+                 char *const *env)
 {
     bs_redirect_internal();
     mark_spawn(BS_SPAWN_POSIX);
@@ -107,8 +118,7 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
     return error;
 }
 
-BS_API int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes, char *const *argv,
-                       char *const *env)
+BS_API int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes, char *const *argv, char *const *env)
 {
     return spawn(BS_NEXT(posix_spawn), pid, path, actions, attributes, argv, env);
 }

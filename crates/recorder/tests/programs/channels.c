@@ -10,7 +10,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MUST(x) do { if (!(x)) { perror(#x); exit(1); } } while (0)
+#define MUST(x) \
+    do { \
+        if (!(x)) { \
+            perror(#x); \
+            exit(1); \
+        } \
+    } while (0)
 
 static void pass(int from, int to, int fd)
 {

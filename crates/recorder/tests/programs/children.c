@@ -10,7 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MUST(x) do { if (!(x)) { perror(#x); exit(1); } } while (0)
+#define MUST(x) \
+    do { \
+        if (!(x)) { \
+            perror(#x); \
+            exit(1); \
+        } \
+    } while (0)
 extern char **environ;
 
 static void reap(pid_t pid, int code)
@@ -110,12 +116,19 @@ static void by_exec(void)
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
-    if (!strcmp(how, "fork")) by_fork();
-    else if (!strcmp(how, "vfork")) by_vfork();
-    else if (!strcmp(how, "spawn")) by_spawn();
-    else if (!strcmp(how, "system")) by_system();
-    else if (!strcmp(how, "clone")) by_clone();
-    else if (!strcmp(how, "exec")) by_exec();
-    else return 2;
+    if (!strcmp(how, "fork"))
+        by_fork();
+    else if (!strcmp(how, "vfork"))
+        by_vfork();
+    else if (!strcmp(how, "spawn"))
+        by_spawn();
+    else if (!strcmp(how, "system"))
+        by_system();
+    else if (!strcmp(how, "clone"))
+        by_clone();
+    else if (!strcmp(how, "exec"))
+        by_exec();
+    else
+        return 2;
     exit(3);
 }

@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MUST(x) do { if (!(x)) { perror(#x); exit(1); } } while (0)
+#define MUST(x) \
+    do { \
+        if (!(x)) { \
+            perror(#x); \
+            exit(1); \
+        } \
+    } while (0)
 
 int main(void)
 {

@@ -19,7 +19,13 @@
 #define renameat2(...) syscall(SYS_renameat2, __VA_ARGS__)
 #endif
 
-#define MUST(x) do { if (!(x)) { perror(#x); exit(1); } } while (0)
+#define MUST(x) \
+    do { \
+        if (!(x)) { \
+            perror(#x); \
+            exit(1); \
+        } \
+    } while (0)
 
 static void names(int dir)
 {

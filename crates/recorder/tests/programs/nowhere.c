@@ -17,11 +17,11 @@
 extern char **environ;
 static const char *kind;
 
-#define SAYS(call)                                                                                  \
-    do {                                                                                            \
-        errno = 0;                                                                                  \
-        long result = (long)(call);                                                                 \
-        printf("%s %s: %ld %s\n", kind, #call, result < 0 ? -1 : result, strerror(errno));          \
+#define SAYS(call) \
+    do { \
+        errno = 0; \
+        long result = (long)(call); \
+        printf("%s %s: %ld %s\n", kind, #call, result < 0 ? -1 : result, strerror(errno)); \
     } while (0)
 
 static void look(char *bad)

@@ -20,7 +20,11 @@ int main(int argc, char **argv)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        ALLOW(__NR_newfstatat), ALLOW(__NR_read), ALLOW(__NR_write), ALLOW(__NR_exit_group), ALLOW(__NR_exit),
+        ALLOW(__NR_newfstatat),
+        ALLOW(__NR_read),
+        ALLOW(__NR_write),
+        ALLOW(__NR_exit_group),
+        ALLOW(__NR_exit),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     struct sock_fprog filter = {sizeof code / sizeof *code, code};

@@ -10,7 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MUST(x) do { if (!(x)) { perror(#x); _exit(1); } } while (0)
+#define MUST(x) \
+    do { \
+        if (!(x)) { \
+            perror(#x); \
+            _exit(1); \
+        } \
+    } while (0)
 enum { THREADS = 4, ROUNDS = 2000 };
 
 static void handler(int signal)
