@@ -24,7 +24,10 @@ fn main() {
 
 /// Where the compiler has this archive, if it has.
 fn archive(name: &str) -> Option<String> {
-    let found = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
+    let found = Command::new("cc")
+        .arg(format!("-print-file-name={name}"))
+        .output()
+        .ok()?;
     let path = String::from_utf8(found.stdout).ok()?.trim().to_owned();
     std::path::Path::new(&path).is_absolute().then_some(path)
 }

@@ -163,6 +163,9 @@ mod tests {
         rustix::io::fcntl_setfd(&null, rustix::io::FdFlags::empty()).unwrap();
         let inherited = inherited();
         let found = inherited.iter().find(|d| d.fd == null.as_raw_fd()).unwrap();
-        assert_eq!((found.target.as_slice(), found.access), (&b"/dev/null"[..], libc::O_WRONLY));
+        assert_eq!(
+            (found.target.as_slice(), found.access),
+            (&b"/dev/null"[..], libc::O_WRONLY)
+        );
     }
 }

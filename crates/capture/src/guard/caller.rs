@@ -237,7 +237,8 @@ impl Callers {
 
     /// Process and parent of a thread, and a number that no other process of this boot has.
     fn identify(&self, tid: u32) -> io::Result<(PidfdInfo, u64)> {
-        self.identify_and_hold(tid).map(|(info, unique, _)| (info, unique))
+        self.identify_and_hold(tid)
+            .map(|(info, unique, _)| (info, unique))
     }
 
     /// The same, with the process's pidfd if it was made for this.

@@ -24,9 +24,9 @@ use crate::sink::SlotSink;
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -253,7 +253,11 @@ impl Common {
             if tries > 0 || !self.ended.load(Ordering::Acquire) {
                 others.for_each(sys::interrupt);
             }
-            sys::futex_wait_for(&self.ends, ends, Duration::from_micros(if tries < 10 { 50 } else { 500 }));
+            sys::futex_wait_for(
+                &self.ends,
+                ends,
+                Duration::from_micros(if tries < 10 { 50 } else { 500 }),
+            );
         }
     }
 
@@ -412,7 +416,9 @@ impl<S: SlotSink> Worker<S> {
         let common = &self.common;
         if common.queued.fetch_add(1, Ordering::AcqRel) < LATE {
             self.need(|reserve| &reserve.late);
-            let Err(returned) = self.late.send(job) else { return };
+            let Err(returned) = self.late.send(job) else {
+                return;
+            };
             common.queued.fetch_sub(1, Ordering::AcqRel);
             self.leave_unknown(&returned.0);
         } else {
@@ -424,7 +430,13 @@ impl<S: SlotSink> Worker<S> {
     fn leave_unknown(&mut self, job: &Late) {
         let unknown = job.ask.unknown();
         let stamp = (job.time, who(&job.caller, &job.call));
-        write(&mut self.out, stamp, &job.ask, &unknown, &self.common.environments);
+        write(
+            &mut self.out,
+            stamp,
+            &job.ask,
+            &unknown,
+            &self.common.environments,
+        );
     }
 
     /// A watched call: read, conclude, log.
@@ -492,7 +504,14 @@ impl<S: SlotSink> Worker<S> {
         Answer::Continue
     }
 
-    fn log(&mut self, call: &Notification, caller: Caller, time: u64, ask: Ask, late: &mut Option<Box<Late>>) {
+    fn log(
+        &mut self,
+        call: &Notification,
+        caller: Caller,
+        time: u64,
+        ask: Ask,
+        late: &mut Option<Box<Late>>,
+    ) {
         let common = &self.common;
         let stamp = (time, who(&caller, call));
         let repeated = common.callers.repeats(caller.tid, fingerprint(call, &ask));
