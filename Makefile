@@ -52,14 +52,17 @@ fmt:
 bench: build
 	BACKSTORY=$(CURDIR)/$(RELEASE) PYTHONPATH=bench $(PYTHON) -m backstory_bench.cli run $(BENCH)
 
-install: build
-	install -Dm755 $(RELEASE) $(DESTDIR)$(PREFIX)/bin/backstory
-	$(RELEASE) man $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
-		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	$(RELEASE) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/backstory
-	$(RELEASE) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_backstory
-	$(RELEASE) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/backstory.fish
+# Under sudo what the user has built is installed: root may have no Rust, and its build would leave files that only root can change.
+# Readable by all, whatever the umask.
+install:
+	@test -n "$$SUDO_USER" -a -x $(RELEASE) || $(MAKE) --no-print-directory build
+	umask 022 && install -Dm755 $(RELEASE) $(DESTDIR)$(PREFIX)/bin/backstory
+	umask 022 && $(RELEASE) man $(DESTDIR)$(PREFIX)/share/man/man1
+	umask 022 && cd $(DESTDIR)$(PREFIX)/share && \
+		mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d && \
+		../bin/backstory completions bash > bash-completion/completions/backstory && \
+		../bin/backstory completions zsh > zsh/site-functions/_backstory && \
+		../bin/backstory completions fish > fish/vendor_completions.d/backstory.fish
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \
