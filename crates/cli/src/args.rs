@@ -296,7 +296,7 @@ pub struct LineageArgs {
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
-    /// Show everything in the tree: system files one by one, environments in full
+    /// Show everything in the tree, however long: system files one by one, commands and environments in full
     #[arg(long)]
     pub all: bool,
 
