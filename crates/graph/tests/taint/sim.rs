@@ -2,7 +2,8 @@
 //!
 //! A label is the number of an initial file. Reading adds a file's labels to a process, writing adds the process's to a file, and
 //! only truncation or a new file forgets. A dynamic program's log has every call, but of reads and writes only the first per descriptor;
-//! a static program's has only what the guard sees, and no descriptor numbers.
+//! a static program's has only what the guard sees, and no descriptor numbers: what `/proc` says that it holds is asked when it is
+//! met and before it calls exec.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +39,8 @@ pub enum Step {
     Close(usize, usize),
     Dup(usize, usize),
     Pipe(usize),
+    /// A static program makes a pipe between two children, or between itself and one.
+    Plumb(usize, usize),
     Truncate(usize, usize),
     Rename(usize, usize, usize),
     RenameDir(usize),
@@ -66,7 +69,7 @@ impl Step {
         let (p, f, d) = (0..4_usize, 0..NAMES.len(), 0..6_usize);
         prop_oneof![
             2 => p.clone().prop_map(Step::Fork),
-            1 => (p.clone(), prop::bool::weighted(0.3)).prop_map(|(p, s)| Step::Exec(p, s)),
+            1 => (p.clone(), prop::bool::weighted(0.5)).prop_map(|(p, s)| Step::Exec(p, s)),
             1 => p.clone().prop_map(Step::Exit),
             6 => (p.clone(), f.clone(), prop::sample::select(&MODES[..]), any::<bool>())
                 .prop_map(|(p, f, m, c)| Step::Open(p, f, if c { m | common::CLOEXEC } else { m })),
@@ -75,6 +78,7 @@ impl Step {
             3 => (p.clone(), d.clone()).prop_map(|(p, d)| Step::Close(p, d)),
             1 => (p.clone(), d).prop_map(|(p, d)| Step::Dup(p, d)),
             1 => p.clone().prop_map(Step::Pipe),
+            2 => (p.clone(), 0..3_usize).prop_map(|(p, k)| Step::Plumb(p, k)),
             1 => (p.clone(), f.clone()).prop_map(|(p, f)| Step::Truncate(p, f)),
             2 => (p.clone(), f.clone(), f.clone()).prop_map(|(p, a, b)| Step::Rename(p, a, b)),
             1 => p.clone().prop_map(Step::RenameDir),
@@ -137,6 +141,8 @@ struct Process {
     parent: Pid,
     epoch: u32,
     fixed: bool,
+    /// What it holds was asked in this epoch.
+    listed: bool,
     memory: Labels,
     cwd: String,
     descriptors: BTreeMap<i32, Descriptor>,
@@ -166,6 +172,7 @@ impl World {
             parent: 1,
             epoch: 1,
             fixed: false,
+            listed: false,
             memory: Labels::new(),
             cwd: "/w".into(),
             descriptors: BTreeMap::new(),
@@ -296,6 +303,7 @@ impl World {
             Step::Close(p, d) => self.close(p % living, d),
             Step::Dup(p, d) => self.dup(p % living, d),
             Step::Pipe(p) => self.pipe(p % living),
+            Step::Plumb(p, kind) => self.plumb(p % living, kind),
             Step::Truncate(p, f) => self.truncate(p % living, NAMES[f]),
             Step::Rename(p, a, b) => self.rename(p % living, NAMES[a], NAMES[b]),
             Step::RenameDir(p) => self.rename_directory(p % living),
@@ -343,16 +351,69 @@ impl World {
         if !self.processes[p].fixed {
             return self.log_pid(pid, Via::Library, Outcome::Done(0), op);
         }
+        self.ask(p);
         let op = resolve(self, op);
         let event = self.log_pid(pid, Via::Kernel, Outcome::Predicted(0), op);
         event.resolved = true;
         event
     }
 
+    /// A process without a recorder does something that the guard sees for the first time.
+    fn ask(&mut self, p: usize) {
+        if self.processes[p].fixed && !self.processes[p].listed {
+            self.processes[p].listed = true;
+            self.list(p, false);
+        }
+    }
+
+    /// What `/proc` says that a process holds.
+    fn list(&mut self, p: usize, exec: bool) {
+        let pid = self.processes[p].pid;
+        let held: Vec<(i32, Descriptor)> = self.processes[p]
+            .descriptors
+            .iter()
+            .filter(|(_, d)| !exec || !d.cloexec)
+            .map(|(&fd, d)| (fd, d.clone()))
+            .collect();
+        let mut entries = vec![(-1, i32::from(exec), String::new(), held.len() as i32)];
+        for (fd, d) in held {
+            let access = match (d.reads, d.writes) {
+                (true, false) => common::RDONLY,
+                (false, _) => common::WRONLY,
+                _ => common::RDWR,
+            };
+            let flags = if d.cloexec { access | common::CLOEXEC } else { access };
+            entries.push((fd, flags, self.target(d.to), 0));
+        }
+        for (fd, flags, target, result) in entries {
+            let flags = Some(flags);
+            let target = bytes(&target);
+            self.log_pid(pid, Via::Kernel, Outcome::Done(result), Op::Hold { fd, flags, target });
+        }
+    }
+
+    fn target(&self, to: To) -> String {
+        match to {
+            To::Pipe(pipe) => format!("pipe:[{pipe}]"),
+            To::File(inode) => match self.paths.iter().find(|(_, i)| **i == inode) {
+                Some((path, _)) => path.clone(),
+                None => {
+                    let name = self.inodes[inode].names.last().unwrap();
+                    format!("{} (deleted)", common::text(name))
+                }
+            },
+        }
+    }
+
     fn fork(&mut self, p: usize) {
+        self.fork_with(p, |_| {});
+    }
+
+    fn fork_with(&mut self, p: usize, change: impl FnOnce(&mut Process)) {
         if self.processes.len() > 5 {
             return;
         }
+        self.ask(p);
         let pid = self.next_pid;
         self.next_pid += 1;
         let parent = self.processes[p].clone();
@@ -365,6 +426,8 @@ impl World {
         for d in child.descriptors.values_mut() {
             (d.logged_read, d.logged_write, d.opened_here) = (false, false, false);
         }
+        change(&mut child);
+        child.listed = parent.fixed;
         self.processes.push(child);
         if parent.fixed {
             let born = Op::Born {
@@ -373,6 +436,7 @@ impl World {
                 cwd: bytes(&parent.cwd),
             };
             self.log_pid(pid, Via::Kernel, Outcome::Done(0), born);
+            self.list(self.processes.len() - 1, false);
         } else {
             self.log(
                 p,
@@ -401,8 +465,12 @@ impl World {
             Via::Library
         };
         let pid = self.processes[p].pid;
+        if self.processes[p].fixed {
+            self.list(p, true);
+        }
         self.log_pid(pid, via, Outcome::Unknown, exec());
         let process = &mut self.processes[p];
+        process.listed = process.fixed;
         let (key, memory) = ((process.pid, process.epoch), process.memory.clone());
         process.epoch += 1;
         process.fixed = fixed;
@@ -630,7 +698,7 @@ impl World {
     }
 
     fn pipe(&mut self, p: usize) {
-        // The guard does not see pipes: a static program's are beyond what can be known.
+        // What a static program says to itself nobody needs to know.
         if self.processes[p].fixed {
             return;
         }
@@ -662,6 +730,36 @@ impl World {
                 flags: 0,
             },
         );
+    }
+
+    /// Nobody sees the pipe; it is found with who was given an end of it.
+    fn plumb(&mut self, p: usize, kind: usize) {
+        if !self.processes[p].fixed || self.processes.len() > 4 {
+            return;
+        }
+        self.pipes.push(Labels::new());
+        let to = To::Pipe(self.pipes.len() - 1);
+        let end = |reads: bool| Descriptor {
+            to,
+            reads,
+            writes: !reads,
+            cloexec: false,
+            logged_read: false,
+            logged_write: false,
+            opened_here: false,
+        };
+        if kind != 2 {
+            self.fork_with(p, |child| drop(child.descriptors.insert(1, end(false))));
+        }
+        if kind != 1 {
+            self.fork_with(p, |child| drop(child.descriptors.insert(0, end(true))));
+        }
+        if kind > 0 {
+            let own = (3..)
+                .find(|fd| !self.processes[p].descriptors.contains_key(fd))
+                .unwrap();
+            self.processes[p].descriptors.insert(own, end(kind == 1));
+        }
     }
 
     fn truncate(&mut self, p: usize, name: &str) {
