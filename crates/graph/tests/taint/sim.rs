@@ -382,13 +382,22 @@ impl World {
                 (false, _) => common::WRONLY,
                 _ => common::RDWR,
             };
-            let flags = if d.cloexec { access | common::CLOEXEC } else { access };
+            let flags = if d.cloexec {
+                access | common::CLOEXEC
+            } else {
+                access
+            };
             entries.push((fd, flags, self.target(d.to), 0));
         }
         for (fd, flags, target, result) in entries {
             let flags = Some(flags);
             let target = bytes(&target);
-            self.log_pid(pid, Via::Kernel, Outcome::Done(result), Op::Hold { fd, flags, target });
+            self.log_pid(
+                pid,
+                Via::Kernel,
+                Outcome::Done(result),
+                Op::Hold { fd, flags, target },
+            );
         }
     }
 
