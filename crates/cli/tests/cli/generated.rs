@@ -50,10 +50,32 @@ fn misuse_is_2_and_points_to_the_help() {
 fn there_is_a_man_page_for_each_command() {
     let place = Place::new();
     assert_eq!(place.run(&["man", "pages"]).status, 0);
-    for name in ["backstory", "backstory-record", "backstory-of", "backstory-index"] {
+    for name in ["backstory", "backstory-record", "backstory-of", "backstory-uses"] {
         let page = std::fs::read_to_string(place.work().join(format!("pages/{name}.1"))).unwrap();
         assert!(page.contains(".TH") && page.contains("Examples:"), "{page}");
     }
+    assert!(
+        !place.work().join("pages/backstory-index.1").exists(),
+        "a hidden command"
+    );
+}
+
+#[test]
+fn help_is_a_command_and_a_misspelt_one_is_recognised() {
+    let place = Place::new();
+    for (asked, option) in [
+        (vec!["help"], vec!["--help"]),
+        (vec!["help", "of"], vec!["of", "--help"]),
+    ] {
+        let (asked, option) = (place.run(&asked), place.run(&option));
+        assert_eq!((asked.status, asked.out.as_str()), (0, option.out.as_str()));
+    }
+    place
+        .run(&["recrod", "--", "true"])
+        .is_error(2, &["recrod", "did you mean record?", "`backstory --help`"]);
+    place
+        .run(&["record", "--gaurd=off", "--", "true"])
+        .is_error(125, &["--gaurd", "did you mean --guard?"]);
 }
 
 #[test]

