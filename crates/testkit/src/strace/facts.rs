@@ -130,6 +130,7 @@ impl Scene<'_> {
             "open" | "creat" => self.open(None, 0),
             "openat" | "openat2" => self.open(Some(0), 1),
             "execve" | "execveat" => self.exec(),
+            "connect" => self.connected(),
             "read" | "pread64" | "readv" | "preadv" | "preadv2" => self.moved(0, Read),
             "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate" | "fallocate" => {
                 self.moved(0, Write)
@@ -294,7 +295,8 @@ impl Scene<'_> {
     }
 
     fn exec(&mut self) {
-        let Some(path) = exec_path(&self.context.cwd, self.name, self.args) else {
+        let program = self.context.program.clone();
+        let Some(path) = exec_path(&self.context.cwd, program, self.name, self.args) else {
             return;
         };
         if self.returned.ok() {
@@ -314,6 +316,22 @@ impl Scene<'_> {
                 &[Missing, Stat, Exec, Read]
             };
             self.add(words, vec![path], self.returned.value.is_some());
+        }
+    }
+
+    /// A socket that is not there is missing as any file is.
+    fn connected(&mut self) {
+        let address = self.args.get(1).map(Arg::raw).unwrap_or_default();
+        let path = address
+            .split_once("sun_path=\"")
+            .and_then(|(_, text)| text.split('"').next());
+        let path: Vec<u8> = path
+            .unwrap_or_default()
+            .split("\\x")
+            .filter_map(|digits| u8::from_str_radix(digits, 16).ok())
+            .collect();
+        if self.absent() && !path.is_empty() {
+            self.add(&[Missing], vec![lookup::absolute(&self.context.cwd, &path)], true);
         }
     }
 

@@ -40,7 +40,7 @@ const OPTIONS: [&str; 10] = [
     "--seccomp-bpf",
     "--pidns-translation",
     "-e",
-    "trace=%file,%desc,%process,?memfd_create,?ftruncate",
+    "trace=%file,%desc,%process,?memfd_create,?ftruncate,?connect",
 ];
 
 /// The `strace` command line that runs `argv` and writes its text to `output`.

@@ -67,6 +67,8 @@ pub struct Context {
     pub cwd: Vec<u8>,
     /// The process's current program is dynamically linked, with only such before it.
     pub dynamic: bool,
+    /// Path of that program.
+    pub program: Option<Vec<u8>>,
 }
 
 /// Replays the calls; the n-th context belongs to the n-th call.
@@ -108,6 +110,7 @@ impl World {
         let context = Context {
             process,
             cwd: self.cwds[process].clone(),
+            program: self.program(process),
             dynamic: self.processes[process].images.last().is_some_and(|i| i.dynamic)
                 || self.inherited_dynamic(process),
         };
@@ -167,6 +170,16 @@ impl World {
         }
     }
 
+    fn program(&self, process: usize) -> Option<Vec<u8>> {
+        let this = &self.processes[process];
+        match (this.images.last(), this.parent, this.parent_image) {
+            (Some(image), ..) => Some(image.path.clone()),
+            (None, Some(parent), Some(image)) => Some(self.processes[parent].images[image].path.clone()),
+            (None, Some(parent), None) => self.program(parent),
+            (None, None, _) => None,
+        }
+    }
+
     fn call(&mut self, process: usize, name: &str, args: &[Arg], returned: &Returned) {
         let forks = ["fork", "vfork", "clone", "clone3"].contains(&name);
         if forks && returned.value.is_none() {
@@ -207,7 +220,8 @@ impl World {
     }
 
     fn exec(&mut self, process: usize, name: &str, args: &[Arg]) {
-        let Some(path) = exec_path(&self.cwds[process], name, args) else {
+        let program = self.program(process);
+        let Some(path) = exec_path(&self.cwds[process], program, name, args) else {
             return;
         };
         let Loaded {
@@ -231,8 +245,8 @@ impl World {
     }
 }
 
-/// The absolute path an exec names.
-pub fn exec_path(cwd: &[u8], name: &str, args: &[Arg]) -> Option<Vec<u8>> {
+/// The absolute path an exec names. A process that runs itself again runs the `program` it has.
+pub fn exec_path(cwd: &[u8], program: Option<Vec<u8>>, name: &str, args: &[Arg]) -> Option<Vec<u8>> {
     let (base, text) = match (name, args) {
         ("execveat", [Arg::Fd { path, .. }, text, ..]) => (path.as_slice(), text),
         (_, [text, ..]) => (cwd, text),
@@ -240,6 +254,7 @@ pub fn exec_path(cwd: &[u8], name: &str, args: &[Arg]) -> Option<Vec<u8>> {
     };
     match text {
         Arg::Text { bytes, .. } if bytes.is_empty() => Some(base.to_vec()),
+        Arg::Text { bytes, .. } if bytes == b"/proc/self/exe" && program.is_some() => program,
         Arg::Text { bytes, .. } => Some(lookup::absolute(base, bytes)),
         _ => None,
     }
