@@ -48,7 +48,10 @@ fn a_file_read_in_a_container_is_the_file_outside() {
     contained(&mut s, 3);
     s.reads(3, "/data/a");
     let told = told(&s.graph());
-    assert!(told.contains("Read /data/a@0") && !told.contains("newroot"), "{told}");
+    assert!(
+        told.contains("Read /data/a@0") && !told.contains("newroot"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -60,7 +63,10 @@ fn a_bind_counts_only_in_its_own_namespace() {
     s.reads(3, "/shown/a");
     s.reads(2, "/shown/b");
     let told = told(&s.graph());
-    assert!(told.contains("Read /data/a@0") && told.contains("Read /shown/b@0"), "{told}");
+    assert!(
+        told.contains("Read /data/a@0") && told.contains("Read /shown/b@0"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -15,7 +15,12 @@ fn build(compilers: u32) -> Scene {
         let pid = 1000 + n % 20_000;
         s.runs(2, pid, &["cc", "-c"]);
         for h in 0..40 {
-            let missing = Op::Open { dir: -100, path: bytes(&format!("/usr/lib/gcc/include/h{h}.h")), flags: 0, mode: 0 };
+            let missing = Op::Open {
+                dir: -100,
+                path: bytes(&format!("/usr/lib/gcc/include/h{h}.h")),
+                flags: 0,
+                mode: 0,
+            };
             s.push(pid, backstory_eventlog::event::Outcome::Done(-2), missing);
             s.reads(pid, &format!("/usr/include/x86_64-linux-gnu/sys/h{h}.h"));
         }
@@ -38,9 +43,17 @@ fn a_million_events_a_second() {
         let events = scene.events.clone();
         let started = Instant::now();
         let mut sink = backstory_graph::memory::NullSink;
-        let Ok(()) =
-            backstory_graph::fold(&scene.header, Some(&scene.end()), events, &After::default(), &mut sink);
+        let Ok(()) = backstory_graph::fold(
+            &scene.header,
+            Some(&scene.end()),
+            events,
+            &After::default(),
+            &mut sink,
+        );
         let taken = started.elapsed();
-        println!("{pass}: {count} events, {:.2} M/s", count as f64 / taken.as_secs_f64() / 1e6);
+        println!(
+            "{pass}: {count} events, {:.2} M/s",
+            count as f64 / taken.as_secs_f64() / 1e6
+        );
     }
 }

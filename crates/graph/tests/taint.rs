@@ -97,13 +97,14 @@ fn ends(world: &World, graph: &MemorySink, strict: bool) -> Vec<(String, Vec<Nod
             .filter(|a| a.pid == *pid && same(a.epoch));
         // Epoch 0 may have been given to the program that it became.
         if let Some(activity) = of_epoch.min_by_key(|a| a.epoch)
-            && (activity.epoch == *epoch || *epoch == 0 && !strict) {
-                found.push((
-                    format!("{pid}#{epoch}"),
-                    vec![Node::Activity(activity.id)],
-                    labels.clone(),
-                ));
-            }
+            && (activity.epoch == *epoch || *epoch == 0 && !strict)
+        {
+            found.push((
+                format!("{pid}#{epoch}"),
+                vec![Node::Activity(activity.id)],
+                labels.clone(),
+            ));
+        }
     }
     found
 }

@@ -132,6 +132,7 @@ impl Ask {
     }
 
     /// The slot without its outcome.
+    #[allow(clippy::too_many_lines)] // one arm for each call
     fn fields(&self) -> Fields {
         let plain = match self {
             Ask::Open { flags, mode, .. } => Fields {
@@ -170,7 +171,11 @@ impl Ask {
             Ask::Truncate { .. } => Fields::of(op::TRUNCATE),
             Ask::Meta { what, link, .. } => Fields {
                 arg: meta(*what),
-                aux: if *link { libc::AT_SYMLINK_NOFOLLOW as u32 } else { 0 },
+                aux: if *link {
+                    libc::AT_SYMLINK_NOFOLLOW as u32
+                } else {
+                    0
+                },
                 ..Fields::of(op::META)
             },
             Ask::Look {

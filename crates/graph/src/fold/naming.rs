@@ -299,7 +299,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A file gets or loses a name, and the call says what it was before.
     fn names_change(&mut self, call: Call, object: ObjectId) {
         if let Some(ident) = call.ident {
-            self.object_mut(object).names_change(&ident, call.time, super::SLACK);
+            self.object_mut(object)
+                .names_change(&ident, call.time, super::SLACK);
         }
     }
 

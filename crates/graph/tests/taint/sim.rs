@@ -758,10 +758,14 @@ impl World {
             opened_here: false,
         };
         if kind != 2 {
-            self.fork_with(p, |child| drop(child.descriptors.insert(1, end(false))));
+            self.fork_with(p, |child| {
+                child.descriptors.insert(1, end(false));
+            });
         }
         if kind != 1 {
-            self.fork_with(p, |child| drop(child.descriptors.insert(0, end(true))));
+            self.fork_with(p, |child| {
+                child.descriptors.insert(0, end(true));
+            });
         }
         if kind > 0 {
             let own = (3..)
