@@ -5,6 +5,7 @@
 //! later copy.
 
 pub(crate) mod privileges;
+mod unwatched;
 
 use crate::arena::Arena;
 use crate::clock;
@@ -15,6 +16,7 @@ use backstory_abi as abi;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Writer};
 use privileges::Privileges;
+use unwatched::Unwatched;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +51,8 @@ pub(crate) struct Drainer {
     secrets: Secrets,
     /// Who lost what by being recorded.
     privileges: Privileges,
+    /// Whom nobody looked at.
+    unwatched: Unwatched,
     /// Slots that could not be appended.
     lost: u64,
     /// Slots of the chunk appended last.
@@ -67,6 +71,7 @@ impl Drainer {
             scratch: Vec::new(),
             secrets,
             privileges: Privileges::default(),
+            unwatched: Unwatched::new(),
             lost: 0,
             last: 0,
             failed: None,
@@ -79,6 +84,11 @@ impl Drainer {
     /// The same, and says which programs lost a privilege.
     pub(crate) fn with_privileges(self, privileges: Privileges) -> Drainer {
         Drainer { privileges, ..self }
+    }
+
+    /// Which programs neither recorder nor guard looked at, in a sentence.
+    pub(crate) fn unwatched(&self) -> Option<String> {
+        self.unwatched.reason()
     }
 
     /// Which programs lost a privilege, in sentences.
@@ -133,6 +143,9 @@ impl Drainer {
         if bytes.len() > abi::Chunk::SIZE {
             self.secrets.scrub(&mut bytes);
             self.privileges.look(&bytes);
+            if self.stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED == 0 {
+                self.unwatched.look(&bytes);
+            }
             let result = self.log.chunk(&bytes);
             let count = slots(&bytes);
             match self.note(result) {

@@ -269,6 +269,7 @@ impl Watch {
         if let Some(failure) = drainer.failure() {
             end.incomplete_because.push(failure.to_owned());
         }
+        end.incomplete_because.extend(drainer.unwatched());
         if end.lost > 0 {
             let count = end.lost;
             end.incomplete_because
