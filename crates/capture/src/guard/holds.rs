@@ -30,9 +30,9 @@ enum State {
     Listed,
 }
 
-/// What is known of whose descriptors.
+/// What is known of whose descriptors, and when that was written.
 #[derive(Debug, Default)]
-pub struct Holders(Mutex<HashMap<u32, State>>);
+pub struct Holders(Mutex<HashMap<u32, (State, u64)>>);
 
 /// One call by which something is learned of its process.
 pub struct Occasion<'a> {
@@ -49,17 +49,21 @@ pub struct Occasion<'a> {
 }
 
 impl Holders {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, State>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, (State, u64)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self, pid: u32) -> Option<State> {
-        self.lock().get(&pid).copied()
+        self.lock().get(&pid).map(|known| known.0)
+    }
+
+    fn set(&self, pid: u32, state: State, time: u64) {
+        self.lock().insert(pid, (state, time));
     }
 
     /// A recorder is in the process.
     pub fn recorded(&self, pid: u32) {
-        self.lock().insert(pid, State::Recorded);
+        self.set(pid, State::Recorded, 0);
     }
 
     /// The recorder in the process has found that its gate does not pass, and is silent.
@@ -68,15 +72,22 @@ impl Holders {
     }
 
     /// A process is met for the first time: introduces those of its ancestors that never were, because they have made no watched
-    /// call. Nothing is written for those that a recorder follows.
-    pub fn introduce<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) {
+    /// call. Nothing is written for those that a recorder follows. Returns the time that its own slots are to have: another
+    /// receiver may have introduced its parent on the occasion of a later call.
+    pub fn introduce<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) -> u64 {
+        self.lock().remove(&at.caller.pid);
+        self.introduce_ancestors(out, at);
+        let parent = self.lock().get(&at.caller.parent).copied();
+        parent.map_or(at.time, |(_, written)| at.time.max(written + 1))
+    }
+
+    fn introduce_ancestors<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) {
         let caller = at.caller;
-        self.lock().remove(&caller.pid);
         let mut unmet = Vec::new();
         let mut parent = caller.parent;
         let known = loop {
-            if let Some(state) = self.state(parent) {
-                break (parent, state);
+            if let Some(known) = self.lock().get(&parent).copied() {
+                break known;
             }
             // An orphan, or the command itself: what is above belongs to us, or to nobody.
             if parent <= 1 || parent == std::process::id() || unmet.len() == GENERATIONS {
@@ -88,7 +99,8 @@ impl Holders {
             unmet.push((parent, above));
             parent = above;
         };
-        let (mut above, mut state) = known;
+        let (mut state, written) = known;
+        let (mut above, time) = (parent, at.time.max(written + 1));
         for (pid, parent) in unmet.into_iter().rev() {
             if state == State::Recorded && same_program(above, pid) {
                 self.recorded(pid);
@@ -100,10 +112,10 @@ impl Holders {
                     tid: pid,
                     ..who(caller, at.call)
                 };
-                out.put(at.time, who, &born(pid, parent), &[b"", b""]);
+                out.put(time, who, &born(pid, parent), &[b"", b""]);
                 at.exits.follow(pid);
-                self.lock().insert(pid, State::Listed);
-                write_list(out, at.time, who, false);
+                self.set(pid, State::Listed, time);
+                write_list(out, time, who, false);
             }
             above = pid;
         }
@@ -119,7 +131,7 @@ impl Holders {
         if state == Some(State::Listed) {
             write_list(out, at.time, who(at.caller, at.call), false);
         }
-        self.lock().insert(pid, state.unwrap_or(State::Listed));
+        self.set(pid, state.unwrap_or(State::Listed), at.time);
     }
 
     /// A process is about to become another program.
@@ -133,10 +145,11 @@ impl Holders {
             }
             Some(State::Listed) => {
                 write_list(out, at.time, who(at.caller, at.call), true);
-                self.lock().insert(pid, State::Listed);
+                // Its children are older than this list.
+                self.lock().entry(pid).or_insert((State::Listed, at.time));
             }
             None => {
-                self.lock().insert(pid, State::Listed);
+                self.set(pid, State::Listed, at.time);
             }
         }
     }

@@ -443,7 +443,7 @@ impl<S: SlotSink> Worker<S> {
     fn observe(
         &mut self,
         call: &Notification,
-        time: u64,
+        mut time: u64,
         abi: Abi,
         row: &Row,
         late: &mut Option<Box<Late>>,
@@ -470,7 +470,7 @@ impl<S: SlotSink> Worker<S> {
         }
         if caller.new {
             let at = common.occasion(&caller, call, time);
-            common.holders.introduce(&mut self.out, &at);
+            time = common.holders.introduce(&mut self.out, &at);
             write_born(&mut self.out, &caller, call, time);
             // A child that never calls exec has an end, too.
             if !common.hooks.tells_end(caller.parent) {
