@@ -16,11 +16,11 @@ use backstory_abi as abi;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Writer};
 use privileges::Privileges;
-use unwatched::Unwatched;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use unwatched::Unwatched;
 
 /// Pause between two passes while chunks come in.
 const BUSY: Duration = Duration::from_millis(8);
