@@ -5,7 +5,7 @@ use backstory_eventlog::Writer;
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::slot::Builder;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, StatxTimestamp};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use std::path::{Path, PathBuf};
 
 /// Slots are appended in pieces of about this many bytes, so that memory stays bounded.
@@ -133,25 +133,6 @@ fn identity(dir: impl rustix::fd::AsFd, path: &[u8], flags: AtFlags) -> Result<I
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     // An automount point is looked at as it is: asking must not mount anything.
     let stat = rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted);
-    stat.map(|s| ident(&s)).map_err(rustix::io::Errno::raw_os_error)
-}
-
-fn ident(s: &Statx) -> Ident {
-    let born = StatxFlags::from_bits_retain(s.stx_mask).contains(StatxFlags::BTIME);
-    Ident {
-        dev: rustix::fs::makedev(s.stx_dev_major, s.stx_dev_minor),
-        ino: s.stx_ino,
-        size: s.stx_size as i64,
-        mtime: nanoseconds(&s.stx_mtime),
-        ctime: nanoseconds(&s.stx_ctime),
-        birth: if born { nanoseconds(&s.stx_btime) } else { 0 },
-        mode: u32::from(s.stx_mode),
-        nlink: s.stx_nlink,
-    }
-}
-
-fn nanoseconds(t: &StatxTimestamp) -> i64 {
-    t.tv_sec
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(i64::from(t.tv_nsec))
+    stat.map(|s| Ident::from(&s))
+        .map_err(rustix::io::Errno::raw_os_error)
 }

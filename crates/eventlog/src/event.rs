@@ -3,6 +3,8 @@
 //! An event is the decoded form of one slot of the log: who, when, what, and what came of it. Paths and arguments are bytes
 //! as the program gave them. Nothing here knows how an event was captured beyond [`Via`].
 
+use rustix::fs::{Statx, StatxFlags, StatxTimestamp, makedev};
+
 /// Nanoseconds since 1970-01-01 UTC, converted from the log's time-stamp counter with the run's clock frames.
 pub type Time = i64;
 
@@ -66,6 +68,30 @@ pub struct Ident {
     pub mode: u32,
     /// Names the file has.
     pub nlink: u32,
+}
+
+/// The one place where what the kernel says of a file becomes an identity: runs are joined by comparing these.
+impl From<&Statx> for Ident {
+    fn from(found: &Statx) -> Self {
+        let born = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+        Self {
+            dev: makedev(found.stx_dev_major, found.stx_dev_minor),
+            ino: found.stx_ino,
+            size: found.stx_size as i64,
+            mtime: nanoseconds(&found.stx_mtime),
+            ctime: nanoseconds(&found.stx_ctime),
+            birth: if born { nanoseconds(&found.stx_btime) } else { 0 },
+            mode: u32::from(found.stx_mode),
+            nlink: found.stx_nlink,
+        }
+    }
+}
+
+/// Wraps beyond the year 2262, as a file's time stamps may be anything.
+fn nanoseconds(t: &StatxTimestamp) -> Time {
+    t.tv_sec
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(i64::from(t.tv_nsec))
 }
 
 /// One event.
