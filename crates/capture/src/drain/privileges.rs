@@ -4,10 +4,8 @@
 //! program runs on without them, and does not say why it fails: so we do. Looked at when executions reach the log, never while the
 //! program waits; each path once.
 
+use super::executed::each_program;
 use crate::GuardMode;
-use backstory_abi::{self as abi, op};
-use backstory_eventlog::chunk::{Skipped, View};
-use backstory_eventlog::slot::Raw;
 use rustix::fs::{StatVfsMountFlags, getxattr, stat, statvfs};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities, no_new_privs};
@@ -48,19 +46,7 @@ impl Privileges {
         if !self.lost {
             return;
         }
-        let Some((_, view)) = View::new(chunk) else { return };
-        let mut at = abi::Chunk::SIZE;
-        while let Some((found, slot)) = view.next(at, &mut Skipped::default()) {
-            at = found + usize::from(slot.size);
-            // A success is never written down: the program that could have is gone.
-            let failed = slot.state == abi::DONE && slot.result < 0;
-            if slot.op == op::EXEC
-                && !failed
-                && let Some(raw) = Raw::parse(view.from(found))
-            {
-                self.program(raw.strings()[0]);
-            }
-        }
+        each_program(chunk, |path| self.program(path));
     }
 
     /// Looks at a program. A relative name says nothing without the directory, and is how nobody calls such programs.
@@ -117,6 +103,7 @@ fn is_script(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use backstory_abi::{self as abi, op};
     use backstory_eventlog::chunk;
     use backstory_eventlog::slot::Builder;
     use std::os::unix::fs::{PermissionsExt, chown};

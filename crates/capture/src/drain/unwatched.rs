@@ -3,9 +3,7 @@
 //! Looked at when executions reach the log, each path once, as in [`super::privileges`]. What can't be found any more, or was named
 //! relative to a directory other than the command's, is not judged.
 
-use backstory_abi::{self as abi, op};
-use backstory_eventlog::chunk::{Skipped, View};
-use backstory_eventlog::slot::Raw;
+use super::executed::each_program;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -45,18 +43,7 @@ impl Unwatched {
 
     /// Looks at the programs executed in a chunk.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
-        let Some((_, view)) = View::new(chunk) else { return };
-        let mut at = abi::Chunk::SIZE;
-        while let Some((found, slot)) = view.next(at, &mut Skipped::default()) {
-            at = found + usize::from(slot.size);
-            let failed = slot.state == abi::DONE && slot.result < 0;
-            if slot.op == op::EXEC
-                && !failed
-                && let Some(raw) = Raw::parse(view.from(found))
-            {
-                self.program(raw.strings()[0]);
-            }
-        }
+        each_program(chunk, |path| self.program(path));
     }
 
     fn program(&mut self, path: &[u8]) {
