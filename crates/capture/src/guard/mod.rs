@@ -3,25 +3,31 @@
 //! In: a listener. Out: slots, one or more for every watched call, wherever in a program it was made. The guard observes and
 //! lets go on; it emulates nothing. It sees attempts, and concludes their outcome from the file system where that leaves no doubt.
 //!
-//! The table (`table`, `rows`) says for every system call what is done with it. The filter is built from it; so is the way from
+//! The table (`table`, `shape`, `rows`, `rows32`) says for every system call what is done with it. The filter is built from it; so is the way from
 //! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system,
-//! `resolve` looks without ever waiting, `conclude` draws the conclusion, `write` makes slots of it. `holds`
+//! `resolve` looks without ever waiting, `conclude` and `changes` draw the conclusion, `fields` and `write` make slots of it. `holds`
 //! asks for the descriptors of who has no recorder. `shared` outlives the
-//! supervisor in the keeper.
+//! supervisor in the keeper. `receivers` starts and ends the threads: `receiver` answers, `late` looks at what would have kept it waiting.
 
 mod ask;
 mod caller;
+mod changes;
 mod conclude;
 mod decode;
 mod exits;
+mod fields;
 pub mod filter;
 mod holds;
 mod hooks;
+mod late;
 mod memory;
 mod mounts;
+mod receiver;
 mod receivers;
 mod resolve;
 mod rows;
+mod rows32;
+mod shape;
 mod shared;
 mod slots;
 mod standby;

@@ -1,82 +1,61 @@
-//! The threads that answer the guard's notifications.
+//! The threads that answer the guard's notifications: what they share, how they start and end.
 //!
-//! One receiver is hot; the others sleep until calls queue up. A receiver never waits for anything but the next
-//! notification: what could make it wait is left to the late thread, after the call has been answered. The slot of a call is
-//! appended before the answer, so that a call that went on is in the log, whatever happens to us.
+//! One receiver (`receiver`) is hot; the others sleep until calls queue up. A receiver never waits for anything but the next
+//! notification: what could make it wait is left to the late thread (`late`), after the call has been answered.
 
-use super::ask::Ask;
-use super::caller::{Caller, Callers, View};
-use super::conclude::Context;
-use super::decode::Arguments;
+use super::caller::{Caller, Callers};
 use super::exits::Exits;
 use super::holds::{Holders, Occasion};
-use super::hooks::{Hooks, Note, Waiting, Watch};
-use super::memory::{Memory, Unreadable};
-use super::mounts::Mounts;
-use super::resolve::Resolver;
+use super::hooks::{Hooks, Watch};
+use super::late::Late;
+use super::receiver::Worker;
 use super::shared::{Notification, RECEIVERS, SharedMap};
 use super::slots::SlotWriter;
 use super::standby::Standby;
 use super::sys;
-use super::table::{Abi, Guard, Row};
-use super::write::{Environments, fingerprint, who, write, write_born};
+use super::write::Environments;
 use crate::sink::SlotSink;
-use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Receivers, the hot one included.
-const THREADS: usize = 4;
+pub(super) const THREADS: usize = 4;
 const _: () = assert!(THREADS <= RECEIVERS);
-/// Opens and look-ups that can wait for the late thread; of more, the outcome stays unknown.
-const LATE: usize = 4096;
-/// A receive that took fewer ticks than this did not sleep: more calls may be queued.
-const BUSY: u64 = 5_000;
 const STACK: usize = 256 * 1024;
 
-/// A call that is answered, and looked at later. Kept in boxes: a queue of them as they are would be a megabyte, touched at once.
-struct Late {
-    call: Notification,
-    caller: Caller,
-    time: u64,
-    /// ns since 1970.
-    real: i64,
-    ask: Ask,
-}
-
 /// What all threads of the guard share.
-struct Common {
-    listener: Arc<OwnedFd>,
-    shared: Arc<SharedMap>,
-    watch: Watch,
-    hooks: Arc<dyn Hooks>,
-    callers: Callers,
-    mounts_changed: Arc<AtomicU64>,
-    environments: Environments,
-    exits: Exits,
-    holders: Holders,
-    stop: AtomicBool,
+pub(super) struct Common {
+    pub(super) listener: Arc<OwnedFd>,
+    pub(super) shared: Arc<SharedMap>,
+    pub(super) watch: Watch,
+    pub(super) hooks: Arc<dyn Hooks>,
+    pub(super) callers: Callers,
+    pub(super) mounts_changed: Arc<AtomicU64>,
+    pub(super) environments: Environments,
+    pub(super) exits: Exits,
+    pub(super) holders: Holders,
+    pub(super) stop: AtomicBool,
     /// Raised when calls queue up; helpers sleep on it.
-    wanted: AtomicU32,
+    pub(super) wanted: AtomicU32,
     /// Thread ids of receivers, 0 once they have ended.
-    running: [AtomicU32; THREADS],
+    pub(super) running: [AtomicU32; THREADS],
     /// A receiver that ends raises it.
-    ends: AtomicU32,
-    ended: AtomicBool,
+    pub(super) ends: AtomicU32,
+    pub(super) ended: AtomicBool,
     /// Calls in the late thread's queue.
-    queued: AtomicUsize,
+    pub(super) queued: AtomicUsize,
 }
 
 /// Threads that start when they are needed.
-struct Reserve {
-    helpers: Standby,
-    late: Standby,
-    watcher: Standby,
+pub(super) struct Reserve {
+    pub(super) helpers: Standby,
+    pub(super) late: Standby,
+    pub(super) watcher: Standby,
 }
 
 /// The running guard.
@@ -222,7 +201,12 @@ impl Common {
         }))
     }
 
-    fn occasion<'a>(&'a self, caller: &'a Caller, call: &'a Notification, time: u64) -> Occasion<'a> {
+    pub(super) fn occasion<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: &'a Notification,
+        time: u64,
+    ) -> Occasion<'a> {
         Occasion {
             callers: &self.callers,
             exits: &self.exits,
@@ -233,7 +217,7 @@ impl Common {
     }
 
     /// Makes every receiver look up and end.
-    fn end(&self) {
+    pub(super) fn end(&self) {
         self.stop.store(true, Ordering::Release);
         if sys::poll(self.listener.as_fd(), 0, 0) & libc::POLLHUP != 0 {
             self.ended.store(true, Ordering::Release);
@@ -258,385 +242,6 @@ impl Common {
                 ends,
                 Duration::from_micros(if tries < 10 { 50 } else { 500 }),
             );
-        }
-    }
-
-    fn run_late<S: SlotSink>(&self, mut out: SlotWriter<S>, queue: &Receiver<Box<Late>>) {
-        let mut resolver = Resolver::new(Mounts::new(self.mounts_changed.clone()), true);
-        for job in queue {
-            self.queued.fetch_sub(1, Ordering::AcqRel);
-            let (callers, caller) = (&self.callers, &job.caller);
-            let mut cx = Context {
-                resolver: &mut resolver,
-                callers,
-                caller,
-                now: job.time,
-                since: Some(job.real),
-            };
-            if let Ok(conclusion) = job.ask.conclude(&mut cx) {
-                let stamp = (job.time, who(caller, &job.call));
-                write(&mut out, stamp, &job.ask, &conclusion, &self.environments);
-            }
-        }
-    }
-}
-
-fn real_time() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |time| time.as_nanos() as i64)
-}
-
-/// One receiver.
-struct Worker<S> {
-    common: Arc<Common>,
-    index: usize,
-    out: SlotWriter<S>,
-    resolver: Resolver,
-    late: Sender<Box<Late>>,
-    reserve: Weak<Reserve>,
-}
-
-/// How a call is answered.
-enum Answer {
-    Continue,
-    Error(i32),
-    Value(i64),
-    /// By someone else, later: it has been parked.
-    Later,
-    /// With a descriptor; has been done.
-    Done,
-}
-
-impl<S: SlotSink> Worker<S> {
-    fn new(
-        common: &Arc<Common>,
-        reserve: Weak<Reserve>,
-        late: &Sender<Box<Late>>,
-        index: usize,
-        sink: S,
-    ) -> Worker<S> {
-        Worker {
-            common: common.clone(),
-            index,
-            out: SlotWriter::new(sink),
-            resolver: Resolver::new(Mounts::new(common.mounts_changed.clone()), false),
-            late: late.clone(),
-            reserve,
-        }
-    }
-
-    /// Starts threads of the reserve, if there still is one.
-    fn need(&self, which: impl FnOnce(&Reserve) -> &Standby) {
-        if let Some(reserve) = self.reserve.upgrade() {
-            which(&reserve).begin();
-        }
-    }
-
-    fn run(mut self) {
-        let common = self.common.clone();
-        common.running[self.index].store(sys::gettid(), Ordering::Release);
-        // The first call would wait for it; now the command is still being started.
-        self.resolver.prepare(sys::now());
-        while !common.stop.load(Ordering::Acquire) {
-            if self.index > 0 {
-                let wanted = common.wanted.load(Ordering::Acquire);
-                if sys::poll(self.listener(), libc::POLLIN, 0) & libc::POLLIN == 0 {
-                    if !common.stop.load(Ordering::Acquire) {
-                        sys::futex_wait(&common.wanted, wanted);
-                    }
-                    continue;
-                }
-            }
-            let before = sys::now();
-            match common.shared.receive(common.listener.as_fd(), self.index) {
-                Ok(call) => {
-                    let time = sys::now();
-                    if time - before < BUSY && self.index + 1 < THREADS {
-                        self.call_help();
-                    }
-                    self.serve(&call, time);
-                }
-                // Interrupted, or the caller died before it was received; or nobody is left, and the watcher will say so.
-                Err(e) if e.raw_os_error() == Some(libc::EINTR) => {}
-                Err(_) => {
-                    if sys::poll(self.listener(), 0, 0) & libc::POLLHUP != 0 {
-                        break;
-                    }
-                }
-            }
-        }
-        common.running[self.index].store(0, Ordering::Release);
-        common.ends.fetch_add(1, Ordering::Release);
-        sys::futex_wake(&common.ends, u32::MAX >> 1);
-    }
-
-    fn listener(&self) -> BorrowedFd<'_> {
-        self.common.listener.as_fd()
-    }
-
-    /// Wakes a helper if calls are queued.
-    fn call_help(&self) {
-        if sys::poll(self.listener(), libc::POLLIN, 0) & libc::POLLIN != 0 {
-            self.need(|reserve| &reserve.helpers);
-            self.common.wanted.fetch_add(1, Ordering::Release);
-            sys::futex_wake(&self.common.wanted, 1);
-        }
-    }
-
-    /// Handles a call that has been received and answers it.
-    fn serve(&mut self, call: &Notification, time: u64) {
-        let abi = Abi::of(call.arch, call.nr);
-        let row = abi.and_then(|abi| abi.row(call.nr));
-        let mut late = None;
-        let answer = match (abi, row) {
-            (
-                Some(_),
-                Some(Row {
-                    guard: Guard::Magic, ..
-                }),
-            ) => self.magic(call, time),
-            (Some(abi), Some(row)) => self.observe(call, time, abi, row, &mut late),
-            _ => Answer::Continue,
-        };
-        let listener = self.common.listener.as_fd();
-        // An error means that the caller has been killed meanwhile: nobody waits for the answer.
-        let _ = match answer {
-            Answer::Continue => sys::answer_continue(listener, call.id),
-            Answer::Error(errno) => sys::answer_errno(listener, call.id, errno),
-            Answer::Value(value) => sys::answer_value(listener, call.id, value),
-            Answer::Later | Answer::Done => Ok(()),
-        };
-        self.common.shared.clear(self.index);
-        if let Some(job) = late {
-            self.look_later(job);
-        }
-    }
-
-    fn look_later(&mut self, job: Box<Late>) {
-        let common = &self.common;
-        if common.queued.fetch_add(1, Ordering::AcqRel) < LATE {
-            self.need(|reserve| &reserve.late);
-            let Err(returned) = self.late.send(job) else {
-                return;
-            };
-            common.queued.fetch_sub(1, Ordering::AcqRel);
-            self.leave_unknown(&returned.0);
-        } else {
-            common.queued.fetch_sub(1, Ordering::AcqRel);
-            self.leave_unknown(&job);
-        }
-    }
-
-    fn leave_unknown(&mut self, job: &Late) {
-        let unknown = job.ask.unknown();
-        let stamp = (job.time, who(&job.caller, &job.call));
-        write(
-            &mut self.out,
-            stamp,
-            &job.ask,
-            &unknown,
-            &self.common.environments,
-        );
-    }
-
-    /// A watched call: read, conclude, log.
-    fn observe(
-        &mut self,
-        call: &Notification,
-        mut time: u64,
-        abi: Abi,
-        row: &Row,
-        late: &mut Option<Box<Late>>,
-    ) -> Answer {
-        let common = self.common.clone();
-        let Some(shape) = row.guard.shape() else {
-            return Answer::Continue;
-        };
-        let mut memory = Memory::of(call.tid);
-        // Who can't be found out about (no descriptor left) is still someone: what it does must not be lost.
-        let caller = common
-            .callers
-            .meet(call.tid, time)
-            .unwrap_or_else(|_| Caller::unknown(call.tid));
-        let mut arguments = Arguments {
-            args: &call.args,
-            memory: &mut memory,
-            caller: &caller,
-            callers: &common.callers,
-        };
-        let ask = Ask::read(shape, abi, &mut arguments);
-        if !sys::still_waits(common.listener.as_fd(), call.id) {
-            return Answer::Continue;
-        }
-        if caller.new {
-            let at = common.occasion(&caller, call, time);
-            time = common.holders.introduce(&mut self.out, &at);
-            write_born(&mut self.out, &caller, call, time);
-            // A child that never calls exec has an end, too.
-            if !common.hooks.tells_end(caller.parent) {
-                match caller.process.clone() {
-                    Some(process) => common.exits.follow_held(caller.pid, process),
-                    None => common.exits.follow(caller.pid),
-                }
-            }
-            if common.exits.any() {
-                self.need(|reserve| &reserve.watcher);
-            }
-        }
-        let ask = match ask {
-            Ok(ask) => ask,
-            Err(Unreadable::Forbidden) => {
-                self.unreadable(&caller, call, time);
-                return Answer::Continue;
-            }
-            // The call will fail with EFAULT, whatever it is.
-            Err(Unreadable::Fault | Unreadable::Gone) => return Answer::Continue,
-        };
-        if let Some(answer) = self.ours(call, &caller, &ask) {
-            return answer;
-        }
-        self.note_view(&ask, row, time);
-        let gated = !common.watch.strict && common.watch.gate == Some(call.ip);
-        if gated || ask.names().into_iter().flatten().any(|name| name.empty) {
-            return Answer::Continue;
-        }
-        self.log(call, caller, time, ask, late);
-        Answer::Continue
-    }
-
-    fn log(
-        &mut self,
-        call: &Notification,
-        caller: Caller,
-        time: u64,
-        ask: Ask,
-        late: &mut Option<Box<Late>>,
-    ) {
-        let common = &self.common;
-        let stamp = (time, who(&caller, call));
-        let repeated = common.callers.repeats(caller.tid, fingerprint(call, &ask));
-        if matches!(ask, Ask::Opaque(_)) && !common.callers.mark(caller.tid, 1 << (call.nr % 31)) {
-            return;
-        }
-        let mut cx = Context {
-            resolver: &mut self.resolver,
-            callers: &common.callers,
-            caller: &caller,
-            now: time,
-            since: None,
-        };
-        let at = common.occasion(&caller, call, time);
-        if !matches!(ask, Ask::Exec { .. } | Ask::Look { .. }) {
-            common.holders.acts(&mut self.out, &at);
-        }
-        match ask.conclude(&mut cx) {
-            Ok(conclusion) => {
-                if repeated && conclusion.may_wait {
-                    return;
-                }
-                if matches!(ask, Ask::Exec { .. }) && !conclusion.fields.result_failed() {
-                    common.holders.execs(&mut self.out, &at);
-                }
-                write(&mut self.out, stamp, &ask, &conclusion, &common.environments);
-            }
-            Err(_) if repeated => {}
-            Err(_) => {
-                *late = Some(Box::new(Late {
-                    call: *call,
-                    caller,
-                    time,
-                    real: real_time(),
-                    ask,
-                }))
-            }
-        }
-    }
-
-    /// What concerns only the recorder and us: opens of the arena and of our own files.
-    fn ours(&self, call: &Notification, caller: &Caller, ask: &Ask) -> Option<Answer> {
-        let Ask::Open { name, .. } = ask else { return None };
-        let watch = &self.common.watch;
-        if name.inside == watch.arena_path && !name.inside.is_empty() {
-            let trusted = watch.strict && watch.gate == Some(call.ip);
-            if trusted {
-                return Some(Answer::Continue);
-            }
-            self.common.holders.silent(caller.pid);
-            return Some(Answer::Error(libc::EOPNOTSUPP));
-        }
-        let hidden = watch.hidden.iter().any(|prefix| name.inside.starts_with(prefix));
-        let found = matches!(caller.view, View::Own) && Abi::of(call.arch, call.nr) == Some(Abi::X64);
-        if hidden && found {
-            self.common.holders.recorded(caller.pid);
-        }
-        hidden.then_some(Answer::Continue)
-    }
-
-    /// Takes notice of what changes the meaning of paths and pids, before it happens.
-    fn note_view(&self, ask: &Ask, row: &Row, time: u64) {
-        if !matches!(row.guard, Guard::View(..)) {
-            return;
-        }
-        let mut views = true;
-        if let Ask::Namespace { flags } = ask {
-            if flags & libc::CLONE_NEWPID as u32 != 0 {
-                self.common.hooks.pid_namespace();
-            }
-            views = flags & libc::CLONE_NEWNS as u32 != 0;
-        }
-        if let Ask::Mount { .. } = ask {
-            // Also the first sign of a namespace that `clone3` made, which is never notified.
-            self.common.mounts_changed.store(time, Ordering::Release);
-        }
-        if views {
-            self.common.callers.view_changes(time);
-        }
-    }
-
-    fn unreadable(&mut self, caller: &Caller, call: &Notification, time: u64) {
-        if self.common.callers.mark(caller.tid, 1 << 31) {
-            self.common.hooks.note(Note::Unreadable { pid: caller.pid });
-            let ask = Ask::Opaque("memory of a protected process");
-            let conclusion = ask.unknown();
-            let stamp = (time, who(caller, call));
-            write(&mut self.out, stamp, &ask, &conclusion, &self.common.environments);
-        }
-    }
-
-    /// A recorder's deliberate call.
-    fn magic(&mut self, call: &Notification, time: u64) -> Answer {
-        let common = &self.common;
-        let (request, argument) = (call.args[1] as i32, call.args[2]);
-        match request {
-            MAGIC_ANNOUNCE => {
-                if let Ok(caller) = common.callers.meet(call.tid, time) {
-                    common.hooks.announce(argument as u32, caller.pid, caller.tid);
-                    common.holders.recorded(caller.pid);
-                    if caller.new {
-                        write_born(&mut self.out, &caller, call, time);
-                    }
-                }
-                Answer::Value(0)
-            }
-            MAGIC_ARENA => match &common.watch.arena {
-                Some(arena) => {
-                    match sys::answer_descriptor(common.listener.as_fd(), call.id, arena.as_fd()) {
-                        Ok(()) => Answer::Done,
-                        Err(e) => Answer::Error(e.raw_os_error().unwrap_or(libc::EIO)),
-                    }
-                }
-                None => Answer::Error(libc::ENOENT),
-            },
-            MAGIC_DRAIN if common.shared.park(call.id) => {
-                common.hooks.drain(Waiting::new(
-                    call.id,
-                    common.listener.clone(),
-                    common.shared.clone(),
-                ));
-                Answer::Later
-            }
-            MAGIC_DRAIN => Answer::Value(0),
-            _ => Answer::Continue,
         }
     }
 }

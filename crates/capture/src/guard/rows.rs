@@ -1,50 +1,51 @@
-//! The rows of the system call table: one for every number of the supported kernels' headers.
+//! The rows of the system call table: one for every number that the supported kernels' x86-64 headers have.
 //!
 //! Columns: name, number on x86-64, number on i386 (-1: it has none), whether the recorder wraps it, what the guard does.
 //! A test compares names and numbers with the headers of the machine it runs on: a call without a row fails.
 
-use super::table::Guard::{Flow, Free, Lookup, Magic, Never, View};
-use super::table::Shape::{
+use super::shape::Shape::{
     Address, Chdir, Chroot, Creat, Exec, Fchdir, Link, Look, Mkdir, Mknod, Mount, MoveMount, Opaque, Open,
-    OpenHow, Pivot, Rename, Rmdir, Setns, SocketCall, Symlink, Truncate, Umount, Unlink, Unshare,
+    OpenHow, Pivot, Rename, Rmdir, Setns, Symlink, Truncate, Umount, Unlink, Unshare,
 };
+use super::shape::{Changed, LookUp, Peer};
+use super::shape::{look, look_at, look_link, meta, meta_at, meta_fd, meta_link};
+use super::table::Guard::{Flow, Free, Lookup, Magic, Never, View};
 use super::table::When::{Always, Any, OneOf};
-use super::table::{CWD, Changed, LookUp, NEW_NAMESPACE, NONE, Peer, Row, row};
-use super::table::{look, look_at, look_link, meta, meta_at, meta_fd, meta_link};
+use super::table::{CWD, NEW_NAMESPACE, NONE, Row, row};
 use Changed::{Attr, Mode, Owner, Times};
 use LookUp::{Access, Readlink, Stat};
 
 const REC: bool = true;
-const ___: bool = false;
+pub(super) const ___: bool = false;
 
-const FD_DATA: &str = "moves data of a descriptor; what may flow is bounded by how that was opened";
-const FD_TABLE: &str = "moves descriptors; the guard names files by path, the recorder follows descriptors";
+pub(super) const FD_DATA: &str =
+    "moves data of a descriptor; what may flow is bounded by how that was opened";
+pub(super) const FD_TABLE: &str =
+    "moves descriptors; the guard names files by path, the recorder follows descriptors";
 const CHILD: &str = "makes a child: never notified, for a signal would make it fail; the child is met at its first notification";
-const ENDS: &str = "must not be disturbed: a notified call can fail with EINTR";
-const WAITS: &str = "the exit status is known from the recorder or from a pidfd";
-const CHANNEL: &str = "an anonymous channel or its traffic; connect and bind name the peers";
-const SHM: &str = "System V memory, queues and semaphores name no files";
+pub(super) const ENDS: &str = "must not be disturbed: a notified call can fail with EINTR";
+pub(super) const WAITS: &str = "the exit status is known from the recorder or from a pidfd";
+pub(super) const CHANNEL: &str = "an anonymous channel or its traffic; connect and bind name the peers";
+pub(super) const SHM: &str = "System V memory, queues and semaphores name no files";
 const SIGNALS: &str = "sends a signal; recorded in process";
 const RING: &str = "io_uring is marked when it is set up";
 const MOUNT_FD: &str = "prepares a mount that move_mount makes visible";
 const KERNEL: &str = "changes the kernel, with privileges, not files of the run";
-const CREDENTIALS: &str = "changes rights of the process";
-const ASKS: &str = "only asks, names no path";
+pub(super) const CREDENTIALS: &str = "changes rights of the process";
+pub(super) const ASKS: &str = "only asks, names no path";
 const MEMORY: &str = "manages the process's own memory";
-const WAITING: &str = "waits, or makes something to wait on";
-const SETTINGS: &str = "changes settings that no file content depends on";
-const FLUSH: &str = "writes back what was written before";
-const UNIMPLEMENTED: &str = "not implemented by any supported kernel";
+pub(super) const WAITING: &str = "waits, or makes something to wait on";
+pub(super) const SETTINGS: &str = "changes settings that no file content depends on";
+pub(super) const FLUSH: &str = "writes back what was written before";
+pub(super) const UNIMPLEMENTED: &str = "not implemented by any supported kernel";
 const MQ: &str = "message queues are marked when they are opened";
 
 /// PTRACE_TRACEME, PTRACE_ATTACH, PTRACE_SEIZE: with these one process begins to control another.
 const PTRACE_BEGINS: &[u32] = &[0, 16, 0x4206];
-/// SYS_BIND, SYS_CONNECT.
-const SOCKETCALL_NAMES: &[u32] = &[2, 3];
 
-/// Every system call.
+/// Every system call of x86-64.
 #[rustfmt::skip]
-pub static ROWS: &[Row] = &[
+pub const ROWS: &[Row] = &[
     row("read", 0, 3, REC, Never(FD_DATA)),
     row("write", 1, 4, REC, Never(FD_DATA)),
     row("open", 2, 5, REC, Flow(Always, Open { dir: CWD, path: 0, flags: 1, mode: 2 })),
@@ -429,131 +430,4 @@ pub static ROWS: &[Row] = &[
     row("file_getattr", 468, 468, ___, Lookup(look_at(Stat, 0, 1, 4))),
     row("file_setattr", 469, 469, ___, Flow(Always, meta_at(Attr, 0, 1, 4))),
     row("listns", 470, 470, ___, Free(ASKS)),
-    row("waitpid", -1, 7, ___, Never(WAITS)),
-    row("break", -1, 17, ___, Free(UNIMPLEMENTED)),
-    row("oldstat", -1, 18, ___, Lookup(look(Stat, CWD, 0))),
-    row("umount", -1, 22, ___, View(Always, Umount { target: 0 })),
-    row("stime", -1, 25, ___, Free(SETTINGS)),
-    row("oldfstat", -1, 28, ___, Free(ASKS)),
-    row("stty", -1, 31, ___, Free(UNIMPLEMENTED)),
-    row("gtty", -1, 32, ___, Free(UNIMPLEMENTED)),
-    row("nice", -1, 34, ___, Free(SETTINGS)),
-    row("ftime", -1, 35, ___, Free(ASKS)),
-    row("prof", -1, 44, ___, Free(UNIMPLEMENTED)),
-    row("signal", -1, 48, ___, Never(ENDS)),
-    row("lock", -1, 53, ___, Free(WAITING)),
-    row("mpx", -1, 56, ___, Free(UNIMPLEMENTED)),
-    row("ulimit", -1, 58, ___, Free(SETTINGS)),
-    row("oldolduname", -1, 59, ___, Free(ASKS)),
-    row("sigaction", -1, 67, ___, Never(ENDS)),
-    row("sgetmask", -1, 68, ___, Free(ASKS)),
-    row("ssetmask", -1, 69, ___, Never(ENDS)),
-    row("sigsuspend", -1, 72, ___, Never(ENDS)),
-    row("sigpending", -1, 73, ___, Free(ASKS)),
-    row("oldlstat", -1, 84, ___, Lookup(look_link(Stat, 0))),
-    row("readdir", -1, 89, ___, Never(FD_DATA)),
-    row("profil", -1, 98, ___, Free(UNIMPLEMENTED)),
-    row("socketcall", -1, 102, ___, Flow(OneOf { arg: 0, values: SOCKETCALL_NAMES }, SocketCall)),
-    row("olduname", -1, 109, ___, Free(ASKS)),
-    row("idle", -1, 112, ___, Free(UNIMPLEMENTED)),
-    row("vm86old", -1, 113, ___, Free(SETTINGS)),
-    row("ipc", -1, 117, ___, Never(SHM)),
-    row("sigreturn", -1, 119, ___, Never(ENDS)),
-    row("sigprocmask", -1, 126, ___, Never(ENDS)),
-    row("bdflush", -1, 134, ___, Free(FLUSH)),
-    row("_llseek", -1, 140, ___, Free(ASKS)),
-    row("_newselect", -1, 142, ___, Free(WAITING)),
-    row("vm86", -1, 166, ___, Free(SETTINGS)),
-    row("ugetrlimit", -1, 191, ___, Free(ASKS)),
-    row("mmap2", -1, 192, ___, Never(FD_DATA)),
-    row("truncate64", -1, 193, ___, Flow(Always, Truncate { path: 0 })),
-    row("ftruncate64", -1, 194, ___, Never(FD_DATA)),
-    row("stat64", -1, 195, ___, Lookup(look(Stat, CWD, 0))),
-    row("lstat64", -1, 196, ___, Lookup(look_link(Stat, 0))),
-    row("fstat64", -1, 197, ___, Free(ASKS)),
-    row("lchown32", -1, 198, ___, Flow(Always, meta_link(Owner, 0))),
-    row("getuid32", -1, 199, ___, Free(ASKS)),
-    row("getgid32", -1, 200, ___, Free(ASKS)),
-    row("geteuid32", -1, 201, ___, Free(ASKS)),
-    row("getegid32", -1, 202, ___, Free(ASKS)),
-    row("setreuid32", -1, 203, ___, Free(CREDENTIALS)),
-    row("setregid32", -1, 204, ___, Free(CREDENTIALS)),
-    row("getgroups32", -1, 205, ___, Free(ASKS)),
-    row("setgroups32", -1, 206, ___, Free(CREDENTIALS)),
-    row("fchown32", -1, 207, ___, Flow(Always, meta_fd(Owner))),
-    row("setresuid32", -1, 208, ___, Free(CREDENTIALS)),
-    row("getresuid32", -1, 209, ___, Free(ASKS)),
-    row("setresgid32", -1, 210, ___, Free(CREDENTIALS)),
-    row("getresgid32", -1, 211, ___, Free(ASKS)),
-    row("chown32", -1, 212, ___, Flow(Always, meta(Owner, CWD, 0))),
-    row("setuid32", -1, 213, ___, Free(CREDENTIALS)),
-    row("setgid32", -1, 214, ___, Free(CREDENTIALS)),
-    row("setfsuid32", -1, 215, ___, Free(CREDENTIALS)),
-    row("setfsgid32", -1, 216, ___, Free(CREDENTIALS)),
-    row("fcntl64", -1, 221, ___, Never(FD_TABLE)),
-    row("sendfile64", -1, 239, ___, Never(FD_DATA)),
-    row("statfs64", -1, 268, ___, Lookup(look(Stat, CWD, 0))),
-    row("fstatfs64", -1, 269, ___, Free(ASKS)),
-    row("fadvise64_64", -1, 272, ___, Free(SETTINGS)),
-    row("fstatat64", -1, 300, ___, Lookup(look_at(Stat, 0, 1, 3))),
-    row("clock_gettime64", -1, 403, ___, Free(ASKS)),
-    row("clock_settime64", -1, 404, ___, Free(SETTINGS)),
-    row("clock_adjtime64", -1, 405, ___, Free(SETTINGS)),
-    row("clock_getres_time64", -1, 406, ___, Free(ASKS)),
-    row("clock_nanosleep_time64", -1, 407, ___, Free(WAITING)),
-    row("timer_gettime64", -1, 408, ___, Free(ASKS)),
-    row("timer_settime64", -1, 409, ___, Free(WAITING)),
-    row("timerfd_gettime64", -1, 410, ___, Free(ASKS)),
-    row("timerfd_settime64", -1, 411, ___, Free(WAITING)),
-    row("utimensat_time64", -1, 412, ___, Flow(Always, meta_at(Times, 0, 1, 3))),
-    row("pselect6_time64", -1, 413, ___, Free(WAITING)),
-    row("ppoll_time64", -1, 414, ___, Free(WAITING)),
-    row("io_pgetevents_time64", -1, 416, ___, Free(WAITING)),
-    row("recvmmsg_time64", -1, 417, ___, Never(CHANNEL)),
-    row("mq_timedsend_time64", -1, 418, ___, Never(CHANNEL)),
-    row("mq_timedreceive_time64", -1, 419, ___, Never(CHANNEL)),
-    row("semtimedop_time64", -1, 420, ___, Never(SHM)),
-    row("rt_sigtimedwait_time64", -1, 421, ___, Free(WAITING)),
-    row("futex_time64", -1, 422, ___, Free(WAITING)),
-    row("sched_rr_get_interval_time64", -1, 423, ___, Free(ASKS)),
-];
-
-/// Calls that have a number of their own on x32 (with the x32 bit off); all others have that of x86-64.
-pub static X32: &[(&str, u16)] = &[
-    ("rt_sigaction", 512),
-    ("rt_sigreturn", 513),
-    ("ioctl", 514),
-    ("readv", 515),
-    ("writev", 516),
-    ("recvfrom", 517),
-    ("sendmsg", 518),
-    ("recvmsg", 519),
-    ("execve", 520),
-    ("ptrace", 521),
-    ("rt_sigpending", 522),
-    ("rt_sigtimedwait", 523),
-    ("rt_sigqueueinfo", 524),
-    ("sigaltstack", 525),
-    ("timer_create", 526),
-    ("mq_notify", 527),
-    ("kexec_load", 528),
-    ("waitid", 529),
-    ("set_robust_list", 530),
-    ("get_robust_list", 531),
-    ("vmsplice", 532),
-    ("move_pages", 533),
-    ("preadv", 534),
-    ("pwritev", 535),
-    ("rt_tgsigqueueinfo", 536),
-    ("recvmmsg", 537),
-    ("sendmmsg", 538),
-    ("process_vm_readv", 539),
-    ("process_vm_writev", 540),
-    ("setsockopt", 541),
-    ("getsockopt", 542),
-    ("io_setup", 543),
-    ("io_submit", 544),
-    ("execveat", 545),
-    ("preadv2", 546),
-    ("pwritev2", 547),
 ];

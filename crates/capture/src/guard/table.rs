@@ -1,10 +1,12 @@
 //! The system call table: for every call what the guard does with it, and where its arguments lie.
 //!
-//! Filter and decoder are both driven by it, so that they can't disagree. The rows themselves are in `rows.rs`.
+//! Filter and decoder are both driven by it, so that they can't disagree. The rows themselves are in `rows.rs` and
+//! `rows32.rs`, the words of their last column in `shape.rs`.
 
-use super::rows::X32;
+use super::rows;
+use super::rows32::{self, X32};
 
-pub use super::rows::ROWS;
+pub use super::shape::{Changed, LookUp, Peer, Shape};
 
 /// Position of an argument, 0 to 5.
 pub type Arg = u8;
@@ -25,7 +27,7 @@ pub const X32_BIT: u32 = 0x4000_0000;
 pub const NEW_NAMESPACE: u32 = 0x7e02_0000;
 
 /// One system call.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// Name as in the kernel's headers.
     pub name: &'static str,
@@ -50,7 +52,7 @@ pub(super) const fn row(name: &'static str, x64: i16, i386: i16, recorder: bool,
 }
 
 /// What the guard does with a call.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum Guard {
     /// Notified unless it comes from the gate.
     Flow(When, Shape),
@@ -87,240 +89,21 @@ pub enum When {
     },
 }
 
-/// What a call changes of a file beside its contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
-    /// Permission bits.
-    Mode,
-    /// Owner or group.
-    Owner,
-    /// Time stamps.
-    Times,
-    /// Extended attributes.
-    Attr,
-}
-
-/// What a look-up asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LookUp {
-    /// Attributes.
-    Stat,
-    /// Permission.
-    Access,
-    /// Target of a symbolic link.
-    Readlink,
-}
-
-/// Which end of a socket is named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
-    /// The other.
-    Connect,
-    /// The own.
-    Bind,
-}
-
-/// What a call does and where its arguments are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Shape {
-    Open {
-        dir: Arg,
-        path: Arg,
-        flags: Arg,
-        mode: Arg,
-    },
-    /// `flags`, `mode` and `resolve` lie in memory.
-    OpenHow {
-        dir: Arg,
-        path: Arg,
-        how: Arg,
-    },
-    Creat {
-        path: Arg,
-        mode: Arg,
-    },
-    Exec {
-        dir: Arg,
-        path: Arg,
-        argv: Arg,
-        envp: Arg,
-        flags: Arg,
-    },
-    Rename {
-        from_dir: Arg,
-        from: Arg,
-        to_dir: Arg,
-        to: Arg,
-        flags: Arg,
-    },
-    Link {
-        from_dir: Arg,
-        from: Arg,
-        to_dir: Arg,
-        to: Arg,
-        flags: Arg,
-    },
-    Symlink {
-        target: Arg,
-        dir: Arg,
-        path: Arg,
-    },
-    Unlink {
-        dir: Arg,
-        path: Arg,
-        flags: Arg,
-    },
-    Rmdir {
-        path: Arg,
-    },
-    Mkdir {
-        dir: Arg,
-        path: Arg,
-        mode: Arg,
-    },
-    Mknod {
-        dir: Arg,
-        path: Arg,
-        mode: Arg,
-    },
-    Truncate {
-        path: Arg,
-    },
-    /// A null or (with `AT_EMPTY_PATH`) empty path means `dir`. `link`: the last symbolic link is not followed.
-    Meta {
-        what: Changed,
-        dir: Arg,
-        path: Arg,
-        flags: Arg,
-        link: bool,
-    },
-    Look {
-        op: LookUp,
-        dir: Arg,
-        path: Arg,
-        mode: Arg,
-        flags: Arg,
-        link: bool,
-    },
-    Chdir {
-        path: Arg,
-    },
-    Fchdir {
-        fd: Arg,
-    },
-    Chroot {
-        path: Arg,
-    },
-    Pivot {
-        new: Arg,
-        old: Arg,
-    },
-    Mount {
-        source: Arg,
-        target: Arg,
-        flags: Arg,
-    },
-    Umount {
-        target: Arg,
-    },
-    MoveMount {
-        from_dir: Arg,
-        from: Arg,
-        to_dir: Arg,
-        to: Arg,
-    },
-    /// `unshare`, `clone`.
-    Unshare {
-        flags: Arg,
-    },
-    Setns {
-        fd: Arg,
-        kind: Arg,
-    },
-    /// Socket, address, length are arguments 0, 1, 2.
-    Address {
-        op: Peer,
-    },
-    /// i386: the call is argument 0, its arguments lie in memory.
-    SocketCall,
-    /// An interface that can't be decoded.
-    Opaque(&'static str),
-}
-
-pub(super) const fn meta(what: Changed, dir: Arg, path: Arg) -> Shape {
-    Shape::Meta {
-        what,
-        dir,
-        path,
-        flags: NONE,
-        link: false,
+/// Every system call: those that x86-64 has, then those that only i386 has.
+pub static ROWS: &[Row] = &{
+    let (first, second) = (rows::ROWS, rows32::ROWS);
+    let mut all = [first[0]; rows::ROWS.len() + rows32::ROWS.len()];
+    let mut i = 1;
+    while i < all.len() {
+        all[i] = if i < first.len() {
+            first[i]
+        } else {
+            second[i - first.len()]
+        };
+        i += 1;
     }
-}
-
-pub(super) const fn meta_at(what: Changed, dir: Arg, path: Arg, flags: Arg) -> Shape {
-    Shape::Meta {
-        what,
-        dir,
-        path,
-        flags,
-        link: false,
-    }
-}
-
-pub(super) const fn meta_link(what: Changed, path: Arg) -> Shape {
-    Shape::Meta {
-        what,
-        dir: CWD,
-        path,
-        flags: NONE,
-        link: true,
-    }
-}
-
-/// On descriptor argument 0.
-pub(super) const fn meta_fd(what: Changed) -> Shape {
-    Shape::Meta {
-        what,
-        dir: 0,
-        path: NONE,
-        flags: NONE,
-        link: false,
-    }
-}
-
-pub(super) const fn look(op: LookUp, dir: Arg, path: Arg) -> Shape {
-    Shape::Look {
-        op,
-        dir,
-        path,
-        mode: NONE,
-        flags: NONE,
-        link: false,
-    }
-}
-
-pub(super) const fn look_at(op: LookUp, dir: Arg, path: Arg, flags: Arg) -> Shape {
-    Shape::Look {
-        op,
-        dir,
-        path,
-        mode: NONE,
-        flags,
-        link: false,
-    }
-}
-
-pub(super) const fn look_link(op: LookUp, path: Arg) -> Shape {
-    Shape::Look {
-        op,
-        dir: CWD,
-        path,
-        mode: NONE,
-        flags: NONE,
-        link: true,
-    }
-}
+    all
+};
 
 /// Numbers below this have an entry in the indexes; no supported kernel has a higher one.
 const NUMBERS: usize = 640;
