@@ -36,6 +36,19 @@
 #define BS_MAGIC_ANNOUNCE 1 /* argument: index of the caller's chunk; tells the supervisor who owns it (pid namespaces). 0 */
 #define BS_MAGIC_ARENA 2    /* answered with a new descriptor of the arena (its path is out of the caller's reach) */
 #define BS_MAGIC_DRAIN 3    /* answered with 0 once at least one chunk is free again */
+/*
+ * A file is about to change; answered once its content has been kept, or need not be. Argument: its path; 4th: the directory
+ * descriptor in the low half, its device (as in bs_ident) in the high half; 5th: BS_CHANGE_*; 6th: its inode.
+ */
+#define BS_MAGIC_PRESERVE 4
+
+/* What is about to happen to a file, in BS_MAGIC_PRESERVE. */
+#define BS_CHANGE_WRITE 1u    /* it is written to, in place; who does it does not read it */
+#define BS_CHANGE_UPDATE 2u   /* the same, but it may be read first */
+#define BS_CHANGE_REMOVE 3u   /* it loses this name */
+#define BS_CHANGE_NAME 4u     /* nothing but a name changes, or what it leads to: what was read by names is to be looked at before */
+#define BS_CHANGE_KIND 0xffu  /* mask of the above */
+#define BS_CHANGE_ITSELF 256u /* the path's last component is not followed if it is a symbolic link */
 
 /* Arena flags, set by the supervisor, read by recorders. */
 #define BS_ARENA_GUARDED 1u /* the guard is on: magic calls are answered */
@@ -43,6 +56,7 @@
 #define BS_ARENA_STRICT 4u  /* --guard=strict: the guard logs every watched call; recorders log only what it doesn't watch */
 #define BS_ARENA_ALL_OPS 8u /* --suppress=off: log every read and write, not only the first per descriptor */
 #define BS_ARENA_CLOSED 16u /* the run has ended or was detached: take no chunk, log nothing */
+#define BS_ARENA_KEEP 32u   /* contents are kept: ask with BS_MAGIC_PRESERVE (if guarded) before a file changes */
 
 /* First page of the arena. Written by: S supervisor, R recorders. */
 struct bs_arena {
@@ -185,7 +199,10 @@ struct bs_ident {
     X(HOLD, 93, 1, \
       "supervisor: process fd pid holds descriptor arg, aux how it is open (O_ACCMODE, O_PATH, O_CLOEXEC," \
       " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that follow," \
-      " or (aux 1) the EXEC that comes next leaves it only those")
+      " or (aux 1) the EXEC that comes next leaves it only those") \
+    X(KEPT, 94, 1, \
+      "supervisor: the content of path (resolved, absolute), as ident says, before who's call changes it: in file" \
+      " ID.kept/arg, aux BS_KEPT_*; result -errno if it could not be kept")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
@@ -197,6 +214,8 @@ enum { BS_META_MODE = 1, BS_META_OWNER = 2, BS_META_TIMES = 3, BS_META_ATTR = 4 
 enum { BS_SPAWN_VFORK = 1, BS_SPAWN_POSIX = 2, BS_SPAWN_SYSTEM = 3, BS_SPAWN_POPEN = 4, BS_SPAWN_CLONE = 5 };
 enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_HOLD_UNKNOWN 0x80000000u
+/* How a content is kept. A link is the file itself, which who has it open may still write to: ident's size and mtime tell. */
+enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };
 enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 
 _Static_assert(sizeof(struct bs_slot) == 32, "slot header");

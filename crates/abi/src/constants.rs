@@ -34,6 +34,21 @@ pub const MAGIC_ANNOUNCE: i32 = 1;
 pub const MAGIC_ARENA: i32 = 2;
 /// Request: answered once at least one chunk is free again.
 pub const MAGIC_DRAIN: i32 = 3;
+/// Request: answered once the content of a file that is about to change has been kept, or need not be.
+pub const MAGIC_PRESERVE: i32 = 4;
+
+/// `MAGIC_PRESERVE`: the file is written to, in place, by someone who does not read it.
+pub const CHANGE_WRITE: u32 = 1;
+/// `MAGIC_PRESERVE`: the same, but it may be read first.
+pub const CHANGE_UPDATE: u32 = 2;
+/// `MAGIC_PRESERVE`: the file loses this name.
+pub const CHANGE_REMOVE: u32 = 3;
+/// `MAGIC_PRESERVE`: only a name changes, or where it leads.
+pub const CHANGE_NAME: u32 = 4;
+/// `MAGIC_PRESERVE`: mask of the above.
+pub const CHANGE_KIND: u32 = 0xff;
+/// `MAGIC_PRESERVE`: a symbolic link at the path's end is not followed.
+pub const CHANGE_ITSELF: u32 = 256;
 
 /// Arena flag: the guard is on, magic calls are answered.
 pub const ARENA_GUARDED: u32 = 1;
@@ -45,6 +60,8 @@ pub const ARENA_STRICT: u32 = 4;
 pub const ARENA_ALL_OPS: u32 = 8;
 /// Arena flag: the run has ended; take no chunk, log nothing.
 pub const ARENA_CLOSED: u32 = 16;
+/// Arena flag: contents are kept; ask before a file changes.
+pub const ARENA_KEEP: u32 = 32;
 
 /// Slot state: arguments are valid, the outcome is not known (yet).
 pub const RESERVED: u16 = 1;
@@ -102,3 +119,10 @@ pub const LOST_TOO_LONG: i32 = 3;
 
 /// `HOLD`: how the descriptor is open could not be found out.
 pub const HOLD_UNKNOWN: u32 = 0x8000_0000;
+
+/// `KEPT`: the file itself, by another name.
+pub const KEPT_LINK: u32 = 1;
+/// `KEPT`: a copy that shares the file's blocks.
+pub const KEPT_CLONE: u32 = 2;
+/// `KEPT`: a copy.
+pub const KEPT_COPY: u32 = 3;

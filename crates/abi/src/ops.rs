@@ -82,6 +82,7 @@ ops! {
     GONE 91 0
     BORN 92 2
     HOLD 93 1
+    KEPT 94 1
 }
 
 const LAST: usize = 128;

@@ -1,7 +1,7 @@
 //! The first frame of a log: what is known before the command starts, read as cheaply as it can be.
 
 use crate::redact::Secrets;
-use crate::{GuardMode, IoUring, Lookups, Options, clock};
+use crate::{Contents, GuardMode, IoUring, Lookups, Options, clock};
 use backstory_eventlog::run::{Machine, Modes, RunHeader};
 use std::ffi::OsStr;
 use std::fs;
@@ -59,12 +59,17 @@ fn modes(options: &Options) -> Modes {
         IoUring::Decode => "decode",
         IoUring::Refuse => "refuse",
     };
+    let contents = match options.contents {
+        Contents::Off => "off",
+        Contents::Lazy => "lazy",
+        Contents::All => "all",
+    };
     Modes {
         guard: guard.into(),
         lookups: lookups.into(),
         io_uring: io_uring.into(),
         suppress: options.suppress,
-        contents: "off".into(),
+        contents: contents.into(),
     }
 }
 

@@ -37,7 +37,7 @@ mod watch;
 
 pub use error::Error;
 pub use library::library_path;
-pub use options::{GuardMode, IoUring, Lookups, Options, Recorded};
+pub use options::{Contents, GuardMode, IoUring, Lookups, Options, Recorded};
 pub use record::record;
 pub use recover::{is_recording, recover};
 pub use settle::Settlement;

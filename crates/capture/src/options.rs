@@ -36,6 +36,18 @@ pub enum IoUring {
     Refuse,
 }
 
+/// Whether the contents of files are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Contents {
+    /// They are not: versions are known by identity alone.
+    #[default]
+    Off,
+    /// What the run has read is kept before it changes.
+    Lazy,
+    /// Every content is kept before it changes.
+    All,
+}
+
 /// One recording.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -55,6 +67,8 @@ pub struct Options {
     pub lookups: Lookups,
     /// io_uring.
     pub io_uring: IoUring,
+    /// Contents kept before they change. They lie beside the log, in a directory of its name that ends in `.kept`.
+    pub contents: Contents,
     /// Only the first read and the first write per open file are logged.
     pub suppress: bool,
     /// Names of environment variables (`*` and `?` match) whose values are kept out of the log, beside the built-in ones.

@@ -10,7 +10,8 @@ use crate::redact::Secrets;
 use crate::setting::{Job, Setting, Tools};
 use crate::watch::Plan;
 use crate::{
-    Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch, library, recover, sys,
+    Contents, Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch, library,
+    recover, sys,
 };
 use backstory_abi as abi;
 use backstory_eventlog::Writer;
@@ -61,7 +62,11 @@ fn flags(options: &Options) -> u32 {
         GuardMode::Strict => abi::ARENA_GUARDED | abi::ARENA_STRICT,
     };
     let suppress = if options.suppress { 0 } else { abi::ARENA_ALL_OPS };
-    guard | suppress
+    let keep = match options.contents {
+        Contents::Off => 0,
+        Contents::Lazy | Contents::All => abi::ARENA_KEEP,
+    };
+    guard | suppress | keep
 }
 
 fn set(

@@ -1,6 +1,6 @@
 //! From a slot to the operation it stands for. Knows the fields of every operation, and nothing of threads or time.
 
-use crate::event::{Meta, Op, Outcome, Spawn, Thread};
+use crate::event::{Kept, Meta, Op, Outcome, Spawn, Thread};
 use crate::slot::Raw;
 use backstory_abi::{self as abi, DONE, F_PREDICTED, Slot, op};
 
@@ -264,8 +264,22 @@ fn told(raw: &Raw<'_>) -> Option<Op> {
             flags: (h.aux & abi::HOLD_UNKNOWN == 0).then_some(h.aux as i32),
             target: path(),
         },
+        op::KEPT => Op::Kept {
+            path: path(),
+            number: h.arg,
+            how: kept(h.aux),
+        },
         _ => return None,
     })
+}
+
+fn kept(aux: u32) -> Option<Kept> {
+    match aux {
+        abi::KEPT_LINK => Some(Kept::Link),
+        abi::KEPT_CLONE => Some(Kept::Clone),
+        abi::KEPT_COPY => Some(Kept::Copy),
+        _ => None,
+    }
 }
 
 fn meta(arg: i32) -> Meta {

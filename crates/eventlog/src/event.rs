@@ -160,6 +160,17 @@ pub enum Thread {
     Join,
 }
 
+/// How a content was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// By another name of the file: who has it open may still write to it, which its size and modification time tell.
+    Link,
+    /// By a copy that shares its blocks.
+    Clone,
+    /// By a copy.
+    Copy,
+}
+
 /// An operation. `dir` is the directory descriptor a relative path starts at, or [`CWD`].
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
@@ -396,6 +407,13 @@ pub enum Op {
         fd: i32,
         flags: Option<i32>,
         target: Bytes,
+    },
+    /// The content of `path`, in the version that the event's identity names, before the process changed it: file `number` in the
+    /// run's directory of kept contents, unless the outcome is an error: then it could not be kept.
+    Kept {
+        path: Bytes,
+        number: i32,
+        how: Option<Kept>,
     },
     /// A fact from a source or an inspector: typed, application-specific, any payload. The graph stores it untouched.
     Extended {

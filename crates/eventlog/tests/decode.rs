@@ -4,7 +4,7 @@ mod common;
 
 use backstory_abi::*;
 use backstory_eventlog::dump;
-use backstory_eventlog::event::{self, Bytes, Event, Meta, Op, Outcome, Thread};
+use backstory_eventlog::event::{self, Bytes, Event, Kept, Meta, Op, Outcome, Thread};
 use backstory_eventlog::slot::{self, Builder};
 use common::{Lane, Scratch};
 
@@ -258,6 +258,14 @@ fn process_operations_keep_their_fields() {
             fd: 4,
             flags: Some(1),
             target: bytes("one")
+        }
+    );
+    assert_eq!(
+        plain(op::KEPT),
+        Op::Kept {
+            path: bytes("one"),
+            number: 4,
+            how: Some(Kept::Link)
         }
     );
 }

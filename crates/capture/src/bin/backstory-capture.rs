@@ -1,9 +1,9 @@
 //! Records one command into a log, without a store: the capture side alone, for its tests and for debugging.
 //!
-//! `backstory-capture DIR ID [--guard on|off|strict] [--lookups all] [--detach-after SECONDS] [--after COMMAND] -- CMD ARGS...` leaves
+//! `backstory-capture DIR ID [--guard on|off|strict] [--lookups all] [--contents off|lazy|all] [--detach-after SECONDS] [--after COMMAND] -- CMD ARGS...` leaves
 //! `DIR/ID.log`, with the library in `DIR/lib`, and what `record` returned, as text, in `DIR/ID.recorded`.
 
-use backstory_capture::{GuardMode, IoUring, Lookups, Options, record};
+use backstory_capture::{Contents, GuardMode, IoUring, Lookups, Options, record};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -22,6 +22,7 @@ fn options() -> Option<Options> {
         guard: GuardMode::On,
         lookups: Lookups::Library,
         io_uring: IoUring::Decode,
+        contents: Contents::Off,
         suppress: true,
         redact: Vec::new(),
         detach_after: None,
@@ -41,6 +42,14 @@ fn options() -> Option<Options> {
                 }
             }
             "--lookups" => options.lookups = (words.next()? == "all").then_some(Lookups::All)?,
+            "--contents" => {
+                options.contents = match words.next()?.to_str()? {
+                    "off" => Contents::Off,
+                    "lazy" => Contents::Lazy,
+                    "all" => Contents::All,
+                    _ => return None,
+                }
+            }
             "--detach-after" => {
                 let seconds = words.next()?.to_str()?.parse().ok()?;
                 options.detach_after = Some(Duration::from_secs_f64(seconds));

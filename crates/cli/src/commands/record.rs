@@ -71,6 +71,11 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
             IoUring::Decode => capture::IoUring::Decode,
             IoUring::Refuse => capture::IoUring::Refuse,
         },
+        contents: match args.contents {
+            Contents::Off => capture::Contents::Off,
+            Contents::Lazy => capture::Contents::Lazy,
+            Contents::All => capture::Contents::All,
+        },
         suppress: args.suppress == Switch::On,
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),

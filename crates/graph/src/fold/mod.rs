@@ -172,7 +172,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Born { parent, exe, cwd } => return self.born(call, parent, &exe, &cwd),
             Op::Start { ppid, forked } => return self.start(call, ppid, forked),
             Op::Gone { status } => return self.gone(pid, time, status),
-            Op::Ident { .. } => return Ok(()),
+            Op::Ident { .. } | Op::Kept { .. } => return Ok(()),
             _ => {}
         }
         let epoch = self.process_of(call)?;
@@ -254,7 +254,9 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             }
             Op::Hold { fd, flags, target } => self.hold(call, fd, flags, &target),
             Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
-            Op::Start { .. } | Op::Ident { .. } | Op::Gone { .. } | Op::Born { .. } => Ok(()),
+            Op::Start { .. } | Op::Ident { .. } | Op::Gone { .. } | Op::Born { .. } | Op::Kept { .. } => {
+                Ok(())
+            }
         }
     }
 
