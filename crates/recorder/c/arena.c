@@ -391,6 +391,8 @@ BS_COLD bool bs_take(u32 op)
             bs_note(0, BS_OP_START, (s32)bs_process.pid, (s32)bs_process.ppid, started == STARTED_BY_FORK, 0);
             if (started == STARTED_BY_EXEC && !(bs_arena->flags & BS_ARENA_GUARDED))
                 bs_log_first_libraries();
+            if (started == STARTED_BY_EXEC && bs_closes_are_seen())
+                bs_log_streams_used();
         }
     }
     restore_signals(mask);

@@ -291,6 +291,9 @@ void bs_redirect_internal(void);
 bool bs_exec_is_redirected(void);
 bool bs_closes_are_seen(void); /* a stream's close is logged where it meets the kernel */
 
+/* streams.c */
+void bs_log_streams_used(void); /* before set-up; the caller knows that libc's streams are what we think they are */
+
 /* descriptors.c */
 void bs_fd_opened(s64 fd, int flags);
 void bs_fd_closed(u32 fd);

@@ -289,3 +289,23 @@ fn what_was_never_seen_is_not_found() {
     place.run(&["of", "never-seen"]).is_error(1, &["never-seen"]);
     place.run(&["uses", "/never/seen"]).is_error(1, &["/never/seen"]);
 }
+
+#[test]
+fn the_pipes_of_a_program_that_uses_only_its_standard_streams_are_seen() {
+    let place = Place::new();
+    let Some(tally) = place.fixture("tally") else {
+        return;
+    };
+    place.write("in", "b\na\n");
+    place.record(&format!("sort in | {tally} | {tally} > out"));
+    let answer = place.run(&["of", "out"]);
+    assert!(answer.out.contains("written by"), "{}", answer.out);
+    assert!(answer.out.contains("piped from sort in"), "{}", answer.out);
+    assert!(!answer.out.contains("possibly"), "{}", answer.out);
+    let unknown = &place.json(&["show", "--json"])["lookups_unknown"];
+    assert_eq!(
+        unknown.as_array().map(Vec::len).unwrap_or_default(),
+        0,
+        "{unknown}"
+    );
+}

@@ -16,7 +16,7 @@ use super::{Answer, Place};
 
 impl Place {
     /// Puts a fixture into the place. None, loudly, if it cannot be compiled here.
-    fn fixture(&self, name: &str) -> Option<String> {
+    pub(super) fn fixture(&self, name: &str) -> Option<String> {
         let built = fixtures::build(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
         let Some(file) = built.iter().find(|file| file.ends_with(name)) else {
             need::skipped(name, "it does not compile here");

@@ -191,6 +191,45 @@ fn copies_of_descriptors_are_logged() {
     );
 }
 
+/// What `inherits HOW` logs of its standard descriptors.
+fn used_of_inherited(how: &str) -> Vec<(&'static str, i32)> {
+    let dir = folder();
+    let binary = program("inherits");
+    let input = std::fs::File::open(dir.path().join("input")).unwrap();
+    let run = record(command(dir.path(), &[binary.to_str().unwrap(), how]).stdin(input)).fine();
+    run.slots()
+        .filter(|s| ["READ", "WRITE"].contains(&s.name))
+        .map(|s| (s.name, s.head.fd))
+        .collect()
+}
+
+#[test]
+fn streams_of_inherited_descriptors_are_seen_of_programs_that_call_nothing_else() {
+    let both = vec![("READ", 0), ("WRITE", 1)];
+    for how in ["rw", "rwf", "rwx", "rwb", "rwfb"] {
+        assert_eq!(used_of_inherited(how), both, "{how}");
+    }
+    assert_eq!(used_of_inherited("r"), [("READ", 0)]);
+    assert_eq!(used_of_inherited("f"), [("WRITE", 1)]);
+    assert_eq!(used_of_inherited("u"), [("WRITE", 2)]);
+    assert_eq!(used_of_inherited("rwfq"), both, "by _exit");
+    assert_eq!(
+        used_of_inherited("rwq"),
+        [("READ", 0)],
+        "what _exit left in the buffer was not written"
+    );
+}
+
+#[test]
+fn a_program_that_uses_no_stream_logs_nothing() {
+    for how in ["", "b"] {
+        let dir = folder();
+        let binary = program("inherits");
+        let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), how])).fine();
+        assert_eq!(run.threads.len(), 0, "{how}");
+    }
+}
+
 #[test]
 fn what_streams_do_by_themselves_is_logged() {
     let run = run("streams");
