@@ -41,6 +41,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "memory.c",
     "meta.c",
     "names.c",
+    "preserve.c",
     "procfs.c",
     "repair.c",
     "shape.c",

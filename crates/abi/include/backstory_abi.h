@@ -148,7 +148,7 @@ struct bs_ident {
     X(MAP, 15, 0, "fd descriptor, arg PROT_*, aux MAP_*") \
     X(DUP, 16, 0, "fd old, result new, arg O_CLOEXEC or 0; aux 1: new was closed first (dup2, dup3)") \
     X(CLOEXEC, 17, 0, "fd descriptor, arg 1 set, 0 cleared") \
-    X(TRUNCATE, 18, 1, "path; or, with fd >= 0 and an empty path, ftruncate") \
+    X(TRUNCATE, 18, 1, "path; or, with fd >= 0 and an empty path, ftruncate; ident: the file before, of a path") \
     X(COPY, 19, 0, "fd from, arg to: sendfile, splice, tee, copy_file_range, FICLONE") \
     X(STAT, 20, 1, "arg AT_* flags; an empty path is fd itself") \
     X(ACCESS, 21, 1, "arg mode, aux AT_* flags") \

@@ -187,7 +187,8 @@ struct bs_rec bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
 struct bs_look {
     s32 dir;
     const char *path;
-    u32 flags; /* AT_* */
+    u32 flags;  /* AT_* */
+    u32 change; /* BS_CHANGE_* that the call will bring about, if any: its content may have to be kept first */
     bool wanted;
 };
 struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look);
@@ -306,6 +307,7 @@ static inline u32 bs_fd_marks(int fd)
 void bs_fd_mark(int fd, u32 mark);
 
 /* open.c, exec.c, environ: what the redirected entries of libc land in */
+struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode); /* one that may change something */
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *envp, int flags, bool at);
 void bs_free_scratch(void); /* process.c: what a child on our memory had to leave */
@@ -333,6 +335,9 @@ enum { FIRST_STACK_AT_MOST = 64 << 20 };
 bool bs_readable(const void *at, u64 size);
 bool bs_measure(const char *s, u32 limit, u32 *length); /* false: not a string that can be read */
 bool bs_list_readable(char *const *list);
+
+/* preserve.c */
+void bs_preserve(struct bs_look look, const struct bs_ident *ident); /* the arena is there */
 
 /* text.c */
 u32 bs_length(const char *s, u32 limit); /* of a string that can be read */

@@ -281,7 +281,7 @@ BS_API ssize tee(int from, int to, size_t n, u32 flags){COPIES(from, to, __NR_te
 
 BS_API int truncate(const char *path, s64 size)
 {
-    return (int)BS_SHAPED(truncate, TRUNCATE, (.strings = 1, .path = 1), path, size);
+    return (int)BS_SHAPED(truncate, TRUNCATE, (.strings = 1, .path = 1, .look = BS_LOOK_BEHIND), path, size);
 }
 BS_ALIAS(truncate64, truncate);
 

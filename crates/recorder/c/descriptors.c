@@ -42,7 +42,7 @@ void bs_fd_copied(u32 from, u32 to)
 struct bs_rec bs_begin_close(int fd)
 {
     if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_WRITER))
-        return bs_begin_ident(BS_OP_CLOSE, fd, 0, 0, 0, 0, (struct bs_look){fd, "", AT_EMPTY_PATH, true});
+        return bs_begin_ident(BS_OP_CLOSE, fd, 0, 0, 0, 0, (struct bs_look){fd, "", AT_EMPTY_PATH, 0, true});
     return bs_begin(BS_OP_CLOSE, fd, 0, 0);
 }
 

@@ -22,16 +22,21 @@ static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
     return fd;
 }
 
+/* What is about to be overwritten is identified first, unless it must be new. */
+struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode)
+{
+    bool new = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & BS_O_TMPFILE) == BS_O_TMPFILE;
+    if (new || !(flags & (O_ACCMODE | O_TRUNC)))
+        return bs_begin_path(BS_OP_OPEN, dir, flags, mode, path);
+    struct bs_look look = {.dir = dir, .path = path, .wanted = true};
+    look.flags = flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
+    look.change = flags & O_TRUNC || (flags & O_ACCMODE) == O_WRONLY ? BS_CHANGE_WRITE : BS_CHANGE_UPDATE;
+    return bs_begin_ident(BS_OP_OPEN, dir, flags, mode, path, 0, look);
+}
+
 static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
 {
-    /* What is about to be overwritten is identified first, unless it must be new. */
-    bool changes = flags & O_ACCMODE && !(flags & O_EXCL) && (flags & BS_O_TMPFILE) != BS_O_TMPFILE;
-    struct bs_rec rec;
-    if (changes)
-        rec = bs_begin_ident(BS_OP_OPEN, dir, flags, mode, path, 0,
-                             (struct bs_look){dir, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0, true});
-    else
-        rec = bs_begin_path(BS_OP_OPEN, dir, flags, mode, path);
+    struct bs_rec rec = bs_begin_open(dir, path, flags, mode);
     s64 fd = bs_call_cancel(rec, __NR_openat, dir, path, flags, mode);
     bs_fd_opened(fd, flags);
     return bs_end(rec, fd);
@@ -103,7 +108,7 @@ s64 bs_open_how(int dir, const char *path, const struct open_how *how, u64 size)
 {
     if (size < sizeof *how || !bs_readable(how, sizeof *how))
         return bs_raw(__NR_openat2, dir, path, how, size);
-    struct bs_rec rec = bs_begin_path(BS_OP_OPEN, dir, (s32)how->flags, (u32)how->mode, path);
+    struct bs_rec rec = bs_begin_open(dir, path, (int)how->flags, (u32)how->mode);
     s64 fd = bs_call(rec, __NR_openat2, dir, path, how, size);
     bs_fd_opened(fd, (int)how->flags);
     return bs_end(rec, fd);

@@ -20,10 +20,15 @@ static struct bs_rec begin(const struct bs_shape *shape, const s64 *args)
     const char *other = (const char *)pick(shape->other, (s64) "", args);
     if (shape->strings == 2 && !other)
         other = "";
-    struct bs_look look = {fd, path, AT_SYMLINK_NOFOLLOW, shape->look != BS_LOOK_NOT};
+    struct bs_look look = {fd, path, AT_SYMLINK_NOFOLLOW, BS_CHANGE_REMOVE, shape->look != BS_LOOK_NOT};
     if (shape->look == BS_LOOK_AT_OTHER) {
         look.dir = arg;
         look.path = other;
+        if (aux) /* a rename that replaces nothing, or exchanges */
+            look.change = 0;
+    } else if (shape->look == BS_LOOK_BEHIND) {
+        look.flags = 0;
+        look.change = BS_CHANGE_WRITE;
     }
     return bs_begin_ident(shape->op, fd, arg, aux, path, shape->strings == 2 ? other : 0, look);
 }

@@ -8,14 +8,14 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { BS_LOOK_NOT, BS_LOOK_AT_PATH, BS_LOOK_AT_OTHER };
+enum { BS_LOOK_NOT, BS_LOOK_AT_PATH, BS_LOOK_AT_OTHER, BS_LOOK_BEHIND /* at what the path leads to */ };
 
 /* A field that names an argument counts from 1; 0 is a constant: AT_FDCWD for `fd`, `arg_is` for `arg`, else none. */
 struct bs_shape {
     uint16_t nr;
     uint8_t op, strings;
     uint8_t fd, arg, aux, path, other;
-    uint8_t look; /* what is identified before: it is about to lose its name */
+    uint8_t look; /* what is identified before: it is about to lose its name, or its content */
     int16_t arg_is;
     uint16_t aux_is;
 };

@@ -214,9 +214,13 @@ struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
     struct bs_ident ident;
     bool strict = bs_odd & BS_ODD_STRICT && bs_is_flow(op);
     s64 looked = -BS_EFAULT;
+    if (look.wanted && !bs_arena)
+        bs_is_ready(op);
     if (look.wanted && bs_arena && !strict && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_CLOSED)))
         looked = identify(look, &ident);
     bool known = looked == 0;
+    if (BS_UNLIKELY(known && look.change && bs_arena->flags & BS_ARENA_KEEP))
+        bs_preserve(look, &ident);
     /* Only a close has no string. */
     bool named = op != BS_OP_CLOSE, two = named && other;
     u32 n = 0, m = 0;

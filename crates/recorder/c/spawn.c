@@ -80,7 +80,7 @@ s64 bs_spawned_open(const char *path, int flags, u32 mode)
         else
             log_action(a);
     }
-    struct bs_rec rec = bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, flags, mode, path);
+    struct bs_rec rec = bs_begin_open(BS_AT_FDCWD, path, flags, mode);
     s64 result = bs_call(rec, __NR_openat, BS_AT_FDCWD, path, flags, mode);
     bs_end(rec, result >= 0 && fd >= 0 ? fd : result);
     return result;
