@@ -10,6 +10,7 @@ mod causes;
 pub mod chunk;
 mod clock;
 mod decode;
+mod digest;
 pub mod dump;
 pub mod error;
 pub mod event;
@@ -25,6 +26,7 @@ pub mod slot;
 mod walk;
 pub mod writer;
 
+pub use digest::{Digest, NotADigest};
 pub use dump::dump;
 pub use error::Error;
 pub use identities::Identities;

@@ -4,7 +4,7 @@
 const RANKS: [&[&str]; 5] = [
     &["abi", "eventlog"],
     &["recorder", "graph"],
-    &["capture", "store"],
+    &["capture", "store", "contents"],
     &["query"],
     &["cli"],
 ];
@@ -13,7 +13,7 @@ const RANKS: [&[&str]; 5] = [
 const BESIDE: [(&str, &str); 1] = [("eventlog", "abi")];
 
 /// What knows nothing of how events are captured.
-const PURE: [&str; 3] = ["graph", "store", "query"];
+const PURE: [&str; 4] = ["graph", "store", "contents", "query"];
 
 fn dependencies(name: &str) -> Vec<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

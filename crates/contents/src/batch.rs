@@ -1,0 +1,243 @@
+//! What is being put, between two syncs.
+//!
+//! Small objects gather in memory and are appended to a pack by one write; large ones are files under temporary names. A sync makes the bytes
+//! durable first, then the names and the index: whatever is found after a crash is whole.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::index::{self, Place};
+use crate::record::{HEADER, Header};
+use crate::{Digest, Error, Result, layout};
+
+/// Bytes of small objects that are held before they are written.
+const GATHER: usize = 8 << 20;
+
+/// A pack is not appended to any more when it has grown to this.
+const FULL: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
+
+/// Large objects that wait for their sync at most: each is an open file.
+const WAITING: usize = 32;
+
+/// Objects on their way in, with the writers' lock.
+#[derive(Debug)]
+pub struct Batch {
+    dir: PathBuf,
+    lock: Option<File>,
+    /// Into packs of their own only: the last one is about to go.
+    apart: bool,
+    /// The pack that is appended to, once there is something to append.
+    pack: Option<Pack>,
+    small: HashMap<Digest, Place>,
+    large: HashMap<Digest, u64>,
+    waiting: Vec<(File, PathBuf, Digest)>,
+}
+
+#[derive(Debug)]
+struct Pack {
+    number: u32,
+    file: File,
+    /// Length of the file; what is gathered follows.
+    length: u64,
+    gathered: Vec<u8>,
+    /// For the index, once the bytes are durable.
+    entries: Vec<u8>,
+}
+
+impl Batch {
+    /// With the writers' lock, which the caller has taken.
+    pub fn begin(dir: &Path, lock: File) -> Result<Batch> {
+        layout::sweep(dir)?;
+        if let Some(last) = layout::packs(dir)?.last() {
+            index::complete(dir, *last)?;
+        }
+        Ok(Batch {
+            dir: dir.to_owned(),
+            lock: Some(lock),
+            apart: false,
+            pack: None,
+            small: HashMap::new(),
+            large: HashMap::new(),
+            waiting: Vec::new(),
+        })
+    }
+
+    /// The same, appending to no pack that is there.
+    pub fn begin_apart(dir: &Path, lock: File) -> Result<Batch> {
+        let mut batch = Batch::begin(dir, lock)?;
+        batch.apart = true;
+        Ok(batch)
+    }
+
+    /// Whether an object was put in this batch.
+    pub fn holds(&self, digest: &Digest) -> bool {
+        self.small.contains_key(digest) || self.large.contains_key(digest)
+    }
+
+    /// The size of an object that was put in this batch.
+    pub fn size(&self, digest: &Digest) -> Option<u64> {
+        let small = self.small.get(digest).map(|place| place.size);
+        small.or_else(|| self.large.get(digest).copied())
+    }
+
+    /// Adds a small object.
+    pub fn small(&mut self, header: &Header, stored: &[u8]) -> Result<()> {
+        if self.pack.as_ref().is_some_and(Pack::is_full) {
+            self.finish_pack()?;
+        }
+        let pack = match &mut self.pack {
+            Some(pack) => pack,
+            None => self.pack.insert(Pack::choose(&self.dir, self.apart)?),
+        };
+        let place = Place {
+            pack: pack.number,
+            offset: pack.length + pack.gathered.len() as u64,
+            size: header.size,
+            stored: header.stored,
+        };
+        pack.gathered.extend(header.encode());
+        pack.gathered.extend(stored);
+        pack.entries.extend(index::entry(&header.digest, &place));
+        if pack.gathered.len() >= GATHER {
+            pack.write(&self.dir)?;
+        }
+        self.small.insert(header.digest, place);
+        Ok(())
+    }
+
+    /// Adds a large object, written to `path` behind room for its header.
+    pub fn large(&mut self, file: File, path: PathBuf, header: &Header) -> Result<()> {
+        file.write_all_at(&header.encode(), 0)
+            .map_err(Error::io("write", &path))?;
+        self.large.insert(header.digest, header.size);
+        self.waiting.push((file, path, header.digest));
+        if self.waiting.len() >= WAITING {
+            self.finish_large()?;
+        }
+        Ok(())
+    }
+
+    fn finish_large(&mut self) -> Result<()> {
+        let mut dirs = Vec::new();
+        for (file, path, digest) in self.waiting.drain(..) {
+            file.sync_data().map_err(Error::io("sync", &path))?;
+            let target = layout::object(&self.dir, &digest);
+            if let Some(dir) = target.parent().filter(|dir| !dirs.iter().any(|d| d == dir)) {
+                layout::make_dir(dir)?;
+                dirs.push(dir.to_owned());
+            }
+            fs::rename(&path, &target).map_err(Error::io("rename", &path))?;
+        }
+        if !dirs.is_empty() {
+            dirs.push(self.dir.join("objects"));
+        }
+        dirs.iter().try_for_each(|dir| layout::sync_dir(dir))
+    }
+
+    fn finish_pack(&mut self) -> Result<()> {
+        match self.pack.take() {
+            Some(pack) => pack.finish(&self.dir),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes everything durable and readable; tells where the small objects are.
+    pub fn finish(self) -> Result<HashMap<Digest, Place>> {
+        Ok(self.finish_locked()?.0)
+    }
+
+    /// The same, and the writers' lock for what is left to do.
+    pub fn finish_locked(mut self) -> Result<(HashMap<Digest, Place>, Option<File>)> {
+        self.finish_large()?;
+        self.finish_pack()?;
+        Ok((std::mem::take(&mut self.small), self.lock.take()))
+    }
+}
+
+impl Drop for Batch {
+    /// What was not synced was not put. What lies in a pack unnamed is found and used, or else reclaimed.
+    fn drop(&mut self) {
+        for (_, path, _) in self.waiting.drain(..) {
+            // Left behind it is swept by the next writer.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Pack {
+    /// The last pack, if it has room and is whole; else a new one.
+    fn choose(dir: &Path, apart: bool) -> Result<Pack> {
+        let last = layout::packs(dir)?.last().copied();
+        if let Some(number) = last.filter(|_| !apart) {
+            let length = layout::length(&layout::pack(dir, number));
+            let known = index::read(dir, number)?;
+            let end = known.objects.iter().map(|(_, place)| place.end()).max();
+            // A pack that a crash left longer than its index says is let alone: nothing is ever overwritten.
+            if length < FULL && known.whole && end.unwrap_or(0) == length {
+                return Pack::open(dir, number, length);
+            }
+        }
+        let number = last.map_or(1, |last| last + 1);
+        layout::new_file(&layout::pack(dir, number))?;
+        Pack::open(dir, number, 0)
+    }
+
+    fn open(dir: &Path, number: u32, length: u64) -> Result<Pack> {
+        let path = layout::pack(dir, number);
+        let file = OpenOptions::new().write(true).open(&path);
+        Ok(Pack {
+            number,
+            file: file.map_err(Error::io("open", &path))?,
+            length,
+            gathered: Vec::new(),
+            entries: Vec::new(),
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.length + self.gathered.len() as u64 >= FULL
+    }
+
+    fn write(&mut self, dir: &Path) -> Result<()> {
+        let path = layout::pack(dir, self.number);
+        self.file
+            .write_all_at(&self.gathered, self.length)
+            .map_err(Error::io("write", &path))?;
+        self.length += self.gathered.len() as u64;
+        self.gathered.clear();
+        Ok(())
+    }
+
+    fn finish(mut self, dir: &Path) -> Result<()> {
+        self.write(dir)?;
+        let path = layout::pack(dir, self.number);
+        self.file.sync_data().map_err(Error::io("sync", &path))?;
+        let path = layout::pack_index(dir, self.number);
+        let mut index = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(Error::io("open", &path))?;
+        let new = layout::length(&path) == 0;
+        let entries = if new {
+            [index::MAGIC, &self.entries[..]].concat()
+        } else {
+            self.entries
+        };
+        index
+            .write_all(&entries)
+            .and_then(|()| index.sync_data())
+            .map_err(Error::io("write", &path))?;
+        match new {
+            true => layout::sync_dir(&dir.join("packs")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Room for a header at the beginning of a large object's file.
+pub const ROOM: [u8; HEADER] = [0; HEADER];

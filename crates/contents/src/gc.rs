@@ -1,0 +1,84 @@
+//! Giving room back.
+
+use std::collections::HashSet;
+
+use crate::batch::Batch;
+use crate::index::{self, Place};
+use crate::record::HEADER;
+use crate::{Contents, Digest, Error, Result, layout, object};
+
+/// What garbage collection gave, or would give, back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reclaimed {
+    /// Contents no longer kept.
+    pub objects: u64,
+    /// Bytes of disk.
+    pub bytes: u64,
+}
+
+impl Contents {
+    /// Forgets every content that `keep` refuses, and gives its room back; with `dry` it only tells what that would be.
+    ///
+    /// Killed at any moment it leaves all that is to be kept: packs are rewritten before the old ones go. Nobody must count on a
+    /// content that `keep` refuses meanwhile: whoever puts and refers holds a lock that excludes this.
+    pub fn gc(&self, keep: &dyn Fn(&Digest) -> bool, dry: bool) -> Result<Reclaimed> {
+        self.sync()?;
+        let lock = self.lock()?;
+        let mut given = Reclaimed::default();
+        for (digest, path) in layout::files(&self.dir)? {
+            if !keep(&digest) {
+                given.objects += 1;
+                given.bytes += layout::length(&path);
+                if !dry {
+                    layout::remove(&path)?;
+                }
+            }
+        }
+        let mut rewrite = Vec::new();
+        let mut seen = HashSet::new();
+        for pack in layout::packs(&self.dir)? {
+            let objects = index::of_pack(&self.dir, pack)?;
+            let length = layout::length(&layout::pack(&self.dir, pack));
+            let mut live = Vec::new();
+            for (digest, place) in &objects {
+                // A content that lies in two packs, as a crash may leave it, is kept in one.
+                match keep(digest) && seen.insert(*digest) {
+                    true => live.push((*digest, *place)),
+                    false => given.objects += u64::from(!keep(digest)),
+                }
+            }
+            let used: u64 = live.iter().map(|(_, place)| HEADER as u64 + place.stored).sum();
+            if used < length {
+                given.bytes += length - used;
+                rewrite.push((pack, live));
+            }
+        }
+        if dry {
+            return Ok(given);
+        }
+        self.rewrite(&rewrite, lock)?;
+        self.state().index = index::load(&self.dir)?;
+        Ok(given)
+    }
+
+    /// Copies what lives out of these packs, then removes them.
+    fn rewrite(&self, packs: &[(u32, Vec<(Digest, Place)>)], lock: std::fs::File) -> Result<()> {
+        let mut batch = Batch::begin_apart(&self.dir, lock)?;
+        for (_, live) in packs {
+            for (digest, place) in live {
+                match object::record(&self.dir, digest, place) {
+                    Ok((header, stored)) => batch.small(&header, &stored)?,
+                    // It is lost already; the rest must not be lost with it.
+                    Err(Error::Damaged { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let (_, _lock) = batch.finish_locked()?;
+        for (pack, _) in packs {
+            layout::remove(&layout::pack_index(&self.dir, *pack))?;
+            layout::remove(&layout::pack(&self.dir, *pack))?;
+        }
+        layout::sync_dir(&self.dir.join("packs"))
+    }
+}

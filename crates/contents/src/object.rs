@@ -1,0 +1,248 @@
+//! Reading a content back, checked.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, ErrorKind, Read, Take};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::index::Place;
+use crate::record::{HEADER, Header, Method, SMALL};
+use crate::{Digest, Error, Result, layout};
+
+/// A content being read. The last read of damaged bytes fails with [`ErrorKind::InvalidData`]; small contents are checked before
+/// the first.
+pub struct Object {
+    size: u64,
+    from: From,
+}
+
+enum From {
+    Memory(Cursor<Vec<u8>>),
+    File(Box<Checked>),
+}
+
+impl Object {
+    /// Bytes of the content.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+impl Read for Object {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.from {
+            From::Memory(bytes) => bytes.read(buffer),
+            From::File(checked) => checked.read(buffer),
+        }
+    }
+}
+
+/// Opens an object in a pack.
+pub fn open_packed(dir: &Path, digest: &Digest, place: &Place) -> Result<Object> {
+    let (header, stored) = record(dir, digest, place)?;
+    let content = unpack(&header, &stored).map_err(|what| Error::Damaged {
+        digest: *digest,
+        path: layout::pack(dir, place.pack),
+        what,
+    })?;
+    Ok(Object {
+        size: header.size,
+        from: From::Memory(Cursor::new(content)),
+    })
+}
+
+/// The record of an object in a pack: its header, and its bytes as stored.
+pub fn record(dir: &Path, digest: &Digest, place: &Place) -> Result<(Header, Vec<u8>)> {
+    let path = layout::pack(dir, place.pack);
+    let damaged = |what| Error::Damaged {
+        digest: *digest,
+        path: path.clone(),
+        what,
+    };
+    let file = open_file(&path, digest)?;
+    if place.stored > SMALL as u64 {
+        return Err(damaged("its index names more bytes than a small object has"));
+    }
+    let mut bytes = vec![0; HEADER + place.stored as usize];
+    file.read_exact_at(&mut bytes, place.offset)
+        .map_err(|_| damaged("the file is shorter than it was"))?;
+    let header = Header::decode(&bytes).ok_or_else(|| damaged("its header is not as it was written"))?;
+    if (header.digest, header.stored, header.size) != (*digest, place.stored, place.size) {
+        return Err(damaged("another object lies in its place"));
+    }
+    Ok((header, bytes.split_off(HEADER)))
+}
+
+/// The content of a small object's record.
+pub fn unpack(header: &Header, stored: &[u8]) -> std::result::Result<Vec<u8>, &'static str> {
+    if crc32fast::hash(stored) != header.check {
+        return Err("its bytes are not as they were written");
+    }
+    let content = match header.method {
+        Method::Raw => stored.to_vec(),
+        // Never more than a small content is, whatever a header says.
+        Method::Zstd => zstd::bulk::decompress(stored, SMALL).map_err(|_| "it cannot be decompressed")?,
+    };
+    if content.len() as u64 != header.size || *blake3::hash(&content).as_bytes() != header.digest.0 {
+        return Err("its content is not what its digest names");
+    }
+    Ok(content)
+}
+
+/// Opens an object that has a file of its own.
+pub fn open_large(dir: &Path, digest: &Digest) -> Result<Object> {
+    let path = layout::object(dir, digest);
+    let (file, header) = large_header(&path, digest)?;
+    let stored = BufReader::new(file).take(header.stored);
+    let checked = Checked::new(path.clone(), header, stored).map_err(Error::io("read", &path))?;
+    Ok(Object {
+        size: header.size,
+        from: From::File(Box::new(checked)),
+    })
+}
+
+/// The header of a large object, and its file behind it.
+pub fn large_header(path: &Path, digest: &Digest) -> Result<(File, Header)> {
+    let mut file = open_file(path, digest)?;
+    let mut bytes = [0; HEADER];
+    let header = file
+        .read_exact(&mut bytes)
+        .ok()
+        .and_then(|()| Header::decode(&bytes))
+        .filter(|header| header.digest == *digest);
+    let header = header.ok_or_else(|| Error::Damaged {
+        digest: *digest,
+        path: path.to_owned(),
+        what: "its header is not as it was written",
+    })?;
+    Ok((file, header))
+}
+
+/// That a large object's file ends where its header says.
+pub fn nothing_follows(path: &Path, digest: &Digest) -> Result<()> {
+    let (_, header) = large_header(path, digest)?;
+    match layout::length(path) == header.stored + HEADER as u64 {
+        true => Ok(()),
+        false => Err(Error::Damaged {
+            digest: *digest,
+            path: path.to_owned(),
+            what: "the file is longer than it was",
+        }),
+    }
+}
+
+fn open_file(path: &Path, digest: &Digest) -> Result<File> {
+    File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::Gone {
+            digest: *digest,
+            path: path.to_owned(),
+        },
+        _ => Error::io("open", path)(error),
+    })
+}
+
+/// Decompresses, and compares with the digest at the end.
+struct Checked {
+    path: PathBuf,
+    header: Header,
+    bytes: Decoder,
+    hash: blake3::Hasher,
+    read: u64,
+}
+
+type Stored = Summed<Take<BufReader<File>>>;
+
+enum Decoder {
+    Raw(Stored),
+    Zstd(zstd::stream::read::Decoder<'static, BufReader<Stored>>),
+}
+
+impl Checked {
+    fn new(path: PathBuf, header: Header, stored: Take<BufReader<File>>) -> io::Result<Checked> {
+        let stored = Summed {
+            inner: stored,
+            sum: crc32fast::Hasher::new(),
+            read: 0,
+        };
+        let bytes = match header.method {
+            Method::Raw => Decoder::Raw(stored),
+            Method::Zstd => Decoder::Zstd(zstd::stream::read::Decoder::new(stored)?.single_frame()),
+        };
+        Ok(Checked {
+            path,
+            header,
+            bytes,
+            hash: blake3::Hasher::new(),
+            read: 0,
+        })
+    }
+
+    /// At the end: every stored byte was read and is as it was written, and so is the content.
+    fn verdict(&mut self) -> io::Result<()> {
+        let stored = match &mut self.bytes {
+            Decoder::Raw(stored) => stored,
+            Decoder::Zstd(decoder) => decoder.get_mut().get_mut(),
+        };
+        io::copy(stored, &mut io::sink())?;
+        let as_written =
+            stored.read == self.header.stored && stored.sum.clone().finalize() == self.header.check;
+        let named = self.hash.finalize().as_bytes() == &self.header.digest.0;
+        match as_written && named && self.read == self.header.size {
+            true => Ok(()),
+            false => Err(self.damaged()),
+        }
+    }
+
+    fn damaged(&self) -> io::Error {
+        io::Error::new(
+            ErrorKind::InvalidData,
+            Error::Damaged {
+                digest: self.header.digest,
+                path: self.path.clone(),
+                what: "its bytes are not as they were written",
+            },
+        )
+    }
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let read = match &mut self.bytes {
+            Decoder::Raw(stored) => stored.read(buffer),
+            Decoder::Zstd(decoder) => decoder.read(buffer),
+        };
+        // The decompressor's own words say nothing to whoever asked for a file.
+        let read = read.map_err(|error| match error.kind() {
+            ErrorKind::Interrupted => error,
+            _ => self.damaged(),
+        })?;
+        self.hash.update(&buffer[..read]);
+        self.read += read as u64;
+        if self.read > self.header.size {
+            return Err(self.damaged());
+        }
+        if read == 0 {
+            self.verdict()?;
+        }
+        Ok(read)
+    }
+}
+
+/// Sums up what passes.
+struct Summed<R> {
+    inner: R,
+    sum: crc32fast::Hasher,
+    read: u64,
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.sum.update(&buffer[..read]);
+        self.read += read as u64;
+        Ok(read)
+    }
+}

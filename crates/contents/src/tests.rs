@@ -1,0 +1,325 @@
+//! Promises of the whole store: nothing lost, nothing wrong, whatever happens to the files.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+/// Bytes that hardly compress, different for each seed.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let mut reader = blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof();
+    reader.fill(&mut bytes);
+    bytes
+}
+
+fn get(contents: &Contents, digest: &Digest) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    contents.read(digest).unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// A store in a new directory, with these contents.
+fn with(contents: &[Vec<u8>]) -> (tempfile::TempDir, Contents, Vec<Digest>) {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = Contents::create(&tmp.path().join("c")).unwrap();
+    let put = |bytes: &Vec<u8>| store.put(&mut &bytes[..]).unwrap().0;
+    let digests = contents.iter().map(put).collect();
+    store.sync().unwrap();
+    (tmp, store, digests)
+}
+
+fn all_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in layout::entries(dir).unwrap() {
+        match path.is_dir() {
+            true => found.extend(all_files(&path)),
+            false => found.push(path),
+        }
+    }
+    found.sort();
+    found
+}
+
+fn samples() -> Vec<Vec<u8>> {
+    vec![
+        Vec::new(),
+        b"x".to_vec(),
+        b"a line that repeats itself\n".repeat(40),
+        noise(1, 300),
+        noise(2, record::SMALL),
+        noise(3, record::SMALL + 1),
+        b"0123456789".repeat(60_000),
+        noise(4, 1 << 20),
+    ]
+}
+
+#[test]
+fn what_is_put_comes_back_after_the_store_is_opened_anew() {
+    let (_tmp, store, digests) = with(&samples());
+    let anew = Contents::open(store.dir()).unwrap();
+    for (digest, bytes) in digests.iter().zip(samples()) {
+        assert_eq!(*blake3::hash(&bytes).as_bytes(), digest.0);
+        assert_eq!(anew.size(digest).unwrap(), Some(bytes.len() as u64));
+        assert_eq!(get(&anew, digest), bytes);
+        assert_eq!(get(&store, digest), bytes);
+    }
+    assert_eq!(anew.verify(&mut |_, _| {}).unwrap(), []);
+    let stranger = Digest([9; 32]);
+    assert!(matches!(anew.read(&stranger), Err(Error::NotKept(d)) if d == stranger));
+}
+
+#[test]
+fn a_content_is_kept_once_and_compressed_where_that_pays() {
+    let (_tmp, store, _) = with(&samples());
+    let before = store.stats().unwrap();
+    assert_eq!((before.objects, before.files), (8, 3));
+    let again = Contents::open(store.dir()).unwrap();
+    for bytes in samples() {
+        again.put(&mut &bytes[..]).unwrap();
+    }
+    again.sync().unwrap();
+    assert_eq!(again.stats().unwrap(), before);
+    let noisy: u64 = 300 + 1 + 2 * record::SMALL as u64 + 1 + (1 << 20);
+    assert!(
+        before.stored > noisy && before.stored < noisy + 4096,
+        "{before:?}"
+    );
+}
+
+#[test]
+fn what_is_in_an_unfinished_batch_can_be_asked_for() {
+    let (_tmp, store, _) = with(&[]);
+    for bytes in [noise(1, 10), noise(2, record::SMALL * 2)] {
+        let (digest, size) = store.put(&mut &bytes[..]).unwrap();
+        assert_eq!(store.size(&digest).unwrap(), Some(size));
+        assert_eq!(get(&store, &digest), bytes);
+    }
+}
+
+#[test]
+fn everything_is_its_owners_only() {
+    let (_tmp, store, _) = with(&samples());
+    for file in all_files(store.dir()) {
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o077,
+            0,
+            "{}",
+            file.display()
+        );
+    }
+    for dir in ["", "packs", "objects"] {
+        assert_eq!(
+            fs::metadata(store.dir().join(dir)).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_any_byte_of_any_file_is_found() {
+    let (_tmp, store, digests) = with(&[
+        Vec::new(),
+        b"hello\n".to_vec(),
+        b"a line that repeats itself\n".repeat(40),
+        noise(3, 200),
+    ]);
+    for file in all_files(store.dir()) {
+        let whole = fs::read(&file).unwrap();
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << (at % 8);
+            fs::write(&file, &flipped).unwrap();
+            let found = Contents::open(store.dir()).and_then(|store| store.verify(&mut |_, _| {}));
+            let told = !matches!(&found, Ok(damages) if damages.is_empty());
+            assert!(told, "byte {at} of {}", file.display());
+            // And nothing wrong is ever handed out.
+            if let Ok(store) = Contents::open(store.dir()) {
+                for digest in &digests {
+                    let mut bytes = Vec::new();
+                    if store
+                        .read(digest)
+                        .and_then(|mut o| o.read_to_end(&mut bytes).map_err(Error::Source))
+                        .is_ok()
+                    {
+                        assert_eq!(*blake3::hash(&bytes).as_bytes(), digest.0);
+                    }
+                }
+            }
+        }
+        fs::write(&file, &whole).unwrap();
+    }
+    assert_eq!(store.verify(&mut |_, _| {}).unwrap(), []);
+}
+
+#[test]
+fn a_flipped_bit_in_a_large_object_is_found() {
+    for bytes in [noise(5, record::SMALL + 9), b"0123456789".repeat(60_000)] {
+        let (_tmp, store, digests) = with(&[bytes]);
+        let file = layout::object(store.dir(), &digests[0]);
+        let whole = fs::read(&file).unwrap();
+        for at in (0..whole.len())
+            .step_by(whole.len() / 300 + 1)
+            .chain(0..80)
+            .chain([whole.len() - 1])
+        {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << (at % 8);
+            fs::write(&file, &flipped).unwrap();
+            let damages = store.verify(&mut |_, _| {}).unwrap();
+            assert_eq!(damages.len(), 1, "byte {at}");
+            assert_eq!(damages[0].digest, Some(digests[0]));
+            let mut sink = Vec::new();
+            let read = store
+                .read(&digests[0])
+                .and_then(|mut o| o.read_to_end(&mut sink).map_err(Error::Source));
+            assert!(read.is_err(), "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn a_crash_at_any_byte_leaves_a_store_that_opens_with_all_that_was_synced() {
+    let first = vec![b"first\n".to_vec(), noise(1, 100)];
+    let (_tmp, store, old) = with(&first);
+    let (pack, idx) = (layout::pack(store.dir(), 1), layout::pack_index(store.dir(), 1));
+    let (pack_before, idx_before) = (fs::read(&pack).unwrap(), fs::read(&idx).unwrap());
+    let second = vec![noise(2, 9), b"second ".repeat(9)];
+    let new: Vec<Digest> = second.iter().map(|b| store.put(&mut &b[..]).unwrap().0).collect();
+    store.sync().unwrap();
+    let (pack_after, idx_after) = (fs::read(&pack).unwrap(), fs::read(&idx).unwrap());
+    // The index is written after the pack: either it is old, or the pack is whole.
+    let cuts = (pack_before.len()..=pack_after.len()).map(|cut| (cut, idx_before.len()));
+    let cuts = cuts.chain((idx_before.len()..=idx_after.len()).map(|cut| (pack_after.len(), cut)));
+    for (in_pack, in_idx) in cuts {
+        fs::write(&pack, &pack_after[..in_pack]).unwrap();
+        fs::write(&idx, &idx_after[..in_idx]).unwrap();
+        let left = Contents::open(store.dir()).unwrap();
+        for (digest, bytes) in old.iter().zip(&first) {
+            assert_eq!(&get(&left, digest), bytes, "cut at {in_pack}, {in_idx}");
+        }
+        // Putting again what may have been lost makes it whole, and verification has nothing to say.
+        for (digest, bytes) in new.iter().zip(&second) {
+            left.put(&mut &bytes[..]).unwrap();
+            assert_eq!(&get(&left, digest), bytes);
+        }
+        left.sync().unwrap();
+        assert_eq!(
+            left.verify(&mut |_, _| {}).unwrap(),
+            [],
+            "cut at {in_pack}, {in_idx}"
+        );
+        let anew = Contents::open(store.dir()).unwrap();
+        new.iter()
+            .zip(&second)
+            .for_each(|(digest, bytes)| assert_eq!(&get(&anew, digest), bytes));
+        for extra in all_files(&store.dir().join("packs")) {
+            fs::remove_file(extra).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_lost_index_is_made_again() {
+    let (_tmp, store, digests) = with(&samples());
+    for pack in layout::packs(store.dir()).unwrap() {
+        fs::remove_file(layout::pack_index(store.dir(), pack)).unwrap();
+    }
+    let anew = Contents::open(store.dir()).unwrap();
+    for (digest, bytes) in digests.iter().zip(samples()) {
+        assert_eq!(get(&anew, digest), bytes);
+    }
+}
+
+#[test]
+fn writers_at_the_same_time_lose_nothing() {
+    let (_tmp, store, _) = with(&[]);
+    std::thread::scope(|scope| {
+        for writer in 0..4u64 {
+            let dir = store.dir();
+            scope.spawn(move || {
+                let own = Contents::create(dir).unwrap();
+                for n in 0..40 {
+                    own.put(&mut &noise(writer % 2 * 100 + n, 90)[..]).unwrap();
+                    if n % 7 == writer {
+                        own.sync().unwrap();
+                    }
+                }
+                own.sync().unwrap();
+            });
+        }
+    });
+    assert_eq!(
+        store.stats().unwrap().objects,
+        80,
+        "two writers each put the same"
+    );
+    for n in (0..40).chain(100..140) {
+        let bytes = noise(n, 90);
+        assert_eq!(get(&store, &Digest(*blake3::hash(&bytes).as_bytes())), bytes);
+    }
+    assert_eq!(store.verify(&mut |_, _| {}).unwrap(), []);
+}
+
+#[test]
+fn garbage_collection_keeps_what_is_asked_for_and_gives_the_rest_back() {
+    let many: Vec<Vec<u8>> = (0..60).map(|n| noise(1000 + n, 300)).chain(samples()).collect();
+    let (_tmp, store, digests) = with(&many);
+    let kept: Vec<bool> = (0..digests.len()).map(|n| n % 3 == 0).collect();
+    let keep = |digest: &Digest| digests.iter().position(|d| d == digest).is_some_and(|n| kept[n]);
+    let reader = Contents::open(store.dir()).unwrap();
+    let before = store.stats().unwrap();
+    let dry = store.gc(&keep, true).unwrap();
+    assert_eq!(store.stats().unwrap(), before, "a dry run changes nothing");
+    let given = store.gc(&keep, false).unwrap();
+    assert_eq!(
+        (given, given.objects),
+        (dry, kept.iter().filter(|k| !**k).count() as u64)
+    );
+    let after = store.stats().unwrap();
+    assert!(
+        after.disk + given.bytes <= before.disk + 4096 && after.disk < before.disk,
+        "{after:?}"
+    );
+    for (n, digest) in digests.iter().enumerate() {
+        assert_eq!(store.has(digest).unwrap(), kept[n], "{n}");
+        if kept[n] {
+            assert_eq!(
+                get(&reader, digest),
+                many[n],
+                "a reader that opened before finds it, too"
+            );
+        }
+    }
+    assert_eq!(store.verify(&mut |_, _| {}).unwrap(), []);
+    assert_eq!(
+        store.gc(&keep, false).unwrap(),
+        Reclaimed::default(),
+        "nothing is left to give back"
+    );
+}
+
+#[test]
+fn what_a_killed_writer_left_is_swept() {
+    let (_tmp, store, _) = with(&[]);
+    let left = store.dir().join("new.1.2.3");
+    fs::write(&left, "half").unwrap();
+    store.put(&mut &b"x"[..]).unwrap();
+    assert!(!left.exists());
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let (_tmp, store, _) = with(&[]);
+    fs::write(store.dir().join("format"), "2\n").unwrap();
+    assert!(matches!(
+        Contents::open(store.dir()),
+        Err(Error::NewerFormat { found: 2, .. })
+    ));
+    assert!(matches!(
+        Contents::open(&store.dir().join("no")),
+        Err(Error::None(_))
+    ));
+}

@@ -1,0 +1,136 @@
+//! Finding damage.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::index::{self, Place};
+use crate::{Contents, Digest, Error, Result, layout, object};
+
+/// Something that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// The content that can't be read; none where nothing is lost (an index, which is made again).
+    pub digest: Option<Digest>,
+    /// What is wrong, for people.
+    pub what: String,
+}
+
+/// How far a verification is: bytes looked at, bytes in all.
+pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
+
+impl Contents {
+    /// Reads everything and lists what is damaged: every byte of every file that is not as it was written. Changes nothing.
+    pub fn verify(&self, progress: &mut Progress<'_>) -> Result<Vec<Damage>> {
+        self.sync()?;
+        // While somebody writes, what is half written would look like damage.
+        let _lock = self.lock()?;
+        let (packs, files) = (layout::packs(&self.dir)?, layout::files(&self.dir)?);
+        let all: u64 = packs
+            .iter()
+            .map(|pack| layout::length(&layout::pack(&self.dir, *pack)))
+            .chain(files.iter().map(|(_, path)| layout::length(path)))
+            .sum();
+        let (mut done, mut damages) = (0, Vec::new());
+        for pack in packs {
+            self.verify_pack(pack, &mut damages)?;
+            done += layout::length(&layout::pack(&self.dir, pack));
+            progress(done, all);
+        }
+        for (digest, path) in files {
+            let whole = object::open_large(&self.dir, &digest).and_then(|mut object| {
+                io::copy(&mut object, &mut io::sink()).map_err(Error::io("read", &path))?;
+                object::nothing_follows(&path, &digest)
+            });
+            if let Err(error) = whole {
+                damages.push(Damage {
+                    path: path.clone(),
+                    digest: Some(digest),
+                    what: what(&error),
+                });
+            }
+            done += layout::length(&path);
+            progress(done, all);
+        }
+        self.strangers(&mut damages)?;
+        Ok(damages)
+    }
+
+    fn verify_pack(&self, pack: u32, damages: &mut Vec<Damage>) -> Result<()> {
+        let path = layout::pack(&self.dir, pack);
+        let listing = index::read(&self.dir, pack)?;
+        let length = layout::length(&path);
+        let mut found = index::scan(&self.dir, pack, 0)?;
+        if listing.there && !listing.whole {
+            damages.push(Damage {
+                path: layout::pack_index(&self.dir, pack),
+                digest: None,
+                what: "the index is damaged; it is made again from its pack, nothing is lost by it"
+                    .to_owned(),
+            });
+        }
+        for (digest, place) in &listing.objects {
+            if let Err(error) = object::open_packed(&self.dir, digest, place) {
+                damages.push(Damage {
+                    path: path.clone(),
+                    digest: Some(*digest),
+                    what: what(&error),
+                });
+            }
+        }
+        // Without an index to say what there was, a gap between records is all that is left of one.
+        found.retain(|(digest, place)| object::open_packed(&self.dir, digest, place).is_ok());
+        let known = listing.objects.iter().map(|(_, place)| place.end()).max();
+        let end = if listing.whole { known.unwrap_or(0) } else { length };
+        if let Some(gap) = gap(&found, end).filter(|_| !listing.whole) {
+            damages.push(Damage {
+                path,
+                digest: None,
+                what: format!("at byte {gap} there is no record, and no index says what was there"),
+            });
+        }
+        Ok(())
+    }
+
+    /// Files that are none of ours where only ours should be: a flipped bit in a name looks like that.
+    fn strangers(&self, damages: &mut Vec<Damage>) -> Result<()> {
+        for fan in layout::entries(&self.dir.join("objects"))? {
+            for path in layout::entries(&fan)? {
+                let digest = path
+                    .file_name()
+                    .and_then(|name| name.to_str()?.parse::<Digest>().ok());
+                if digest.is_none_or(|digest| layout::object(&self.dir, &digest) != path) {
+                    damages.push(Damage {
+                        path,
+                        digest: None,
+                        what: "it is not where a content of this name would be".to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first byte before `end` that belongs to no record.
+fn gap(found: &[(Digest, Place)], end: u64) -> Option<u64> {
+    let mut at = 0;
+    for (_, place) in found {
+        if place.offset > at {
+            return Some(at);
+        }
+        at = at.max(place.end());
+    }
+    (at < end).then_some(at)
+}
+
+fn what(error: &Error) -> String {
+    match error {
+        Error::Damaged { what, .. } => (*what).to_owned(),
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
+            "its bytes are not as they were written".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
