@@ -32,6 +32,18 @@ pub(crate) struct Front {
     let_go: bool,
     stops_seen: u32,
     group_signals_seen: [u32; 65],
+    /// Signals that the kernel itself sent, one bit each: keys of the terminal, mostly.
+    from_kernel: u64,
+}
+
+/// How a recording ended, as the front sees it.
+pub(crate) struct Ended {
+    /// The command's end.
+    pub end: RunEnd,
+    /// The log is sealed already.
+    pub sealed: bool,
+    /// A key of the terminal ended the command, and was meant for the front, too.
+    pub by_key: bool,
 }
 
 impl Front {
@@ -47,6 +59,7 @@ impl Front {
             let_go: false,
             stops_seen: 0,
             group_signals_seen: [0; 65],
+            from_kernel: 0,
         }
     }
 
@@ -54,20 +67,28 @@ impl Front {
         self.setting.tools.control
     }
 
-    /// Waits for the command's end. True with it if the log is sealed already. Should this process be the last one left, it
-    /// starts `after`, too.
-    pub(crate) fn wait(mut self, after: &[OsString]) -> Result<(RunEnd, bool), Error> {
+    /// Waits for the command's end. Should this process be the last one left, it starts `after`, too.
+    pub(crate) fn wait(mut self, after: &[OsString]) -> Result<Ended, Error> {
         let control = self.control();
         loop {
             self.look_at_children();
             if let Some(end) = control.summary() {
+                self.take_signals();
                 control.reach(DISMISSED);
-                return Ok((end, control.reached(SEALED)));
+                return Ok(Ended {
+                    sealed: control.reached(SEALED),
+                    by_key: self.by_key(&end),
+                    end,
+                });
             }
             if !self.keeper_lives && !self.supervisor_lives {
                 let end = self.inherit()?;
                 aftermath::spawn(after);
-                return Ok((end, true));
+                return Ok(Ended {
+                    end,
+                    sealed: true,
+                    by_key: false,
+                });
             }
             self.let_go_of_what_the_command_has();
             self.stop_with_command();
@@ -79,10 +100,24 @@ impl Front {
             let _ = poll(&mut fds, None);
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.setting.tools.bell, &mut count);
-            while let Some(info) = sys::read_signal(self.setting.tools.signals.as_fd()) {
-                self.pass_on(&info);
-            }
+            self.take_signals();
         }
+    }
+
+    fn take_signals(&mut self) {
+        while let Some(info) = sys::read_signal(self.setting.tools.signals.as_fd()) {
+            if info.ssi_code == libc::SI_KERNEL {
+                self.from_kernel |= 1u64.checked_shl(info.ssi_signo).unwrap_or(0);
+            }
+            self.pass_on(&info);
+        }
+    }
+
+    /// The command died of a key that the terminal sent to both of us. Whoever waits for us decides by how we end whether that was
+    /// meant for it, too: a shell goes on with its loop after a mere exit status.
+    fn by_key(&self, end: &RunEnd) -> bool {
+        let mut keys = [libc::SIGINT, libc::SIGQUIT].into_iter();
+        keys.any(|key| end.signal == Some(key) && self.from_kernel & 1 << key != 0)
     }
 
     /// Whoever reads our pipes has to see their end when the command closes them, not when we do. Standard error is kept: the one

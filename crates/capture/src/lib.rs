@@ -38,6 +38,6 @@ mod watch;
 pub use error::Error;
 pub use library::library_path;
 pub use options::{Contents, GuardMode, IoUring, Lookups, Options, Recorded};
-pub use record::record;
+pub use record::{end_by_signal, record};
 pub use recover::{is_recording, recover};
 pub use settle::Settlement;

@@ -106,6 +106,9 @@ pub struct Recorded {
     pub not_started: Option<i32>,
     /// Processes of the run outlived the command and are still being recorded; the log is sealed later.
     pub still_recording: bool,
+    /// The signal that ended the command came from the terminal's keyboard, and to this process, too: whoever waits for it
+    /// expects it to die of it (see [`end_by_signal`](crate::end_by_signal)), as the command has.
+    pub by_key: bool,
 }
 
 impl Recorded {

@@ -3,7 +3,7 @@
 use crate::arena::Arena;
 use crate::control::Control;
 use crate::drain::privileges::Privileges;
-use crate::front::Front;
+use crate::front::{Ended, Front};
 use crate::guard::SharedMap;
 use crate::origin::Origin;
 use crate::redact::Secrets;
@@ -34,14 +34,21 @@ pub fn record(mut options: Options) -> Result<Recorded, Error> {
         Ok(program) => start(options, program, origin)?,
         Err(errno) => not_found(&options, errno)?,
     };
-    Ok(recorded(run, &name, end.0, !end.1))
+    Ok(recorded(run, &name, end))
+}
+
+/// Ends this process as the signal does that ended the command, with its default action and without a core file of our own.
+/// Returns if the signal does not end a process.
+pub fn end_by_signal(signal: i32) {
+    sys::no_core();
+    sys::act_on_self(signal);
 }
 
 fn absolute(path: &Path) -> Result<std::path::PathBuf, Error> {
     std::path::absolute(path).map_err(Error::file("find", path))
 }
 
-fn start(options: Options, program: std::ffi::CString, origin: Origin) -> Result<(RunEnd, bool), Error> {
+fn start(options: Options, program: std::ffi::CString, origin: Origin) -> Result<Ended, Error> {
     let preload = library::extract(&options.library_dir)?;
     let arena = Arena::create(&options.id, flags(&options))?;
     let name = arena.path().map(Path::to_owned);
@@ -137,7 +144,7 @@ fn set(
 }
 
 /// Forks the others and waits for the command. The caller's signal mask is as before when it returns.
-fn play(setting: Setting) -> Result<(RunEnd, bool), Error> {
+fn play(setting: Setting) -> Result<Ended, Error> {
     sys::become_subreaper();
     let mask = setting.job.origin.mask;
     let after = setting.job.options.after.clone();
@@ -176,7 +183,7 @@ fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File),
 }
 
 /// A command that is not there is a run, too: one that never started.
-fn not_found(options: &Options, errno: i32) -> Result<(RunEnd, bool), Error> {
+fn not_found(options: &Options, errno: i32) -> Result<Ended, Error> {
     let environment = launch::environment();
     let head = header::header(options, &environment, &header::inherited(), None);
     let end = RunEnd {
@@ -190,7 +197,11 @@ fn not_found(options: &Options, errno: i32) -> Result<(RunEnd, bool), Error> {
     log.end(&end).map_err(Error::log("write", part))?;
     std::fs::rename(part, &options.log).map_err(Error::file("seal", part))?;
     aftermath::spawn(&options.after);
-    Ok((end, true))
+    Ok(Ended {
+        end,
+        sealed: true,
+        by_key: false,
+    })
 }
 
 /// Why the command could not be executed, as a shell says it.
@@ -220,7 +231,8 @@ fn warning(run: &str, end: &RunEnd) -> Option<String> {
     }
 }
 
-fn recorded(run: String, name: &OsStr, end: RunEnd, still_recording: bool) -> Recorded {
+fn recorded(run: String, name: &OsStr, ended: Ended) -> Recorded {
+    let Ended { end, sealed, by_key } = ended;
     let warning = match end.not_started {
         Some(errno) => Some(why_not(name, errno)),
         None => warning(&run, &end),
@@ -229,12 +241,13 @@ fn recorded(run: String, name: &OsStr, end: RunEnd, still_recording: bool) -> Re
         run,
         exit: end.exit,
         signal: end.signal,
-        complete: end.incomplete_because.is_empty() && end.not_started.is_none(),
+        complete: end.incomplete_because.is_empty() && end.lost == 0,
         lost: end.lost,
         reasons: end.incomplete_because,
         warnings: end.warnings,
         warning,
         not_started: end.not_started,
-        still_recording,
+        still_recording: !sealed,
+        by_key,
     }
 }

@@ -75,6 +75,12 @@ pub(crate) fn read_signal(fd: BorrowedFd<'_>) -> Option<libc::signalfd_siginfo> 
     (n == SIZE as isize).then_some(info)
 }
 
+/// This process leaves no core file behind, whatever ends it.
+pub(crate) fn no_core() {
+    // Errors are harmless: the worst is a core file too many.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
 /// Lets the next signal of that number act on this process with its default action (a stop), as if it had just arrived.
 pub(crate) fn act_on_self(signal: c_int) {
     // SAFETY: sets are initialised by the calls; the default action of a stop signal stops the process and returns after SIGCONT.

@@ -27,6 +27,9 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     if let Some(line) = line {
         complain(&line);
     }
+    if let (true, Some(signal)) = (recorded.by_key, recorded.signal) {
+        capture::end_by_signal(signal);
+    }
     // Nothing else has an exit status of its own: what a process can exit with fits in 8 bits.
     Ok(recorded.status() as u8)
 }

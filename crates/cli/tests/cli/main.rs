@@ -13,6 +13,7 @@ mod record;
 mod root;
 mod runs;
 mod stores;
+mod terminal;
 mod unrecorded;
 
 use std::ffi::OsStr;

@@ -46,6 +46,23 @@ fn a_command_that_cannot_be_executed_is_126_and_a_failed_run() {
 }
 
 #[test]
+fn the_summary_and_show_agree_about_a_command_that_never_ran() {
+    let place = Place::new();
+    for command in ["no-such-command", "./data"] {
+        place.write("data", "text");
+        let summary = place.path("summary.json");
+        place.run(&["record", "--json-summary", &summary, "--", command]);
+        let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
+        let shown = place.json(&["show", "--json"]);
+        for field in ["run", "exit", "signal", "complete", "lost", "incomplete_because"] {
+            assert_eq!(summary[field], shown[field], "{command}: {field}");
+        }
+        // Nothing is missing: it was seen that nothing ran.
+        assert_eq!(summary["complete"], true);
+    }
+}
+
+#[test]
 fn misuse_is_125_and_runs_nothing() {
     let place = Place::new();
     let cases: [(&[&str], &str); 8] = [
