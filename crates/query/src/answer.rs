@@ -1,5 +1,6 @@
 //! What questions return: plain data, ready to be printed or serialised. Paths are bytes.
 
+use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time, Via};
 use backstory_graph::model::Activity;
 use backstory_graph::model::{Certainty, EntityKind, Informed, Interval, Relation};
@@ -92,6 +93,10 @@ pub enum Node {
         path: Bytes,
         version: u32,
         ident: Option<Ident>,
+        /// The name of its content, if that is known.
+        digest: Option<Digest>,
+        /// Whether the content is among those kept beside the store.
+        kept: bool,
     },
     /// An exec epoch.
     Activity {
@@ -117,8 +122,10 @@ pub enum Flow {
     Generated(Relation),
     /// Version derived from version (rename, link, kernel copy).
     Derived,
-    /// The same version, seen in two runs (identity or digest match).
+    /// The same version, seen in two runs: their identities match.
     Same,
+    /// The same content, seen in two runs: their digests match, their identities do not.
+    Alike,
     /// Activity informed activity.
     Informed(Informed),
 }

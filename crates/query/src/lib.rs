@@ -1,13 +1,15 @@
 //! In: a store. Out: answers to questions about provenance, as plain data. Reads only; never prints.
 //!
 //! [`ancestry`] (`of`) and [`influence`] (`uses`) follow time-respecting paths in either direction, over all runs; [`files`],
-//! [`processes`], [`runs`], [`details`] tell of runs; [`status`] compares files with what is remembered of them.
+//! [`processes`], [`runs`], [`details`], [`contents`] tell of runs; [`status`] compares files with what is remembered of them.
 //! Patterns to leave paths out are [`Globs`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod answer;
 
+mod alike;
+mod contents;
 mod error;
 mod files;
 mod globs;
@@ -18,6 +20,7 @@ mod runs;
 mod status;
 mod steps;
 
+pub use contents::{Content, Role, RunContents, contents, known};
 pub use error::{Error, Result};
 pub use files::files;
 pub use globs::Globs;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{Entity, EntityKind};
+use backstory_store::facts::Held;
 use backstory_store::{EntityKey, RunKey, Store};
 
 use crate::answer::{Flow, Lineage, Link, Node, Scope};
@@ -189,6 +190,7 @@ impl Search<'_> {
                     kind, version, ident, ..
                 } = entity;
                 let path = entity.path.clone();
+                let known = crate::known(self.store, ident.as_ref())?;
                 let node = Node::Entity {
                     id: entity_key.0,
                     run,
@@ -196,6 +198,8 @@ impl Search<'_> {
                     path,
                     version,
                     ident,
+                    digest: known.as_ref().and_then(|(digest, _)| *digest),
+                    kept: known.is_some_and(|(_, held)| held == Held::Kept),
                 };
                 (node, Some(Rc::new(entity)))
             }

@@ -9,7 +9,7 @@
 //! activity ← entity     used from u0 to u1, activity writes until t:     u0 ≤ t, and then min(u1, t)
 //! activity ← activity   forked or executed at f:                         min(f, t)
 //! entity   ← entity     derived at d:                                    d ≤ t, and then d
-//! entity   ← entity     the same version in another run:                 t
+//! entity   ← entity     the same version, or content, in another run:     t
 //! ```
 //!
 //! Forwards it is the mirror of this. `backstory_graph::lineage` is the definition; it knows one run, in memory.
@@ -18,13 +18,13 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use backstory_eventlog::event::Time;
+use backstory_eventlog::event::{Ident, Time};
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
 use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interval};
 use backstory_store::{ActivityKey, EntityKey, Role, RunKey, Store, Stream};
 
-use crate::Result;
 use crate::answer::{Flow, Scope};
+use crate::{Result, alike};
 
 /// Which way to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,23 +183,52 @@ impl<'s> Steps<'s> {
             Direction::Forth if !self.is_made(key)? => return Ok(()),
             Direction::Forth => self.store.same(&ident, Role::Any)?,
         };
+        let mut found = Vec::new();
         for other in others.into_iter().filter(|other| other.run() != key.run()) {
-            if self.direction == Direction::Forth && self.is_made(other)? {
-                continue;
+            if self.direction == Direction::Back || !self.is_made(other)? {
+                found.push((other, Flow::Same));
             }
+        }
+        let alike = match self.direction {
+            Direction::Back if found.is_empty() => {
+                alike::origin(self.store, key, &ident)?.into_iter().collect()
+            }
+            Direction::Back => Vec::new(),
+            Direction::Forth => self.copies(key, &ident)?,
+        };
+        found.extend(alike.into_iter().map(|other| (other, Flow::Alike)));
+        for (other, flow) in found {
             let interval = Interval {
                 start: ident.mtime.min(time),
                 end: ident.mtime.max(time.min(ident.ctime)),
             };
             steps.push(Step {
                 to: Key::Entity(other),
-                flow: Flow::Same,
+                flow,
                 certainty: Certainty::Seen,
                 interval,
                 time,
             });
         }
         Ok(())
+    }
+
+    /// Versions of other runs that nobody made there, and whose content, as far as is known, came from this one.
+    fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
+        let mut found = Vec::new();
+        for other in alike::others(self.store, ident)? {
+            for copy in self.store.same(&other, Role::Any)? {
+                let joined = copy.run() == key.run() || self.is_made(copy)?;
+                let by_identity = || -> Result<bool> {
+                    let made = self.store.same(&other, Role::Made)?;
+                    Ok(made.iter().any(|made| made.run() != copy.run()))
+                };
+                if !joined && !by_identity()? && alike::origin(self.store, copy, &other)? == Some(key) {
+                    found.push(copy);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Whether something in its run made this version.

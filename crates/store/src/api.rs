@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{Activity, ActivityId, Derived, Edge, Entity, EntityId, Inform, Sink};
 
+use crate::facts::{Fact, Learned, Mark, Surroundings};
 use crate::{Error, Result};
 
 /// A run's number in this store. Later appended runs have greater numbers; a number is never used again.
@@ -158,6 +160,20 @@ pub trait Store {
     fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>>;
     /// How big the store is.
     fn stats(&self) -> Result<Stats>;
+
+    /// Takes in what was learned of contents, atomically, and remembers how far the journal has been read. `anew`: all that was
+    /// known before is forgotten first.
+    fn learn(&mut self, learned: &[Learned], mark: Mark, anew: bool) -> Result<()>;
+    /// How far the journal has been read.
+    fn learned(&self) -> Result<Mark>;
+    /// What is known of a version's content.
+    fn fact(&self, ident: &Ident) -> Result<Option<Fact>>;
+    /// All that is known of versions' contents.
+    fn facts(&self) -> Result<Vec<Fact>>;
+    /// The versions that are known to have this content. No order.
+    fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>>;
+    /// How a run's paths lay when it had ended; none if its contents have not been looked at.
+    fn surroundings(&self, run: &str) -> Result<Option<Surroundings>>;
 }
 
 /// Whether two identities are of one content state of one file. Not by status-change time: `link` and `chmod` change it
@@ -165,6 +181,16 @@ pub trait Store {
 pub fn same_version(a: &Ident, b: &Ident) -> bool {
     let born_together = a.birth == 0 || b.birth == 0 || a.birth == b.birth;
     (a.dev, a.ino, a.size, a.mtime) == (b.dev, b.ino, b.size, b.mtime) && born_together
+}
+
+/// Brings what a store knows of contents up to date with the journal.
+pub fn catch_up(home: &crate::Home, store: &mut dyn Store) -> Result<()> {
+    let before = store.learned()?;
+    let (learned, mark, anew) = crate::facts::read_since(&home.facts_path(), before)?;
+    match mark == before && learned.is_empty() {
+        true => Ok(()),
+        false => store.learn(&learned, mark, anew),
+    }
 }
 
 /// Hands a run's graph to a store. A plain type, so that it can go where a `Sink` of known size is asked for.

@@ -5,6 +5,9 @@
 //! DIR/runs/ID.log     a sealed run;  ID.log.part  one that is being recorded
 //! DIR/graph.db        the database (and its -wal, -shm)
 //! DIR/index.lock      held (flock) by whoever indexes
+//! DIR/facts.log       what is known of contents
+//! DIR/contents        the contents themselves
+//! DIR/keep.lock       held (flock) by whoever learns facts or takes contents away
 //! ```
 
 use std::fs::{self, DirBuilder};
@@ -179,6 +182,26 @@ impl Home {
     /// Locked (`flock`) by whoever indexes.
     pub fn lock_path(&self) -> PathBuf {
         self.dir.join("index.lock")
+    }
+
+    /// The journal of facts about contents.
+    pub fn facts_path(&self) -> PathBuf {
+        self.dir.join("facts.log")
+    }
+
+    /// Where contents are.
+    pub fn contents_dir(&self) -> PathBuf {
+        self.dir.join("contents")
+    }
+
+    /// Locked (`flock`) by whoever learns facts about contents or takes contents away.
+    pub fn keep_lock_path(&self) -> PathBuf {
+        self.dir.join("keep.lock")
+    }
+
+    /// What was preserved while a run was recorded, and is not yet among the contents.
+    pub fn kept_dir(&self, run: &str) -> PathBuf {
+        self.runs_dir().join(format!("{run}.kept"))
     }
 
     /// A new run id that no log here has: 8 characters.

@@ -14,12 +14,13 @@
 mod api;
 mod codec;
 mod error;
+pub mod facts;
 mod home;
 mod memory;
 mod sqlite;
 
 pub use api::{
-    ActivityKey, Appender, Body, Counts, EntityKey, Role, RunKey, RunRecord, Stats, Store, Stream,
+    ActivityKey, Appender, Body, Counts, EntityKey, Role, RunKey, RunRecord, Stats, Store, Stream, catch_up,
     same_version,
 };
 pub use error::{Error, Result};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{
@@ -9,6 +10,7 @@ use backstory_graph::model::{
 };
 
 use crate::api::{Appender, Body, same_version};
+use crate::facts::{self, Learned, Mark, Surroundings};
 use crate::{ActivityKey, Counts, EntityKey, Error, Result, Role, RunKey, RunRecord, Stats, Store, Stream};
 
 /// A store that ends with the process.
@@ -16,6 +18,9 @@ use crate::{ActivityKey, Counts, EntityKey, Error, Result, Role, RunKey, RunReco
 pub struct MemoryStore {
     runs: BTreeMap<u32, Run>,
     appended: u32,
+    contents: Vec<facts::Fact>,
+    surroundings: Vec<Surroundings>,
+    mark: Mark,
 }
 
 #[derive(Debug, Default)]
@@ -359,6 +364,57 @@ impl Store for MemoryStore {
 
     fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
         Ok(self.at(run)?.extended.clone())
+    }
+
+    fn learn(&mut self, learned: &[Learned], mark: Mark, anew: bool) -> Result<()> {
+        if anew {
+            self.contents.clear();
+            self.surroundings.clear();
+        }
+        for one in learned {
+            match one {
+                Learned::Fact(fact) => {
+                    let old = self
+                        .contents
+                        .iter()
+                        .position(|old| same_version(&old.ident, &fact.ident));
+                    match old {
+                        Some(at) if fact.replaces(&self.contents[at]) => self.contents[at] = fact.clone(),
+                        Some(_) => {}
+                        None => self.contents.push(fact.clone()),
+                    }
+                }
+                Learned::Run(run) => {
+                    self.surroundings.retain(|old| old.run != run.run);
+                    self.surroundings.push(run.clone());
+                }
+                Learned::Forgotten(run) => self.surroundings.retain(|old| old.run != *run),
+            }
+        }
+        self.mark = mark;
+        Ok(())
+    }
+
+    fn learned(&self) -> Result<Mark> {
+        Ok(self.mark)
+    }
+
+    fn fact(&self, ident: &Ident) -> Result<Option<facts::Fact>> {
+        let known = |fact: &&facts::Fact| same_version(&fact.ident, ident);
+        Ok(self.contents.iter().find(known).cloned())
+    }
+
+    fn facts(&self) -> Result<Vec<facts::Fact>> {
+        Ok(self.contents.clone())
+    }
+
+    fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>> {
+        let alike = self.contents.iter().filter(|fact| fact.digest == Some(*digest));
+        Ok(alike.map(|fact| fact.ident).collect())
+    }
+
+    fn surroundings(&self, run: &str) -> Result<Option<Surroundings>> {
+        Ok(self.surroundings.iter().find(|one| one.run == run).cloned())
     }
 
     fn stats(&self) -> Result<Stats> {

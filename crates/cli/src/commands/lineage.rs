@@ -74,6 +74,8 @@ fn node(node: &Node) -> Value {
             path,
             version,
             ident,
+            digest,
+            kept,
         } => Value::Object(vec![
             ("type", "entity".into()),
             ("id", (*id).into()),
@@ -82,6 +84,8 @@ fn node(node: &Node) -> Value {
             ("path", path.into()),
             ("version", (*version).into()),
             ("identity", ident.as_ref().map_or(Value::Null, identity)),
+            ("digest", digest.map(|digest| digest.to_string()).as_ref().into()),
+            ("kept", (*kept).into()),
         ]),
         Node::Activity {
             id,
@@ -136,6 +140,7 @@ fn link(link: &Link) -> Value {
         Flow::Generated(relation) => ("generated", Some(relation_word(*relation))),
         Flow::Derived => ("derived", None),
         Flow::Same => ("same", None),
+        Flow::Alike => ("same", Some("content")),
         Flow::Informed(how) => ("informed", Some(informed_word(*how))),
     };
     Value::Object(vec![

@@ -72,6 +72,7 @@ pub fn draw(lineage: &Lineage, direction: Direction, all: bool, out: &mut impl W
             Flow::Used(relation) | Flow::Generated(relation) => did(*relation),
             Flow::Derived => "derived",
             Flow::Same => "same",
+            Flow::Alike => "same content",
             Flow::Informed(_) => "started",
         };
         let dashed = if link.certainty == Certainty::Possible {

@@ -16,6 +16,8 @@ pub fn file(path: &str, version: u32) -> Node {
         path: path.as_bytes().into(),
         version,
         ident: None,
+        digest: None,
+        kept: false,
     }
 }
 

@@ -22,6 +22,7 @@ pub fn step(flow: &Flow, direction: Direction) -> &'static str {
         (Flow::Derived, Direction::Of) => "from",
         (Flow::Derived, Direction::Uses) => "became",
         (Flow::Same, _) => "same as",
+        (Flow::Alike, _) => "same content as",
         (Flow::Informed(how), Direction::Of) => match how {
             Informed::Fork | Informed::Exec => "started by",
             Informed::Wait => "waited for",

@@ -30,6 +30,8 @@ pub struct Cache {
     pub starts: HashMap<u32, Time>,
     pub inodes: HashMap<u32, Rc<Inodes>>,
     pub of_versions: HashMap<u32, Rc<Members>>,
+    /// Whether anything is known of contents, if that has been asked: most questions to a store without need not ask for each version.
+    pub any_facts: Option<bool>,
     indexed: usize,
     /// `PRAGMA data_version` when the indexes were made.
     data_version: i64,

@@ -7,6 +7,7 @@
 
 mod append;
 mod cache;
+mod facts;
 mod finish;
 mod names;
 mod open;
@@ -19,12 +20,14 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{Activity, ActivityId, Entity};
 use rusqlite::Connection;
 
 use crate::api::Body;
+use crate::facts::{Fact, Learned, Mark, Surroundings};
 use crate::{ActivityKey, EntityKey, Error, Home, Result, Role, RunKey, RunRecord, Stats, Store, Stream};
 
 /// A store in one SQLite file.
@@ -145,6 +148,30 @@ impl Store for SqliteStore {
 
     fn stats(&self) -> Result<Stats> {
         self.totals()
+    }
+
+    fn learn(&mut self, learned: &[Learned], mark: Mark, anew: bool) -> Result<()> {
+        self.take_in(learned, mark, anew)
+    }
+
+    fn learned(&self) -> Result<Mark> {
+        self.mark()
+    }
+
+    fn fact(&self, ident: &Ident) -> Result<Option<Fact>> {
+        self.fact_of(ident)
+    }
+
+    fn facts(&self) -> Result<Vec<Fact>> {
+        self.all_facts()
+    }
+
+    fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>> {
+        self.versions_with(digest)
+    }
+
+    fn surroundings(&self, run: &str) -> Result<Option<Surroundings>> {
+        self.surroundings_of(run)
     }
 }
 

@@ -1,0 +1,218 @@
+//! What a run's files held: for whoever builds them up again elsewhere.
+
+use std::collections::HashMap;
+
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_graph::model::{Entity, EntityKind, Relation};
+use backstory_store::facts::{Held, Place};
+use backstory_store::{ActivityKey, Store};
+
+use crate::Result;
+use crate::runs::{is_path, record};
+
+/// The files of a run by their versions, and how its paths lay.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunContents {
+    /// The run's id.
+    pub run: String,
+    /// Whether all its versions have been looked at: contents are stored in the background after a run. Before that, whatever is not
+    /// known already is [`Held::Missing`].
+    pub settled: bool,
+    /// Versions of files, links and directories that the run used or made, in the order of their first use.
+    pub files: Vec<Content>,
+    /// Every directory and symbolic link on the way to them, as they lay at the run's end, in the order of their paths.
+    pub places: Vec<Place>,
+}
+
+/// One version of one file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Content {
+    /// Absolute path by which the run used it first.
+    pub path: Bytes,
+    /// Further names it was used by.
+    pub aliases: Vec<Bytes>,
+    /// File, link or directory.
+    pub kind: EntityKind,
+    /// 0: there before the run. Two contents of one path are two versions; the run's inputs are 0.
+    pub version: u32,
+    /// What the file system held when the run ended.
+    pub last: bool,
+    /// Type and permission bits, if the version's identity is known, or its place is.
+    pub mode: Option<u32>,
+    /// Where it leads, if it is a link.
+    pub target: Option<Bytes>,
+    /// Which version of which file; none where it could not be taken for certain.
+    pub ident: Option<Ident>,
+    /// The name of its content; open it with `backstory_contents::Contents::read`.
+    pub digest: Option<Digest>,
+    /// Where the content can be had.
+    pub held: Held,
+    /// What it was to the run.
+    pub role: Role,
+    /// When the run first touched it.
+    pub first_used: Time,
+}
+
+/// What a version was to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Read, and not made by the run.
+    Input,
+    /// Made by the run, and still there at its end.
+    Output,
+    /// Made by the run, and gone or replaced at its end.
+    Intermediate,
+    /// Executed, or interpreting what was.
+    Program,
+    /// Read, and by its name a shared library.
+    Library,
+}
+
+/// What is known of a version's content: its digest, and where it can be had. None if nothing is.
+pub fn known(store: &dyn Store, ident: Option<&Ident>) -> Result<Option<(Option<Digest>, Held)>> {
+    let fact = match ident {
+        Some(ident) => store.fact(ident)?,
+        None => None,
+    };
+    Ok(fact.map(|fact| (fact.digest, fact.held)))
+}
+
+/// What the files of a run held.
+pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
+    let record = record(store, run)?;
+    let surroundings = store.surroundings(run)?;
+    let settled = surroundings.is_some();
+    let places = surroundings.map(|s| s.places).unwrap_or_default();
+    let why_not = match (record.header.modes.contents.as_str(), settled) {
+        ("off" | "", _) => "the run was recorded without --contents",
+        (_, false) => "it has not been stored yet; `backstory index --wait` stores it now",
+        (_, true) => "which version it was could not be told for certain",
+    };
+    let mut uses: HashMap<u32, Use> = HashMap::new();
+    for activity in store.activities(record.key)? {
+        let stream = store.stream(ActivityKey::new(record.key, activity.id))?;
+        for edge in &stream.edges {
+            uses.entry(edge.entity.0)
+                .or_default()
+                .add(edge.relation, edge.interval.start);
+        }
+        for derived in &stream.derived {
+            uses.entry(derived.entity.0)
+                .or_default()
+                .add(Relation::Rename, derived.time);
+        }
+    }
+    let mut files = Vec::new();
+    for entity in store.entities(record.key)? {
+        let Some(used) = uses.get(&entity.id.0).filter(|used| used.matters(&entity)) else {
+            continue;
+        };
+        let known = known(store, entity.ident.as_ref())?;
+        let at = places.binary_search_by(|place| place.path.cmp(&entity.path));
+        let place = at.ok().map(|at| &places[at]);
+        let (digest, held) = known.unwrap_or_else(|| (None, Held::Missing(why_not.to_owned())));
+        files.push(Content {
+            role: used.role(&entity),
+            first_used: used.first,
+            kind: entity.kind,
+            version: entity.version,
+            last: entity.last,
+            mode: entity.ident.map(|i| i.mode).or(place.map(|p| p.mode)),
+            target: place.and_then(|place| place.target.clone()),
+            ident: entity.ident,
+            digest,
+            held,
+            path: entity.path,
+            aliases: entity.aliases,
+        });
+    }
+    files.sort_by(|a, b| (a.first_used, &a.path).cmp(&(b.first_used, &b.path)));
+    Ok(RunContents {
+        run: run.to_owned(),
+        settled,
+        files,
+        places,
+    })
+}
+
+/// What a run did with an entity.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    first: Time,
+    read: bool,
+    executed: bool,
+    made: bool,
+    link: bool,
+}
+
+impl Default for Use {
+    fn default() -> Use {
+        Use {
+            first: Time::MAX,
+            read: false,
+            executed: false,
+            made: false,
+            link: false,
+        }
+    }
+}
+
+impl Use {
+    fn add(&mut self, relation: Relation, start: Time) {
+        self.first = self.first.min(start);
+        match relation {
+            Relation::Read => self.read = true,
+            Relation::Execute => self.executed = true,
+            Relation::Write | Relation::Rename | Relation::Make => self.made = true,
+            Relation::Link => self.link = true,
+            _ => {}
+        }
+    }
+
+    fn matters(&self, entity: &Entity) -> bool {
+        let content = self.read || self.executed || self.made;
+        is_path(&entity.path)
+            && match entity.kind {
+                EntityKind::File => content,
+                EntityKind::Symlink => content || self.link,
+                EntityKind::Directory => self.made,
+                _ => false,
+            }
+    }
+
+    fn role(&self, entity: &Entity) -> Role {
+        match () {
+            () if self.made && entity.last => Role::Output,
+            () if self.made => Role::Intermediate,
+            () if self.executed => Role::Program,
+            () if is_library(&entity.path) => Role::Library,
+            () => Role::Input,
+        }
+    }
+}
+
+/// `libm.so`, `libm.so.6`, `ld-linux-x86-64.so.2`
+fn is_library(path: &[u8]) -> bool {
+    let name = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
+    let so = name.windows(3).rposition(|w| w == b".so");
+    so.is_some_and(|at| {
+        let rest = &name[at + 3..];
+        at > 0 && rest.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_told_by_its_name() {
+        for name in ["/lib/libm.so.6", "/x/a.so", "/lib64/ld-linux-x86-64.so.2"] {
+            assert!(is_library(name.as_bytes()), "{name}");
+        }
+        for name in ["/x/notes.so.txt", "/x/.so", "/x/libm.a", "/lib.so/readme"] {
+            assert!(!is_library(name.as_bytes()), "{name}");
+        }
+    }
+}

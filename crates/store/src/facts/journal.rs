@@ -1,0 +1,193 @@
+//! The journal: facts as they were learned, one after the other.
+//!
+//! ```text
+//! DIR/facts.log:  "bsfacts1", 16 random bytes that name this journal, then frames:
+//!  0  2  "bf"     2  4  bytes of the record     6  4  CRC-32 of it     10  the record
+//! ```
+//!
+//! Invariants: what is appended is whole or not there (readers step over what is torn); a journal that is rewritten has another name,
+//! so that whoever has read the old one begins anew. One writer at a time: the caller holds the lock.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::Learned;
+use crate::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"bsfacts1";
+const HEADER: usize = 24;
+const FRAME: usize = 10;
+
+/// How far a journal was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mark {
+    /// The journal's name; zeros before anything was read.
+    pub journal: [u8; 16],
+    /// Bytes.
+    pub offset: u64,
+}
+
+/// The journal, open for appending.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// Opens the journal at `path`, making it, for its owner only, if it is not there.
+    pub fn open(path: &Path) -> Result<Journal> {
+        if !path.exists() {
+            rewrite(path, &[])?;
+        }
+        let opened = OpenOptions::new().append(true).open(path);
+        Ok(Journal {
+            file: opened.map_err(|e| Error::io("open", path, e))?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Appends what was learned, and makes it survive the death of the machine.
+    pub fn append(&mut self, learned: &[Learned]) -> Result<()> {
+        let bytes: Vec<u8> = learned.iter().flat_map(frame).collect();
+        self.file
+            .write_all(&bytes)
+            .and_then(|()| self.file.sync_data())
+            .map_err(|e| Error::io("append to", &self.path, e))
+    }
+}
+
+fn frame(learned: &Learned) -> Vec<u8> {
+    let record = learned.encode();
+    let mut bytes = b"bf".to_vec();
+    bytes.extend((record.len() as u32).to_le_bytes());
+    bytes.extend(crc32fast::hash(&record).to_le_bytes());
+    bytes.extend(record);
+    bytes
+}
+
+/// Replaces the journal at `path` by one that holds this, under another name of its own.
+pub fn rewrite(path: &Path, learned: &[Learned]) -> Result<()> {
+    let beside = path.with_extension(format!("new.{}", std::process::id()));
+    let fail = |e| Error::io("write", path, e);
+    let mut name = [0; 16];
+    rustix::rand::getrandom(&mut name, rustix::rand::GetRandomFlags::empty()).map_err(|e| fail(e.into()))?;
+    let mut bytes = [&MAGIC[..], &name].concat();
+    learned.iter().for_each(|one| bytes.extend(frame(one)));
+    let mut options = OpenOptions::new();
+    let opened = options
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&beside);
+    opened
+        .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_data()))
+        .and_then(|()| fs::rename(&beside, path))
+        .and_then(|()| match path.parent() {
+            Some(dir) => File::open(dir).and_then(|dir| dir.sync_all()),
+            None => Ok(()),
+        })
+        .map_err(fail)
+}
+
+/// What was learned after `mark`, how far that is, and whether the reader must forget what it knew: this is another journal than
+/// it had read. No journal is an empty one.
+pub fn read_since(path: &Path, mark: Mark) -> Result<(Vec<Learned>, Mark, bool)> {
+    let fail = |e| Error::io("read", path, e);
+    let mut file = match File::open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            return Ok((Vec::new(), Mark::default(), mark != Mark::default()));
+        }
+        opened => opened.map_err(fail)?,
+    };
+    let mut head = [0; HEADER];
+    let known = file.read_exact(&mut head).is_ok() && head.starts_with(MAGIC);
+    let mut now = Mark::default();
+    now.journal.copy_from_slice(&head[8..]);
+    let same = known && now.journal == mark.journal && mark.offset >= HEADER as u64;
+    let from = if same { mark.offset } else { HEADER as u64 };
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(from))
+        .and_then(|_| file.read_to_end(&mut bytes))
+        .map_err(fail)?;
+    let (learned, read) = frames(&bytes);
+    now.offset = from + read as u64;
+    Ok((learned, now, !same))
+}
+
+/// The records of all whole frames, and where the last one ends.
+fn frames(bytes: &[u8]) -> (Vec<Learned>, usize) {
+    let (mut at, mut end, mut found) = (0, 0, Vec::new());
+    while at + FRAME <= bytes.len() {
+        match record_at(&bytes[at..]) {
+            Some(record) => {
+                at += FRAME + record.len();
+                end = at;
+                // A record of a kind that a newer program writes says nothing to this one.
+                found.extend(Learned::decode(record));
+            }
+            None => at += 1,
+        }
+    }
+    (found, end)
+}
+
+fn record_at(bytes: &[u8]) -> Option<&[u8]> {
+    let rest = bytes.strip_prefix(b"bf")?;
+    let length = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
+    let check = u32::from_le_bytes(rest.get(4..8)?.try_into().ok()?);
+    let record = rest.get(8..)?.get(..length)?;
+    (crc32fast::hash(record) == check).then_some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forgotten(n: usize) -> Learned {
+        Learned::Forgotten(format!("run{n}"))
+    }
+
+    #[test]
+    fn a_reader_learns_each_thing_once_however_the_journal_is_cut() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("facts.log");
+        assert_eq!(read_since(&path, Mark::default()).unwrap().0, []);
+        let mut journal = Journal::open(&path).unwrap();
+        journal.append(&[forgotten(1), forgotten(2)]).unwrap();
+        let (learned, mark, _) = read_since(&path, Mark::default()).unwrap();
+        assert_eq!(learned, [forgotten(1), forgotten(2)]);
+        let before = fs::read(&path).unwrap();
+        journal.append(&[forgotten(3)]).unwrap();
+        let after = fs::read(&path).unwrap();
+        for cut in before.len()..=after.len() {
+            fs::write(&path, &after[..cut]).unwrap();
+            Journal::open(&path).unwrap().append(&[forgotten(4)]).unwrap();
+            let (learned, end, anew) = read_since(&path, mark).unwrap();
+            let whole = cut == after.len();
+            let expected: Vec<_> = whole
+                .then(|| forgotten(3))
+                .into_iter()
+                .chain([forgotten(4)])
+                .collect();
+            assert_eq!((learned, anew), (expected, false), "cut at {cut}");
+            assert_eq!(read_since(&path, end).unwrap().0, []);
+        }
+    }
+
+    #[test]
+    fn whoever_has_read_another_journal_begins_anew() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("facts.log");
+        Journal::open(&path).unwrap().append(&[forgotten(1)]).unwrap();
+        let (_, mark, _) = read_since(&path, Mark::default()).unwrap();
+        rewrite(&path, &[forgotten(2)]).unwrap();
+        let (learned, _, anew) = read_since(&path, mark).unwrap();
+        assert_eq!((learned, anew), (vec![forgotten(2)], true));
+        fs::remove_file(&path).unwrap();
+        assert!(read_since(&path, mark).unwrap().2);
+    }
+}

@@ -1,0 +1,89 @@
+//! What is known of contents: which version has which digest, who keeps it, and why it is not kept where nobody does.
+//!
+//! Facts are about identities, not runs: what a thousand runs read is known once. They are learned after a run has ended and
+//! kept in a journal beside the logs ([`Journal`]), from which a database is filled again. `docs/formats/contents.md` draws it.
+
+mod journal;
+mod record;
+
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::{Bytes, Ident};
+
+pub use journal::{Journal, Mark, read_since, rewrite};
+
+/// Something learned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Learned {
+    /// Of a version.
+    Fact(Fact),
+    /// Of a run: all its versions have been looked at.
+    Run(Surroundings),
+    /// A run is forgotten, and with it what was learned of its surroundings.
+    Forgotten(String),
+}
+
+/// What is known of a version's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// The version. Status-change time, mode and number of names do not matter here: see [`crate::same_version`].
+    pub ident: Ident,
+    /// The name of its content, if it was read.
+    pub digest: Option<Digest>,
+    /// Where the content can be had.
+    pub held: Held,
+}
+
+/// Where a content can be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// In the contents beside the store.
+    Kept,
+    /// From a package; it is not kept here.
+    Package(Package),
+    /// Nowhere: why, in words for people.
+    Missing(String),
+}
+
+/// A package that owns a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Package {
+    /// `dpkg`, `rpm`, `pip`, `conda`, `npm`, `cargo`
+    pub manager: String,
+    /// Its name, as the manager has it.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Whether the file's content was compared with the checksum that the package has for it.
+    pub verified: bool,
+}
+
+/// How the paths of a run lay when it had ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// The run's id.
+    pub run: String,
+    /// Every directory and symbolic link on the way to a file that the run used, in the order of their paths.
+    pub places: Vec<Place>,
+}
+
+/// A directory or symbolic link on the way to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Absolute path.
+    pub path: Bytes,
+    /// Type and permission bits (`st_mode`).
+    pub mode: u32,
+    /// Where it leads, if it is a link.
+    pub target: Option<Bytes>,
+}
+
+impl Fact {
+    /// Whether this is to stand rather than `old`, which is of the same version: nothing that can be had is given up for a reason
+    /// why it cannot.
+    pub fn replaces(&self, old: &Fact) -> bool {
+        !matches!(
+            (&self.held, &old.held),
+            (Held::Missing(_), Held::Kept | Held::Package(_))
+        )
+    }
+}

@@ -1,0 +1,201 @@
+//! One learned thing as bytes, in the journal and in the database's rows.
+//!
+//! ```text
+//! 1 fact:          dev ino size mtime birth, has digest, digest, held: 0 | 1 manager name version verified | 2 reason
+//! 2 surroundings:  run, places: (path, mode, has target, target)…
+//! 3 forgotten:     run
+//! ```
+
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::Ident;
+
+use super::{Fact, Held, Learned, Package, Place, Surroundings};
+use crate::Result;
+use crate::codec::{Put, Take};
+
+impl Learned {
+    /// As bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Learned::Fact(fact) => {
+                out.push(1);
+                fact.encode(&mut out);
+            }
+            Learned::Run(run) => {
+                out.push(2);
+                run.encode(&mut out);
+            }
+            Learned::Forgotten(run) => {
+                out.push(3);
+                out.bytes(run.as_bytes());
+            }
+        }
+        out
+    }
+
+    /// From bytes.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Learned> {
+        let mut take = Take::new(bytes, "fact about contents");
+        let learned = match take.byte()? {
+            1 => Learned::Fact(Fact::decode(&mut take)?),
+            2 => Learned::Run(Surroundings::decode(&mut take)?),
+            3 => Learned::Forgotten(text(&mut take)?),
+            _ => return Err(take.damaged()),
+        };
+        match take.is_empty() {
+            true => Ok(learned),
+            false => Err(take.damaged()),
+        }
+    }
+}
+
+impl Fact {
+    /// Appends it to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let ident = &self.ident;
+        out.number(ident.dev);
+        out.number(ident.ino);
+        out.signed(ident.size);
+        out.signed(ident.mtime);
+        out.signed(ident.birth);
+        match &self.digest {
+            Some(digest) => {
+                out.push(1);
+                out.extend(digest.0);
+            }
+            None => out.push(0),
+        }
+        match &self.held {
+            Held::Kept => out.push(0),
+            Held::Package(package) => {
+                out.push(1);
+                for text in [&package.manager, &package.name, &package.version] {
+                    out.bytes(text.as_bytes());
+                }
+                out.push(u8::from(package.verified));
+            }
+            Held::Missing(reason) => {
+                out.push(2);
+                out.bytes(reason.as_bytes());
+            }
+        }
+    }
+
+    /// Reads what [`Fact::encode`] wrote.
+    pub(crate) fn decode(take: &mut Take<'_>) -> Result<Fact> {
+        let ident = Ident {
+            dev: take.number()?,
+            ino: take.number()?,
+            size: take.signed()?,
+            mtime: take.signed()?,
+            birth: take.signed()?,
+            ctime: 0,
+            mode: 0,
+            nlink: 0,
+        };
+        let digest = match take.byte()? {
+            0 => None,
+            1 => Some(Digest(take.exactly(32)?.try_into().map_err(|_| take.damaged())?)),
+            _ => return Err(take.damaged()),
+        };
+        let held = match take.byte()? {
+            0 => Held::Kept,
+            1 => Held::Package(Package {
+                manager: text(take)?,
+                name: text(take)?,
+                version: text(take)?,
+                verified: take.byte()? != 0,
+            }),
+            2 => Held::Missing(text(take)?),
+            _ => return Err(take.damaged()),
+        };
+        Ok(Fact { ident, digest, held })
+    }
+}
+
+impl Surroundings {
+    /// Appends it to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.bytes(self.run.as_bytes());
+        for place in &self.places {
+            out.bytes(&place.path);
+            out.number(u64::from(place.mode));
+            out.push(u8::from(place.target.is_some()));
+            if let Some(target) = &place.target {
+                out.bytes(target);
+            }
+        }
+    }
+
+    /// Reads what [`Surroundings::encode`] wrote, to the end.
+    pub(crate) fn decode(take: &mut Take<'_>) -> Result<Surroundings> {
+        let run = text(take)?;
+        let mut places = Vec::new();
+        while !take.is_empty() {
+            places.push(Place {
+                path: take.bytes()?.into(),
+                mode: take.small()?,
+                target: match take.byte()? {
+                    0 => None,
+                    _ => Some(take.bytes()?.into()),
+                },
+            });
+        }
+        Ok(Surroundings { run, places })
+    }
+}
+
+fn text(take: &mut Take<'_>) -> Result<String> {
+    let bytes = take.bytes()?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| take.damaged())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fact(numbers: (u64, u64, i64, i64, i64), digest: Option<[u8; 32]>, held: Held) -> Learned {
+        let (dev, ino, size, mtime, birth) = numbers;
+        let ident = Ident {
+            dev,
+            ino,
+            size,
+            mtime,
+            birth,
+            ctime: 0,
+            mode: 0,
+            nlink: 0,
+        };
+        Learned::Fact(Fact {
+            ident,
+            digest: digest.map(Digest),
+            held,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_learned_comes_back(numbers: (u64, u64, i64, i64, i64), digest: Option<[u8; 32]>, words: [String; 3], verified: bool,
+            path: Vec<u8>, mode: u32, target: Option<Vec<u8>>) {
+            let [a, b, c] = words;
+            let package = Package { manager: a.clone(), name: b.clone(), version: c, verified };
+            let place = Place { path: path.into(), mode, target: target.map(Into::into) };
+            for learned in [
+                fact(numbers, digest, Held::Kept),
+                fact(numbers, digest, Held::Package(package)),
+                fact(numbers, None, Held::Missing(a.clone())),
+                Learned::Run(Surroundings { run: b.clone(), places: vec![place.clone(), place] }),
+                Learned::Forgotten(b),
+            ] {
+                prop_assert_eq!(Learned::decode(&learned.encode()).unwrap(), learned);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_something_learned_or_an_error(noise: Vec<u8>) {
+            let _ = Learned::decode(&noise);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Facts about contents as rows: filled from the journal, found by inode and by digest.
+
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::Ident;
+use rusqlite::{Connection, params};
+
+use super::{SqliteStore, inode_key};
+use crate::api::same_version;
+use crate::codec::Take;
+use crate::facts::{Fact, Learned, Mark, Surroundings};
+use crate::{Error, Result};
+
+impl SqliteStore {
+    pub(super) fn mark(&self) -> Result<Mark> {
+        let found = self.all("SELECT journal, position FROM learned", [], |row| {
+            Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))
+        })?;
+        let mut mark = Mark::default();
+        if let Some((journal, offset)) = found.first()
+            && let Ok(journal) = journal.as_slice().try_into()
+        {
+            (mark.journal, mark.offset) = (journal, *offset as u64);
+        }
+        Ok(mark)
+    }
+
+    pub(super) fn take_in(&mut self, learned: &[Learned], mark: Mark, anew: bool) -> Result<()> {
+        self.cache.get_mut().any_facts = None;
+        let path = self.path.clone();
+        let fail = |e| Error::database("add facts about contents", &path, e);
+        let tx = self
+            .conn
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .map_err(fail)?;
+        if anew {
+            tx.execute_batch("DELETE FROM facts; DELETE FROM surroundings;")
+                .map_err(fail)?;
+        }
+        for one in learned {
+            match one {
+                Learned::Fact(fact) => replace(&tx, fact).map_err(fail)??,
+                Learned::Run(run) => {
+                    let mut record = Vec::new();
+                    run.encode(&mut record);
+                    let insert = "INSERT OR REPLACE INTO surroundings (run, record) VALUES (?, ?)";
+                    tx.execute(insert, params![run.run, record]).map_err(fail)?;
+                }
+                Learned::Forgotten(run) => {
+                    tx.execute("DELETE FROM surroundings WHERE run = ?1", [run])
+                        .map_err(fail)?;
+                }
+            }
+        }
+        let insert = "INSERT OR REPLACE INTO learned (one, journal, position) VALUES (1, ?, ?)";
+        tx.execute(insert, params![mark.journal, mark.offset as i64])
+            .map_err(fail)?;
+        tx.commit().map_err(fail)
+    }
+
+    pub(super) fn fact_of(&self, ident: &Ident) -> Result<Option<Fact>> {
+        if !self.any_facts()? {
+            return Ok(None);
+        }
+        Ok(same(&self.conn, ident)
+            .map_err(|e| self.failed("look for a fact", e))??
+            .map(|(_, fact)| fact))
+    }
+
+    fn any_facts(&self) -> Result<bool> {
+        if let Some(any) = self.cache.borrow().any_facts {
+            return Ok(any);
+        }
+        let any = !self
+            .all("SELECT 1 FROM facts LIMIT 1", [], |_| Ok(()))?
+            .is_empty();
+        self.cache.borrow_mut().any_facts = Some(any);
+        Ok(any)
+    }
+
+    pub(super) fn versions_with(&self, digest: &Digest) -> Result<Vec<Ident>> {
+        let select = "SELECT record FROM facts WHERE content = ?1";
+        let records = self.all(select, [digest.prefix() as i64], |row| row.get::<_, Vec<u8>>(0))?;
+        let mut found = Vec::new();
+        for record in records {
+            let fact = decode(&record)?;
+            if fact.digest == Some(*digest) {
+                found.push(fact.ident);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn all_facts(&self) -> Result<Vec<Fact>> {
+        let records = self.all("SELECT record FROM facts ORDER BY id", [], |row| {
+            row.get::<_, Vec<u8>>(0)
+        })?;
+        records.iter().map(|record| decode(record)).collect()
+    }
+
+    pub(super) fn surroundings_of(&self, run: &str) -> Result<Option<Surroundings>> {
+        let select = "SELECT record FROM surroundings WHERE run = ?1";
+        let records = self.all(select, [run], |row| row.get::<_, Vec<u8>>(0))?;
+        let decode = |record: &Vec<u8>| Surroundings::decode(&mut Take::new(record, "surroundings"));
+        records.first().map(decode).transpose()
+    }
+}
+
+fn decode(record: &[u8]) -> Result<Fact> {
+    Fact::decode(&mut Take::new(record, "fact about contents"))
+}
+
+/// The fact about this version, and its row.
+fn same(conn: &Connection, ident: &Ident) -> rusqlite::Result<Result<Option<(i64, Fact)>>> {
+    let mut select = conn.prepare_cached("SELECT id, record FROM facts WHERE inode = ?1")?;
+    let mut rows = select.query([inode_key(ident)])?;
+    while let Some(row) = rows.next()? {
+        match decode(row.get_ref(1)?.as_blob()?) {
+            Ok(fact) if same_version(&fact.ident, ident) => return Ok(Ok(Some((row.get(0)?, fact)))),
+            Ok(_) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(None))
+}
+
+/// Adds a fact in place of the one that is known of the same version.
+fn replace(conn: &Connection, fact: &Fact) -> rusqlite::Result<Result<()>> {
+    let old = match same(conn, &fact.ident)? {
+        Ok(old) => old,
+        Err(error) => return Ok(Err(error)),
+    };
+    if old.as_ref().is_some_and(|(_, old)| !fact.replaces(old)) {
+        return Ok(Ok(()));
+    }
+    let mut record = Vec::new();
+    fact.encode(&mut record);
+    let content = fact.digest.map(|digest| digest.prefix() as i64);
+    let insert = "INSERT OR REPLACE INTO facts (id, inode, content, record) VALUES (?, ?, ?, ?)";
+    conn.prepare_cached(insert)?.execute(params![
+        old.map(|(id, _)| id),
+        inode_key(&fact.ident),
+        content,
+        record
+    ])?;
+    Ok(Ok(()))
+}
