@@ -4,11 +4,14 @@
 //! filter could not be installed runs with the recorder alone, and the run says so.
 
 use crate::control::{Control, STARTED};
-use crate::guard::{Filter, FilterSpec, Hooks, InstallError, Note, Receivers, SharedMap, Waiting, Watch};
+use crate::guard::{
+    Filter, FilterSpec, Hooks, InstallError, Keep, Note, Receivers, SharedMap, Waiting, Watch,
+};
 use crate::launch::Launch;
+use crate::preserve::Preserver;
 use crate::stock::{ChunkWriter, Stock};
 use crate::sys;
-use crate::{GuardMode, IoUring, Lookups, Options};
+use crate::{Contents, GuardMode, IoUring, Lookups, Options};
 use backstory_abi as abi;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -102,6 +105,7 @@ impl Guarding {
             stock: Arc::clone(stock),
             supervisor: std::process::id(),
             notes: Mutex::default(),
+            preserver: preserver(options),
         });
         let watch = Watch {
             gate: Some(backstory_recorder::GATE),
@@ -163,6 +167,13 @@ struct Bridge {
     /// This process.
     supervisor: u32,
     notes: Mutex<Vec<String>>,
+    preserver: Option<Preserver>,
+}
+
+/// Who keeps contents, if they are to be kept: beside the log.
+fn preserver(options: &Options) -> Option<Preserver> {
+    let wanted = options.contents != Contents::Off;
+    wanted.then(|| Preserver::new(options.contents, options.log.with_extension("kept")))
 }
 
 /// So many processes that can't be read say the same as more of them.
@@ -191,6 +202,10 @@ impl Hooks for Bridge {
     fn tells_end(&self, parent: u32) -> bool {
         // The supervisor reaps its children itself.
         parent == self.supervisor
+    }
+
+    fn keep(&self) -> Option<&dyn Keep> {
+        self.preserver.as_ref().map(|preserver| preserver as &dyn Keep)
     }
 
     fn note(&self, note: Note) {

@@ -22,6 +22,7 @@ mod launch;
 mod library;
 mod options;
 mod origin;
+mod preserve;
 mod record;
 mod recover;
 mod redact;

@@ -2,8 +2,9 @@
 
 use super::shared::SharedMap;
 use super::sys;
+use backstory_abi::Ident;
 use std::fmt;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// What the receivers have to know.
@@ -35,6 +36,57 @@ pub trait Hooks: Send + Sync {
     }
     /// Something that the run must tell its reader.
     fn note(&self, note: Note);
+    /// Who keeps contents before they change, if the run wants that.
+    fn keep(&self) -> Option<&dyn Keep> {
+        None
+    }
+}
+
+/// Keeps contents. Called by threads that may wait, while the call that will change the file waits for them.
+pub trait Keep: Send + Sync {
+    /// False if nobody needs the content of this file (device, the low half of its number; inode), so that it can go.
+    fn wants(&self, kind: ChangeKind, device: u32, inode: u64) -> bool;
+    /// Keeps a content, if it has to be.
+    fn keep(&self, change: &Change<'_>) -> Option<Kept>;
+    /// What names lead to is about to change.
+    fn names_change(&self);
+}
+
+/// How a file is about to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is written to or truncated, in place, by someone who can't read it first.
+    Write,
+    /// It is opened for reading and writing.
+    Update,
+    /// It loses a name, perhaps its last.
+    Remove,
+}
+
+/// A file that is about to change: a regular one that is not empty.
+#[derive(Debug)]
+pub struct Change<'a> {
+    /// How its changer calls it: absolute, unless the directory could not be found.
+    pub path: &'a [u8],
+    /// The file, opened with `O_PATH`.
+    pub file: BorrowedFd<'a>,
+    /// What it is now.
+    pub ident: Ident,
+    /// What happens to it.
+    pub kind: ChangeKind,
+}
+
+/// What became of a content that had to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// The file as it was.
+    pub ident: Ident,
+    /// The kept file's number; -1 if there is none.
+    pub number: i32,
+    /// `KEPT_*`, or 0.
+    pub how: u32,
+    /// 0, or why it could not be kept.
+    pub error: i32,
 }
 
 /// Something that makes the run incomplete.
@@ -64,18 +116,34 @@ pub struct Waiting {
     id: u64,
     listener: Arc<OwnedFd>,
     shared: Arc<SharedMap>,
+    /// It is made, as the program asked for; else it returns 0.
+    goes_on: bool,
 }
 
 impl Waiting {
     pub(super) fn new(id: u64, listener: Arc<OwnedFd>, shared: Arc<SharedMap>) -> Waiting {
-        Waiting { id, listener, shared }
+        Waiting {
+            id,
+            listener,
+            shared,
+            goes_on: false,
+        }
+    }
+
+    /// The same, of a call that the program asked for.
+    pub(super) fn going_on(mut self) -> Waiting {
+        self.goes_on = true;
+        self
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
         // An error means that the caller has been killed meanwhile.
-        let _ = sys::answer_value(self.listener.as_fd(), self.id, 0);
+        let _ = match self.goes_on {
+            true => sys::answer_continue(self.listener.as_fd(), self.id),
+            false => sys::answer_value(self.listener.as_fd(), self.id, 0),
+        };
         self.shared.unpark(self.id);
     }
 }

@@ -6,7 +6,8 @@
 //! The table (`table`, `shape`, `rows`, `rows32`) says for every system call what is done with it. The filter is built from it; so is the way from
 //! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system,
 //! `resolve` looks without ever waiting, `conclude` and `changes` draw the conclusion, `fields` and `write` make slots of it. `holds`
-//! asks for the descriptors of who has no recorder. `shared` outlives the
+//! asks for the descriptors of who has no recorder. `preserve`
+//! lets calls wait while contents are kept. `shared` outlives the
 //! supervisor in the keeper. `receivers` starts and ends the threads: `receiver` answers, `late` looks at what would have kept it waiting.
 
 mod ask;
@@ -22,6 +23,7 @@ mod hooks;
 mod late;
 mod memory;
 mod mounts;
+mod preserve;
 mod receiver;
 mod receivers;
 mod resolve;
@@ -36,6 +38,6 @@ pub mod table;
 mod write;
 
 pub use filter::{Filter, FilterSpec, InstallError};
-pub use hooks::{Hooks, Note, Waiting, Watch};
+pub use hooks::{Change, ChangeKind, Hooks, Keep, Kept, Note, Waiting, Watch};
 pub use receivers::Receivers;
 pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain};

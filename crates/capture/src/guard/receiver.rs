@@ -10,6 +10,7 @@ use super::hooks::{Note, Waiting};
 use super::late::{Late, real_time};
 use super::memory::{Memory, Unreadable};
 use super::mounts::Mounts;
+use super::preserve::{About, Job, Seen, Target, not_kept, target};
 use super::receivers::{Common, Reserve, THREADS};
 use super::resolve::Resolver;
 use super::shared::Notification;
@@ -19,7 +20,7 @@ use super::sys;
 use super::table::{Abi, Guard, Row};
 use super::write::{fingerprint, who, write, write_born};
 use crate::sink::SlotSink;
-use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN};
+use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_PRESERVE};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -246,8 +247,43 @@ impl<S: SlotSink> Worker<S> {
         if gated || ask.names().into_iter().flatten().any(|name| name.empty) {
             return Answer::Continue;
         }
+        let about = self.about_to_lose(&caller, &ask, time);
         self.log(call, caller, time, ask, late);
-        Answer::Continue
+        match about {
+            Some(seen) => self.preserve(call, time, About::Seen(seen)),
+            None => Answer::Continue,
+        }
+    }
+
+    /// The file whose content is lost by a call unless it is kept, where contents are kept.
+    fn about_to_lose(&mut self, caller: &Caller, ask: &Ask, time: u64) -> Option<Box<Seen>> {
+        self.common.hooks.keep()?;
+        let resolver = &mut self.resolver;
+        let target: Target = target(ask, |name, follow| {
+            resolver.look(caller, &name.inside, follow, time).ok()
+        })?;
+        let caller = caller.clone();
+        Some(Box::new(Seen { caller, target }))
+    }
+
+    /// Lets a call wait until what it changes has been kept.
+    fn preserve(&mut self, call: &Notification, time: u64, about: About) -> Answer {
+        let common = &self.common;
+        if common.hooks.keep().is_none() {
+            return Answer::Continue;
+        }
+        if !common.shared.park(call.id) {
+            not_kept(&mut self.out, call, time, &about);
+            return Answer::Continue;
+        }
+        let waiting = Waiting::new(call.id, common.listener.clone(), common.shared.clone());
+        common.preservers.give(Job {
+            waiting: waiting.going_on(),
+            call: *call,
+            time,
+            about,
+        });
+        Answer::Later
     }
 
     fn log(
@@ -382,6 +418,7 @@ impl<S: SlotSink> Worker<S> {
                 Answer::Later
             }
             MAGIC_DRAIN => Answer::Value(0),
+            MAGIC_PRESERVE => self.preserve(call, time, About::Asked),
             _ => Answer::Continue,
         }
     }

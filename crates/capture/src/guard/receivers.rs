@@ -8,6 +8,7 @@ use super::exits::Exits;
 use super::holds::{Holders, Occasion};
 use super::hooks::{Hooks, Watch};
 use super::late::Late;
+use super::preserve::Preservers;
 use super::receiver::Worker;
 use super::shared::{Notification, RECEIVERS, SharedMap};
 use super::slots::SlotWriter;
@@ -39,6 +40,7 @@ pub(super) struct Common {
     pub(super) environments: Environments,
     pub(super) exits: Exits,
     pub(super) holders: Holders,
+    pub(super) preservers: Preservers,
     pub(super) stop: AtomicBool,
     /// Raised when calls queue up; helpers sleep on it.
     pub(super) wanted: AtomicU32,
@@ -83,6 +85,9 @@ impl Receivers {
         sys::prepare_wake_signal();
         sys::wake_synchronously(listener.as_fd());
         let common = Common::new(listener, shared, watch, hooks)?;
+        if common.hooks.keep().is_some() {
+            Preservers::prepare(&common, &mut make_sink);
+        }
         let (jobs, queue) = channel();
         let (working, late_done) = sync_channel(0);
         let (out, mine) = (SlotWriter::new(make_sink()), common.clone());
@@ -121,7 +126,7 @@ impl Receivers {
     }
 
     /// Ends all threads and drops their sinks. After [`Receivers::ended`], all that happened has been logged; before it, whoever
-    /// is still there must be served by the keeper from now on. Returns false if the late thread still waits for a file server;
+    /// is still there must be served by the keeper from now on. Returns false if a thread still waits for a file server;
     /// what it was asked is then lost.
     pub fn stop(self) -> bool {
         self.common.end();
@@ -129,6 +134,7 @@ impl Receivers {
         for thread in self.reserve.helpers.end() {
             let _ = thread.join();
         }
+        let kept = self.common.preservers.end();
         // Statuses that are still to come are waited for a moment once nobody is left, not at all before.
         if !self.common.ended.load(Ordering::Acquire) {
             self.common.exits.stop();
@@ -139,12 +145,12 @@ impl Receivers {
         let late = self.reserve.late.end();
         drop(self.jobs);
         if late.is_empty() {
-            return self.common.queued.load(Ordering::Acquire) == 0;
+            return kept && self.common.queued.load(Ordering::Acquire) == 0;
         }
         // The prompt waits for this: not a tick longer than it takes.
         match self.late_done.recv_timeout(Duration::from_secs(2)) {
             Err(RecvTimeoutError::Timeout) => false,
-            _ => late.into_iter().all(|thread| thread.join().is_ok()),
+            _ => late.into_iter().all(|thread| thread.join().is_ok()) && kept,
         }
     }
 }
@@ -165,7 +171,7 @@ fn helpers<S: SlotSink + Send + 'static>(
     })
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new()
         .name(name.to_owned())
         .stack_size(STACK)
@@ -192,6 +198,7 @@ impl Common {
             mounts_changed: Arc::default(),
             environments: Environments::default(),
             holders: Holders::default(),
+            preservers: Preservers::default(),
             stop: AtomicBool::new(false),
             wanted: AtomicU32::new(0),
             running: std::array::from_fn(|_| AtomicU32::new(0)),

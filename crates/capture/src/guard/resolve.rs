@@ -9,7 +9,7 @@ use super::mounts::Mounts;
 use super::sys;
 use backstory_abi::Ident;
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Not cached: ask again with a resolver that may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +205,11 @@ impl Resolver {
 }
 
 impl There {
+    /// The file itself, opened with `O_PATH`, if it was looked up carefully.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd)
+    }
+
     /// Type bits of the mode.
     pub fn kind(&self) -> u32 {
         u32::from(self.st.stx_mode) & libc::S_IFMT

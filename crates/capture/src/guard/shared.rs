@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Receivers that there can be.
 pub const RECEIVERS: usize = 8;
 /// Calls whose answer can wait for something else than a receiver.
-pub const PARKED: usize = 64;
+pub const PARKED: usize = 256;
 /// Room for one notification: more than any known kernel's.
 const ROOM: usize = 256;
 

@@ -1,0 +1,325 @@
+//! Calls that wait while the content which they are about to change is kept.
+//!
+//! Invariant: a call is parked before it comes here and is answered when it leaves, whatever became of the content; the threads here
+//! receive nothing, so whoever they wait for can always make calls. They start when there is work and nobody free to do it.
+
+use super::ask::Ask;
+use super::caller::Caller;
+use super::decode::{Arguments, Named};
+use super::hooks::{Change, ChangeKind, Keep, Kept, Waiting};
+use super::memory::Memory;
+use super::mounts::Mounts;
+use super::receivers::{Common, spawn};
+use super::resolve::{Looked, Resolver, There};
+use super::shared::Notification;
+use super::slots::{Fields, Result as Outcome, SlotWriter};
+use super::sys;
+use super::write::who;
+use crate::sink::SlotSink;
+use backstory_abi::{CHANGE_ITSELF, CHANGE_KIND, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, op};
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Threads that there can be.
+const THREADS: usize = 8;
+/// How long the end of a run waits for one that is not done.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A call that waits.
+pub(super) struct Job {
+    /// Answers it when dropped.
+    pub(super) waiting: Waiting,
+    pub(super) call: Notification,
+    pub(super) time: u64,
+    pub(super) about: About,
+}
+
+/// What it is about to change.
+pub(super) enum About {
+    /// A recorder asks; what, its arguments say.
+    Asked,
+    /// The guard has seen the call itself.
+    Seen(Box<Seen>),
+}
+
+/// A call that the guard has seen and that will change a file.
+pub(super) struct Seen {
+    pub(super) caller: Caller,
+    pub(super) target: Target,
+}
+
+/// What a call will change.
+pub(super) struct Target {
+    pub(super) name: Named,
+    pub(super) follow: bool,
+    pub(super) kind: ChangeKind,
+}
+
+type Life = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Threads that can still be started.
+    spares: Vec<Life>,
+    threads: Vec<JoinHandle<()>>,
+    idle: usize,
+    running: usize,
+    ended: bool,
+}
+
+/// The threads that keep contents, and their work.
+#[derive(Default)]
+pub(super) struct Preservers {
+    state: Mutex<State>,
+    work: Condvar,
+    done: Condvar,
+}
+
+impl Preservers {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the threads ready to be started.
+    pub(super) fn prepare<S: SlotSink + Send + 'static>(
+        common: &Arc<Common>,
+        make_sink: &mut impl FnMut() -> S,
+    ) {
+        let mut life = || -> Life {
+            // Weak, or neither would ever be freed.
+            let (out, common) = (SlotWriter::new(make_sink()), Arc::downgrade(common));
+            Box::new(move || run(&common, out))
+        };
+        common.preservers.state().spares = (0..THREADS).map(|_| life()).collect();
+    }
+
+    /// Hands a call over. Does not wait.
+    pub(super) fn give(&self, job: Job) {
+        let mut state = self.state();
+        if state.ended {
+            return; // which answers it
+        }
+        state.jobs.push_back(job);
+        if state.idle >= state.jobs.len() {
+            self.work.notify_one();
+            return;
+        }
+        if let Some(life) = state.spares.pop() {
+            match spawn("guard-keep", life) {
+                Ok(thread) => {
+                    state.threads.push(thread);
+                    state.running += 1;
+                }
+                // Nobody is there to do it.
+                Err(_) if state.running == 0 => state.jobs.clear(),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The next call, or none when all is done and nothing more will come.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            if state.ended {
+                state.running -= 1;
+                self.done.notify_all();
+                return None;
+            }
+            state.idle += 1;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    /// Ends the threads once they have done what was begun. False: one still waits for a file system.
+    pub(super) fn end(&self) -> bool {
+        let until = Instant::now() + PATIENCE;
+        let mut state = self.state();
+        state.ended = true;
+        state.spares.clear();
+        self.work.notify_all();
+        while state.running > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.jobs.clear();
+                return false;
+            }
+            let waited = self.done.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let threads = std::mem::take(&mut state.threads);
+        drop(state);
+        threads.into_iter().all(|thread| thread.join().is_ok())
+    }
+}
+
+fn run<S: SlotSink>(common: &Weak<Common>, mut out: SlotWriter<S>) {
+    let Some(common) = common.upgrade() else { return };
+    let mut resolver = Resolver::new(Mounts::new(common.mounts_changed.clone()), true);
+    while let Some(job) = common.preservers.next() {
+        if let Some(keep) = common.hooks.keep() {
+            common.preserve(keep, &job, &mut resolver, &mut out);
+        }
+        drop(job.waiting);
+    }
+}
+
+impl Common {
+    fn preserve<S: SlotSink>(
+        &self,
+        keep: &dyn Keep,
+        job: &Job,
+        resolver: &mut Resolver,
+        out: &mut SlotWriter<S>,
+    ) {
+        let asked;
+        let seen = match &job.about {
+            About::Seen(seen) => seen,
+            About::Asked => match self.asked(keep, job) {
+                Some(seen) => {
+                    asked = seen;
+                    &asked
+                }
+                None => return,
+            },
+        };
+        let (caller, target) = (&seen.caller, &seen.target);
+        let found = resolver.look_carefully(caller, &target.name.inside, target.follow, job.time);
+        let Ok(Looked::There(there)) = found else { return };
+        if there.kind() == libc::S_IFLNK {
+            keep.names_change();
+        }
+        let kept = if loses(&there) {
+            keep_it(keep, target, &there)
+        } else {
+            None
+        };
+        if let Some(kept) = kept {
+            let fields = Fields {
+                arg: kept.number,
+                aux: kept.how,
+                result: Outcome::Known(-kept.error),
+                ident: Some(kept.ident),
+                resolved: true,
+                ..Fields::of(op::KEPT)
+            };
+            out.put(job.time, who(caller, &job.call), &fields, &[&target.name.path]);
+        }
+    }
+
+    /// What a recorder asks for, unless its content is of no interest.
+    fn asked(&self, keep: &dyn Keep, job: &Job) -> Option<Seen> {
+        let [_, _, path, place, change, inode] = job.call.args;
+        let kind = match change as u32 & CHANGE_KIND {
+            CHANGE_WRITE => ChangeKind::Write,
+            CHANGE_UPDATE => ChangeKind::Update,
+            CHANGE_REMOVE => ChangeKind::Remove,
+            _ => {
+                keep.names_change();
+                return None;
+            }
+        };
+        if !keep.wants(kind, (place >> 32) as u32, inode) {
+            return None;
+        }
+        let tid = job.call.tid;
+        let caller = self.callers.meet(tid, job.time).ok()?;
+        let (mut memory, mut raw) = (Memory::of(tid), Vec::with_capacity(128));
+        let mut arguments = Arguments {
+            args: &[0, 0, path, 0, 0, 0],
+            memory: &mut memory,
+            caller: &caller,
+            callers: &self.callers,
+        };
+        arguments.string(2, &mut raw).ok()?;
+        let name = arguments.name(place as u32 as i32, &raw);
+        if !sys::still_waits(self.listener.as_fd(), job.call.id) {
+            return None;
+        }
+        let follow = change as u32 & CHANGE_ITSELF == 0;
+        let target = Target { name, follow, kind };
+        Some(Seen { caller, target })
+    }
+}
+
+/// More calls wait than can be remembered for the keeper: this one can't.
+pub(super) fn not_kept<S: SlotSink>(out: &mut SlotWriter<S>, call: &Notification, time: u64, about: &About) {
+    let fields = Fields {
+        arg: -1,
+        result: Outcome::Known(-libc::EAGAIN),
+        resolved: true,
+        ..Fields::of(op::KEPT)
+    };
+    let nobody = Caller::unknown(call.tid);
+    let (caller, path) = match about {
+        About::Seen(seen) => (&seen.caller, &seen.target.name.path[..]),
+        About::Asked => (&nobody, &b""[..]),
+    };
+    out.put(time, who(caller, call), &fields, &[path]);
+}
+
+fn keep_it(keep: &dyn Keep, target: &Target, there: &There) -> Option<Kept> {
+    keep.keep(&Change {
+        path: &target.name.path,
+        file: there.fd()?,
+        ident: there.ident(),
+        kind: target.kind,
+    })
+}
+
+/// There is a content to lose.
+fn loses(there: &There) -> bool {
+    there.kind() == libc::S_IFREG && there.st.stx_size > 0
+}
+
+/// What a call that the guard has seen will change, if it does; `look` says what a name
+/// leads to, unless it is not cached.
+pub(super) fn target(ask: &Ask, look: impl FnOnce(&Named, bool) -> Option<Looked>) -> Option<Target> {
+    let (name, follow, kind) = match ask {
+        Ask::Open { name, flags, .. } => (name, flags & libc::O_NOFOLLOW == 0, opened(*flags)?),
+        Ask::Truncate { name } => (name, true, ChangeKind::Write),
+        Ask::Unlink {
+            name,
+            directory: false,
+        } => (name, false, ChangeKind::Remove),
+        Ask::Rename { to, flags: 0, .. } => (to, false, ChangeKind::Remove),
+        _ => return None,
+    };
+    // What is not cached is there, for all we know.
+    let matters = match look(name, follow) {
+        Some(Looked::There(there)) => {
+            loses(&there) || there.kind() == libc::S_IFLNK && kind == ChangeKind::Remove
+        }
+        Some(Looked::Error(_)) => false,
+        None => true,
+    };
+    let name = name.clone();
+    matters.then_some(Target { name, follow, kind })
+}
+
+/// What opening an existing file like this does to it.
+fn opened(flags: i32) -> Option<ChangeKind> {
+    let new = libc::O_CREAT | libc::O_EXCL;
+    let writes = flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0;
+    if flags & libc::O_PATH != 0
+        || flags & new == new
+        || flags & libc::O_TMPFILE == libc::O_TMPFILE
+        || !writes
+    {
+        return None;
+    }
+    let blind = flags & libc::O_TRUNC != 0 || flags & libc::O_ACCMODE == libc::O_WRONLY;
+    Some(if blind {
+        ChangeKind::Write
+    } else {
+        ChangeKind::Update
+    })
+}
