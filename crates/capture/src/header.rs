@@ -2,6 +2,7 @@
 
 use crate::redact::Secrets;
 use crate::{Contents, GuardMode, IoUring, Lookups, Options, clock};
+use backstory_eventlog::event::Ident;
 use backstory_eventlog::run::{Machine, Modes, RunHeader};
 use std::ffi::OsStr;
 use std::fs;
@@ -17,6 +18,8 @@ pub(crate) struct Inherited {
     pub target: Vec<u8>,
     /// How it is open: `O_ACCMODE` of its flags, -1 if unknown.
     pub access: i32,
+    /// The regular file behind it.
+    pub file: Option<Ident>,
 }
 
 /// Builds the header of a run.
@@ -34,6 +37,7 @@ pub(crate) fn header(
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),
         descriptors: descriptors.iter().map(|d| (d.fd, d.target.clone())).collect(),
         descriptor_flags: descriptors.iter().map(|d| d.access).collect(),
+        descriptor_files: descriptors.iter().map(|d| d.file).collect(),
         front_pid: std::process::id(),
         boot_id: boot_id(),
         machine: machine(),
@@ -131,12 +135,35 @@ pub(crate) fn inherited() -> Vec<Inherited> {
         };
         if handed_on(fd) {
             let target = fs::read_link(entry.path()).map_or(Vec::new(), |t| t.into_os_string().into_vec());
-            let access = access(fd);
-            found.push(Inherited { fd, target, access });
+            found.push(Inherited {
+                fd,
+                file: file(&entry.path(), &target),
+                target,
+                access: access(fd),
+            });
         }
     }
     found.sort_unstable();
     found
+}
+
+/// The regular files that are behind these names now.
+pub(crate) fn files_now(names: &[Vec<u8>]) -> Vec<Option<Ident>> {
+    names
+        .iter()
+        .map(|name| file(Path::new(OsStr::from_bytes(name)), name))
+        .collect()
+}
+
+/// The file that `at` leads to, if `target`, which `/proc` calls it, can be one.
+fn file(at: &Path, target: &[u8]) -> Option<Ident> {
+    use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+    if !target.starts_with(b"/") {
+        return None;
+    }
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = Ident::from(&statx(CWD, at, AtFlags::NO_AUTOMOUNT, wanted).ok()?);
+    (FileType::from_raw_mode(found.mode) == FileType::RegularFile).then_some(found)
 }
 
 fn number(name: &OsStr) -> Option<RawFd> {

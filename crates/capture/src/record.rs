@@ -112,6 +112,7 @@ fn set(
         part,
         log: options.log.clone(),
         detach_after: options.detach_after,
+        inherited: inherited.iter().map(|d| d.target.clone()).collect(),
         _claim: Arc::new(claim),
     };
     let tools = Tools {

@@ -30,6 +30,8 @@ pub(crate) struct Plan {
     pub log: PathBuf,
     /// How long daemons are recorded.
     pub detach_after: Option<Duration>,
+    /// What the descriptors that the command inherits lead to.
+    pub inherited: Vec<Vec<u8>>,
     /// Says that somebody records, as long as one of the copies lives.
     pub _claim: Arc<File>,
 }
@@ -262,6 +264,7 @@ impl Watch {
             incomplete_because: self.reasons.clone(),
             warnings: drainer.privileges_lost().to_vec(),
             not_started: self.control.not_started(),
+            descriptor_files: crate::header::files_now(&self.plan.inherited),
         };
         if end.not_started.is_some() {
             end.exit = None;

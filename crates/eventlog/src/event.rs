@@ -50,7 +50,7 @@ impl Outcome {
 }
 
 /// A file and one content state of it. Times in ns since 1970; `birth` is 0 where the file system does not tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Ident {
     /// Device number as `stat` gives it.
     pub dev: u64,

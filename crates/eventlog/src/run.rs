@@ -2,6 +2,7 @@
 //!
 //! Invariant: fields are added, never removed or renamed; a log that was written before a field existed has its default.
 
+use crate::event::Ident;
 use serde::{Deserialize, Serialize};
 
 /// First frame of every log: everything known before the command starts. Paths and strings that may not be UTF-8 are bytes.
@@ -22,6 +23,9 @@ pub struct RunHeader {
     pub descriptors: Vec<(i32, Vec<u8>)>,
     /// How each of `descriptors`, in the same order, is open: `O_ACCMODE` of its flags, -1 if unknown. Empty: not known of any.
     pub descriptor_flags: Vec<i32>,
+    /// Which file each of `descriptors` led to, and what it held, before the command ran; none where it is no regular file. Empty:
+    /// not known of any.
+    pub descriptor_files: Vec<Option<Ident>>,
     /// Pid of the front, which the command has as its ancestor.
     pub front_pid: u32,
     /// Boot id of the machine.
@@ -85,6 +89,8 @@ pub struct RunEnd {
     pub warnings: Vec<String>,
     /// Errno of the failed start (ENOENT, EACCES …), if the command never ran.
     pub not_started: Option<i32>,
+    /// What is behind the names of the header's `descriptors` at the end, before anybody who waited for it can have gone on.
+    pub descriptor_files: Vec<Option<Ident>>,
 }
 
 /// Two readings of the clocks, taken together.

@@ -27,6 +27,7 @@ fn header() -> RunHeader {
         cwd: b"/home/user".to_vec(),
         descriptors: vec![(0, b"/dev/null".to_vec()), (1, b"pipe:[5]".to_vec())],
         descriptor_flags: Vec::new(),
+        descriptor_files: Vec::new(),
         front_pid: 90,
         boot_id: "6c7f1c0e-0000-4000-8000-000000000000".to_owned(),
         machine: Machine {

@@ -40,9 +40,9 @@ pub fn fold<S: model::Sink + ?Sized>(
     known: &dyn Known,
     sink: &mut S,
 ) -> Result<(), S::Error> {
-    let mut fold = fold::Fold::new(header, known, sink);
+    let mut fold = fold::Fold::new(header, end, known, sink);
     for event in events {
         fold.event(event)?;
     }
-    fold.finish(end)
+    fold.finish()
 }

@@ -136,6 +136,8 @@ pub struct Object {
     pub key: Option<Key>,
     /// Its identity after the run.
     pub settled: Option<Ident>,
+    /// What it held before the command and at the command's end, if the command inherited a descriptor of it: others have it, too.
+    pub inherited: Option<(Ident, Ident)>,
     versions: Vec<Version>,
     /// Descriptors that may write to it.
     pub writers: u32,
@@ -166,6 +168,7 @@ impl Object {
             label: None,
             key: None,
             settled: None,
+            inherited: None,
             versions,
             writers: 0,
             holders: 0,
@@ -238,6 +241,13 @@ impl Object {
             Some((before, time)) if (time - slack..=time + slack).contains(&ident.ctime) => before,
             _ => ident.ctime,
         }
+    }
+
+    /// True if nobody changed it from before the command to the command's end.
+    pub fn untouched(&self) -> bool {
+        let state = |i: &Ident| (i.size, i.mtime, i.ctime);
+        self.inherited
+            .is_some_and(|(before, after)| state(&before) == state(&after))
     }
 
     /// True if its content certainly stayed as it was from `time` to the end of the run.

@@ -3,9 +3,13 @@
 
 mod common;
 
-use backstory_eventlog::event::{Op, Outcome, Pid};
+use backstory_eventlog::event::{Ident, Op, Outcome, Pid};
 use backstory_graph::lineage::Follow;
-use common::{CREAT, OUT, RDONLY, RDWR, Scene, TRUNC, WRONLY, bytes, came_from, header, told};
+use backstory_graph::memory::MemorySink;
+use backstory_graph::{SLACK, fold};
+use common::{
+    After, CREAT, OUT, RDONLY, RDWR, START, STEP, Scene, TRUNC, WRONLY, bytes, came_from, header, ident, told,
+};
 
 /// A run whose command has no recorder.
 fn unrecorded(command: &[&str]) -> Scene {
@@ -311,6 +315,47 @@ fn inherited_descriptors_are_used_only_as_they_are_open() {
          filter#1 Write? pipe:[2]@0\n\
          filter#1 Write? pipe:[3]@0\n\
          log@1 from log@0"
+    );
+}
+
+/// A static program runs with its output in `log`, which held `before` when it was started and `after` when it had ended, and whose
+/// time stamp at last is one tick before the program's end.
+fn output(before: Ident, after: Ident) -> String {
+    let mut scene = unrecorded(&["filter"]);
+    scene.header.descriptors = vec![(1, b"/w/log".to_vec())];
+    scene.header.descriptor_flags = vec![WRONLY];
+    scene.header.descriptor_files = vec![Some(before)];
+    scene.kernel_open(2, "/w/a", RDONLY);
+    let mut end = scene.end();
+    end.descriptor_files = vec![Some(after)];
+    let mut known = After::default();
+    let late = end.ended - SLACK / 2;
+    known
+        .files
+        .insert(b"/w/log".to_vec(), ident(7, START - STEP, late));
+    let mut sink = MemorySink::default();
+    fold(&scene.header, Some(&end), scene.events, &known, &mut sink).unwrap();
+    told(&sink)
+}
+
+#[test]
+fn what_others_wrote_to_inherited_output_right_after_the_end_is_not_the_commands() {
+    let before = ident(7, START - STEP, START - SLACK / 2);
+    assert!(
+        output(before, before).contains("filter#1 Write? log@0"),
+        "{}",
+        output(before, before)
+    );
+}
+
+#[test]
+fn inherited_output_that_changed_while_the_command_ran_is_the_commands() {
+    let before = ident(7, START - STEP, START - SLACK / 2);
+    let after = ident(7, START - STEP, START + STEP);
+    assert!(
+        output(before, after).contains("filter#1 Write log@1"),
+        "{}",
+        output(before, after)
     );
 }
 

@@ -311,6 +311,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         cwd: b"/home/user/src".to_vec(),
         descriptors: Vec::new(),
         descriptor_flags: Vec::new(),
+        descriptor_files: Vec::new(),
         front_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),

@@ -33,6 +33,46 @@ fn of_a_copy_names_the_original_and_the_command() {
 }
 
 #[test]
+fn what_others_write_to_the_commands_output_is_not_its_own() {
+    let place = Place::new();
+    place.write("a", "text\n");
+    // The shell writes just before and just after the command, which the clock of the file system cannot tell from within.
+    let shell = place.shell(
+        "exec >> shared; for i in 1 2 3 4 5; do echo before; \"$B\" record --name quiet$i -- cp a b || exit 1; echo after; done; \
+         echo before; \"$B\" record --name talks -- cat a; echo after",
+    );
+    assert_eq!((shell.status, shell.err.as_str()), (0, ""));
+    let shared = place.path("shared");
+    let certainty = |run: &str| -> Vec<String> {
+        let files = place.json(&["files", run, "--json"]);
+        let files = files.as_array().unwrap().iter();
+        let wrote = files.filter(|f| {
+            f["path"] == shared.as_str() && f["access"].as_array().unwrap().contains(&"write".into())
+        });
+        wrote
+            .map(|f| f["certainty"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    for run in ["quiet1", "quiet2", "quiet3", "quiet4", "quiet5"] {
+        assert!(!certainty(run).contains(&"seen".to_owned()), "{run}");
+    }
+    assert_eq!(certainty("talks"), ["seen"]);
+}
+
+#[test]
+fn what_an_unseen_program_writes_to_its_output_is_its_own() {
+    if !backstory_testkit::need::needs("output of a static program", &["busybox"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("a", "text\n");
+    let shell = place.shell("echo before > out; \"$B\" record -- busybox cat a >> out; echo after >> out");
+    assert_eq!((shell.status, shell.err.as_str()), (0, ""));
+    let lineage = place.json(&["of", "out", "--json", "--no-possible"]);
+    assert!(paths(&lineage).contains(&place.path("a").as_str()), "{lineage}");
+}
+
+#[test]
 fn uses_of_the_original_names_the_copy() {
     let place = Place::new();
     place.write_settled("a", "text");

@@ -33,7 +33,7 @@ impl Place {
     }
 
     /// A shell line, which knows the staged program as `$B` and is not recorded itself.
-    fn shell(&self, line: &str) -> Answer {
+    pub(super) fn shell(&self, line: &str) -> Answer {
         let mut command = self.stage.command("sh");
         command
             .current_dir(self.work())

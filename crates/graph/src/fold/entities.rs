@@ -274,15 +274,19 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// observed happened, if its only possible writer is known and the file changed while it could write.
     pub(super) fn seal(&mut self, object: ObjectId, time: Time, ident: Option<Ident>) {
         let held = self.object_mut(object);
-        let settled = held.settled;
+        let settled = held.inherited.map(|(_, after)| after).or(held.settled);
+        let untouched = held.untouched();
         let now = held.now_mut();
         let changed = match (now.before, ident) {
             (Some(before), Some(after)) => {
                 (before.size, before.mtime, before.ctime) != (after.size, after.mtime, after.ctime)
             }
-            (_, after) => after
-                .or(settled)
-                .is_some_and(|i| (now.began - SLACK..=time).contains(&i.mtime)),
+            (_, after) => {
+                !untouched
+                    && after
+                        .or(settled)
+                        .is_some_and(|i| (now.began - SLACK..=time).contains(&i.mtime))
+            }
         };
         if now.number > 0 || ident.is_some() {
             now.news |= ident.is_some() && ident != now.ident;

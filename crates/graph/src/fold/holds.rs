@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Outcome, Pid, Time, Via};
+use backstory_eventlog::event::{Ident, Outcome, Pid, Time, Via};
 use rustc_hash::FxHashMap;
 
 use super::descriptors::{O_CLOEXEC, at};
@@ -95,6 +95,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 // How it was opened is not known, but what for is, mostly: 0 to read, 1 and 2 to write.
                 (mode.reads, mode.writes) = (*fd != 1 && *fd != 2, *fd != 0);
             }
+            self.object_mut(object).inherited = self.inherited_file(index);
             let held = self.inherited_open(
                 Call {
                     via: Via::Library,
@@ -107,6 +108,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.install(call, *fd, held)?;
         }
         Ok(())
+    }
+
+    /// The file behind an inherited descriptor, before the command and at the end, if its name still leads to it.
+    fn inherited_file(&self, index: usize) -> Option<(Ident, Ident)> {
+        let at = |files: &[Option<Ident>]| files.get(index).copied().flatten();
+        let before = at(&self.header.descriptor_files)?;
+        let after = at(&self.end?.descriptor_files)?;
+        (crate::object::key(&before) == crate::object::key(&after)).then_some((before, after))
     }
 
     /// A descriptor that was opened by somebody else, some time before.
@@ -122,7 +131,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let directory = held.kind == EntityKind::Directory;
         let before = held.now().number;
         let writes = mode.writes && !looked;
-        if writes && !held.unchanged_since(call.time, super::SLACK) {
+        if writes && !held.untouched() && !held.unchanged_since(call.time, super::SLACK) {
             self.begin_write(call, object, path, false)?;
         }
         let description = Description {

@@ -81,6 +81,7 @@ impl Call {
 /// The state of the world at the time of the last event.
 pub struct Fold<'a, S: Sink + ?Sized> {
     header: &'a RunHeader,
+    end: Option<&'a RunEnd>,
     answers: Answers<'a>,
     sink: &'a mut S,
     paths: Paths,
@@ -112,9 +113,15 @@ pub struct Fold<'a, S: Sink + ?Sized> {
 
 impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     /// Before the first event.
-    pub fn new(header: &'a RunHeader, known: &'a dyn Known, sink: &'a mut S) -> Self {
+    pub fn new(
+        header: &'a RunHeader,
+        end: Option<&'a RunEnd>,
+        known: &'a dyn Known,
+        sink: &'a mut S,
+    ) -> Self {
         Fold {
             header,
+            end,
             sink,
             paths: Paths::default(),
             objects: Vec::new(),
@@ -261,7 +268,8 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     }
 
     /// After the last event.
-    pub fn finish(mut self, end: Option<&RunEnd>) -> Result<(), S::Error> {
+    pub fn finish(mut self) -> Result<(), S::Error> {
+        let end = self.end;
         let time = end.map_or(self.now, |e| self.now.max(e.ended));
         self.end_all(end, time)?;
         self.tell_last(end.map_or(time, |e| e.ended.max(self.now)))

@@ -33,6 +33,7 @@ pub fn header(command: &[&str]) -> RunHeader {
         cwd: b"/w".to_vec(),
         descriptors: Vec::new(),
         descriptor_flags: Vec::new(),
+        descriptor_files: Vec::new(),
         front_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),

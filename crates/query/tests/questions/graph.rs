@@ -162,6 +162,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         cwd: b"/w".to_vec(),
         descriptors: Vec::new(),
         descriptor_flags: Vec::new(),
+        descriptor_files: Vec::new(),
         front_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),

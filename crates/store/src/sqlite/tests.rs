@@ -17,6 +17,7 @@ fn header(id: &str) -> RunHeader {
         cwd: Vec::new(),
         descriptors: Vec::new(),
         descriptor_flags: Vec::new(),
+        descriptor_files: Vec::new(),
         front_pid: 0,
         boot_id: String::new(),
         machine: Machine::default(),

@@ -18,6 +18,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         cwd: b"/work".to_vec(),
         descriptors: vec![(0, b"/dev/null".to_vec())],
         descriptor_flags: Vec::new(),
+        descriptor_files: Vec::new(),
         front_pid: 7,
         boot_id: "boot".into(),
         machine: Machine {
