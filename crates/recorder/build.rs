@@ -38,6 +38,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "environ.c",
     "exec.c",
     "load.c",
+    "loader.c",
     "memory.c",
     "meta.c",
     "names.c",

@@ -19,6 +19,12 @@
 #define BS_ENV_ARENA "BACKSTORY_ARENA" /* path of the arena file */
 #define BS_ENV_PRELOAD "LD_PRELOAD"    /* our entry stands last and ends with BS_PRELOAD_NAME */
 #define BS_PRELOAD_NAME "linux-backstory.so"
+/*
+ * Directory of that file: the first, which each loader replaces by its own, is for every program; the second for those that are
+ * known to be for 64 bits, because a loader that replaces asks the kernel which program it loads, and that takes 20 us.
+ */
+#define BS_PRELOAD_ANY "$LIB"
+#define BS_PRELOAD_WIDE "64"
 
 /* Where the recorder is linked: below any position-independent executable. The gate's `syscall` is at a fixed offset. */
 #define BS_HOME 0x550000010000ull

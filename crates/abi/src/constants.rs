@@ -13,6 +13,10 @@ pub const ENV_ARENA: &str = "BACKSTORY_ARENA";
 pub const ENV_PRELOAD: &str = "LD_PRELOAD";
 /// File name of our entry in [`ENV_PRELOAD`].
 pub const PRELOAD_NAME: &str = "linux-backstory.so";
+/// Directory of that file in an entry for any program: a loader puts its own name for it there.
+pub const PRELOAD_ANY: &str = "$LIB";
+/// Directory of that file in an entry for programs that are known to be 64-bit ones.
+pub const PRELOAD_WIDE: &str = "64";
 
 /// Address the recorder is linked at.
 pub const HOME: u64 = 0x5500_0001_0000;

@@ -4,6 +4,7 @@
 //! that many recordings may start at once.
 
 use crate::Error;
+use backstory_abi::{PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -12,7 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// What `$LIB` becomes in the loaders of 64-bit programs. musl's takes it literally.
-const WIDE: &[&str] = &["lib/x86_64-linux-gnu", "lib64", "$LIB"];
+const WIDE: &[&str] = &["lib/x86_64-linux-gnu", "lib64", PRELOAD_ANY];
 /// What it becomes in those of 32-bit programs.
 const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
 
@@ -20,15 +21,19 @@ const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
 pub(crate) fn extract(directory: &Path) -> Result<OsString, Error> {
     let directory = usable(directory)?;
     let home = directory.join(format!("{DIGEST:016x}"));
-    let probe = home.join(WIDE[0]).join(backstory_abi::PRELOAD_NAME);
+    let probe = itself(&home);
     let whole = fs::metadata(&probe).is_ok_and(|m| m.len() == backstory_recorder::LIBRARY.len() as u64);
     if !whole {
         fill(&directory, &home)?;
     }
     let mut entry = home.into_os_string();
-    entry.push("/$LIB/");
-    entry.push(backstory_abi::PRELOAD_NAME);
+    entry.push(format!("/{PRELOAD_ANY}/{PRELOAD_NAME}"));
     Ok(entry)
+}
+
+/// The library itself, which all other names lead to. A recorder names it where it knows that a program is a 64-bit one.
+fn itself(home: &Path) -> PathBuf {
+    home.join(PRELOAD_WIDE).join(PRELOAD_NAME)
 }
 
 /// The directory as an absolute path. Loaders split the variable at colons and blanks and expand `$`, so a directory whose name has
@@ -71,7 +76,7 @@ fn fill(directory: &Path, home: &Path) -> Result<(), Error> {
 }
 
 fn replace(new: &Path, home: &Path) -> io::Result<()> {
-    let probe = |d: &Path| fs::metadata(d.join(WIDE[0]).join(backstory_abi::PRELOAD_NAME)).map(|m| m.len());
+    let probe = |d: &Path| fs::metadata(itself(d)).map(|m| m.len());
     if probe(home).ok() == probe(new).ok() {
         return fs::remove_dir_all(new);
     }
@@ -82,12 +87,14 @@ fn replace(new: &Path, home: &Path) -> io::Result<()> {
 fn write_all(new: &Path) -> io::Result<()> {
     make_directory(new)?;
     fs::set_permissions(new, fs::Permissions::from_mode(0o755))?;
-    let wide = new.join("wide.so");
+    let wide = itself(new);
+    fs::DirBuilder::new().mode(0o755).create(new.join(PRELOAD_WIDE))?;
     write(&wide, backstory_recorder::LIBRARY)?;
+    let wide = format!("{PRELOAD_WIDE}/{PRELOAD_NAME}");
     let narrow = new.join("narrow.so");
     write(&narrow, backstory_recorder::TWIN32)?;
     for place in WIDE {
-        link(new, place, "wide.so")?;
+        link(new, place, &wide)?;
     }
     for place in NARROW {
         link(new, place, "narrow.so")?;
@@ -95,11 +102,7 @@ fn write_all(new: &Path) -> io::Result<()> {
     link(
         new,
         "lib",
-        if plain_lib_is_narrow() {
-            "narrow.so"
-        } else {
-            "wide.so"
-        },
+        if plain_lib_is_narrow() { "narrow.so" } else { &wide },
     )
 }
 
@@ -115,10 +118,7 @@ fn link(new: &Path, place: &str, target: &str) -> io::Result<()> {
         .mode(0o755)
         .create(&directory)?;
     let up = "../".repeat(Path::new(place).components().count());
-    symlink(
-        format!("{up}{target}"),
-        directory.join(backstory_abi::PRELOAD_NAME),
-    )
+    symlink(format!("{up}{target}"), directory.join(PRELOAD_NAME))
 }
 
 /// Where 64-bit libraries are in a `lib64` of their own, plain `lib` is for 32 bits; elsewhere it is for 64.
@@ -173,7 +173,7 @@ mod tests {
         let entry = extract(dir.path()).unwrap();
         let entry = entry.to_str().unwrap();
         assert!(entry.ends_with("/$LIB/linux-backstory.so"));
-        let read = |lib: &str| fs::read(entry.replacen("$LIB", lib, 1)).unwrap();
+        let read = |lib: &str| fs::read(entry.replacen(PRELOAD_ANY, lib, 1)).unwrap();
         for lib in WIDE {
             assert_eq!(read(lib), backstory_recorder::LIBRARY, "{lib}");
         }
@@ -181,6 +181,7 @@ mod tests {
             assert_eq!(read(lib), backstory_recorder::TWIN32, "{lib}");
         }
         assert!(!read("lib").is_empty());
+        assert_eq!(read(PRELOAD_WIDE), backstory_recorder::LIBRARY);
     }
 
     #[test]

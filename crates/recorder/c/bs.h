@@ -255,7 +255,7 @@ void bs_stop_clock(void);            /* slot.c: time becomes a sequence number *
 
 /* environ.c: found when the library was loaded */
 extern char bs_arena_path[];    /* "BACKSTORY_ARENA=..."; empty: not recorded */
-extern char bs_preload_entry[]; /* our own entry of LD_PRELOAD */
+extern char bs_preload_entry[]; /* our own entry of LD_PRELOAD, as any program may have it */
 extern const char *bs_own_file; /* where we were loaded from */
 extern u32 bs_user;             /* effective, at that time */
 struct bs_link_map {
@@ -319,13 +319,17 @@ bool bs_has_jumped_out(void); /* and somebody jumped out of it instead */
 s64 bs_spawned_open(const char *path, int flags, u32 mode);
 void bs_spawned_exec(void);
 
+/* loader.c */
+bool bs_has_wide_loader(int dir, const char *path);
+
 /* repair.c */
 struct bs_room {
     u32 count; /* pointers */
     u32 bytes; /* of text */
 };
 struct bs_room bs_environment_room(char *const *env);
-char *const *bs_environment_repaired(char *const *env, char **array, char *text);
+/* `wide`: for a program that has the loader of 64-bit programs. */
+char *const *bs_environment_repaired(char *const *env, char **array, char *text, bool wide);
 bool bs_is_our_variable(const char *variable);
 u64 bs_environment_hash(char *const *env);
 

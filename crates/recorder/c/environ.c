@@ -93,6 +93,18 @@ static char *own_entry(char *value)
     return bs_same(base, BS_PRELOAD_NAME) ? entry : 0;
 }
 
+/* Keeps our entry as any program may have it. */
+static void keep_entry(const char *entry)
+{
+    static const char any[] = "/" BS_PRELOAD_ANY "/" BS_PRELOAD_NAME, wide[] = "/" BS_PRELOAD_WIDE "/" BS_PRELOAD_NAME;
+    u32 n = bs_length(entry, ENTRY_MAX);
+    if (n + sizeof any > ENTRY_MAX)
+        return;
+    bs_copy(bs_preload_entry, entry, n + 1);
+    if (n >= sizeof wide && bs_same(entry + n - (sizeof wide - 1), wide))
+        bs_copy(bs_preload_entry + n - (sizeof wide - 1), any, sizeof any);
+}
+
 /* Shortens or drops one of our variables, having kept what it said. False: drop it. */
 static bool keep_variable(char *variable)
 {
@@ -108,9 +120,7 @@ static bool keep_variable(char *variable)
     char *entry = own_entry(value);
     if (!entry)
         return true;
-    u32 n = bs_length(entry, ENTRY_MAX);
-    if (n < ENTRY_MAX)
-        bs_copy(bs_preload_entry, entry, n + 1);
+    keep_entry(entry);
     if (entry == value)
         return false;
     entry[-1] = 0;

@@ -59,11 +59,12 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
         struct bs_rec rec = bs_begin_path(BS_OP_EXEC, dir, 0, (u32)flags, path);
         return bs_end(rec, attempt(rec, dir, path, argv, env, flags, at)); /* it fails */
     }
+    bool wide = !(flags & AT_EMPTY_PATH) && bs_has_wide_loader(dir, path);
     struct bs_room room = bs_environment_room(env);
     u64 pointers = (room.count + 1) * sizeof(char *), size = pointers + room.bytes;
     if (size <= ON_STACK) {
         char *memory[(size + sizeof(char *) - 1) / sizeof(char *)];
-        char *const *repaired = bs_environment_repaired(env, memory, (char *)memory + pointers);
+        char *const *repaired = bs_environment_repaired(env, memory, (char *)memory + pointers, wide);
         return execute(dir, path, argv, env, repaired, flags, at);
     }
     /* Too much for a spawned child's stack. Where the exec succeeds in a memory that lives on, its owner frees it. */
@@ -73,7 +74,7 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
         return execute(dir, path, argv, env, env, flags, at);
     bs_me.scratch = (void *)memory;
     bs_me.scratch_size = size;
-    char *const *repaired = bs_environment_repaired(env, (char **)memory, (char *)memory + pointers);
+    char *const *repaired = bs_environment_repaired(env, (char **)memory, (char *)memory + pointers, wide);
     s64 result = execute(dir, path, argv, env, repaired, flags, at);
     bs_free_scratch();
     return result;

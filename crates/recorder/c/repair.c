@@ -52,18 +52,29 @@ static bool welcome(void)
     return fd >= 0;
 }
 
+/* The entry with the library's own directory in the place of what a loader would have to find out. */
+static void make_wide(char *entry)
+{
+    static const char any[] = "/" BS_PRELOAD_ANY "/" BS_PRELOAD_NAME, wide[] = "/" BS_PRELOAD_WIDE "/" BS_PRELOAD_NAME;
+    u32 n = bs_length(entry, ~0u);
+    if (n >= sizeof any && bs_same(entry + n - (sizeof any - 1), any))
+        bs_copy(entry + n - (sizeof any - 1), wide, sizeof wide);
+}
+
 /* "LD_PRELOAD=" with the user's entries first and ours last. */
-static char *preload_variable(const char *users, char *text)
+static char *preload_variable(const char *users, char *text, bool wide)
 {
     u32 n = users ? bs_length(users, ~0u) : sizeof BS_ENV_PRELOAD;
     bs_copy(text, users ? users : BS_ENV_PRELOAD "=", n);
     if (n > sizeof BS_ENV_PRELOAD)
         text[n++] = ':';
     bs_copy(text + n, bs_preload_entry, bs_length(bs_preload_entry, ~0u) + 1);
+    if (wide)
+        make_wide(text + n);
     return text;
 }
 
-char *const *bs_environment_repaired(char *const *env, char **array, char *text)
+char *const *bs_environment_repaired(char *const *env, char **array, char *text, bool wide)
 {
     static char *const none[] = {0};
     if (!env)
@@ -79,12 +90,12 @@ char *const *bs_environment_repaired(char *const *env, char **array, char *text)
         if (is_preload(*e) && !preload) {
             preload = true;
             if (!has_our_entry(*e))
-                array[n] = preload_variable(*e, text);
+                array[n] = preload_variable(*e, text, wide);
         }
         n++;
     }
     if (!preload)
-        array[n++] = preload_variable(0, text);
+        array[n++] = preload_variable(0, text, wide);
     array[n++] = bs_arena_path;
     array[n] = 0;
     return array;

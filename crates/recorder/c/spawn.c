@@ -110,7 +110,7 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
         /* The exec is not ours: the guard logs it, and we can only see to the environment. */
         struct bs_room room = bs_environment_room(env);
         char *array[room.count + 1], text[room.bytes];
-        error = real(&child, path, actions, attributes, argv, bs_environment_repaired(env, array, text));
+        error = real(&child, path, actions, attributes, argv, bs_environment_repaired(env, array, text, false));
     }
     if (!error && pid)
         *pid = child;

@@ -1,6 +1,8 @@
 //! Processes: made, executed, ended, waited for.
 
-use crate::harness::{Recorded, command, folder, program, record};
+use crate::harness::{Arena, Recorded, command, folder, library, program, program_with, record, record_with};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 
 fn run(how: &str) -> Recorded {
     let dir = folder();
@@ -200,4 +202,56 @@ fn after_a_jump_out_of_system_what_follows_is_the_processes_own() {
         "{:?}",
         story(&run)
     );
+}
+
+/// The entry for any program, of which only what 64-bit programs are given exists: whoever is given the other one complains.
+fn entry_that_is_wide_only(dir: &Path) -> std::path::PathBuf {
+    let place = dir.join("64");
+    std::fs::create_dir(&place).unwrap();
+    symlink(library(), place.join(backstory_abi::PRELOAD_NAME)).unwrap();
+    place.join(backstory_abi::PRELOAD_NAME)
+}
+
+#[test]
+fn a_loader_is_told_where_we_are_where_it_is_known_which_it_is() {
+    let dir = folder();
+    let entry = entry_that_is_wide_only(dir.path());
+    let script = dir.path().join("script");
+    std::fs::write(
+        &script,
+        "#! /bin/sh -e\ncat input; /bin/cat input; env -i cat input\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let line = ["sh", "-c", "exec ./script"];
+    let run = record_with(&mut command(dir.path(), &line), &Arena::default(), &entry);
+    assert!(run.output.stderr.is_empty(), "{:?}", run.output);
+    assert_eq!(run.output.stdout, b"some bytes to read\n".repeat(3));
+    let programs = run.threads.iter().filter(|t| t.slots[0].head.aux == 0).count();
+    assert_eq!(programs, 6, "sh, the script's, three times cat, env");
+    let opened = run
+        .of("OPEN")
+        .into_iter()
+        .filter(|s| s.strings[0].contains("script"));
+    assert_eq!(
+        opened.count(),
+        1,
+        "by the shell that reads it, not by us who looked"
+    );
+}
+
+#[test]
+fn a_program_without_that_loader_is_given_the_entry_for_any() {
+    let Some(shows) = program_with("shows_environment", "cc", &["-static"]) else {
+        eprintln!("SKIPPED: no static libc here");
+        return;
+    };
+    let dir = folder();
+    let entry = entry_that_is_wide_only(dir.path());
+    let mut shell = command(dir.path(), &["sh", "-c", "\"$0\"; true", shows.to_str().unwrap()]);
+    let run = record_with(&mut shell, &Arena::default(), &entry);
+    let text = String::from_utf8(run.output.stdout).unwrap();
+    let given = format!("LD_PRELOAD={}/$LIB/linux-backstory.so", dir.path().display());
+    assert!(text.lines().any(|line| line == given), "{text}");
+    assert!(run.output.stderr.is_empty());
 }

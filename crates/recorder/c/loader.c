@@ -1,0 +1,86 @@
+/*
+ * Whether a program's loader is the one of 64-bit programs: then our entry of LD_PRELOAD can name the library itself. One that says
+ * `$LIB` makes the loader read /proc/self/exe, which costs more than all else that our presence costs a program's start.
+ *
+ * Invariant: only a program of which this is certain gets such an entry. It takes the variable away before the program can pass it on.
+ */
+#include "bs.h"
+
+enum { READ = 1024, INTERPRETERS = 4, ELF_64 = 2, MACHINE_X86_64 = 62, PT_INTERP = 3 };
+
+struct elf {
+    u8 magic[4], class, rest[11];
+    uint16_t type, machine;
+    u32 version;
+    u64 entry, headers, sections;
+    u32 flags;
+    uint16_t size, header_size, header_count;
+};
+
+struct header {
+    u32 type, flags;
+    u64 offset, address, physical, in_file, in_memory, align;
+};
+
+/* The beginning of a file; how much, or an error. Nothing is waited for. */
+static s64 read_beginning(int dir, const char *path, u8 *text)
+{
+    s64 fd = bs_gated(__NR_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0)
+        return fd;
+    s64 size = bs_raw(__NR_read, fd, text, READ);
+    bs_raw(__NR_close, fd);
+    return size;
+}
+
+/* glibc's, at the address that every distribution has it at; musl's takes `$LIB` as it is. */
+static bool asks_for_wide_loader(const u8 *text, u64 size)
+{
+    static const char wide[] = "/lib64/ld-linux-x86-64.so.2";
+    const struct elf *elf = (const struct elf *)text;
+    if (size < sizeof *elf || elf->class != ELF_64 || elf->machine != MACHINE_X86_64 || elf->header_size != sizeof(struct header))
+        return false;
+    u64 at = elf->headers;
+    for (u32 i = 0; i < elf->header_count && at <= size - sizeof(struct header); i++, at += sizeof(struct header)) {
+        struct header header;
+        bs_copy(&header, text + at, sizeof header);
+        if (header.type == PT_INTERP)
+            return header.in_file == sizeof wide && header.offset <= size - sizeof wide &&
+                   bs_same((const char *)text + header.offset, wide);
+    }
+    return false;
+}
+
+/* The interpreter that a script names, made a string in place; null if there is none. */
+static const char *interpreter(u8 *text, u64 size)
+{
+    u64 from = 2, to;
+    while (from < size && (text[from] == ' ' || text[from] == '\t'))
+        from++;
+    for (to = from; to < size && text[to] && text[to] != ' ' && text[to] != '\t' && text[to] != '\n'; to++)
+        ;
+    if (to == from || to == size)
+        return 0;
+    text[to] = 0;
+    return (const char *)text + from;
+}
+
+/* Through the gate, so nothing is asked where the guard would take it for the program's. */
+__attribute__((noinline)) bool bs_has_wide_loader(int dir, const char *path)
+{
+    u8 text[READ] __attribute__((aligned(8)));
+    if (bs_odd & (BS_ODD_STRICT | BS_ODD_SANDBOX | BS_ODD_CLOSED | BS_ODD_MOVED) || !bs_is_ready(BS_OP_EXEC))
+        return false;
+    for (int i = 0; i < INTERPRETERS; i++) {
+        s64 size = read_beginning(dir, path, text);
+        if (size < 4)
+            return false;
+        if (text[0] != '#' || text[1] != '!')
+            return text[0] == 0x7f && text[1] == 'E' && text[2] == 'L' && text[3] == 'F' && asks_for_wide_loader(text, (u64)size);
+        path = interpreter(text, (u64)size);
+        if (!path)
+            return false;
+        dir = BS_AT_FDCWD;
+    }
+    return false;
+}
