@@ -108,6 +108,25 @@ bool bs_is_muted(void)
     return muted || (!bs_arena && (muted = is_simulated()));
 }
 
+/*
+ * Gives the process the memory that a child by fork finds empty. It is made here and not part of the library, because most of what
+ * that would cost is paid by programs that never get here. Our lock goes on with it: who waits for it finds it there.
+ */
+static bool make_process(void)
+{
+    u64 size = sizeof *bs_process + BS_MAX_FD;
+    s64 at = bs_raw(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (is_error(at))
+        return false;
+    if (bs_raw(__NR_madvise, at, size, MADV_WIPEONFORK) < 0) {
+        bs_raw(__NR_munmap, at, size);
+        return false;
+    }
+    ((struct bs_process *)at)->lock = 1;
+    __atomic_store_n(&bs_process, (struct bs_process *)at, __ATOMIC_RELEASE);
+    return true;
+}
+
 /* Maps the arena's first page. False: not now, or never (then `muted`). */
 static bool attach(void)
 {
@@ -134,8 +153,7 @@ static bool attach(void)
     struct bs_arena *arena = (struct bs_arena *)at;
     if (!is_error(at)) /* a page that is first written to is mapped alone, which is cheaper */
         __atomic_fetch_or(&arena->wanted, 0, __ATOMIC_RELAXED);
-    if (is_error(at) || arena->magic != BS_ARENA_MAGIC || arena->version != BS_ABI_VERSION ||
-        bs_raw(__NR_madvise, &bs_process, sizeof bs_process, MADV_WIPEONFORK) < 0) {
+    if (is_error(at) || arena->magic != BS_ARENA_MAGIC || arena->version != BS_ABI_VERSION || !make_process()) {
         if (!is_error(at))
             bs_raw(__NR_munmap, at, mapped);
         muted = true;
@@ -157,26 +175,26 @@ enum how { NOT_STARTED, STARTED_BY_EXEC, STARTED_BY_FORK };
 static bool set_up(enum how *started)
 {
     u32 unlocked = 0;
-    while (!__atomic_compare_exchange_n(&bs_process.lock, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    while (!__atomic_compare_exchange_n(&bs_process->lock, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
         if (muted)
             return false;
         bs_raw(__NR_sched_yield, 0);
         unlocked = 0;
     }
-    bool ready = bs_process.generation != 0;
+    bool ready = bs_process->generation != 0;
     enum how how = bs_arena ? STARTED_BY_FORK : STARTED_BY_EXEC;
     if (!ready && !muted && (bs_arena || attach())) {
-        bs_process.pid = (u32)bs_raw(__NR_getpid, 0);
-        bs_process.ppid = (u32)bs_raw(__NR_getppid, 0);
-        bs_process.epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
+        bs_process->pid = (u32)bs_raw(__NR_getpid, 0);
+        bs_process->ppid = (u32)bs_raw(__NR_getppid, 0);
+        bs_process->epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
         if (bs_odd & BS_ODD_SHARED) /* the child has a memory of its own after all */
             __atomic_and_fetch(&bs_odd, ~BS_ODD_SHARED, __ATOMIC_SEQ_CST);
-        u32 generation = (u32)bs_process.epoch;
-        __atomic_store_n(&bs_process.generation, generation ? generation : ~0u, __ATOMIC_RELEASE);
+        u32 generation = (u32)bs_process->epoch;
+        __atomic_store_n(&bs_process->generation, generation ? generation : ~0u, __ATOMIC_RELEASE);
         *started = how;
         ready = true;
     }
-    __atomic_store_n(&bs_process.lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&bs_process->lock, 0, __ATOMIC_RELEASE);
     return ready;
 }
 
@@ -316,11 +334,11 @@ static bool new_chunk(void)
     if (me->count)
         map_all(at);
     chunk->index = (u32)index;
-    chunk->pid = bs_process.pid;
+    chunk->pid = bs_process->pid;
     chunk->tid = me->tid;
-    chunk->epoch = bs_process.epoch;
+    chunk->epoch = bs_process->epoch;
     chunk->taken = bs_now();
-    chunk->ppid = bs_process.ppid;
+    chunk->ppid = bs_process->ppid;
     chunk->seq = me->count++;
     chunk->next = sizeof *chunk;
     __atomic_store_n(&chunk->magic, BS_CHUNK_MAGIC, __ATOMIC_RELEASE);
@@ -344,7 +362,7 @@ static void forget(u8 **chunk)
 static bool first_chunk(void)
 {
     struct bs_thread *me = &bs_me;
-    if (me->generation != bs_process.generation) {
+    if (me->generation != bs_process->generation) {
         /* What is mapped is the parent's: not ours to write to, nor to give back. */
         me->forks++;
         forget(&me->chunk);
@@ -357,7 +375,7 @@ static bool first_chunk(void)
     }
     if (!new_chunk())
         return false;
-    me->generation = bs_process.generation;
+    me->generation = bs_process->generation;
     return true;
 }
 
@@ -385,10 +403,10 @@ BS_COLD bool bs_take(u32 op)
     u64 mask = block_signals();
     enum how started = NOT_STARTED;
     bool taken = set_up(&started);
-    if (taken && (!bs_me.chunk || bs_me.generation != bs_process.generation)) {
+    if (taken && (!bs_me.chunk || bs_me.generation != bs_process->generation)) {
         taken = first_chunk();
         if (taken && started) {
-            bs_note(0, BS_OP_START, (s32)bs_process.pid, (s32)bs_process.ppid, started == STARTED_BY_FORK, 0);
+            bs_note(0, BS_OP_START, (s32)bs_process->pid, (s32)bs_process->ppid, started == STARTED_BY_FORK, 0);
             if (started == STARTED_BY_EXEC && !(bs_arena->flags & BS_ARENA_GUARDED))
                 bs_log_first_libraries();
             if (started == STARTED_BY_EXEC && bs_closes_are_seen())
@@ -403,7 +421,7 @@ BS_COLD bool bs_take(u32 op)
 
 bool bs_is_ready(u32 op)
 {
-    return (bs_me.chunk && bs_me.generation == bs_process.generation) || bs_take(op);
+    return (bs_me.chunk && bs_me.generation == bs_process->generation) || bs_take(op);
 }
 
 BS_COLD bool bs_change(u32 op, u32 changes)
@@ -429,7 +447,7 @@ void bs_prepare_for_sandbox(void)
 void bs_thread_ends(void)
 {
     struct bs_thread *me = &bs_me;
-    if (!me->chunk || me->generation != bs_process.generation || bs_odd & BS_ODD_SANDBOX)
+    if (!me->chunk || me->generation != bs_process->generation || bs_odd & BS_ODD_SANDBOX)
         return;
     u64 mask = block_signals();
     if (me->held)

@@ -149,9 +149,9 @@ struct bs_process {
     u64 epoch;
     u32 highest;            /* descriptor with a mark */
     s32 copy_from, copy_to; /* of the last copy in the kernel, if both are marked so */
-    u8 fd[BS_MAX_FD];
+    u8 fd[];                /* BS_MAX_FD of them, if it is set up */
 };
-extern struct bs_process bs_process;
+extern struct bs_process *bs_process; /* before it is attached: without marks, and not set up */
 
 /* The arena's first page, once mapped. */
 extern struct bs_arena *bs_arena;
@@ -200,7 +200,7 @@ void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(con
 /* True if the slot can still be written to. */
 static inline bool bs_open(struct bs_rec rec)
 {
-    return BS_LIKELY(rec.slot && bs_me.changes - (u32)rec.changes <= 1 && bs_me.generation == bs_process.generation);
+    return BS_LIKELY(rec.slot && bs_me.changes - (u32)rec.changes <= 1 && bs_me.generation == bs_process->generation);
 }
 
 /* The operation's outcome. */
@@ -232,7 +232,7 @@ bool bs_logs_later_oddly(u32 op);
 static inline bool bs_logs_later(u32 op)
 {
     const u32 odd = BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_CLOSED;
-    return BS_LIKELY(!(bs_odd & odd) && bs_me.chunk && bs_me.generation == bs_process.generation) || bs_logs_later_oddly(op);
+    return BS_LIKELY(!(bs_odd & odd) && bs_me.chunk && bs_me.generation == bs_process->generation) || bs_logs_later_oddly(op);
 }
 static inline const char *bs_way_later(bool logged)
 {
@@ -302,7 +302,7 @@ void bs_fd_copied(u32 from, u32 to);
 struct bs_rec bs_begin_close(int fd);
 static inline u32 bs_fd_marks(int fd)
 {
-    return BS_LIKELY((u32)fd < BS_MAX_FD && !bs_me.borrowed) ? bs_process.fd[fd] : 0;
+    return BS_LIKELY((u32)fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed) ? bs_process->fd[fd] : 0;
 }
 void bs_fd_mark(int fd, u32 mark);
 

@@ -244,7 +244,7 @@ BS_ALIAS(aio_write64, aio_write);
 /* A copy between two descriptors is news once; of many pairs in turn, each time. */
 static bool copy_is_news(int from, int to)
 {
-    bool same = bs_process.copy_from == from && bs_process.copy_to == to;
+    bool same = bs_process->copy_from == from && bs_process->copy_to == to;
     return !same || !(bs_fd_marks(from) & bs_fd_marks(to) & BS_FD_COPIED) || bs_odd & BS_ODD_ALL_OPS;
 }
 
@@ -252,8 +252,8 @@ static ssize copied(struct bs_rec rec, int from, int to, s64 n)
 {
     bs_end(rec, n);
     if (n > 0 && rec.slot && !bs_me.borrowed) {
-        bs_process.copy_from = from;
-        bs_process.copy_to = to;
+        bs_process->copy_from = from;
+        bs_process->copy_to = to;
         bs_fd_mark(from, BS_FD_COPIED);
         bs_fd_mark(to, BS_FD_COPIED);
     }

@@ -4,22 +4,22 @@
 /* Marks are the process's own; a child on its parent's memory leaves them alone. */
 static bool has_marks(u32 fd)
 {
-    return fd < BS_MAX_FD && bs_process.generation && !bs_me.borrowed;
+    return fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed;
 }
 
 void bs_fd_mark(int fd, u32 mark)
 {
     if (!has_marks((u32)fd))
         return;
-    bs_process.fd[fd] |= (u8)mark;
-    if ((u32)fd > bs_process.highest)
-        bs_process.highest = (u32)fd;
+    bs_process->fd[fd] |= (u8)mark;
+    if ((u32)fd > bs_process->highest)
+        bs_process->highest = (u32)fd;
 }
 
 void bs_fd_closed(u32 fd)
 {
-    if (has_marks(fd) && bs_process.fd[fd])
-        bs_process.fd[fd] = 0;
+    if (has_marks(fd) && bs_process->fd[fd])
+        bs_process->fd[fd] = 0;
 }
 
 void bs_fd_opened(s64 fd, int flags)
@@ -34,7 +34,7 @@ void bs_fd_opened(s64 fd, int flags)
 void bs_fd_copied(u32 from, u32 to)
 {
     bs_fd_closed(to);
-    if (has_marks(from) && bs_process.fd[from] & BS_FD_WRITER)
+    if (has_marks(from) && bs_process->fd[from] & BS_FD_WRITER)
         bs_fd_mark((int)to, BS_FD_WRITER);
 }
 
@@ -57,11 +57,11 @@ BS_ALIAS(__close, close);
 /* All descriptors from first to last, with what the written ones had become. */
 static s64 close_many(u32 first, u32 last, int flags)
 {
-    if (!(flags & 4 /* CLOSE_RANGE_CLOEXEC */) && !bs_me.borrowed && bs_process.generation)
-        for (u32 fd = first; fd <= last && fd <= bs_process.highest; fd++) {
-            if (bs_process.fd[fd] & BS_FD_WRITER)
+    if (!(flags & 4 /* CLOSE_RANGE_CLOEXEC */) && !bs_me.borrowed && bs_process->generation)
+        for (u32 fd = first; fd <= last && fd <= bs_process->highest; fd++) {
+            if (bs_process->fd[fd] & BS_FD_WRITER)
                 bs_end(bs_begin_close((int)fd), 0);
-            bs_process.fd[fd] = 0;
+            bs_process->fd[fd] = 0;
         }
     struct bs_rec rec = bs_begin(BS_OP_CLOSE_RANGE, (s32)first, flags, last);
     return bs_end(rec, bs_call(rec, __NR_close_range, first, last, flags));

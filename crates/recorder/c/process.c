@@ -17,7 +17,7 @@ static int fork_by(int (*real)(void))
     u64 time = bs_now();
     int pid = real();
     if (pid == 0 && bs_me.chunk)
-        bs_process.copy_to = -1; /* the child's first look at this page would map it, and its first write again */
+        bs_process->copy_to = -1; /* the child's first look at this page would map it, and its first write again */
     if (pid != 0)
         bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : bs_error());
     return pid;

@@ -8,7 +8,8 @@
 #include <linux/stat.h>
 
 __thread struct bs_thread bs_me;
-struct bs_process bs_process __attribute__((section(".bss.wiped"), aligned(4096)));
+static struct bs_process unattached;
+struct bs_process *bs_process = &unattached;
 u32 bs_odd;
 bool bs_threaded;
 
@@ -34,7 +35,7 @@ void bs_stop_clock(void)
 bool bs_is_another(void)
 {
     const struct bs_thread *me = &bs_me;
-    bool owned = me->chunk && me->generation == bs_process.generation && !(bs_odd & BS_ODD_SANDBOX);
+    bool owned = me->chunk && me->generation == bs_process->generation && !(bs_odd & BS_ODD_SANDBOX);
     return owned && (u32)bs_raw(__NR_gettid, 0) != me->tid;
 }
 
@@ -79,7 +80,7 @@ static struct bs_rec reserve(u32 op, u32 size, u32 flags)
     if (BS_UNLIKELY(me->borrowed))
         flags |= whose();
     for (;;) {
-        if (BS_UNLIKELY(!me->chunk || me->generation != bs_process.generation) && !bs_take(op))
+        if (BS_UNLIKELY(!me->chunk || me->generation != bs_process->generation) && !bs_take(op))
             return nothing;
         u32 changes = me->changes;
         struct bs_chunk *chunk = (struct bs_chunk *)me->chunk;

@@ -62,6 +62,24 @@ fn what_the_library_asks_of_libc_may_be_missing() {
 }
 
 #[test]
+fn a_programs_start_maps_the_library_with_two_calls() {
+    let segments = tool("readelf", &["-lW", library()]);
+    let number = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap();
+    let written = segments
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .find(|words| words.first() == Some(&"LOAD") && words.contains(&"RW"))
+        .unwrap();
+    let (start, in_file, in_memory) = (number(written[2]), number(written[4]), number(written[5]));
+    let page = |address: u64| (address - 1) / 4096;
+    assert_eq!(
+        page(start + in_file),
+        page(start + in_memory),
+        "what reaches beyond the file's last page is a third mapping: {segments}"
+    );
+}
+
+#[test]
 fn the_library_is_small() {
     let size = backstory_recorder::LIBRARY.len();
     assert!(size < 72 * 1024, "{size} bytes");
