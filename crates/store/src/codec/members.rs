@@ -1,13 +1,19 @@
 //! Which versions a run's entities are: blocks of [`BLOCK`] entities in the order of their ids.
 //!
 //! ```text
-//! block   := last-reverse-segment+1  first id  number of directories  directory, zigzag delta*  member*
+//! block   := last-reverse-segment+1  first id [+ 1]  number of directories  directory, zigzag delta*  (member* | columns)
 //! member  := flags | directory's place in the list << 4  [place - 15]  version, zigzag delta to the last one of that directory
 //!            [version number]  [previous, zigzag delta to the entity]  [number of aliases (directory's place, version)*]
+//! columns := how many  flags  directories' places  versions  version numbers  previous  numbers of aliases  aliases' places  aliases' versions
 //! ```
+//!
+//! The first id is divisible by [`BLOCK`]: where it is not, one was added, and the members stand in columns.
 
-use super::{Put, Take};
+use super::column::{self, Reader};
+use super::{Put, Take, zigzag};
 use crate::Result;
+
+const WHAT: &str = "list of entities";
 
 /// Entities in a block.
 pub const BLOCK: u32 = 128;
@@ -58,17 +64,14 @@ impl Block {
         let dirs = self.dirs();
         let mut out = Vec::with_capacity(self.members.len() * 4 + dirs.len() * 2);
         out.number(self.reverse.map_or(0, |r| u64::from(r) + 1));
-        out.number(u64::from(first));
+        out.number(u64::from(first) + 1);
         out.number(dirs.len() as u64);
         let mut last = 0i64;
         for &dir in &dirs {
             out.signed(i64::from(dir) - last);
             last = i64::from(dir);
         }
-        let mut indexes = vec![0i64; dirs.len()];
-        for (id, member) in (first..).zip(&self.members) {
-            put_member(&mut out, id, member, &dirs, &mut indexes);
-        }
+        put_members(&mut out, first, &self.members, &dirs);
         out
     }
 
@@ -86,14 +89,19 @@ impl Block {
 
     /// Decodes a block.
     pub fn decode(block: &[u8]) -> Result<Block> {
-        let mut take = Take::new(block, "list of entities");
+        let mut take = Take::new(block, WHAT);
         let reverse = take.small()?.checked_sub(1);
-        let first = take.small()?;
+        let marked = take.small()?;
+        let first = marked - marked % BLOCK;
         let count = take.number()?;
         let (mut dirs, mut last) = (Vec::new(), 0i64);
         for _ in 0..count {
             last = last.checked_add(take.signed()?).ok_or_else(|| take.damaged())?;
             dirs.push((u32::try_from(last).map_err(|_| take.damaged())?, 0i64));
+        }
+        if marked != first {
+            let members = take_members(&mut take, first, &mut dirs)?;
+            return Ok(Block { reverse, members });
         }
         let mut members = Vec::new();
         while !take.is_empty() {
@@ -106,37 +114,116 @@ impl Block {
     }
 }
 
-fn put_member(out: &mut Vec<u8>, id: u32, member: &Member, dirs: &[u32], indexes: &mut [i64]) {
-    let place = dirs.partition_point(|d| *d < member.version.dir);
-    let flags = [
-        (LAST, member.last),
-        (NUMBERED, member.number != 0),
-        (PREVIOUS, member.previous.is_some()),
-        (ALIASES, !member.aliases.is_empty()),
-    ];
-    let flags = flags
-        .iter()
-        .filter(|(_, on)| *on)
-        .fold(0, |all, (flag, _)| all | flag);
-    out.push(flags | (place.min(NEAR) << 4) as u8);
-    if place >= NEAR {
-        out.number((place - NEAR) as u64);
-    }
-    out.signed(i64::from(member.version.index) - indexes[place]);
-    indexes[place] = i64::from(member.version.index);
-    if member.number != 0 {
-        out.number(u64::from(member.number));
-    }
-    if let Some(previous) = member.previous {
-        out.signed(i64::from(previous) - i64::from(id));
-    }
-    if !member.aliases.is_empty() {
-        out.number(member.aliases.len() as u64);
-        for alias in &member.aliases {
-            out.number(dirs.partition_point(|d| *d < alias.dir) as u64);
-            out.number(u64::from(alias.index));
+fn put_members(out: &mut Vec<u8>, first: u32, members: &[Member], dirs: &[u32]) {
+    let place = |dir: u32| dirs.partition_point(|d| *d < dir);
+    let mut indexes = vec![0i64; dirs.len()];
+    let [mut flags, mut places, mut versions, mut numbers] = [const { Vec::new() }; 4];
+    let [mut previous, mut counts, mut alias_places, mut aliases] = [const { Vec::new() }; 4];
+    for (id, member) in (first..).zip(members) {
+        let set = [
+            (LAST, member.last),
+            (NUMBERED, member.number != 0),
+            (PREVIOUS, member.previous.is_some()),
+            (ALIASES, !member.aliases.is_empty()),
+        ];
+        let set = set.iter().filter(|(_, on)| *on);
+        flags.push(u64::from(set.fold(0, |all, (flag, _)| all | flag)));
+        let (at, index) = (place(member.version.dir), i64::from(member.version.index));
+        places.push(at as u64);
+        versions.push(zigzag(index - indexes[at]));
+        indexes[at] = index;
+        if member.number != 0 {
+            numbers.push(u64::from(member.number));
+        }
+        if let Some(before) = member.previous {
+            previous.push(zigzag(i64::from(before) - i64::from(id)));
+        }
+        if !member.aliases.is_empty() {
+            counts.push(member.aliases.len() as u64);
+            alias_places.extend(member.aliases.iter().map(|alias| place(alias.dir) as u64));
+            aliases.extend(member.aliases.iter().map(|alias| u64::from(alias.index)));
         }
     }
+    out.number(members.len() as u64);
+    for numbers in [&flags, &places, &versions, &numbers, &previous, &counts] {
+        column::put(out, numbers);
+    }
+    for numbers in [&alias_places, &aliases] {
+        // One entity may have very many names.
+        for piece in numbers.chunks(column::MOST) {
+            column::put(out, piece);
+        }
+    }
+}
+
+fn take_members(take: &mut Take<'_>, first: u32, dirs: &mut [(u32, i64)]) -> Result<Vec<Member>> {
+    let count = take.small()? as usize;
+    let flags = column::take(take, count)?;
+    let with = |flag: u8| flags.iter().filter(|set| **set & u64::from(flag) != 0).count();
+    let mut places = Reader::new(take, count, WHAT)?;
+    let mut versions = Reader::new(take, count, WHAT)?;
+    let mut numbers = Reader::new(take, with(NUMBERED), WHAT)?;
+    let mut previous = Reader::new(take, with(PREVIOUS), WHAT)?;
+    let counts = column::take(take, with(ALIASES))?;
+    let total = counts.iter().fold(0u64, |all, count| all.saturating_add(*count));
+    let mut aliases = [
+        take_pieces(take, total)?.into_iter(),
+        take_pieces(take, total)?.into_iter(),
+    ];
+    let mut counts = counts.into_iter();
+    let mut members = Vec::with_capacity(count);
+    for (id, set) in (first..).zip(flags) {
+        let has = |flag: u8| set & u64::from(flag) != 0;
+        let (dir, index) = dirs.get_mut(places.size()?).ok_or_else(|| take.damaged())?;
+        *index = index
+            .checked_add(versions.signed()?)
+            .ok_or_else(|| take.damaged())?;
+        let version = VersionRef {
+            dir: *dir,
+            index: u32::try_from(*index).map_err(|_| take.damaged())?,
+        };
+        let number = if has(NUMBERED) { numbers.small()? } else { 0 };
+        let previous = if has(PREVIOUS) {
+            let at = i64::from(id).checked_add(previous.signed()?);
+            Some(
+                at.and_then(|at| u32::try_from(at).ok())
+                    .ok_or_else(|| take.damaged())?,
+            )
+        } else {
+            None
+        };
+        let mut names = Vec::new();
+        if has(ALIASES) {
+            for _ in 0..counts.next().unwrap_or(0) {
+                let [place, index] =
+                    [aliases[0].next(), aliases[1].next()].map(|n| n.and_then(|n| u32::try_from(n).ok()));
+                let (Some(place), Some(index)) = (place, index) else {
+                    return Err(take.damaged());
+                };
+                let dir = dirs.get(place as usize).ok_or_else(|| take.damaged())?.0;
+                names.push(VersionRef { dir, index });
+            }
+        }
+        members.push(Member {
+            version,
+            number,
+            previous,
+            last: has(LAST),
+            aliases: names,
+        });
+    }
+    Ok(members)
+}
+
+/// Columns one after another, all full but the last.
+fn take_pieces(take: &mut Take<'_>, mut count: u64) -> Result<Vec<u64>> {
+    let mut all = Vec::new();
+    while count > 0 {
+        let piece = count.min(column::MOST as u64);
+        all.append(&mut column::take(take, piece as usize)?);
+        count -= piece;
+    }
+    Ok(all)
 }
 
 fn take_member(take: &mut Take<'_>, id: u32, dirs: &mut [(u32, i64)]) -> Result<Member> {
@@ -193,11 +280,26 @@ mod tests {
         })
     }
 
+    #[test]
+    fn blocks_of_the_first_schema_are_still_read() {
+        // No reverse segment; the first id is 256; one directory, 5; versions 3 (the last) and 4 (number 1, after 256).
+        let block = [0, 0x80, 2, 1, 10, LAST, 6, NUMBERED | PREVIOUS, 2, 1, 1];
+        let Block { reverse, members } = Block::decode(&block).unwrap();
+        let told: Vec<_> = members
+            .iter()
+            .map(|m| (m.version.dir, m.version.index, m.number, m.previous, m.last))
+            .collect();
+        assert_eq!(
+            (reverse, told),
+            (None, vec![(5, 3, 0, None, true), (5, 4, 1, Some(256), false)])
+        );
+    }
+
     proptest! {
         #[test]
         fn blocks_come_back_as_they_were(
             reverse in proptest::option::of(0u32..u32::MAX - 1),
-            first in 0u32..1 << 30,
+            first in 0u32..1 << 23,
             members in proptest::collection::vec(
                 (reference(), 0u32..3, proptest::option::of(any::<u32>()), any::<bool>(), proptest::collection::vec(reference(), 0..3)),
                 0..128,
@@ -208,7 +310,7 @@ mod tests {
                 .map(|(version, number, previous, last, aliases)| Member { version, number, previous, last, aliases })
                 .collect();
             let block = Block { reverse, members };
-            prop_assert_eq!(Block::decode(&block.encode(first)).unwrap(), block);
+            prop_assert_eq!(Block::decode(&block.encode(first * BLOCK)).unwrap(), block);
         }
     }
 }

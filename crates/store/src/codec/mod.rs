@@ -1,9 +1,10 @@
-//! The store's compact records. All numbers are LEB128 varints; signed ones are zigzagged. `docs/formats/store.md` describes
+//! The store's compact records. Numbers are LEB128 varints, or stand in columns (see [`column`]); signed ones are zigzagged. `docs/formats/store.md` describes
 //! each record; a change of one is a new schema.
 //!
 //! Invariant: decoding never panics and never trusts a length; what can't be decoded is [`Error::Damaged`].
 
 pub mod activity;
+pub mod column;
 pub mod members;
 pub mod reverse;
 pub mod stream;
@@ -31,13 +32,23 @@ impl Put for Vec<u8> {
     }
 
     fn signed(&mut self, value: i64) {
-        self.number(((value << 1) ^ (value >> 63)) as u64);
+        self.number(zigzag(value));
     }
 
     fn bytes(&mut self, value: &[u8]) {
         self.number(value.len() as u64);
         self.extend_from_slice(value);
     }
+}
+
+/// A signed number as an unsigned one, small when near 0.
+pub fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// The signed number that was zigzagged.
+pub fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 /// Reads a record from its beginning.
@@ -57,9 +68,19 @@ impl<'a> Take<'a> {
         self.rest.is_empty()
     }
 
+    /// What is left.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// The error for this record.
     pub fn damaged(&self) -> Error {
         Error::Damaged(self.what)
+    }
+
+    /// The next byte, which is left where it is.
+    pub fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
     }
 
     /// One byte.
@@ -86,8 +107,7 @@ impl<'a> Take<'a> {
     /// A signed number.
     #[inline]
     pub fn signed(&mut self) -> Result<i64> {
-        let raw = self.number()?;
-        Ok((raw >> 1) as i64 ^ -((raw & 1) as i64))
+        self.number().map(unzigzag)
     }
 
     /// An unsigned number that fits 32 bits.

@@ -1,14 +1,25 @@
 //! Who touched which entities of a block: for each entity its activities, ascending.
 //!
 //! ```text
-//! segment := previous-segment+1  list*
+//! segment := previous-segment+1  (list* | COLUMNS how many lists  positions  lengths  activities)
 //! list    := position in the block, delta  length in bytes  (activity, delta << 1 | generated)*
 //! ```
+//!
+//! Where hardly any entity has more than one activity, the lists stand in three columns: positions (each as the difference to the one before - 1),
+//! lengths (how many activities - 1), and what would stand in the lists, the first activity of each list as the zigzagged difference to that of
+//! the list before.
 
 use backstory_graph::model::ActivityId;
 
-use super::{Put, Take};
+use super::column::{self, Reader};
+use super::{Put, Take, unzigzag, zigzag};
 use crate::Result;
+
+/// Stands where the first list's position would: a block has fewer entities.
+const COLUMNS: u64 = 128;
+/// Fewer lists than this are not worth columns.
+const FEW: usize = 16;
+const WHAT: &str = "list of activities";
 
 /// One mention: position of the entity in its block, activity, whether it was generated.
 pub type Mention = (u8, u32, bool);
@@ -19,6 +30,11 @@ pub fn encode(mentions: &mut Vec<Mention>, previous: Option<u32>) -> Vec<u8> {
     mentions.dedup();
     let mut segment = Vec::with_capacity(mentions.len() * 2 + 4);
     segment.number(previous.map_or(0, |p| u64::from(p) + 1));
+    if let Some(columns) = in_columns(mentions) {
+        segment.number(COLUMNS);
+        segment.extend_from_slice(&columns);
+        return segment;
+    }
     let (mut last, mut list) = (0u8, Vec::new());
     for group in mentions.chunk_by(|a, b| a.0 == b.0) {
         list.clear();
@@ -34,10 +50,78 @@ pub fn encode(mentions: &mut Vec<Mention>, previous: Option<u32>) -> Vec<u8> {
     segment
 }
 
+/// Sorted mentions in columns, if they are many and mostly one for each entity: then all are soon read, and small.
+fn in_columns(mentions: &[Mention]) -> Option<Vec<u8>> {
+    let lists = mentions.chunk_by(|a, b| a.0 == b.0).count();
+    if lists < FEW || mentions.len() > lists * 2 {
+        return None;
+    }
+    let (mut positions, mut lengths, mut activities) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut next, mut first) = (0u8, 0u32);
+    for group in mentions.chunk_by(|a, b| a.0 == b.0) {
+        positions.push(u64::from(group[0].0 - next));
+        next = group[0].0 + 1;
+        lengths.push(group.len() as u64 - 1);
+        let step = zigzag(i64::from(group[0].1) - i64::from(first));
+        first = group[0].1;
+        activities.push(step << 1 | u64::from(group[0].2));
+        for pair in group.windows(2) {
+            activities.push(u64::from(pair[1].1 - pair[0].1) << 1 | u64::from(pair[1].2));
+        }
+    }
+    let mut out = Vec::new();
+    out.number(lists as u64);
+    for numbers in [&positions, &lengths, &activities] {
+        column::put(&mut out, numbers);
+    }
+    Some(out)
+}
+
+/// The same as [`of`], of lists in columns.
+fn of_columns(take: &mut Take<'_>, position: u8, into: &mut Vec<(ActivityId, bool)>) -> Result<()> {
+    let lists = take.small()? as usize;
+    let mut positions = Reader::new(take, lists, WHAT)?;
+    let lengths = column::take(take, lists)?;
+    let count = lengths
+        .iter()
+        .fold(lists as u64, |all, length| all.saturating_add(*length));
+    let mut activities = Reader::new(take, usize::try_from(count).unwrap_or(usize::MAX), WHAT)?;
+    let (mut next, mut first) = (0u64, 0i64);
+    for length in lengths {
+        let at = next.saturating_add(positions.number()?);
+        next = at.saturating_add(1);
+        let step = activities.number()?;
+        first = first.saturating_add(unzigzag(step >> 1));
+        let mut activity = first;
+        let mut push = |activity: i64, generated| -> Result<()> {
+            if at == u64::from(position) {
+                let id = u32::try_from(activity).map_err(|_| crate::Error::Damaged(WHAT))?;
+                into.push((ActivityId(id), generated));
+            }
+            Ok(())
+        };
+        push(activity, step & 1 != 0)?;
+        for _ in 0..length {
+            let step = activities.number()?;
+            activity = activity.saturating_add((step >> 1) as i64);
+            push(activity, step & 1 != 0)?;
+        }
+        if at >= u64::from(position) {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Adds the mentions of the entity at `position` to `into`; returns the number of the segment before this one.
 pub fn of(segment: &[u8], position: u8, into: &mut Vec<(ActivityId, bool)>) -> Result<Option<u32>> {
-    let mut take = Take::new(segment, "list of activities");
+    let mut take = Take::new(segment, WHAT);
     let previous = take.small()?.checked_sub(1);
+    if Take::new(take.rest(), WHAT).number().ok() == Some(COLUMNS) {
+        take.number()?;
+        of_columns(&mut take, position, into)?;
+        return Ok(previous);
+    }
     let mut at = 0u64;
     while !take.is_empty() {
         at = at.saturating_add(take.number()?);
@@ -46,7 +130,7 @@ pub fn of(segment: &[u8], position: u8, into: &mut Vec<(ActivityId, bool)>) -> R
             continue;
         }
         if at == u64::from(position) {
-            let mut take = Take::new(list, "list of activities");
+            let mut take = Take::new(list, WHAT);
             let mut activity = 0u64;
             while !take.is_empty() {
                 let step = take.number()?;
@@ -67,7 +151,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn mentions_come_back_once_each(mentions: Vec<(u8, u32, bool)>, position: u8) {
+        fn mentions_come_back_once_each(
+            mentions in proptest::collection::vec((0u8..128, prop_oneof![0u32..4, any::<u32>()], any::<bool>()), 0..300),
+            position in 0u8..128,
+            once: bool,
+        ) {
+            let mut mentions = mentions;
+            if once {
+                mentions.sort_unstable();
+                mentions.dedup_by_key(|mention| mention.0);
+            }
             let mut encoded = mentions.clone();
             let segment = encode(&mut encoded, None);
             let mut got = Vec::new();

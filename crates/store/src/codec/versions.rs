@@ -1,18 +1,23 @@
 //! The known versions of a directory's files: name, kind, identity. Shared by all runs.
 //!
 //! ```text
-//! block   := record*
+//! block   := record*  |  COLUMNS how many  columns (`columns.rs`)
 //! record  := kind | SAME_NAME | IDENT   name, or index in the directory of the first record that has it   [ident]
 //! ident   := flags  [dev]  ino, zigzag delta  size  mtime, delta  ctime, delta  [birth, delta]  [mode]  [nlink]
 //! ```
 //!
-//! Deltas are to the record before in the block that has an identity.
+//! Deltas are to the record before in the block that has an identity. A block is kept in the smaller form.
+
+mod columns;
 
 use backstory_eventlog::event::{Bytes, Ident};
 use backstory_graph::model::EntityKind;
 
 use super::{Put, Take};
 use crate::Result;
+
+/// Stands where the first record's tag would: no tag is so large.
+const COLUMNS: u8 = 64;
 
 const KIND: u8 = 15;
 const SAME_NAME: u8 = 16;
@@ -51,6 +56,16 @@ fn kind_number(kind: EntityKind) -> u8 {
         Device => 6,
         Memory => 7,
     }
+}
+
+/// What a block is called should it be damaged.
+const WHAT: &str = "list of versions";
+
+fn kind_of(tag: u8) -> Result<EntityKind> {
+    KINDS
+        .get(usize::from(tag & KIND))
+        .copied()
+        .ok_or(crate::Error::Damaged(WHAT))
 }
 
 /// A name, or the record that has it.
@@ -96,20 +111,17 @@ const NOTHING: Ident = Ident {
 };
 
 /// Builds a block.
+#[derive(Default)]
 pub struct Builder {
-    /// The block so far.
-    pub bytes: Vec<u8>,
-    last: Ident,
+    count: usize,
+    /// The block as records, while it is so short that it may be smaller that way.
+    records: Vec<u8>,
+    last: Option<Ident>,
+    columns: columns::Columns,
 }
 
-impl Default for Builder {
-    fn default() -> Self {
-        Builder {
-            bytes: Vec::new(),
-            last: NOTHING,
-        }
-    }
-}
+/// Longer blocks are kept in columns without a look at their records.
+const MANY: usize = 24;
 
 impl Builder {
     /// Adds a record.
@@ -121,14 +133,29 @@ impl Builder {
         if ident.is_some() {
             tag |= IDENT;
         }
-        self.bytes.push(tag);
+        self.columns.push(tag, name, ident);
+        self.count += 1;
+        if self.count > MANY {
+            return;
+        }
+        self.records.push(tag);
         match name {
-            Name::Here(name) => self.bytes.bytes(name),
-            Name::As(index) => self.bytes.number(u64::from(index)),
+            Name::Here(name) => self.records.bytes(name),
+            Name::As(index) => self.records.number(u64::from(index)),
         }
         if let Some(ident) = ident {
-            put_ident(&mut self.bytes, ident, &self.last);
-            self.last = *ident;
+            put_ident(&mut self.records, ident, &self.last.unwrap_or(NOTHING));
+            self.last = Some(*ident);
+        }
+    }
+
+    /// The block.
+    pub fn finish(self) -> Vec<u8> {
+        let columns = self.columns.finish();
+        if self.count > MANY || columns.len() < self.records.len() {
+            columns
+        } else {
+            self.records
         }
     }
 }
@@ -208,13 +235,17 @@ fn take_ident(take: &mut Take<'_>, last: &Ident) -> Result<Ident> {
 }
 
 /// Decodes a block, handing each record and its place in the block to `each`.
-pub fn decode<'b>(block: &'b [u8], mut each: impl FnMut(u32, Record<'b>) -> Result<()>) -> Result<()> {
-    let mut take = Take::new(block, "list of versions");
+pub fn decode(block: &[u8], mut each: impl FnMut(u32, Record<'_>) -> Result<()>) -> Result<()> {
+    let mut take = Take::new(block, WHAT);
+    if take.peek() == Some(COLUMNS) {
+        take.byte()?;
+        return columns::decode(take, each);
+    }
     let mut last = NOTHING;
     let mut place = 0u32;
     while !take.is_empty() {
         let tag = take.byte()?;
-        let kind = *KINDS.get(usize::from(tag & KIND)).ok_or_else(|| take.damaged())?;
+        let kind = kind_of(tag)?;
         let name = if tag & SAME_NAME != 0 {
             Name::As(take.small()?)
         } else {
@@ -263,24 +294,69 @@ mod tests {
         )
     }
 
+    type Told = (Vec<u8>, usize, Option<Ident>);
+
+    fn name(list: &[Told], place: usize) -> Name<'_> {
+        match place % 3 {
+            2 => Name::As(place as u32 - 1),
+            _ => Name::Here(&list[place].0),
+        }
+    }
+
+    fn assert_same(block: &[u8], list: &[Told]) {
+        let mut got = 0;
+        decode(block, |place, record| {
+            let (_, kind, ident) = &list[place as usize];
+            let (kind, ident) = (KINDS[*kind], *ident);
+            let name = name(list, place as usize);
+            assert_eq!(record, Record { name, kind, ident });
+            got += 1;
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(got, list.len());
+    }
+
     proptest! {
         #[test]
-        fn versions_come_back_as_they_were(list in proptest::collection::vec((any::<Vec<u8>>(), 0usize..8, idents()), 0..30)) {
+        fn versions_come_back_as_they_were(
+            list in proptest::collection::vec((proptest::collection::vec(b'a'..b'e', 0..9), 0usize..8, idents()), 0..80)
+        ) {
             let mut builder = Builder::default();
-            for (i, (name, kind, ident)) in list.iter().enumerate() {
-                let name = if i % 3 == 2 { Name::As(i as u32 - 1) } else { Name::Here(name) };
-                builder.push(name, KINDS[*kind], ident.as_ref());
+            for (place, (_, kind, ident)) in list.iter().enumerate() {
+                builder.push(name(&list, place), KINDS[*kind], ident.as_ref());
             }
-            let mut got = 0;
-            decode(&builder.bytes, |place, record| {
-                let (name, kind, ident) = &list[place as usize];
-                let name = if place % 3 == 2 { Name::As(place - 1) } else { Name::Here(name) };
-                assert_eq!(record, Record { name, kind: KINDS[*kind], ident: *ident });
-                got += 1;
-                Ok(())
-            }).unwrap();
-            prop_assert_eq!(got, list.len());
+            let (records, columns) = (builder.records.clone(), std::mem::take(&mut builder.columns).finish());
+            if list.len() <= MANY {
+                assert_same(&records, &list);
+            }
+            assert_same(&columns, &list);
         }
+    }
+
+    #[test]
+    fn files_made_one_after_another_take_a_few_bytes_each() {
+        let mut builder = Builder::default();
+        for i in 0..64u32 {
+            let now = 1_700_000_000 * SECOND + i64::from(i) * 40_000;
+            let ident = Ident {
+                dev: 26,
+                ino: u64::from(900 + i),
+                size: 64,
+                mtime: now,
+                ctime: now,
+                birth: now,
+                mode: 0o100_644,
+                nlink: 1,
+            };
+            builder.push(
+                Name::Here(format!("f{:05}.txt", 300 - i).as_bytes()),
+                EntityKind::File,
+                Some(&ident),
+            );
+        }
+        let block = builder.finish();
+        assert!(block.len() < 64 * 4, "{} bytes", block.len());
     }
 
     #[test]

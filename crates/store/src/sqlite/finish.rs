@@ -13,7 +13,7 @@ use crate::codec::versions::{self, Name};
 use crate::{Counts, Error, Result, RunKey};
 
 /// Versions in a block.
-const VERSIONS: usize = 64;
+const VERSIONS: usize = 128;
 
 /// Where a name of an entity is wanted: directory (this run's number of it), entity, 0 for its path and 1 … for its aliases.
 type Wanted = (u32, u32, u32);
@@ -347,13 +347,13 @@ impl Blocks<'_, '_> {
             .conn
             .prepare_cached("INSERT INTO versions (id, block) VALUES (?, ?)")
             .map_err(fail)?;
-        insert.execute(params![key, self.block.bytes]).map_err(fail)?;
+        let block = std::mem::take(&mut self.block).finish();
+        insert.execute(params![key, block]).map_err(fail)?;
         self.first = self
             .first
             .checked_add(self.count)
             .ok_or(Error::TooMany("versions in one directory"))?;
         self.count = 0;
-        self.block = Default::default();
         Ok(())
     }
 }

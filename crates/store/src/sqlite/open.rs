@@ -14,7 +14,11 @@ use crate::{Error, Result};
 const APPLICATION: i64 = 0x6273_7479;
 
 /// Each brings the schema from its index to its index + 1. Never edited once released.
-const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 
 /// How long to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(60);

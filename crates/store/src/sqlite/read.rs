@@ -276,17 +276,27 @@ impl SqliteStore {
         let (from, to) = range(dir);
         let select = "SELECT block FROM versions WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
         let blocks = self.all(select, [from, to], |row| row.get::<_, Vec<u8>>(0))?;
-        let mut names: Vec<&[u8]> = Vec::new();
+        let mut texts: Vec<u8> = Vec::new();
+        // Where in `texts` the name of each version is.
+        let mut names: Vec<std::ops::Range<usize>> = Vec::new();
         for block in &blocks {
             versions::decode(block, |_, record| {
                 let name = match record.name {
-                    Name::Here(name) => name,
+                    Name::Here(name) => {
+                        texts.extend_from_slice(name);
+                        texts.len() - name.len()..texts.len()
+                    }
                     Name::As(index) => names
                         .get(index as usize)
-                        .copied()
+                        .cloned()
                         .ok_or(Error::Damaged("list of versions"))?,
                 };
-                each(names.len() as u32, name, record.kind, record.ident);
+                each(
+                    names.len() as u32,
+                    &texts[name.clone()],
+                    record.kind,
+                    record.ident,
+                );
                 names.push(name);
                 Ok(())
             })?;

@@ -156,3 +156,56 @@ proptest! {
         }
     }
 }
+
+/// Three runs that are always the same. `schema-1.sql` beside this file is what a program of schema 1 made of the first two
+/// (`sqlite3 graph.db .dump`, with the pragmas that `.dump` leaves out).
+fn always_the_same() -> Vec<Random> {
+    let mut state = 7u64;
+    let mut next = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % below
+    };
+    let mut graph = |entities: u32, facts: u32| Random {
+        activities: 3,
+        entities: (0..entities)
+            .map(|_| (next(5) as u8, next(8) as u8, next(6) as u8, next(2) == 0))
+            .collect(),
+        facts: (0..facts)
+            .map(|_| {
+                (
+                    next(15) as u8,
+                    next(1 << 31) as u32,
+                    next(1 << 31) as u32,
+                    next(1 << 40) as i64,
+                    next(1 << 30) as i64,
+                )
+            })
+            .collect(),
+    };
+    vec![graph(150, 160), graph(140, 60), graph(150, 160)]
+}
+
+#[test]
+fn a_store_of_the_first_schema_answers_and_takes_more_runs() {
+    let tmp = tempfile::tempdir().unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    let old = rusqlite::Connection::open(home.database_path()).unwrap();
+    old.execute_batch(include_str!("schema-1.sql")).unwrap();
+    drop(old);
+    let (mut sqlite, mut memory) = (SqliteStore::open(&home).unwrap(), MemoryStore::default());
+    let runs = always_the_same();
+    for (i, graph) in runs.iter().enumerate() {
+        let head = header(&format!("run{i}"), i as i64);
+        let key = memory
+            .append(&head, &end(), 0, &mut |sink| build(graph, sink))
+            .unwrap();
+        if i == 2 {
+            sqlite
+                .append(&head, &end(), 0, &mut |sink| build(graph, sink))
+                .unwrap();
+        }
+        if i > 0 {
+            compare(&memory, &sqlite, graph, key);
+        }
+    }
+}
