@@ -1,4 +1,4 @@
-"""`backstory-bench`: list, run, report."""
+"""`backstory-bench`: list, run, report, lineage."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from . import report
 from .collectors import COLLECTORS, Collector, chosen
+from .lineage import main_lineage
 from .measure import Cost, become_subreaper, run
 from .workloads import SUITES, WORKLOADS, Workload
 
@@ -115,6 +116,13 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
+def _lineage(args: argparse.Namespace) -> int:
+    backstory = os.environ.get("BACKSTORY", "backstory")
+    return main_lineage(
+        args.dir, backstory, args.edges, args.files, args.fewest, args.minutes, Path(args.out) if args.out else None
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script."""
     parser = argparse.ArgumentParser(prog="backstory-bench", description=__doc__)
@@ -133,6 +141,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     p = commands.add_parser("list", help="what there is")
     p.add_argument("what", choices=["workloads", "collectors"])
     p.set_defaults(do=_list)
+    p = commands.add_parser("lineage", help="fill a store by recording real builds, then time `of` in it")
+    p.add_argument("--dir", type=Path, required=True, help="where store and builds are kept; the same one resumes")
+    p.add_argument("--edges", type=int, default=10_000_000, help="how many edges the store shall hold")
+    p.add_argument("--files", type=int, default=1000, help="how many files to ask for; 0 only builds")
+    p.add_argument("--fewest", type=int, default=1000, help="leave out files with fewer edges of ancestry")
+    p.add_argument("--minutes", type=float, default=1e6, help="stop building after so many")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=_lineage)
     args = parser.parse_args(argv)
     return int(args.do(args))
 

@@ -1,0 +1,185 @@
+"""A store of many edges from real builds, and how long `of` takes in it.
+
+Builds are recorded until the store holds the edges asked for. The work is resumed where it was left: the store and the files named
+after their builds say how far it got. Then files that builds left are asked for, one process per question, as a person would; each
+must have so many edges of ancestry.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+import random
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .projects import PROJECTS, Project, configured, environment, run
+
+FIELDS = ["result", "links", "wall_ms", "cpu_ms"]
+SEED = 20241
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where all of it lies."""
+
+    top: Path
+    backstory: str
+
+    @property
+    def store(self) -> Path:
+        """The store."""
+        return self.top / "store"
+
+    @property
+    def results(self) -> Path:
+        """What the builds left to be asked for."""
+        return self.top / "results"
+
+    def record(self, command: list[str], home: Path) -> None:
+        """Records one command."""
+        run([self.backstory, "record", "--store", str(self.store), "--", *command], home, self.top / "output")
+
+    def index(self) -> None:
+        """Waits until the store has all that was recorded."""
+        command = [self.backstory, "log", "--store", str(self.store)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())
+
+    def edges(self) -> tuple[int, int]:
+        """Edges and runs in the store (`runs` is documented in docs/formats/store.md)."""
+        database = self.store / "graph.db"
+        if not database.exists():
+            return 0, 0
+        with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+            edges, runs = connection.execute("SELECT coalesce(sum(edges), 0), count(*) FROM runs").fetchone()
+        return int(edges), int(runs)
+
+
+def _builds_done(place: Place) -> dict[str, int]:
+    """The next number of each project's builds, by the results there are."""
+    done = {project.name: 0 for project in PROJECTS}
+    for path in place.results.iterdir():
+        name, number, _ = path.name.rsplit("-", 2) if path.name.count("-") >= 2 else ("", "", "")
+        if name in done and number.isdigit():
+            done[name] = max(done[name], int(number) + 1)
+    return done
+
+
+def _available() -> list[Project]:
+    found = []
+    for project in PROJECTS:
+        lacking = project.missing()
+        if lacking:
+            print(f"left out: {project.name}: {lacking} is not installed", file=sys.stderr)
+        else:
+            found.append(project)
+    return found
+
+
+def build(place: Place, edges: int, until: float) -> None:
+    """Records builds until the store holds `edges`, or until the clock (`time.monotonic`) says `until`."""
+    for directory in (place.store, place.results, place.top / "downloads", place.top / "projects"):
+        directory.mkdir(parents=True, exist_ok=True)
+    projects = _available()
+    done = _builds_done(place)
+    began, at_first = time.monotonic(), place.edges()[0]
+    while place.edges()[0] < edges and time.monotonic() < until:
+        for project in projects:
+            home = place.top / "projects" / project.name
+            configured(project, home, place.top / "downloads", place.record)
+            number = done[project.name]
+            project.change(home, number)
+            place.record(project.command(place.results, number), home)
+            done[project.name] = number + 1
+        have, runs = place.edges()
+        rate = (have - at_first) / (time.monotonic() - began)
+        left = f", {(edges - have) / rate / 60:.0f} min left" if rate > 0 and have < edges else ""
+        print(f"\r{have:,} of {edges:,} edges, {runs:,} runs{left}  ", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    place.index()
+
+
+def _sample(place: Place, files: int) -> list[Path]:
+    """So many results, spread over all builds in a random order that is always the same."""
+    results = sorted(place.results.iterdir())
+    random.Random(SEED).shuffle(results)
+    return results[:files]
+
+
+def _ask(place: Place, path: Path) -> tuple[int, float, float]:
+    """Edges of a file's ancestry; wall and processor milliseconds of the question."""
+    command = [place.backstory, "of", "--store", str(place.store), "--json", str(path)]
+    began, before = time.perf_counter(), os.times()
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment()).stdout
+    wall, after = time.perf_counter() - began, os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return len(json.loads(answer)["links"]), wall * 1000, cpu * 1000
+
+
+def ask(place: Place, files: int, fewest: int, out: Path) -> str:
+    """Asks where `files` results come from and writes a row each; gives the summary in Markdown."""
+    have, runs = place.edges()
+    rows = []
+    for path in _sample(place, files):
+        links, wall, cpu = _ask(place, path)
+        if links >= fewest:
+            rows.append((path.name, links, wall, cpu))
+    if not rows:
+        raise RuntimeError(f"no result in {place.results} has {fewest} edges of ancestry: build more")
+    size = (place.store / "graph.db").stat().st_size
+    machine = f"{platform.platform()} cpus={os.cpu_count()} edges={have} runs={runs} graph.db={size}"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", newline="") as file:
+        file.write(f"# {machine}\n")
+        writer = csv.writer(file)
+        writer.writerow(FIELDS)
+        writer.writerows((name, links, f"{wall:.3f}", f"{cpu:.3f}") for name, links, wall, cpu in rows)
+    return summary(machine, have, size, rows)
+
+
+def summary(machine: str, edges: int, size: int, rows: list[tuple[str, int, float, float]]) -> str:
+    """The figures that are promised, and those beside them."""
+    links = sorted(row[1] for row in rows)
+    wall = sorted(row[2] for row in rows)
+    at = lambda values, share: values[min(len(values) - 1, int(len(values) * share))]  # noqa: E731
+    return "\n".join(
+        (
+            f"Machine: {machine}",
+            "",
+            "| | |",
+            "|---|---|",
+            f"| edges in the store | {edges:,} |",
+            f"| bytes per edge at rest | {size / edges:.1f} |",
+            f"| files asked for, edges of ancestry each | {len(rows):,}, {links[0]:,} to {links[-1]:,} |",
+            f"| `of`, a process each: median, 95 %, longest | {statistics.median(wall):.1f} ms,"
+            f" {at(wall, 0.95):.1f} ms, {wall[-1]:.1f} ms |",
+        )
+    )
+
+
+def main_lineage(
+    top: Path, backstory: str, edges: int, files: int, fewest: int, minutes: float, out: Path | None
+) -> int:
+    """The command `lineage`."""
+    program = shutil.which(backstory)
+    if not program:
+        print(f"there is no {backstory}: set BACKSTORY to its path", file=sys.stderr)
+        return 2
+    place = Place(top.resolve(), str(Path(program).resolve()))
+    build(place, edges, time.monotonic() + minutes * 60)
+    have = place.edges()[0]
+    if have < edges:
+        print(f"{have:,} of {edges:,} edges: the same command goes on from here", file=sys.stderr)
+    if files:
+        out = out or Path(f"bench/runs/{time.strftime('%Y-%m-%d')}-lineage.csv")
+        print(ask(place, files, fewest, out))
+        print(f"results: {out}", file=sys.stderr)
+    return 0
