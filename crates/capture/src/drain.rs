@@ -141,6 +141,9 @@ impl Drainer {
         let stock = Arc::clone(&self.stock);
         let mut bytes = std::mem::take(&mut self.scratch);
         stock.arena.contents(index, &mut bytes);
+        if give_back {
+            stock.leaves(&bytes);
+        }
         if bytes.len() > abi::Chunk::SIZE {
             self.secrets.scrub(&mut bytes);
             self.privileges.look(&bytes);

@@ -7,6 +7,7 @@ use crate::control::{Control, STARTED};
 use crate::guard::{
     Filter, FilterSpec, Hooks, InstallError, Keep, Note, Receivers, SharedMap, Waiting, Watch,
 };
+use crate::header::Inherited;
 use crate::launch::Launch;
 use crate::preserve::Preserver;
 use crate::stock::{ChunkWriter, Stock};
@@ -95,7 +96,7 @@ impl Guarding {
     pub(crate) fn begin(
         listener: OwnedFd,
         shared: Arc<SharedMap>,
-        options: &Options,
+        (options, inherited): (&Options, &[Inherited]),
         ways: Ways,
         stock: &Arc<Stock>,
         to_keeper: OwnedFd,
@@ -105,7 +106,7 @@ impl Guarding {
             stock: Arc::clone(stock),
             supervisor: std::process::id(),
             notes: Mutex::default(),
-            preserver: preserver(options),
+            preserver: preserver(options, inherited, stock),
         });
         let watch = Watch {
             gate: Some(backstory_recorder::GATE),
@@ -171,9 +172,10 @@ struct Bridge {
 }
 
 /// Who keeps contents, if they are to be kept: beside the log.
-fn preserver(options: &Options) -> Option<Preserver> {
+fn preserver(options: &Options, inherited: &[Inherited], stock: &Arc<Stock>) -> Option<Preserver> {
     let wanted = options.contents != Contents::Off;
-    wanted.then(|| Preserver::new(options.contents, options.log.with_extension("kept")))
+    let place = options.log.with_extension("kept");
+    wanted.then(|| Preserver::new(options.contents, place, inherited, stock))
 }
 
 /// So many processes that can't be read say the same as more of them.

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::sink::SlotSink;
 use backstory_abi as abi;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest wait for a free chunk.
@@ -21,7 +21,11 @@ pub(crate) struct Stock {
     asked: Condvar,
     delivered: Condvar,
     guard_chunks: AtomicU32,
+    leaving: OnceLock<Told>,
 }
+
+/// Told of a chunk's bytes.
+type Told = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 #[derive(Default)]
 struct Wishes {
@@ -40,6 +44,7 @@ impl Stock {
             asked: Condvar::new(),
             delivered: Condvar::new(),
             guard_chunks: AtomicU32::new(0),
+            leaving: OnceLock::new(),
         })
     }
 
@@ -72,6 +77,18 @@ impl Stock {
     pub(crate) fn ask(&self, guest: Box<dyn Send>) {
         self.wishes().guests.push(guest);
         self.asked.notify_all();
+    }
+
+    /// Has `told` look at every chunk before it leaves the arena. The first who asks for that is told.
+    pub(crate) fn tell_leaving(&self, told: Told) {
+        let _ = self.leaving.set(told);
+    }
+
+    /// A chunk is about to leave the arena.
+    pub(crate) fn leaves(&self, chunk: &[u8]) {
+        if let Some(told) = self.leaving.get() {
+            told(chunk);
+        }
     }
 
     /// How many are waiting for a chunk.

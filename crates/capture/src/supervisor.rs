@@ -132,7 +132,14 @@ impl Start<'_> {
                     arena: arena.to_vec(),
                     library: crate::library::home(&self.job.preload),
                 };
-                let guarding = Guarding::begin(listener, shared, options, ways, self.stock, to_keeper);
+                let guarding = Guarding::begin(
+                    listener,
+                    shared,
+                    (options, &self.job.inherited),
+                    ways,
+                    self.stock,
+                    to_keeper,
+                );
                 if let (Some(front), Some(listener)) = (&self.front, guarding.listener()) {
                     // Without it only the death of both, keeper and supervisor, is worse.
                     let _ = sys::send_fd(front.as_fd(), listener);

@@ -4,7 +4,7 @@ use super::shared::SharedMap;
 use super::sys;
 use backstory_abi::Ident;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// What the receivers have to know.
@@ -44,12 +44,12 @@ pub trait Hooks: Send + Sync {
 
 /// Keeps contents. Called by threads that may wait, while the call that will change the file waits for them.
 pub trait Keep: Send + Sync {
-    /// False if nobody needs the content of this file (device, the low half of its number; inode), so that it can go.
-    fn wants(&self, kind: ChangeKind, device: u32, inode: u64) -> bool;
-    /// Keeps a content, if it has to be.
-    fn keep(&self, change: &Change<'_>) -> Option<Kept>;
+    /// Keeps a content, if it has to be. `find` looks for the file, if that is asked for; it may find another.
+    fn keep(&self, change: &Change, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept>;
     /// What names lead to is about to change.
     fn names_change(&self);
+    /// A program with a recorder begins in a process, in this directory.
+    fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>);
 }
 
 /// How a file is about to change.
@@ -63,17 +63,26 @@ pub enum ChangeKind {
     Remove,
 }
 
-/// A file that is about to change: a regular one that is not empty.
-#[derive(Debug)]
-pub struct Change<'a> {
-    /// How its changer calls it: absolute, unless the directory could not be found.
-    pub path: &'a [u8],
-    /// The file, opened with `O_PATH`.
-    pub file: BorrowedFd<'a>,
-    /// What it is now.
-    pub ident: Ident,
-    /// What happens to it.
+/// A change that is about to happen.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    /// Its kind.
     pub kind: ChangeKind,
+    /// The file's device: the low half of its number.
+    pub device: u32,
+    /// The file's inode.
+    pub inode: u64,
+    /// Every read that the guard has seen has been logged.
+    pub all_logged: bool,
+}
+
+/// A file that is about to change.
+#[derive(Debug)]
+pub struct Found {
+    /// How its changer calls it: absolute, unless the directory could not be found.
+    pub path: Vec<u8>,
+    /// The file, opened with `O_PATH`.
+    pub file: OwnedFd,
 }
 
 /// What became of a content that had to be kept.

@@ -31,7 +31,6 @@ impl Common {
     pub(super) fn run_late<S: SlotSink>(&self, mut out: SlotWriter<S>, queue: &Receiver<Box<Late>>) {
         let mut resolver = Resolver::new(Mounts::new(self.mounts_changed.clone()), true);
         for job in queue {
-            self.queued.fetch_sub(1, Ordering::AcqRel);
             let (callers, caller) = (&self.callers, &job.caller);
             let mut cx = Context {
                 resolver: &mut resolver,
@@ -44,6 +43,7 @@ impl Common {
                 let stamp = (job.time, who(caller, &job.call));
                 write(&mut out, stamp, &job.ask, &conclusion, &self.environments);
             }
+            self.queued.fetch_sub(1, Ordering::AcqRel);
         }
     }
 }

@@ -38,6 +38,6 @@ pub mod table;
 mod write;
 
 pub use filter::{Filter, FilterSpec, InstallError};
-pub use hooks::{Change, ChangeKind, Hooks, Keep, Kept, Note, Waiting, Watch};
+pub use hooks::{Change, ChangeKind, Found, Hooks, Keep, Kept, Note, Waiting, Watch};
 pub use receivers::Receivers;
 pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain};

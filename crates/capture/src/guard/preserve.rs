@@ -6,7 +6,7 @@
 use super::ask::Ask;
 use super::caller::Caller;
 use super::decode::{Arguments, Named};
-use super::hooks::{Change, ChangeKind, Keep, Kept, Waiting};
+use super::hooks::{Change, ChangeKind, Found, Keep, Kept, Waiting};
 use super::memory::Memory;
 use super::mounts::Mounts;
 use super::receivers::{Common, spawn};
@@ -16,9 +16,10 @@ use super::slots::{Fields, Result as Outcome, SlotWriter};
 use super::sys;
 use super::write::who;
 use crate::sink::SlotSink;
-use backstory_abi::{CHANGE_ITSELF, CHANGE_KIND, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, op};
+use backstory_abi::{CHANGE_ITSELF, CHANGE_KIND, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -180,29 +181,11 @@ impl Common {
         resolver: &mut Resolver,
         out: &mut SlotWriter<S>,
     ) {
-        let asked;
-        let seen = match &job.about {
-            About::Seen(seen) => seen,
-            About::Asked => match self.asked(keep, job) {
-                Some(seen) => {
-                    asked = seen;
-                    &asked
-                }
-                None => return,
-            },
+        let kept = match &job.about {
+            About::Seen(seen) => self.seen(keep, job, seen, resolver),
+            About::Asked => self.asked(keep, job, resolver),
         };
-        let (caller, target) = (&seen.caller, &seen.target);
-        let found = resolver.look_carefully(caller, &target.name.inside, target.follow, job.time);
-        let Ok(Looked::There(there)) = found else { return };
-        if there.kind() == libc::S_IFLNK {
-            keep.names_change();
-        }
-        let kept = if loses(&there) {
-            keep_it(keep, target, &there)
-        } else {
-            None
-        };
-        if let Some(kept) = kept {
+        if let Some((caller, path, kept)) = kept {
             let fields = Fields {
                 arg: kept.number,
                 aux: kept.how,
@@ -211,13 +194,26 @@ impl Common {
                 resolved: true,
                 ..Fields::of(op::KEPT)
             };
-            out.put(job.time, who(caller, &job.call), &fields, &[&target.name.path]);
+            out.put(job.time, who(&caller, &job.call), &fields, &[&path]);
         }
     }
 
-    /// What a recorder asks for, unless its content is of no interest.
-    fn asked(&self, keep: &dyn Keep, job: &Job) -> Option<Seen> {
-        let [_, _, path, place, change, inode] = job.call.args;
+    /// What the guard has seen coming.
+    fn seen(&self, keep: &dyn Keep, job: &Job, seen: &Seen, resolver: &mut Resolver) -> Option<Done> {
+        let (there, found) = find(resolver, &seen.caller, &seen.target, job.time)?;
+        if there.mode & libc::S_IFMT == libc::S_IFLNK {
+            keep.names_change();
+        }
+        let path = found.path.clone();
+        let mut found = Some(found);
+        let change = self.change(seen.target.kind, there.dev as u32, there.ino);
+        let kept = keep.keep(&change, &mut || found.take())?;
+        Some((seen.caller.clone(), path, kept))
+    }
+
+    /// What a recorder asks for; its path is read only if the content is of interest.
+    fn asked(&self, keep: &dyn Keep, job: &Job, resolver: &mut Resolver) -> Option<Done> {
+        let [_, _, _, place, change, inode] = job.call.args;
         let kind = match change as u32 & CHANGE_KIND {
             CHANGE_WRITE => ChangeKind::Write,
             CHANGE_UPDATE => ChangeKind::Update,
@@ -227,9 +223,30 @@ impl Common {
                 return None;
             }
         };
-        if !keep.wants(kind, (place >> 32) as u32, inode) {
-            return None;
+        let mut who = None;
+        let change = self.change(kind, (place >> 32) as u32, inode);
+        let kept = keep.keep(&change, &mut || {
+            let seen = self.ask(job, kind)?;
+            let (_, found) = find(resolver, &seen.caller, &seen.target, job.time)?;
+            who = Some((seen.caller, found.path.clone()));
+            Some(found)
+        })?;
+        let (caller, path) = who?;
+        Some((caller, path, kept))
+    }
+
+    fn change(&self, kind: ChangeKind, device: u32, inode: u64) -> Change {
+        Change {
+            kind,
+            device,
+            inode,
+            all_logged: self.queued.load(Ordering::Acquire) == 0,
         }
+    }
+
+    /// Reads what a recorder asks for out of its memory.
+    fn ask(&self, job: &Job, kind: ChangeKind) -> Option<Seen> {
+        let [_, _, path, place, change, _] = job.call.args;
         let tid = job.call.tid;
         let caller = self.callers.meet(tid, job.time).ok()?;
         let (mut memory, mut raw) = (Memory::of(tid), Vec::with_capacity(128));
@@ -250,6 +267,20 @@ impl Common {
     }
 }
 
+/// Who is about to change what, and what was kept of it.
+type Done = (Caller, Vec<u8>, Kept);
+
+/// The file that a call is about to change.
+fn find(resolver: &mut Resolver, caller: &Caller, target: &Target, time: u64) -> Option<(Ident, Found)> {
+    let looked = resolver.look_carefully(caller, &target.name.inside, target.follow, time);
+    let Ok(Looked::There(there)) = looked else {
+        return None;
+    };
+    let (ident, path) = (there.ident(), target.name.path.clone());
+    let file = there.into_fd()?;
+    Some((ident, Found { path, file }))
+}
+
 /// More calls wait than can be remembered for the keeper: this one can't.
 pub(super) fn not_kept<S: SlotSink>(out: &mut SlotWriter<S>, call: &Notification, time: u64, about: &About) {
     let fields = Fields {
@@ -264,15 +295,6 @@ pub(super) fn not_kept<S: SlotSink>(out: &mut SlotWriter<S>, call: &Notification
         About::Asked => (&nobody, &b""[..]),
     };
     out.put(time, who(caller, call), &fields, &[path]);
-}
-
-fn keep_it(keep: &dyn Keep, target: &Target, there: &There) -> Option<Kept> {
-    keep.keep(&Change {
-        path: &target.name.path,
-        file: there.fd()?,
-        ident: there.ident(),
-        kind: target.kind,
-    })
 }
 
 /// There is a content to lose.

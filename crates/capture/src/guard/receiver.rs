@@ -239,7 +239,7 @@ impl<S: SlotSink> Worker<S> {
             // The call will fail with EFAULT, whatever it is.
             Err(Unreadable::Fault | Unreadable::Gone) => return Answer::Continue,
         };
-        if let Some(answer) = self.ours(call, &caller, &ask) {
+        if let Some(answer) = self.ours(call, &caller, time, &ask) {
             return answer;
         }
         self.note_view(&ask, row, time);
@@ -335,7 +335,7 @@ impl<S: SlotSink> Worker<S> {
     }
 
     /// What concerns only the recorder and us: opens of the arena and of our own files.
-    fn ours(&self, call: &Notification, caller: &Caller, ask: &Ask) -> Option<Answer> {
+    fn ours(&self, call: &Notification, caller: &Caller, time: u64, ask: &Ask) -> Option<Answer> {
         let Ask::Open { name, .. } = ask else { return None };
         let watch = &self.common.watch;
         if name.inside == watch.arena_path && !name.inside.is_empty() {
@@ -350,6 +350,10 @@ impl<S: SlotSink> Worker<S> {
         let found = matches!(caller.view, View::Own) && Abi::of(call.arch, call.nr) == Some(Abi::X64);
         if hidden && found {
             self.common.holders.recorded(caller.pid);
+            if let Some(keep) = self.common.hooks.keep() {
+                let directory = self.common.callers.link(caller.tid, format_args!("cwd"));
+                keep.starts(time, caller.pid, directory);
+            }
         }
         hidden.then_some(Answer::Continue)
     }

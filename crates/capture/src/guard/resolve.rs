@@ -9,7 +9,7 @@ use super::mounts::Mounts;
 use super::sys;
 use backstory_abi::Ident;
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Not cached: ask again with a resolver that may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,8 +206,8 @@ impl Resolver {
 
 impl There {
     /// The file itself, opened with `O_PATH`, if it was looked up carefully.
-    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.fd.as_ref().map(AsFd::as_fd)
+    pub fn into_fd(self) -> Option<OwnedFd> {
+        self.fd
     }
 
     /// Type bits of the mode.

@@ -8,20 +8,26 @@
 //!
 //! Absent: whose call it is and how it waits (`guard`), what is done with what was kept (after the run).
 
+mod paths;
 mod place;
+mod reads;
 
 use crate::Contents;
 use crate::clock;
-use crate::guard::{Change, ChangeKind, Keep, Kept};
+use crate::guard::{Change, ChangeKind, Found, Keep, Kept};
+use crate::header::Inherited;
+use crate::stock::Stock;
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::slot::slot_ident;
 use place::Place;
+use reads::{FileKey, Reads};
 use rustix::fs::Statx;
 use rustix::io::Errno;
 use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Files that are looked after at the same time.
 const SHARDS: usize = 64;
@@ -35,73 +41,87 @@ const NO_CONTENTS: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 /// What was kept of a file.
 #[derive(Debug, Clone, Copy)]
 struct Earlier {
-    size: i64,
-    mtime: i64,
-    ctime: i64,
+    /// Size, modification and status change after that.
+    state: (i64, i64, i64),
     /// Any later change has later time stamps.
     settled: bool,
     /// It was not copied: this number is the file itself.
     linked: Option<i32>,
 }
 
-type Shard = HashMap<(u64, u64), Earlier>;
+type Shard = HashMap<FileKey, Earlier>;
 
 /// Keeps the contents of one run.
 pub(crate) struct Preserver {
     contents: Contents,
     place: Place,
     next: AtomicI32,
+    stock: Arc<Stock>,
+    reads: Arc<Reads>,
     /// By device and inode. Who works on a file holds its shard: two who change one file wait for one copy.
     shards: [Mutex<Shard>; SHARDS],
 }
 
 impl Preserver {
-    /// Keeps what `contents` says in the directory `path`, which is made when there is something to keep.
-    pub(crate) fn new(contents: Contents, path: PathBuf) -> Preserver {
+    /// Keeps what `contents` says in the directory `path`, which is made when there is something to keep. What is logged in the
+    /// arena of `stock` from now on is known to it.
+    pub(crate) fn new(
+        contents: Contents,
+        path: PathBuf,
+        inherited: &[Inherited],
+        stock: &Arc<Stock>,
+    ) -> Preserver {
+        let open = inherited.iter().filter(|i| i.access != libc::O_WRONLY);
+        let reads = Arc::new(Reads::new(open.map(|i| &i.target[..])));
+        if contents == Contents::Lazy {
+            let told = Arc::clone(&reads);
+            stock.tell_leaving(Box::new(move |chunk| told.leaves(chunk)));
+        }
         Preserver {
             contents,
             place: Place::new(path),
             next: AtomicI32::new(0),
+            stock: Arc::clone(stock),
+            reads,
             shards: std::array::from_fn(|_| Mutex::default()),
         }
     }
 
-    fn shard(&self, inode: u64) -> MutexGuard<'_, Shard> {
-        let shard = &self.shards[inode as usize % SHARDS];
+    fn shard(&self, file: FileKey) -> MutexGuard<'_, Shard> {
+        let shard = &self.shards[file.1 as usize % SHARDS];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a file's content. Returns its number, how, and whether it is a link.
-    fn put(&self, change: &Change<'_>, before: &Statx) -> Result<(i32, u32), Errno> {
+    /// The content of this file, which is about to change, must not be lost. Asked once before each change.
+    fn wants(&self, shard: &Shard, change: &Change, file: FileKey) -> bool {
+        let linked = shard.get(&file).is_some_and(|earlier| earlier.linked.is_some());
+        let read = self.contents == Contents::All || self.reads.take(&self.stock, file);
+        read || linked || change.kind == ChangeKind::Update || !change.all_logged
+    }
+
+    /// Keeps a file's content. Returns its number, and how.
+    fn put(&self, kind: ChangeKind, file: BorrowedFd<'_>, before: &Statx) -> Result<(i32, u32), Errno> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let only_name = change.kind == ChangeKind::Remove && before.stx_nlink == 1;
-        if only_name && self.place.link(change.file, number).is_ok() {
+        let only_name = kind == ChangeKind::Remove && before.stx_nlink == 1;
+        if only_name && self.place.link(file, number).is_ok() {
             return Ok((number, place::LINK));
         }
-        let how = self.place.copy(change.file, before, number)?;
+        let how = self.place.copy(file, before, number)?;
         Ok((number, how))
     }
-}
 
-impl Keep for Preserver {
-    fn wants(&self, _kind: ChangeKind, _device: u32, _inode: u64) -> bool {
-        self.contents != Contents::Off
-    }
-
-    fn keep(&self, change: &Change<'_>) -> Option<Kept> {
-        if NO_CONTENTS.iter().any(|place| change.path.starts_with(place)) {
+    /// Keeps what is there now, unless it has been kept already.
+    fn keep_now(&self, shard: &mut Shard, kind: ChangeKind, file: BorrowedFd<'_>) -> Option<Kept> {
+        let before = place::look(file).ok()?;
+        let ident = Ident::from(&before);
+        let key = (ident.dev as u32, ident.ino);
+        if !place::is_regular(&before) || before.stx_size == 0 {
             return None;
         }
-        let key = (change.ident.dev, change.ident.ino);
-        let mut shard = self.shard(change.ident.ino);
-        // What was seen from outside may be older than the wait for the shard.
-        let before = place::look(change.file).ok()?;
-        let now = state(&before);
-        let earlier = shard.get(&key).copied();
-        if let Some(earlier) = earlier {
-            if let Some(number) = earlier.linked.filter(|_| change.kind != ChangeKind::Remove) {
+        if let Some(earlier) = shard.get(&key).copied() {
+            if let Some(number) = earlier.linked.filter(|_| kind != ChangeKind::Remove) {
                 // If this fails, the log's size and times tell that the link is not what was kept.
-                let _ = self.place.replace(change.file, &before, number);
+                let _ = self.place.replace(file, &before, number);
                 shard.insert(
                     key,
                     Earlier {
@@ -110,58 +130,81 @@ impl Keep for Preserver {
                     },
                 );
             }
-            if earlier.settled && (earlier.size, earlier.mtime, earlier.ctime) == now {
+            if earlier.settled && earlier.state == state(&ident) {
                 return None;
             }
         }
-        if !place::is_regular(&before) || before.stx_size == 0 {
-            return None;
-        }
-        let ident = slot_ident(&Ident::from(&before));
-        let kept = match self.put(change, &before) {
-            Ok((number, how)) => Kept {
-                ident,
-                number,
-                how,
-                error: 0,
-            },
-            Err(errno) => Kept {
-                ident,
-                number: -1,
-                how: 0,
-                error: errno.raw_os_error(),
-            },
+        let (number, how, error) = match self.put(kind, file, &before) {
+            Ok((number, how)) => (number, how, 0),
+            Err(errno) => (-1, 0, errno.raw_os_error()),
         };
-        if kept.error == 0 {
+        let kept = Kept {
+            ident: slot_ident(&ident),
+            number,
+            how,
+            error,
+        };
+        if error == 0 {
             if shard.len() >= REMEMBERED {
                 shard.clear();
             }
-            shard.insert(key, remember(&kept, change, now));
+            shard.insert(key, remember(&kept, file, &ident));
         }
         Some(kept)
     }
+}
 
-    fn names_change(&self) {}
+impl Keep for Preserver {
+    fn keep(&self, change: &Change, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept> {
+        let file = (change.device, change.inode);
+        let mut shard = self.shard(file);
+        if !self.wants(&shard, change, file) {
+            return None;
+        }
+        let found = find()?;
+        if NO_CONTENTS.iter().any(|place| found.path.starts_with(place)) {
+            return None;
+        }
+        // Another may have been put in its place since it was asked for.
+        let there = Ident::from(&place::look(found.file.as_fd()).ok()?);
+        let actual = (there.dev as u32, there.ino);
+        if actual != file {
+            drop(shard);
+            shard = self.shard(actual);
+            if !self.wants(&shard, change, actual) {
+                return None;
+            }
+        }
+        self.keep_now(&mut shard, change.kind, found.file.as_fd())
+    }
+
+    fn names_change(&self) {
+        if self.contents == Contents::Lazy {
+            self.reads.look(&self.stock);
+        }
+    }
+
+    fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
+        if self.contents == Contents::Lazy {
+            self.reads.starts(time, pid, directory);
+        }
+    }
 }
 
 /// Size, modification and status change.
-fn state(st: &Statx) -> (i64, i64, i64) {
-    let ident = Ident::from(st);
+fn state(ident: &Ident) -> (i64, i64, i64) {
     (ident.size, ident.mtime, ident.ctime)
 }
 
-fn remember(kept: &Kept, change: &Change<'_>, before: (i64, i64, i64)) -> Earlier {
+fn remember(kept: &Kept, file: BorrowedFd<'_>, before: &Ident) -> Earlier {
     let linked = (kept.how == place::LINK).then_some(kept.number);
     // A link changes the status.
-    let (size, mtime, ctime) = match linked {
-        Some(_) => place::look(change.file).map_or(before, |st| state(&st)),
-        None => before,
-    };
+    let now = linked
+        .and_then(|_| place::look(file).ok())
+        .map(|st| Ident::from(&st));
     Earlier {
-        size,
-        mtime,
-        ctime,
-        settled: before.2 + TICK < clock::now(),
+        state: state(now.as_ref().unwrap_or(before)),
+        settled: before.ctime + TICK < clock::now(),
         linked,
     }
 }

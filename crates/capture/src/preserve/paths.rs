@@ -1,0 +1,137 @@
+//! Where the relative paths of recorded processes start: their current directories and the directories they hold open.
+//!
+//! Invariant: a directory that is given is the right one; where it is not known, there is none.
+
+use backstory_abi::Chunk;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Processes that are remembered; when there are more, all are forgotten.
+const PROCESSES: usize = 100_000;
+
+type Path = Arc<[u8]>;
+
+/// The thread that a chunk belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Lane {
+    epoch: u64,
+    tid: u32,
+    /// Its process, as the supervisor numbers it.
+    pub(super) pid: u32,
+    /// The process's parent when it started.
+    pub(super) parent: u32,
+}
+
+impl Lane {
+    /// Of the chunk with this header.
+    pub(super) fn of(head: &Chunk) -> Lane {
+        Lane {
+            epoch: head.epoch,
+            tid: head.tid,
+            pid: if head.host_pid == 0 {
+                head.pid
+            } else {
+                head.host_pid
+            },
+            parent: head.ppid,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Process {
+    cwd: Option<Path>,
+    descriptors: HashMap<i32, Path>,
+}
+
+/// All processes' directories.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    processes: HashMap<u32, Process>,
+    /// Of children on their parent's memory, which log in its place.
+    children: HashMap<Lane, Option<Path>>,
+}
+
+impl Paths {
+    fn process(&mut self, pid: u32) -> &mut Process {
+        if self.processes.len() >= PROCESSES {
+            self.processes.clear();
+        }
+        self.processes.entry(pid).or_default()
+    }
+
+    /// A program begins in a process that was in this directory when it did; it holds nothing open that we know of.
+    pub(super) fn starts(&mut self, pid: u32, cwd: Option<Vec<u8>>) {
+        *self.process(pid) = Process {
+            cwd: cwd.map(Path::from),
+            descriptors: HashMap::new(),
+        };
+    }
+
+    /// A recorder starts: in a child, which has what its parent has, or in a program that has been announced.
+    pub(super) fn begins(&mut self, pid: u32, parent: u32, forked: bool) {
+        if forked {
+            let inherited = self.processes.get(&parent).cloned().unwrap_or_default();
+            *self.process(pid) = inherited;
+        }
+    }
+
+    /// A process has ended.
+    pub(super) fn ends(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    /// It changes its current directory. `child`: not it, but a child on its memory.
+    pub(super) fn moves(&mut self, pid: u32, child: Option<Lane>, to: Option<&[u8]>) {
+        let to = to.map(Path::from);
+        match child {
+            Some(lane) => drop(self.children.insert(lane, to)),
+            None => self.process(pid).cwd = to,
+        }
+    }
+
+    /// The child on a thread's memory is another program now.
+    pub(super) fn child_is_gone(&mut self, lane: Lane) {
+        self.children.remove(&lane);
+    }
+
+    /// A descriptor leads to this path.
+    pub(super) fn open(&mut self, pid: u32, fd: i32, path: &[u8]) {
+        self.process(pid).descriptors.insert(fd, path.into());
+    }
+
+    /// A descriptor is another one, too.
+    pub(super) fn dup(&mut self, pid: u32, from: i32, to: i32) {
+        let descriptors = &mut self.process(pid).descriptors;
+        match descriptors.get(&from).cloned() {
+            Some(path) => drop(descriptors.insert(to, path)),
+            None => drop(descriptors.remove(&to)),
+        }
+    }
+
+    /// Descriptors are closed.
+    pub(super) fn close(&mut self, pid: u32, first: i32, last: u32) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        if first as u32 == last {
+            process.descriptors.remove(&first);
+        } else {
+            process
+                .descriptors
+                .retain(|fd, _| !(first as u32..=last).contains(&(*fd as u32)));
+        }
+    }
+
+    /// The directory that a relative path starts at.
+    pub(super) fn directory(&self, pid: u32, child: Option<Lane>, dir: i32) -> Option<Path> {
+        let process = self.processes.get(&pid);
+        if dir != libc::AT_FDCWD {
+            return process?.descriptors.get(&dir).cloned();
+        }
+        match child.and_then(|lane| self.children.get(&lane)) {
+            Some(moved) => moved.clone(),
+            None => process?.cwd.clone(),
+        }
+    }
+}

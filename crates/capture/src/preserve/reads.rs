@@ -1,0 +1,340 @@
+//! What the run has read so far, learned from what recorders and guard have logged.
+//!
+//! A recorder logs no more of a file it opens to read than its path. Nobody who is recorded can have changed that file since: whoever
+//! wants to waits until we have looked. So a path still leads to the file that was read when it is looked at here, before the first
+//! change, and what was read is known by device and inode from then on.
+//!
+//! Invariant: a content that was read and has not changed since is wanted. Where that can't be told any more (an unknown directory,
+//! another root, operations that were lost, a directory that was moved), everything is.
+
+use super::paths::{Lane, Paths};
+use crate::stock::Stock;
+use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_RESOLVED, RESERVED, Slot, op};
+use backstory_eventlog::slot::Raw;
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of drained chunks that wait to be looked at.
+const PENDING: usize = 16 << 20;
+/// Files that are remembered.
+const FILES: usize = 2 << 20;
+
+/// A file, by the low half of its device number and its inode.
+pub(super) type FileKey = (u32, u64);
+
+/// What was read.
+pub(super) struct Reads {
+    arrived: Mutex<Arrived>,
+    known: Mutex<Known>,
+}
+
+/// What came in since the last look.
+#[derive(Default)]
+struct Arrived {
+    /// Chunks that the drainer has taken out of the arena.
+    chunks: Vec<Vec<u8>>,
+    bytes: usize,
+    /// Current directories of programs that start: time, process, directory if it is known.
+    starts: Vec<(u64, u32, Option<Vec<u8>>)>,
+    overflown: bool,
+}
+
+/// How far a chunk has been looked at.
+struct Cursor {
+    taken: u64,
+    epoch: u64,
+    at: usize,
+}
+
+#[derive(Default)]
+struct Known {
+    cursors: HashMap<u32, Cursor>,
+    paths: Paths,
+    files: HashSet<FileKey>,
+    /// New names of files, looked at once more: the rename may just not have happened yet.
+    renamed: Vec<Vec<u8>>,
+    everything: bool,
+}
+
+/// One slot, copied out of its chunk.
+struct Logged {
+    time: u64,
+    lane: Lane,
+    bytes: Vec<u8>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reads {
+    /// Nothing read yet but what the command inherits: paths of files open for reading.
+    pub(super) fn new<'a>(inherited: impl Iterator<Item = &'a [u8]>) -> Reads {
+        let mut known = Known::default();
+        for path in inherited {
+            known.read(path, false);
+        }
+        Reads {
+            arrived: Mutex::default(),
+            known: Mutex::new(known),
+        }
+    }
+
+    /// A chunk is about to leave the arena.
+    pub(super) fn leaves(&self, bytes: &[u8]) {
+        let mut arrived = lock(&self.arrived);
+        if arrived.bytes + bytes.len() > PENDING {
+            arrived.overflown = true;
+            (arrived.chunks, arrived.bytes) = (Vec::new(), 0);
+        }
+        if !arrived.overflown {
+            arrived.bytes += bytes.len();
+            arrived.chunks.push(bytes.to_vec());
+        }
+    }
+
+    /// A program starts in a directory.
+    pub(super) fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
+        lock(&self.arrived).starts.push((time, pid, directory));
+    }
+
+    /// True if this file's content was read. It is about to change: what it holds then has not been.
+    pub(super) fn take(&self, stock: &Stock, file: FileKey) -> bool {
+        let mut known = lock(&self.known);
+        self.catch_up(&mut known, stock);
+        known.files.remove(&file) || known.everything
+    }
+
+    /// Looks at everything that was logged so far.
+    pub(super) fn look(&self, stock: &Stock) {
+        self.catch_up(&mut lock(&self.known), stock);
+    }
+
+    fn catch_up(&self, known: &mut Known, stock: &Stock) {
+        if known.everything {
+            lock(&self.arrived).chunks.clear();
+            return;
+        }
+        let mut slots = Vec::new();
+        // First the arena: what leaves it meanwhile has been announced before.
+        let mut live = Vec::new();
+        let mut bytes = Vec::new();
+        for index in stock.arena.owned() {
+            let head = stock.arena.chunk_header(index);
+            if head.magic == CHUNK_MAGIC && known.is_news(&head) {
+                stock.arena.contents(index, &mut bytes);
+                live.push(std::mem::take(&mut bytes));
+            }
+        }
+        let arrived = std::mem::take(&mut *lock(&self.arrived));
+        for chunk in arrived.chunks.iter().chain(&live) {
+            known.collect(chunk, &mut slots);
+        }
+        let lost = stock.arena.header().lost.load(Ordering::Acquire) > 0;
+        if arrived.overflown || lost {
+            known.everything = true;
+            return;
+        }
+        slots.sort_by_key(|slot: &Logged| slot.time);
+        for path in std::mem::take(&mut known.renamed) {
+            known.read(&path, true);
+        }
+        let mut starts = arrived.starts.into_iter().peekable();
+        for slot in &slots {
+            while let Some((_, pid, directory)) = starts.next_if(|(time, ..)| *time <= slot.time) {
+                known.paths.starts(pid, directory);
+            }
+            known.apply(slot);
+        }
+        starts.for_each(|(_, pid, directory)| known.paths.starts(pid, directory));
+        known.everything |= known.files.len() > FILES;
+    }
+}
+
+impl Known {
+    /// Something was appended to a chunk since it was looked at.
+    fn is_news(&self, head: &Chunk) -> bool {
+        let cursor = self.cursors.get(&head.index);
+        cursor.is_none_or(|c| (c.taken, c.epoch) != (head.taken, head.epoch) || (c.at as u64) < head.next)
+    }
+
+    /// The slots of a chunk that were not looked at yet.
+    fn collect(&mut self, bytes: &[u8], slots: &mut Vec<Logged>) {
+        let Some(head) = Chunk::read(bytes).filter(|head| head.magic == CHUNK_MAGIC) else {
+            return;
+        };
+        let cursor = self.cursors.get(&head.index);
+        let same = cursor.filter(|c| (c.taken, c.epoch) == (head.taken, head.epoch));
+        let mut at = same.map_or(Chunk::SIZE, |c| c.at);
+        // A slot that is only begun is looked at next time; its thread has read nothing yet.
+        while let Some(slot) = bytes.get(at..).and_then(Slot::read) {
+            let size = usize::from(slot.size);
+            let end = at + size;
+            if size < Slot::SIZE || end > bytes.len() || ![RESERVED, DONE].contains(&slot.state) {
+                break;
+            }
+            if matters(&slot) {
+                slots.push(Logged {
+                    time: slot.time,
+                    lane: Lane::of(&head),
+                    bytes: bytes[at..end].to_vec(),
+                });
+            }
+            at = end;
+        }
+        let (taken, epoch) = (head.taken, head.epoch);
+        self.cursors.insert(head.index, Cursor { taken, epoch, at });
+    }
+
+    fn apply(&mut self, slot: &Logged) {
+        let Some(raw) = Raw::parse(&slot.bytes) else {
+            self.everything = true;
+            return;
+        };
+        let h = raw.head;
+        let pid = raw.who.map_or(slot.lane.pid, |who| who.pid);
+        let child = h.flags & F_CHILD != 0;
+        let failed = h.state == DONE && h.result < 0;
+        let [first, second] = raw.strings();
+        match h.op {
+            op::START => self.paths.begins(pid, slot.lane.parent, h.aux == 1),
+            op::EXIT if !child => self.paths.ends(pid),
+            op::GONE => self.paths.ends(h.fd as u32),
+            op::CLOSE => self.paths.close(pid, h.fd, h.fd as u32),
+            op::CLOSE_RANGE if !failed => self.paths.close(pid, h.fd, h.aux),
+            op::DUP if !failed => self.paths.dup(pid, h.fd, h.result),
+            op::VFORKED => self.paths.child_is_gone(slot.lane),
+            _ if failed => {}
+            op::CHROOT | op::PIVOT | op::MOUNT => self.everything = true,
+            op::NAMESPACE | op::FORK => self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0,
+            _ if h.flags & F_CUT != 0 => self.everything = true,
+            op::CHDIR => {
+                let known = second.first() == Some(&b'/');
+                self.paths
+                    .moves(pid, child.then_some(slot.lane), known.then_some(second));
+            }
+            op::RENAME => {
+                let both = [(h.arg, second), (h.fd, first)];
+                let exchanged = h.aux & libc::RENAME_EXCHANGE != 0;
+                for (dir, name) in both.into_iter().take(1 + usize::from(exchanged)) {
+                    if let Some(path) = self.absolute(slot, &raw, pid, dir, name) {
+                        self.read(&path, true);
+                        self.renamed.push(path);
+                    }
+                }
+            }
+            _ => self.opened(slot, &raw, pid, first),
+        }
+    }
+
+    /// Opened, executed or loaded.
+    fn opened(&mut self, slot: &Logged, raw: &Raw<'_>, pid: u32, name: &[u8]) {
+        let h = raw.head;
+        let flags = h.arg;
+        let reads =
+            h.op != op::OPEN || flags & libc::O_ACCMODE == libc::O_RDONLY && flags & libc::O_PATH == 0;
+        let gives = h.op == op::OPEN && h.state == DONE && raw.who.is_none();
+        if !reads && !gives || name.is_empty() {
+            return;
+        }
+        let Some(path) = self.absolute(slot, raw, pid, h.fd, name) else {
+            return;
+        };
+        if gives && h.flags & F_CHILD == 0 {
+            self.paths.open(pid, h.result, &path);
+        }
+        if reads {
+            // A path below an unknown descriptor that leads nowhere was not what was meant.
+            let certain = name.first() == Some(&b'/') || h.fd == libc::AT_FDCWD;
+            let found = self.read(&path, false);
+            self.everything |= !found && !certain;
+            if h.op == op::EXEC {
+                self.read_interpreter(&path);
+            }
+        }
+    }
+
+    fn absolute(&mut self, slot: &Logged, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
+        if name.first() == Some(&b'/') {
+            return Some(name.to_vec());
+        }
+        let child = (raw.head.flags & F_CHILD != 0).then_some(slot.lane);
+        let base = (raw.head.flags & F_RESOLVED == 0)
+            .then(|| self.paths.directory(pid, child, dir))
+            .flatten();
+        if base.is_none() {
+            self.everything = true;
+        }
+        Some([&base?[..], b"/", name].concat())
+    }
+
+    /// Remembers the file that a path leads to. With `moved`, the path is a new name, and not followed. False: nothing is there.
+    fn read(&mut self, path: &[u8], moved: bool) -> bool {
+        if super::NO_CONTENTS.iter().any(|place| path.starts_with(place)) {
+            return true;
+        }
+        let follow = if moved {
+            AtFlags::SYMLINK_NOFOLLOW
+        } else {
+            AtFlags::empty()
+        };
+        let flags = AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC | follow;
+        let Ok(st) = rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO) else {
+            return false;
+        };
+        let device = rustix::fs::makedev(st.stx_dev_major, st.stx_dev_minor);
+        match FileType::from_raw_mode(st.stx_mode.into()) {
+            FileType::RegularFile => {
+                self.files.insert((device as u32, st.stx_ino));
+            }
+            // What was read below it may now be elsewhere.
+            FileType::Directory | FileType::Symlink if moved => self.everything = true,
+            _ => {}
+        }
+        true
+    }
+
+    /// The interpreter of a script, which the kernel opens itself.
+    fn read_interpreter(&mut self, path: &[u8]) {
+        use std::os::unix::ffi::OsStrExt;
+        let mut start = Vec::new();
+        let file = std::fs::File::open(std::ffi::OsStr::from_bytes(path));
+        if file.and_then(|f| f.take(256).read_to_end(&mut start)).is_err() {
+            return;
+        }
+        let line = start
+            .strip_prefix(b"#!")
+            .and_then(|rest| rest.split(|b| *b == b'\n').next());
+        let mut words = line.unwrap_or_default().split(|b| b.is_ascii_whitespace());
+        if let Some(word) = words.find(|word| word.first() == Some(&b'/')) {
+            self.read(word, false);
+        }
+    }
+}
+
+/// Slots that say what is read, or what names mean.
+fn matters(slot: &Slot) -> bool {
+    matches!(
+        slot.op,
+        op::START
+            | op::OPEN
+            | op::CLOSE
+            | op::CLOSE_RANGE
+            | op::DUP
+            | op::RENAME
+            | op::CHDIR
+            | op::CHROOT
+            | op::MOUNT
+            | op::PIVOT
+            | op::NAMESPACE
+            | op::FORK
+            | op::VFORKED
+            | op::EXEC
+            | op::EXIT
+            | op::LOAD
+            | op::GONE
+    )
+}
