@@ -74,3 +74,29 @@ fn several_names_may_go_one_after_the_other() {
         told(&graph)
     );
 }
+
+#[test]
+fn a_name_through_an_older_symbolic_link_is_no_further_hard_link() {
+    let mut s = Scene::new(&["sh"]);
+    for name in ["lib/c", "usr/lib/c", "elsewhere/c", "lib/c"] {
+        s.reads(2, name);
+    }
+    let old = START - 9 * STEP;
+    let file = Ident {
+        nlink: 2,
+        ..ident(7, old, old)
+    };
+    let mut link = ident(8, old, old);
+    link.mode = 0o120_777;
+    let names: [&[u8]; 3] = [b"/w/lib/c", b"/w/usr/lib/c", b"/w/elsewhere/c"];
+    s.after = Some(After {
+        files: names.into_iter().map(|n| (n.to_vec(), file)).collect(),
+        links: [(b"/w/lib".to_vec(), link)].into(),
+    });
+    let graph = s.graph();
+    let read = graph.newest(b"/w/lib/c").unwrap();
+    assert_eq!(&*read.aliases[0], b"/w/usr/lib/c", "{}", told(&graph));
+    let told = told(&graph);
+    assert_eq!(told.matches(" from ").count(), 1, "{told}");
+    assert!(told.contains("elsewhere/c@0 from "), "{told}");
+}

@@ -5,7 +5,7 @@
 //! [`LEAST`] bytes join nothing: empty files, `OK`, a version number are equal to each other without having to do with each other.
 
 use backstory_eventlog::event::Ident;
-use backstory_store::{EntityKey, Role, Store, same_version};
+use backstory_store::{EntityKey, Store, same_version};
 
 use crate::Result;
 
@@ -25,14 +25,17 @@ pub fn others(store: &dyn Store, ident: &Ident) -> Result<Vec<Ident>> {
     Ok(found)
 }
 
-/// Where the content of `key`, whose identity this is and which nobody is known to have made, came from.
-pub fn origin(store: &dyn Store, key: EntityKey, ident: &Ident) -> Result<Option<EntityKey>> {
+/// Where the content of a version with this identity, which nobody is known to have made, came from. `made`: where a version was made.
+pub fn origin(
+    store: &dyn Store,
+    ident: &Ident,
+    made: impl Fn(&Ident) -> Result<Vec<EntityKey>>,
+) -> Result<Option<EntityKey>> {
     let mut earlier = others(store, ident)?;
     earlier.retain(|other| other.mtime <= ident.mtime);
     earlier.sort_unstable_by_key(|other| std::cmp::Reverse((other.mtime, other.ino)));
     for other in earlier {
-        let made = store.same(&other, Role::Made)?;
-        let latest = made.into_iter().filter(|made| made.run() != key.run()).max();
+        let latest = made(&other)?.into_iter().max();
         if latest.is_some() {
             return Ok(latest);
         }

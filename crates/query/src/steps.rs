@@ -62,6 +62,8 @@ struct Deeds {
     derived: HashMap<EntityId, Vec<u32>>,
     /// What it made.
     made: HashSet<EntityId>,
+    /// What came of another version while it ran: made, too, unless it is but another name of what was there before the run.
+    derived_to: HashSet<EntityId>,
 }
 
 /// Takes steps in one direction.
@@ -122,14 +124,12 @@ impl<'s> Steps<'s> {
 
     fn around_entity(&self, key: EntityKey, entity: &Entity, time: Time) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
-        let mut made_here = false;
         for (activity, generated) in self.store.touching(key)? {
             if !generated && self.direction == Direction::Back {
                 continue;
             }
             let doer = ActivityKey::new(key.run(), activity);
             let deeds = self.deeds(doer)?;
-            made_here |= deeds.made.contains(&key.local());
             for edge in deeds.edges_of(key.local()) {
                 if let Some(time) = self.meet(edge.interval, time).filter(|_| self.follows(edge)) {
                     steps.push(step(Key::Activity(doer), edge, time));
@@ -141,7 +141,7 @@ impl<'s> Steps<'s> {
                     .filter_map(|derived| self.derived(key.run(), derived, time)),
             );
         }
-        self.to_other_runs(key, entity, time, made_here, &mut steps)?;
+        self.to_other_runs(key, entity, time, &mut steps)?;
         Ok(steps)
     }
 
@@ -171,28 +171,31 @@ impl<'s> Steps<'s> {
         key: EntityKey,
         entity: &Entity,
         time: Time,
-        made_here: bool,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let Some(ident) = entity.ident.filter(|_| self.run.is_none()) else {
             return Ok(());
         };
-        let others = match self.direction {
-            Direction::Back if made_here => return Ok(()),
-            Direction::Back => self.store.same(&ident, Role::Made)?,
-            Direction::Forth if !self.is_made(key)? => return Ok(()),
-            Direction::Forth => self.store.same(&ident, Role::Any)?,
-        };
+        let back = self.direction == Direction::Back;
+        if self.is_made(key, entity)? == back {
+            return Ok(());
+        }
         let mut found = Vec::new();
-        for other in others.into_iter().filter(|other| other.run() != key.run()) {
-            if self.direction == Direction::Back || !self.is_made(other)? {
-                found.push((other, Flow::Same));
+        if back {
+            found.extend(
+                self.made_elsewhere(key, &ident)?
+                    .into_iter()
+                    .map(|other| (other, Flow::Same)),
+            );
+        } else {
+            for other in self.store.same(&ident, Role::Any)? {
+                if other.run() != key.run() && !self.is_made_there(other)? {
+                    found.push((other, Flow::Same));
+                }
             }
         }
         let alike = match self.direction {
-            Direction::Back if found.is_empty() => {
-                alike::origin(self.store, key, &ident)?.into_iter().collect()
-            }
+            Direction::Back if found.is_empty() => self.origin(key, &ident)?.into_iter().collect(),
             Direction::Back => Vec::new(),
             Direction::Forth => self.copies(key, &ident)?,
         };
@@ -218,12 +221,9 @@ impl<'s> Steps<'s> {
         let mut found = Vec::new();
         for other in alike::others(self.store, ident)? {
             for copy in self.store.same(&other, Role::Any)? {
-                let joined = copy.run() == key.run() || self.is_made(copy)?;
-                let by_identity = || -> Result<bool> {
-                    let made = self.store.same(&other, Role::Made)?;
-                    Ok(made.iter().any(|made| made.run() != copy.run()))
-                };
-                if !joined && !by_identity()? && alike::origin(self.store, copy, &other)? == Some(key) {
+                let joined = copy.run() == key.run() || self.is_made_there(copy)?;
+                let by_identity = || Result::Ok(!self.made_elsewhere(copy, &other)?.is_empty());
+                if !joined && !by_identity()? && self.origin(copy, &other)? == Some(key) {
                     found.push(copy);
                 }
             }
@@ -231,15 +231,36 @@ impl<'s> Steps<'s> {
         Ok(found)
     }
 
-    /// Whether something in its run made this version.
-    fn is_made(&self, key: EntityKey) -> Result<bool> {
+    /// Where its content came from, if nobody is known to have made it.
+    fn origin(&self, key: EntityKey, ident: &Ident) -> Result<Option<EntityKey>> {
+        alike::origin(self.store, ident, |other| self.made_elsewhere(key, other))
+    }
+
+    /// The same version, where another run made it.
+    fn made_elsewhere(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
+        let mut found = Vec::new();
+        for other in self.store.same(ident, Role::Made)? {
+            if other.run() != key.run() && self.is_made_there(other)? {
+                found.push(other);
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_made_there(&self, key: EntityKey) -> Result<bool> {
+        self.is_made(key, &self.store.entity(key)?)
+    }
+
+    /// Whether something in its run made this version. What was there before the run (version 0) was not made by being used by a
+    /// second name, though that name's node derives from the first's: two runs could else each have it from the other.
+    fn is_made(&self, key: EntityKey, entity: &Entity) -> Result<bool> {
         for (activity, generated) in self.store.touching(key)? {
-            if generated
-                && self
-                    .deeds(ActivityKey::new(key.run(), activity))?
-                    .made
-                    .contains(&key.local())
-            {
+            if !generated {
+                continue;
+            }
+            let deeds = self.deeds(ActivityKey::new(key.run(), activity))?;
+            let grew = entity.version > 0 && deeds.derived_to.contains(&key.local());
+            if grew || deeds.made.contains(&key.local()) {
                 return Ok(true);
             }
         }
@@ -300,6 +321,7 @@ impl Deeds {
             edges: HashMap::new(),
             derived: HashMap::new(),
             made: HashSet::new(),
+            derived_to: HashSet::new(),
         };
         for (at, edge) in (0..).zip(&deeds.stream.edges) {
             if edge.relation.is_use() == (direction == Direction::Forth) {
@@ -316,7 +338,7 @@ impl Deeds {
                 derived.from
             };
             deeds.derived.entry(end).or_default().push(at);
-            deeds.made.insert(derived.entity);
+            deeds.derived_to.insert(derived.entity);
         }
         deeds
     }

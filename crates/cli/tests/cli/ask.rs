@@ -349,3 +349,47 @@ fn the_pipes_of_a_program_that_uses_only_its_standard_streams_are_seen() {
         "{unknown}"
     );
 }
+
+/// The nodes of an answer from which a way along its links leads back to them.
+fn on_cycles(lineage: &serde_json::Value) -> Vec<String> {
+    let link = |l: &serde_json::Value| (l["from"].as_u64().unwrap(), l["to"].as_u64().unwrap());
+    let links: Vec<_> = lineage["links"].as_array().unwrap().iter().map(link).collect();
+    let nodes = lineage["nodes"].as_array().unwrap();
+    let mut left: std::collections::BTreeSet<u64> = (0..nodes.len() as u64).collect();
+    while let Some(end) = left
+        .iter()
+        .copied()
+        .find(|node| !links.iter().any(|(from, to)| to == node && left.contains(from)))
+    {
+        left.remove(&end);
+    }
+    left.iter()
+        .map(|&node| nodes[node as usize].to_string())
+        .collect()
+}
+
+#[test]
+fn a_file_with_two_names_does_not_come_from_itself() {
+    let place = Place::new();
+    place.write("a", "text");
+    std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
+    std::os::unix::fs::symlink(".", place.work().join("link")).unwrap();
+    place.settle("a");
+    for names in ["a b link/a", "b a link/b", "link/a a b"] {
+        place.record(&format!("cat {names} > /dev/null"));
+    }
+    for question in ["of", "uses"] {
+        for name in ["a", "b", "link/a"] {
+            let json = place.json(&[question, name, "--json"]);
+            assert_eq!(on_cycles(&json), [""; 0], "{question} {name}");
+        }
+    }
+    let readers = place.json(&["uses", "b", "--json"]);
+    let runs: std::collections::BTreeSet<_> = readers["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n["run"].as_str())
+        .collect();
+    assert_eq!(runs.len(), 3, "all runs that read it: {readers}");
+}

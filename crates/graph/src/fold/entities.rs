@@ -35,11 +35,24 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if version.path == path || path == ROOT {
             return Ok(primary);
         }
-        if link {
+        if link && self.is_other_hard_link(object, number, path) {
             return self.twin(call, object, number, path, primary);
         }
-        version.add_alias(path);
+        self.object_mut(object).kept(number).add_alias(path);
         Ok(primary)
+    }
+
+    /// Whether `path` is a hard link other than the one by which the version is known. A name that leads through an older symbolic
+    /// link may be either; it is taken for the same one.
+    fn is_other_hard_link(&mut self, object: ObjectId, number: u32, path: PathId) -> bool {
+        if self.winding(path) {
+            return false;
+        }
+        let version = self.object_mut(object).kept(number);
+        let names: Vec<PathId> = std::iter::once(version.path)
+            .chain(version.aliases.iter().copied())
+            .collect();
+        names.contains(&path) || names.into_iter().any(|name| !self.winding(name))
     }
 
     fn primary(&mut self, time: Time, object: ObjectId, number: u32) -> Result<EntityId, S::Error> {
