@@ -68,7 +68,7 @@
 struct bs_arena {
     uint64_t magic;   /* S, once */
     uint32_t version; /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
-    uint32_t flags;   /* S: BS_ARENA_* */
+    uint32_t flags;   /* S: BS_ARENA_*; R: BS_ARENA_PIDNS (atomic or) */
     uint32_t chunks;  /* S: chunks that exist (are allocated in the file), grows */
     uint32_t wanted;  /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
     uint64_t lost;    /* R: operations that could not be logged, for whatever reason (atomic add) */
@@ -92,7 +92,7 @@ struct bs_chunk {
     uint32_t seq;      /* 0, 1, 2 … among the chunks of this (epoch, thread) */
     uint64_t next;     /* offset from the chunk's start where the next slot goes; advanced by an unlocked xadd. May exceed
                         BS_CHUNK_SIZE: then the last reservation did not fit and is no slot */
-    uint32_t host_pid; /* S: the owner's pid as the supervisor sees it, once announced; else 0 */
+    uint32_t host_pid; /* the owner's pid as the supervisor sees it, once announced (S) or, without a guard, found (R); else 0 */
     uint32_t flags;
     uint64_t pad;
 };

@@ -166,6 +166,13 @@ static bool attach(void)
     return true;
 }
 
+/* From now on nobody's own number of himself is believed. */
+void bs_other_numbers(void)
+{
+    if (bs_arena && !(bs_arena->flags & BS_ARENA_PIDNS))
+        __atomic_or_fetch(&bs_arena->flags, BS_ARENA_PIDNS, __ATOMIC_SEQ_CST);
+}
+
 enum how { NOT_STARTED, STARTED_BY_EXEC, STARTED_BY_FORK };
 
 /*
@@ -186,6 +193,8 @@ static bool set_up(enum how *started)
     if (!ready && !muted && (bs_arena || attach())) {
         bs_process->pid = (u32)bs_raw(__NR_getpid, 0);
         bs_process->ppid = (u32)bs_raw(__NR_getppid, 0);
+        if (bs_process->pid == 1 || bs_process->ppid <= 1) /* orphans become the supervisor's: it is a namespace's first, or its child */
+            bs_other_numbers();
         bs_process->epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
         if (bs_odd & BS_ODD_SHARED) /* the child has a memory of its own after all */
             __atomic_and_fetch(&bs_odd, ~BS_ODD_SHARED, __ATOMIC_SEQ_CST);
@@ -312,6 +321,24 @@ static void map_all(const u8 *chunk)
     (void)*(const volatile u8 *)(chunk + BS_CHUNK_SIZE - 1);
 }
 
+/*
+ * Says who owns the chunk where numbers may be those of another namespace. Without a guard, /proc knows the number that the
+ * supervisor knows, unless it was mounted anew.
+ */
+static BS_COLD void announce(struct bs_chunk *chunk)
+{
+    if (bs_arena->flags & BS_ARENA_GUARDED) {
+        bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_ANNOUNCE, chunk->index);
+        return;
+    }
+    char text[16];
+    u32 number = 0;
+    s64 n = bs_gated(__NR_readlinkat, BS_AT_FDCWD, "/proc/self", text, sizeof text);
+    for (s64 i = 0; i < n; i++)
+        number = number * 10 + (u32)(text[i] - '0');
+    chunk->host_pid = number;
+}
+
 /* Gives the thread a chunk; signals are blocked, the process is ready. */
 static bool new_chunk(void)
 {
@@ -346,7 +373,7 @@ static bool new_chunk(void)
     me->changes++;
     __atomic_store_n(&me->chunk, at, __ATOMIC_RELEASE);
     if (bs_arena->flags & BS_ARENA_PIDNS)
-        bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_ANNOUNCE, index);
+        announce(chunk);
     return true;
 }
 

@@ -249,6 +249,7 @@ bool bs_change(u32 op, u32 changes); /* a new one: the old is full, unless it ha
 void bs_prepare_for_sandbox(void);   /* all that would need a system call later */
 void bs_thread_ends(void);           /* the chunk is given back */
 void bs_lose(u32 op);                /* an operation could not be logged */
+void bs_other_numbers(void);         /* a process may be in another pid namespace */
 bool bs_is_another(void);            /* slot.c: with this thread's state, but another thread or process? */
 bool bs_is_flow(u32 op);             /* the guard watches it */
 void bs_stop_clock(void);            /* slot.c: time becomes a sequence number */

@@ -34,7 +34,7 @@ BS_API int _Fork(void)
     return fork_by(BS_NEXT(_Fork));
 }
 
-enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000 };
+enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_NEWPID = 0x20000000 };
 
 typedef int child_function(void *);
 int clone(child_function *function, void *stack, int flags, void *argument, ...);
@@ -50,6 +50,8 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
     void *parent_tid = va_arg(args, void *), *tls = va_arg(args, void *), *child_tid = va_arg(args, void *);
     va_end(args);
     bs_is_ready(BS_OP_FORK);
+    if (flags & CLONE_NEWPID)
+        bs_other_numbers();
     u64 time = bs_now();
     bool suspended = flags & CLONE_VM && flags & CLONE_VFORK;
     struct bs_rec rec = {0};

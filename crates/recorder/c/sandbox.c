@@ -79,9 +79,11 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 /* Children made by number: no register or stack may be touched around a vfork, and a fork child finds itself anew. */
 static s64 child_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
-    enum { SHARES_MEMORY = 0x100, VFORKS = 0x4000 };
+    enum { SHARES_MEMORY = 0x100, NEW_PIDS = 0x20000000 };
     u64 flags = nr == __NR_clone ? (u64)a : nr == __NR_clone3 && bs_readable((void *)a, sizeof(u64)) ? *(const u64 *)a : 0;
     bs_is_ready(BS_OP_FORK);
+    if (flags & NEW_PIDS)
+        bs_other_numbers();
     u64 time = bs_now();
     if (flags & SHARES_MEMORY)
         __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);

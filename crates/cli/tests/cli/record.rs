@@ -272,3 +272,37 @@ fn a_run_whose_daemon_lives_says_so_until_it_has_ended() {
     );
     assert_eq!(place.json(&["show", "--json"])["name"], "daemon");
 }
+
+#[test]
+fn processes_of_other_pid_namespaces_are_known_by_the_numbers_that_we_know() {
+    let place = Place::new();
+    let Some(program) = place.fixture("pidns") else {
+        return;
+    };
+    for how in ["clone3", "unshare", "setns"] {
+        for guard in ["--guard=on", "--guard=off"] {
+            let answer = place.run(&["record", guard, "--", &program, how]);
+            if answer.status == 77 {
+                backstory_testkit::need::skipped("pid namespaces", "an ordinary user may make none here");
+                return;
+            }
+            assert_eq!(answer.status, 0, "{how} {guard}: {}", answer.err);
+            let processes = place.json(&["processes", "--json"]);
+            let list = processes.as_array().unwrap();
+            let pids: std::collections::BTreeSet<_> = list.iter().map(|p| p["pid"].as_u64()).collect();
+            assert_eq!(pids.len(), list.len(), "{how} {guard}: {processes}");
+            let parentless = list.iter().filter(|p| p["parent"].is_null()).count();
+            assert_eq!(parentless, 1, "{how} {guard}: {processes}");
+            let files = place.json(&["files", "--json"]);
+            for name in ["first", "child0", "child1", "child2"] {
+                let path = place.path(name);
+                let seen =
+                    |file: &serde_json::Value| file["path"] == path.as_str() && file["certainty"] == "seen";
+                assert!(
+                    files.as_array().unwrap().iter().any(seen),
+                    "{how} {guard} {name}: {files}"
+                );
+            }
+        }
+    }
+}
