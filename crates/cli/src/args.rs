@@ -18,9 +18,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         backstory record -- make            record a command, whatever it runs\n  \
         backstory of build/app              what made this file?\n  \
         backstory uses src/main.c           what came from this file?\n\n\
-        A RUN is a short id as `backstory log` lists it, or a name; none means the latest.\n\
-        The store is --store DIR, else $BACKSTORY_STORE, else $XDG_DATA_HOME/backstory.\n\
-        Exit status: 0 done, 1 not found or failed, 2 misuse; `record` exits as its command does, 125 if it cannot run it."
+        A RUN is a short id as `backstory log` lists it, or a name; none means the\n\
+        latest. The store is --store DIR, else $BACKSTORY_STORE, else\n\
+        $XDG_DATA_HOME/backstory, else ~/.local/share/backstory.\n\
+        Exit status: 0 done, 1 not found or failed, 2 misuse; `record` exits as its\n\
+        command does, 125 if it cannot run it."
 )]
 pub struct Cli {
     /// Directory of the store
@@ -41,8 +43,10 @@ pub enum Command {
         backstory record --name nightly -- ./pipeline.sh data/\n  \
         backstory record -- sh -c 'sort words.txt | uniq -c > counts.txt'\n  \
         backstory record --json-summary run.json -- ./configure\n\n\
-        The command's input, output, signals and exit status are its own. Exit status: that of the command; 128+n if signal n\n\
-        ended it; 127 if it was not found, 126 if it could not be run, 125 if record itself was misused or failed.")]
+        The command's input, output, signals and exit status are its own.\n\
+        Exit status: that of the command; 128+n if signal n ended it;\n\
+        127 if it was not found, 126 if it could not be run, 125 if record itself\n\
+        was misused or failed.")]
     Record(RecordArgs),
 
     /// List the files a run touched, and how
@@ -50,7 +54,7 @@ pub enum Command {
         backstory files                          the latest run's\n  \
         backstory files nightly --exclude '/usr/**'\n  \
         backstory files --all                    system files, too\n  \
-        backstory files --json | jq -r '.[] | select(.access | index(\"write\")) | .path'")]
+        backstory files --json | jq -r '.[]|select(.access|index(\"write\")).path'")]
     Files(FilesArgs),
 
     /// List the programs a run executed, as a tree
@@ -76,7 +80,7 @@ pub enum Command {
     /// Where from: what made this file, and from what
     #[command(after_help = "Examples:\n  \
         backstory of report.txt\n  \
-        backstory of report.txt --depth 1        only the command that wrote it, and its inputs\n  \
+        backstory of report.txt --depth 1        only who wrote it, and the inputs\n  \
         backstory of report.txt --all --lookups  system files and look-ups, too\n  \
         backstory of report.txt --dot | dot -Tsvg > report.svg\n\n\
         Every command in the answer can be pasted into a shell.")]
@@ -121,13 +125,14 @@ pub enum Command {
         hide = true,
         after_help = "Examples:\n  \
         backstory index --wait\n\n\
-        Runs by itself in the background after each `record`, and before the first question that needs it."
+        Runs by itself in the background after each `record`, and before the first\n\
+        question that needs it."
     )]
     Index(IndexArgs),
 
     /// Print a completion script
     #[command(after_help = "Examples:\n  \
-        backstory completions bash > ~/.local/share/bash-completion/completions/backstory")]
+        backstory completions bash > /etc/bash_completion.d/backstory")]
     Completions(CompletionsArgs),
 
     /// Write the man pages into a directory
@@ -159,7 +164,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODE", default_value = "library")]
     pub lookups: Lookups,
 
-    /// What to do about io_uring: record it, or refuse it so that programs fall back
+    /// What to do about io_uring: let it through (a run that uses it is not complete), or refuse it so that programs fall back
     #[arg(long, value_name = "MODE", default_value = "decode")]
     pub io_uring: IoUring,
 
@@ -407,6 +412,20 @@ mod tests {
                 "{} has no examples",
                 command.get_name()
             );
+        }
+    }
+
+    #[test]
+    fn what_follows_the_options_fits_a_terminal_as_it_is_broken() {
+        let cli = Cli::command();
+        for command in cli.get_subcommands().chain([&cli]) {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            for line in help.lines() {
+                assert!(line.chars().count() <= 80, "{}: {line:?}", command.get_name());
+            }
         }
     }
 

@@ -104,11 +104,10 @@ impl Home {
             .create(self.runs_dir())
             .map_err(|e| match e.kind() {
                 ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Error::NotADirectory(self.dir.clone()),
-                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Error::NotWritable {
+                _ => Error::NotWritable {
                     dir: self.dir.clone(),
                     reason: e.to_string(),
                 },
-                _ => Error::io("make the store", &self.dir, e),
             })
     }
 

@@ -132,7 +132,8 @@ impl<S: SlotSink> Worker<S> {
 
     /// Handles a call that has been received and answers it.
     fn serve(&mut self, call: &Notification, time: u64) {
-        let abi = Abi::of(call.arch, call.nr);
+        // Where the kernel has no x32, nothing comes of such a call but ENOSYS.
+        let abi = Abi::of(call.arch, call.nr).filter(|&abi| abi != Abi::X32 || sys::has_x32());
         let row = abi.and_then(|abi| abi.row(call.nr));
         let mut late = None;
         let answer = match (abi, row) {

@@ -40,6 +40,16 @@ pub fn install_filter(program: &[libc::sock_filter], flags: c_ulong) -> io::Resu
     check(fd).map(own)
 }
 
+/// True if this kernel has the calls of x32 programs, which few are built with.
+pub fn has_x32() -> bool {
+    static HAS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *HAS.get_or_init(|| {
+        let getpid = c_long::from(super::table::X32_BIT) | libc::SYS_getpid;
+        // SAFETY: takes no pointers, and has no effect under any number.
+        unsafe { libc::syscall(getpid) >= 0 }
+    })
+}
+
 /// Gives up gaining privileges by `execve`, for this thread and its children.
 pub fn set_no_new_privs() -> io::Result<()> {
     // SAFETY: takes no pointers.

@@ -1,6 +1,6 @@
 //! Questions and their answers, in every form they have.
 
-use super::Place;
+use super::{Answer, Place};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The paths of the nodes of an answer.
@@ -132,13 +132,23 @@ fn excluded_files_and_what_lies_behind_them_are_left_out() {
 fn the_graph_can_be_drawn() {
     let place = Place::new();
     place.write("a", "text");
-    place.record("cp a b");
+    place.record("cp a b; cp b 'x \"quoted\\ <b>&\n'; cp x* b");
     let dot = place.run(&["of", "b", "--dot"]).out;
     assert!(
         dot.starts_with("digraph backstory {") && dot.ends_with("}\n"),
         "{dot}"
     );
     assert!(dot.contains("cp a b"), "{dot}");
+    if backstory_testkit::need::needs("drawing", &["dot"]) {
+        for question in [["of", "b"], ["uses", "a"]] {
+            let dot = place.run(&[question[0], question[1], "--dot"]).out;
+            place.write("graph.dot", &dot);
+            let mut draw = place.stage.command("dot");
+            let drawn = Answer::of(draw.args(["-Tsvg", &place.path("graph.dot")]).output().unwrap());
+            assert_eq!((drawn.status, drawn.err.as_str()), (0, ""), "{dot}");
+            assert!(drawn.out.contains("cp a b"), "{}", drawn.out);
+        }
+    }
 }
 
 #[test]

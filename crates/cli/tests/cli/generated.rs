@@ -1,24 +1,28 @@
 //! What is generated from the definition of the command line: help, man pages, completions.
 
-use super::Place;
+use super::{Answer, Place};
+
+/// The commands that are listed.
+const COMMANDS: [&str; 13] = [
+    "record",
+    "files",
+    "processes",
+    "show",
+    "log",
+    "of",
+    "uses",
+    "status",
+    "rm",
+    "note",
+    "name",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_command_explains_itself_with_examples() {
     let place = Place::new();
-    for command in [
-        "record",
-        "files",
-        "processes",
-        "show",
-        "log",
-        "of",
-        "uses",
-        "status",
-        "rm",
-        "note",
-        "name",
-        "index",
-    ] {
+    for command in COMMANDS.into_iter().chain(["index"]) {
         let help = place.run(&[command, "--help"]);
         assert_eq!((help.status, help.err.as_str()), (0, ""), "{command}");
         assert!(
@@ -50,9 +54,18 @@ fn misuse_is_2_and_points_to_the_help() {
 fn there_is_a_man_page_for_each_command() {
     let place = Place::new();
     assert_eq!(place.run(&["man", "pages"]).status, 0);
-    for name in ["backstory", "backstory-record", "backstory-of", "backstory-uses"] {
-        let page = std::fs::read_to_string(place.work().join(format!("pages/{name}.1"))).unwrap();
+    let read_by_man = backstory_testkit::need::needs("man pages", &["man"]);
+    let mut names = vec!["backstory".to_owned()];
+    names.extend(COMMANDS.map(|command| format!("backstory-{command}")));
+    for name in names {
+        let path = place.path(&format!("pages/{name}.1"));
+        let page = std::fs::read_to_string(&path).unwrap();
         assert!(page.contains(".TH") && page.contains("Examples:"), "{page}");
+        if read_by_man {
+            let mut man = place.stage.command("man");
+            let shown = Answer::of(man.args(["--warnings", "-l", &path]).output().unwrap());
+            assert_eq!((shown.status, shown.err.as_str()), (0, ""), "{name}");
+        }
     }
     assert!(
         !place.work().join("pages/backstory-index.1").exists(),
@@ -79,22 +92,89 @@ fn help_is_a_command_and_a_misspelt_one_is_recognised() {
 }
 
 #[test]
-fn the_bash_completions_are_bash() {
+fn completions_are_scripts_of_their_shells() {
     let place = Place::new();
-    let script = place.run(&["completions", "bash"]);
-    assert_eq!(script.status, 0);
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.run(&["completions", shell]);
+        assert_eq!((script.status, script.err.as_str()), (0, ""), "{shell}");
+        for command in COMMANDS {
+            assert!(script.out.contains(command), "{shell}: {command}");
+        }
+        if backstory_testkit::need::needs("completions", &[shell]) {
+            place.write("script", &script.out);
+            let mut check = place.stage.command(shell);
+            assert!(
+                check
+                    .args(["-n", &place.path("script")])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+    }
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
     if !backstory_testkit::need::needs("completions", &["bash"]) {
         return;
     }
-    place.write("c.sh", &script.out);
-    assert!(
-        place
-            .stage
-            .command("bash")
-            .arg("-n")
-            .arg(place.path("c.sh"))
-            .status()
-            .unwrap()
-            .success()
-    );
+    let place = Place::new();
+    place.write("script", &place.run(&["completions", "bash"]).out);
+    let complete = |words: &[&str]| {
+        let line = format!(
+            "source ./script; COMP_WORDS=({}); COMP_CWORD={}; _backstory backstory {} {}; echo \"${{COMPREPLY[@]}}\"",
+            words.join(" "),
+            words.len() - 1,
+            words[words.len() - 1],
+            words[words.len() - 2],
+        );
+        let mut bash = place.stage.command("bash");
+        let bash = bash.args(["--norc", "-c", &line]).current_dir(place.work());
+        Answer::of(bash.output().unwrap()).out
+    };
+    assert_eq!(complete(&["backstory", "rec"]), "record\n");
+    assert_eq!(complete(&["backstory", "record", "--gu"]), "--guard\n");
+}
+
+/// The top of the sources.
+fn sources() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn what_is_installed_lies_where_distributions_have_it_and_can_be_taken_away() {
+    if !backstory_testkit::need::needs("make install", &["make", "install"]) {
+        return;
+    }
+    let place = Place::new();
+    let make = |target: &str| {
+        let mut make = std::process::Command::new("make");
+        // As under sudo: what was built is taken as it is.
+        make.env("SUDO_USER", "somebody").current_dir(sources()).args([
+            target,
+            &format!("RELEASE={}", env!("CARGO_BIN_EXE_backstory")),
+            &format!("DESTDIR={}", place.path("root")),
+            "PREFIX=/usr",
+        ]);
+        let done = Answer::of(make.output().unwrap());
+        assert_eq!(done.status, 0, "{done:?}");
+    };
+    let there = |file: &str| place.work().join("root/usr").join(file).is_file();
+    let files = [
+        "bin/backstory",
+        "share/man/man1/backstory.1",
+        "share/man/man1/backstory-of.1",
+        "share/bash-completion/completions/backstory",
+        "share/zsh/site-functions/_backstory",
+        "share/fish/vendor_completions.d/backstory.fish",
+    ];
+    make("install");
+    for file in files {
+        assert!(there(file), "{file}");
+    }
+    make("uninstall");
+    for file in files {
+        assert!(!there(file), "{file} is still there");
+    }
 }

@@ -38,7 +38,7 @@ fn a_store_that_cannot_be_written_is_refused() {
     let place = Place::new();
     place
         .run(&["record", "--store", "/proc/store", "--", "touch", "ran"])
-        .is_error(125, &["/proc/store"]);
+        .is_error(125, &["/proc/store", "--store DIR"]);
     place
         .run(&["record", "--store", "/usr/store", "--", "touch", "ran"])
         .is_error(125, &["/usr/store"]);
@@ -188,4 +188,80 @@ fn a_store_that_may_only_be_read_still_answers() {
     let answer = place.run(&["log"]);
     chmod("u+w");
     assert!(answer.status == 0 && answer.out.contains(&run), "{answer:?}");
+}
+
+/// A directory in a file system of FUSE that passes everything on to another directory; gone with this.
+struct Fuse(std::path::PathBuf);
+
+impl Fuse {
+    /// None, loudly, where none can be had.
+    fn over(place: &Place) -> Option<Fuse> {
+        let what = "a store in a file system of FUSE";
+        if !backstory_testkit::need::needs(what, &["bindfs", "fusermount3"]) {
+            return None;
+        }
+        let behind = place.stage.directory("behind").unwrap();
+        let mount = place.stage.directory("mount").unwrap();
+        let done = place
+            .stage
+            .command("bindfs")
+            .args([&behind, &mount])
+            .output()
+            .unwrap();
+        if !done.status.success() {
+            backstory_testkit::need::skipped(what, String::from_utf8_lossy(&done.stderr).trim());
+            return None;
+        }
+        Some(Fuse(mount))
+    }
+}
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("fusermount3")
+            .arg("-uz")
+            .arg(&self.0)
+            .status();
+    }
+}
+
+#[test]
+fn a_store_in_a_file_system_of_fuse_works_for_many_at_once() {
+    // Root may mount where `/dev/fuse` is closed to others.
+    let Some(place) = Place::of_root().or_else(|| Some(Place::new())) else {
+        return;
+    };
+    let Some(fuse) = Fuse::over(&place) else { return };
+    let store = fuse.0.join("store").into_os_string().into_string().unwrap();
+    place.write_settled("a", "text");
+    let names: Vec<String> = (0..6).map(|n| format!("b{n}")).collect();
+    let record = |name: &String| {
+        let mut command = place.command(&["record", "--store", &store, "--", "cp", "a", name]);
+        command.spawn().unwrap()
+    };
+    let running: Vec<_> = names.iter().map(record).collect();
+    for mut child in running {
+        assert!(child.wait().unwrap().success());
+    }
+    for name in &names {
+        let lineage = place.json(&["of", name, "--json", "--store", &store]);
+        let read = lineage["nodes"].as_array().unwrap().iter();
+        assert!(
+            read.into_iter().any(|n| n["path"] == place.path("a").as_str()),
+            "{lineage}"
+        );
+    }
+    assert_eq!(
+        place
+            .json(&["log", "--json", "--store", &store])
+            .as_array()
+            .unwrap()
+            .len(),
+        6
+    );
+    // Processes of another machine would not see a write-ahead log's shared memory.
+    place.quiet();
+    let database = fs::read(fuse.0.join("store/graph.db")).unwrap();
+    assert_eq!(database[18..20], [1, 1], "the journal is a rollback journal");
+    assert!(!fuse.0.join("store/graph.db-wal").exists());
 }

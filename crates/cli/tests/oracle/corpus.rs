@@ -349,6 +349,8 @@ pub const UNUSUAL: &[Case] = &[
     program("bare-exec", &["$FIX/bare_exec", "/bin/cat", "a"]),
     program("sandboxed", &["$FIX/sandbox"]),
     program("int80", &["$FIX/int80"]),
+    program("32-bit", &["$FIX/narrow"]),
+    program("x32-calls", &["$FIX/x32_calls"]),
     sh(
         "own-preload",
         "LD_PRELOAD=$FIX/own_preload dd if=a of=preloaded status=none; LD_PRELOAD=/nowhere.so cat b",

@@ -260,7 +260,7 @@ impl Scene<'_> {
             return self.add(&[Read, Write, Stat, Missing], vec![path], false);
         }
         if !self.returned.ok() {
-            if self.failed_with(&["EINTR"]) {
+            if self.failed_with(&["EINTR", "ENOSYS"]) {
                 return self.add(&[Read, Write, Stat, Missing], vec![path], false);
             }
             let words: &[Word] = if self.absent() {
