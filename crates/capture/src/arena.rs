@@ -1,7 +1,8 @@
 //! The arena: a file in shared memory, cut into chunks that recorders, receivers and the supervisor write slots into.
 //!
 //! Invariant: a chunk's `free` bit is set only while its memory is allocated and all zero. Otherwise a recorded program would die of
-//! SIGBUS, or read another's slots as its own. What recorders write is untrusted: every offset is clipped before use.
+//! SIGBUS, or read another's slots as its own. What recorders write is untrusted, the first page included: every offset is clipped
+//! before use, and how many chunks there are is known here, never read there.
 //!
 //! Absent: who owns a chunk and when it is drained (`drain`), and what slots mean.
 #![allow(unsafe_code)]
@@ -44,6 +45,8 @@ pub(crate) struct Arena {
     growing: Mutex<()>,
     /// Chunks that there can be.
     max: usize,
+    /// Chunks that were seen to exist: by this process or by whoever it is a copy of.
+    seen: AtomicU32,
     /// Fewer free chunks than this are few.
     low: usize,
 }
@@ -54,6 +57,12 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
+    /// Where the arena of a run is, if it is in the file system; none for an id that no run has.
+    pub(crate) fn name(id: &str) -> Option<PathBuf> {
+        let plain = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        plain.then(|| PathBuf::from(format!("/dev/shm/backstory-{id}.arena")))
+    }
+
     /// Makes an arena for a run, in `/dev/shm` where possible.
     pub(crate) fn create(id: &str, flags: u32) -> Result<Arena, Error> {
         let path = PathBuf::from(format!("/dev/shm/backstory-{id}.arena"));
@@ -93,11 +102,14 @@ impl Arena {
         let file = rustix::fs::open(path, flags, Mode::empty())
             .map_err(io::Error::from)
             .map_err(Error::file("open", path))?;
-        let length = rustix::fs::fstat(&file).map_or(0, |s| s.st_size);
         let damaged = || Error::Arena {
             path: path.to_owned(),
         };
-        if length < HEADER as i64 {
+        let stat = rustix::fs::fstat(&file).map_err(|_| damaged())?;
+        let ours = stat.st_uid == rustix::process::geteuid().as_raw()
+            && stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        let length = stat.st_size;
+        if !ours || length < HEADER as i64 {
             return Err(damaged());
         }
         let arena = Arena::map(file, Some(path.to_owned())).map_err(Error::file("map", path))?;
@@ -105,9 +117,10 @@ impl Arena {
         if header.magic != abi::ARENA_MAGIC || header.version != abi::ABI_VERSION {
             return Err(damaged());
         }
-        // A chunk beyond the file's end, by a damaged count, would kill us when touched.
-        let exist = (length as usize - HEADER) / CHUNK;
-        header.chunks.fetch_min(exist as u32, Ordering::AcqRel);
+        arena.seen.store(
+            ((length as usize - HEADER) / CHUNK).min(arena.max) as u32,
+            Ordering::Release,
+        );
         Ok(arena)
     }
 
@@ -136,6 +149,7 @@ impl Arena {
             path,
             growing: Mutex::new(()),
             max,
+            seen: AtomicU32::new(0),
             low: LOW.max(PER_PROCESSOR * sys::processors()),
         })
     }
@@ -164,9 +178,16 @@ impl Arena {
         }
     }
 
-    /// Chunks that exist.
+    /// Chunks that exist. Every program of the run can write into the first page: what stands there says at most that it is worth
+    /// asking the file how long it is, because another process has added some.
     pub(crate) fn chunks(&self) -> usize {
-        (self.header().chunks.load(Ordering::Acquire) as usize).min(self.max)
+        let seen = self.seen.load(Ordering::Acquire);
+        if self.header().chunks.load(Ordering::Acquire) <= seen {
+            return seen as usize;
+        }
+        let length = rustix::fs::fstat(&self.file).map_or(0, |s| s.st_size as usize);
+        let exist = (length.saturating_sub(HEADER) / CHUNK).min(self.max) as u32;
+        self.seen.fetch_max(exist, Ordering::AcqRel).max(exist) as usize
     }
 
     /// Adds up to this many chunks, fewer where memory is short. Returns how many.
@@ -183,6 +204,7 @@ impl Arena {
                 Err(_) => more /= 2,
             }
         }
+        self.seen.fetch_max((old + more) as u32, Ordering::AcqRel);
         self.header().chunks.store((old + more) as u32, Ordering::Release);
         for index in old..old + more {
             self.set(&self.header().free, index);
@@ -223,8 +245,10 @@ impl Arena {
             while seen != 0 {
                 let bit = seen.trailing_zeros();
                 let before = word.fetch_and(!(1 << bit), Ordering::AcqRel);
-                if before & (1 << bit) != 0 {
-                    return Some(w * 64 + bit as usize);
+                let index = w * 64 + bit as usize;
+                // A bit beyond the last chunk was set by no one who may.
+                if before & (1 << bit) != 0 && index < self.chunks() {
+                    return Some(index);
                 }
                 seen = word.load(Ordering::Relaxed);
             }
@@ -340,6 +364,13 @@ impl Arena {
         self.header().flags.fetch_or(abi::ARENA_CLOSED, Ordering::AcqRel);
     }
 
+    /// Overwrites the first page from its beginning, as any recorded program can. For `doors`.
+    pub(crate) fn scribble(&self, bytes: &[u8]) {
+        let length = bytes.len().min(HEADER);
+        // SAFETY: within the first page, which exists.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base, length) };
+    }
+
     /// Takes its name away; the memory lives on while somebody maps it.
     pub(crate) fn remove(&self) {
         if let Some(path) = &self.path {
@@ -372,4 +403,68 @@ fn create_file(path: &Path) -> io::Result<OwnedFd> {
     }
     rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?; // whatever the umask
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arena(name: &str) -> Arena {
+        let arena = Arena::create(&format!("unit-{name}-{}", std::process::id()), 0).unwrap();
+        arena.remove();
+        arena
+    }
+
+    #[test]
+    fn what_a_program_writes_into_the_first_page_leads_nobody_beyond_the_end() {
+        let arena = arena("scribbled");
+        let before = arena.chunks();
+        for byte in [0xff, 0] {
+            arena.scribble(&[byte; HEADER]);
+            assert_eq!(arena.chunks(), before);
+            assert!(arena.owned().iter().all(|index| *index < before));
+            while let Some(index) = arena.take() {
+                assert!(index < before);
+                arena.write(index, 0, &[1]);
+            }
+            arena.announce(usize::MAX, 1);
+        }
+        arena.keep_stocked();
+        assert!(arena.grow(1) <= 1);
+    }
+
+    #[test]
+    fn the_arena_is_its_owners_only_whatever_the_umask() {
+        let id = format!("unit-mode-{}", std::process::id());
+        let before = rustix::process::umask(Mode::empty());
+        let arena = Arena::create(&id, 0).unwrap();
+        rustix::process::umask(before);
+        let mode = rustix::fs::fstat(&arena.file).unwrap().st_mode;
+        arena.remove();
+        assert_eq!(mode & 0o7777, 0o600);
+    }
+
+    #[test]
+    fn what_lies_at_the_arenas_place_is_neither_used_nor_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = dir.path().join("victim");
+        std::fs::write(&victim, "precious").unwrap();
+        let id = format!("unit-planted-{}", std::process::id());
+        let place = Arena::name(&id).unwrap();
+        std::os::unix::fs::symlink(&victim, &place).unwrap();
+        let arena = Arena::create(&id, 0).unwrap();
+        assert_eq!(arena.path(), None, "a memory file stands in");
+        assert!(Arena::open(&place).is_err(), "links are not followed");
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+        assert!(place.is_symlink());
+        std::fs::remove_file(&place).unwrap();
+    }
+
+    #[test]
+    fn only_an_id_names_an_arena() {
+        assert!(Arena::name("7g3kq0zt").is_some());
+        for id in ["", "../../etc/x", "a/b", "a b"] {
+            assert_eq!(Arena::name(id), None, "{id}");
+        }
+    }
 }

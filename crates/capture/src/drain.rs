@@ -166,7 +166,7 @@ impl Drainer {
     /// Operations that are known to be lost so far.
     pub(crate) fn lost(&self) -> u64 {
         let arena = self.stock.arena.header();
-        self.lost + arena.lost.load(std::sync::atomic::Ordering::Acquire)
+        self.lost.saturating_add(arena.lost.load(Ordering::Acquire))
     }
 
     /// Why the log itself is not whole, if it isn't.
@@ -181,7 +181,7 @@ impl Drainer {
         if matches!(self.log.take_back_chunk(), Ok(true)) {
             self.lost += self.last;
             let told = RunEnd {
-                lost: end.lost + self.last,
+                lost: end.lost.saturating_add(self.last),
                 ..end.clone()
             };
             let result = self.log.end(&told);

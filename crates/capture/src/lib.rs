@@ -11,6 +11,8 @@ mod aftermath;
 mod arena;
 pub mod clock;
 mod control;
+#[doc(hidden)]
+pub mod doors;
 mod drain;
 mod error;
 mod front;

@@ -39,15 +39,22 @@ pub fn is_recording(part: &Path) -> bool {
 }
 
 /// Finishes the log `part` of a run that nobody records any more, with what is left in its arena (or none), and seals it as `log`.
-/// The arena is removed.
+/// The arena is removed. An arena that is not called as that of this log's run is nobody's: a log that came from elsewhere may name any
+/// file, and must not make us read or remove it.
 pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Error> {
     let _claim = claim(part)?;
-    let (ended, same_boot, secrets) = {
+    let (ended, same_boot, secrets, own) = {
         let read = Log::open(part).map_err(Error::log("read", part))?;
         let here = crate::header::boot_id();
         let secrets = Secrets::known_from(&read.header().environment);
-        (read.end().is_some(), read.header().boot_id == here, secrets)
+        (
+            read.end().is_some(),
+            read.header().boot_id == here,
+            secrets,
+            Arena::name(&read.header().id),
+        )
     };
+    let arena = arena.filter(|arena| own.as_deref() == Some(*arena));
     if !ended {
         let mut writer = Writer::reopen(part).map_err(Error::log("open", part))?;
         let mut end = RunEnd {

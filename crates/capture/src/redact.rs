@@ -94,6 +94,8 @@ impl Secrets {
             within = false;
         }
         let body = slot.len() - raw.body.len();
+        // A program that writes its slots itself may have left out the last NUL.
+        clean.truncate(raw.body.len());
         let told = raw.head.aux != 0;
         slot[body..].fill(0);
         slot[body..body + clean.len()].copy_from_slice(&clean);
@@ -132,15 +134,27 @@ fn name(entry: &[u8]) -> Option<&[u8]> {
     entry.iter().position(|&b| b == b'=').map(|end| &entry[..end])
 }
 
-/// `*` stands for anything, `?` for one byte.
+/// `*` stands for anything, `?` for one byte. Time is at most the product of the lengths: of several `*`, only the last is ever tried again.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    match (pattern.split_first(), text.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => (0..=text.len()).any(|n| matches(rest, &text[n..])),
-        (Some((b'?', rest)), Some((_, tail))) => matches(rest, tail),
-        (Some((p, rest)), Some((t, tail))) => p == t && matches(rest, tail),
-        _ => false,
+    let (mut p, mut t) = (0, 0);
+    let mut star = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p + 1, t));
+                p += 1;
+            }
+            Some(&wanted) if wanted == b'?' || wanted == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match star {
+                Some((after, taken)) => {
+                    star = Some((after, taken + 1));
+                    (p, t) = (after, taken + 1);
+                }
+                None => return false,
+            },
+        }
     }
+    pattern[p..].iter().all(|&rest| rest == b'*')
 }
 
 #[cfg(test)]
@@ -181,6 +195,47 @@ mod tests {
     fn the_user_can_name_more() {
         assert_eq!(one("MY_DSN=user:pass@host", &["MY_?SN"]), "MY_DSN=<redacted>");
         assert_eq!(one("MY_DSN=u:p@h", &["OTHER*"]), "MY_DSN=u:p@h");
+    }
+
+    #[test]
+    fn patterns_match_as_in_a_shell_and_in_no_time() {
+        let cases: [(&str, &str, bool); 8] = [
+            ("*", "", true),
+            ("*_KEY", "A_KEY", true),
+            ("*_KEY", "A_KEYS", false),
+            ("A*B*C", "AxBxBxC", true),
+            ("A*B*C", "AxBxB", false),
+            ("?", "", false),
+            ("**?", "x", true),
+            ("", "x", false),
+        ];
+        for (pattern, text, wanted) in cases {
+            assert_eq!(
+                matches(pattern.as_bytes(), text.as_bytes()),
+                wanted,
+                "{pattern} {text}"
+            );
+        }
+        // Trying every `*` at every place would take longer than the universe is old.
+        assert!(!matches(
+            &[b"*a".repeat(30), b"b".to_vec()].concat(),
+            &b"a".repeat(60_000)
+        ));
+    }
+
+    #[test]
+    fn a_slot_that_a_program_wrote_without_its_last_nul_is_no_reason_to_die() {
+        let mut chunk = chunk(&[(&["MY_TOKEN=short"], false)], false);
+        let end = chunk.len();
+        let start = end - 16;
+        chunk[start..].fill(b'=');
+        Secrets::default().scrub(&mut chunk);
+        assert_eq!(strings(&chunk).len(), 1);
+        let secret = b"MY_TOKEN=";
+        chunk[start..start + secret.len()].copy_from_slice(secret);
+        chunk[start + secret.len()..].fill(b'x');
+        Secrets::default().scrub(&mut chunk);
+        assert!(!chunk.ends_with(b"xxx"), "the value is gone");
     }
 
     /// A chunk of `ENV` slots with these strings; true: the last goes on in the next.

@@ -142,6 +142,27 @@ fn with_all_dead_recovery_seals_what_is_there() {
     }
 }
 
+/// A store may come from somebody else, and a log in it may name any file as its arena.
+#[test]
+fn recovery_removes_no_file_that_a_log_merely_names() {
+    let run = Run::new(&[]);
+    let precious = run.path("precious");
+    std::fs::write(&precious, [0; 8192]).unwrap();
+    let header = backstory_eventlog::run::RunHeader {
+        id: run.id.clone(),
+        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .unwrap()
+            .trim()
+            .to_owned(),
+        arena: Some(precious.to_string_lossy().into_owned()),
+        ..Default::default()
+    };
+    backstory_eventlog::Writer::create(run.part_path(), &header).unwrap();
+    backstory_capture::recover(Some(&precious), &run.part_path(), &run.log_path()).unwrap();
+    assert_eq!(std::fs::read(&precious).unwrap(), [0; 8192]);
+    assert!(run.log().end().is_some());
+}
+
 #[test]
 fn a_run_that_is_being_recorded_is_not_recovered() {
     for guard in MODES {

@@ -22,7 +22,9 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
     writeln!(
         out,
         "run {} backstory {} boot {}",
-        header.id, header.version, header.boot_id
+        header.id.escape_debug(),
+        header.version.escape_debug(),
+        header.boot_id.escape_debug()
     )?;
     for point in log.points() {
         writeln!(out, "clock {} = {} ns", point.counter, point.real)?;

@@ -2,9 +2,14 @@
 #![allow(unsafe_code)]
 
 use crate::error::Error;
+#[cfg(not(miri))]
 use memmap2::Mmap;
 use std::fs::File;
 use std::path::Path;
+
+/// Miri maps no files: there a log is read into memory, and the rest of this crate runs as it is.
+#[cfg(miri)]
+type Mmap = Vec<u8>;
 
 /// The bytes that a log had when it was opened.
 #[derive(Debug)]
@@ -18,8 +23,11 @@ impl Map {
         if length == 0 {
             return Ok(Map(None));
         }
+        #[cfg(miri)]
+        let map = std::fs::read(path).map_err(Error::io("map", path))?;
         // SAFETY: logs are private to their owner and only ever appended to, so the mapped range neither changes nor goes away.
         // Whoever shortens one while it is read gets this process killed by SIGBUS, never wrong memory.
+        #[cfg(not(miri))]
         let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
         Ok(Map(Some(map)))
     }

@@ -3,6 +3,23 @@
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::chunk::{Skipped, View};
 use backstory_eventlog::slot::Raw;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens a program to look at it. What a name leads to is the recorded program's choice: a pipe, on which a plain open would wait for
+/// ever, a terminal, a device. Only regular files are read.
+pub(super) fn open_program(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
 
 /// Calls `program` with the path of each execution in a chunk that is not known to have failed, as the path was given.
 pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
@@ -18,5 +35,27 @@ pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
         {
             program(raw.strings()[0]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_is_called_a_program_holds_nobody_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        assert!(open_program(&pipe).is_err());
+        assert!(open_program(Path::new("/dev/zero")).is_err());
+        assert!(open_program(Path::new("/bin/sh")).is_ok());
     }
 }

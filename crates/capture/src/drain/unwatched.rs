@@ -3,7 +3,7 @@
 //! Looked at when executions reach the log, each path once, as in [`super::privileges`]. What can't be found any more, or was named
 //! relative to a directory other than the command's, is not judged.
 
-use super::executed::each_program;
+use super::executed::{each_program, open_program};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -74,7 +74,7 @@ impl Unwatched {
 /// its caller.
 fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     let mut head = Vec::new();
-    let opened = std::fs::File::open(file);
+    let opened = open_program(file);
     let Ok(meta) = opened.and_then(|file| {
         let meta = file.metadata()?;
         file.take(HEAD).read_to_end(&mut head)?;

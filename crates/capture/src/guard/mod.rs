@@ -15,6 +15,7 @@ mod caller;
 mod changes;
 mod conclude;
 mod decode;
+pub(crate) mod doors;
 mod exits;
 mod fields;
 pub mod filter;

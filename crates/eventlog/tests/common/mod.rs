@@ -21,6 +21,15 @@ impl Scratch {
         Scratch { dir, writer }
     }
 
+    /// With a header of one's own.
+    pub fn with(change: impl FnOnce(&mut RunHeader)) -> Scratch {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut header = header();
+        change(&mut header);
+        let writer = Writer::create(dir.path().join("log"), &header).expect("create");
+        Scratch { dir, writer }
+    }
+
     pub fn path(&self) -> PathBuf {
         self.dir.path().join("log")
     }
