@@ -49,11 +49,11 @@
 #define BS_MAGIC_PRESERVE 4
 
 /* What is about to happen to a file, in BS_MAGIC_PRESERVE. */
-#define BS_CHANGE_WRITE 1u    /* it is written to, in place; who does it does not read it */
-#define BS_CHANGE_UPDATE 2u   /* the same, but it may be read first */
-#define BS_CHANGE_REMOVE 3u   /* it loses this name */
-#define BS_CHANGE_NAME 4u     /* nothing but a name changes, or what it leads to: what was read by names is to be looked at before */
-#define BS_CHANGE_KIND 0xffu  /* mask of the above */
+#define BS_CHANGE_WRITE 1u   /* it is written to, in place; who does it does not read it */
+#define BS_CHANGE_UPDATE 2u  /* the same, but it may be read first */
+#define BS_CHANGE_REMOVE 3u  /* it loses this name */
+#define BS_CHANGE_NAME 4u    /* nothing but a name changes, or what it leads to: what was read by names is to be looked at before */
+#define BS_CHANGE_KIND 0xffu /* mask of the above */
 #define BS_CHANGE_ITSELF 256u /* the path's last component is not followed if it is a symbolic link */
 
 /* Arena flags, set by the supervisor, read by recorders. */

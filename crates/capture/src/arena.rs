@@ -154,6 +154,11 @@ impl Arena {
         })
     }
 
+    /// From now on this process survives that a program cuts the arena's file short.
+    pub(crate) fn survive_truncation(&self) {
+        crate::truncated::survive(self.base, length(self.max));
+    }
+
     /// The first page.
     pub(crate) fn header(&self) -> &abi::Arena {
         // SAFETY: mapped, allocated, aligned; what changes is atomic.
@@ -431,6 +436,20 @@ mod tests {
         }
         arena.keep_stocked();
         assert!(arena.grow(1) <= 1);
+    }
+
+    #[test]
+    fn an_arena_that_is_cut_short_is_read_as_zeros() {
+        let arena = arena("short");
+        arena.survive_truncation();
+        let index = arena.take().unwrap();
+        arena.write(index, 0, &[1; 64]);
+        rustix::fs::ftruncate(&arena.file, 0).unwrap();
+        assert_eq!(arena.chunk_header(index), abi::Chunk::default());
+        arena.write(index, 0, &[1; 64]);
+        arena.keep_stocked();
+        assert!(arena.any_free() || arena.take().is_none());
+        assert!(crate::truncated::replaced() > 0);
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod stock;
 mod supervisor;
 mod sys;
 mod tree;
+mod truncated;
 mod watch;
 
 pub use error::Error;

@@ -41,21 +41,31 @@ fn itself(home: &Path) -> PathBuf {
 fn usable(directory: &Path) -> Result<PathBuf, Error> {
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
     let special = |b: &u8| matches!(b, b':' | b'$' | b';') || b.is_ascii_whitespace();
+    let user = rustix::process::geteuid().as_raw();
     if !directory.as_os_str().as_bytes().iter().any(special) {
         make_directory(&directory).map_err(Error::file("make the directory", &directory))?;
-        return Ok(directory);
+        // Its owner may well have put a link in its place.
+        return match fs::metadata(&directory) {
+            Ok(meta) if is_private(&meta, user) => Ok(directory),
+            _ => Err(foreign(&directory)),
+        };
     }
-    let user = rustix::process::geteuid().as_raw();
     let stand_in = PathBuf::from(format!("/tmp/backstory-{user}"));
-    make_directory(&stand_in).map_err(Error::file("make the directory", &stand_in))?;
-    let owned = fs::symlink_metadata(&stand_in)
-        .is_ok_and(|m| m.is_dir() && m.uid() == user && m.permissions().mode() & 0o022 == 0);
-    if owned {
-        Ok(stand_in)
-    } else {
-        let foreign = io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else");
-        Err(Error::file("use the directory", &stand_in)(foreign))
+    make_directory(&stand_in).map_err(|_| foreign(&stand_in))?;
+    match fs::symlink_metadata(&stand_in) {
+        Ok(meta) if is_private(&meta, user) => Ok(stand_in),
+        _ => Err(foreign(&stand_in)),
     }
+}
+
+/// Nobody else can put anything into this directory. Whoever can decides what code every recorded program runs.
+fn is_private(meta: &fs::Metadata, user: u32) -> bool {
+    meta.is_dir() && meta.uid() == user && meta.permissions().mode() & 0o022 == 0
+}
+
+fn foreign(directory: &Path) -> Error {
+    let text = "others than you can write into it, or it is somebody else's: remove it, or choose another store with --store DIR";
+    Error::file("put the recorder into", directory)(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
 fn make_directory(path: &Path) -> io::Result<()> {
@@ -166,6 +176,23 @@ pub fn library_path(preload: &OsStr) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_others_can_write_into_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        for (mode, wanted) in [
+            (0o777, false),
+            (0o1777, false),
+            (0o775, false),
+            (0o755, true),
+            (0o700, true),
+        ] {
+            let directory = place.path().join(format!("{mode:o}"));
+            fs::create_dir(&directory).unwrap();
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(extract(&directory).is_ok(), wanted, "{mode:o}");
+        }
+    }
 
     #[test]
     fn every_spelling_of_lib_leads_to_a_library() {

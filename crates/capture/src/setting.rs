@@ -66,6 +66,7 @@ impl Tools {
     /// The watch over the run, and the stock that it drains.
     pub(crate) fn into_watch(self) -> (Watch, Arc<Stock>) {
         let stock = Stock::new(self.arena);
+        stock.arena.survive_truncation();
         let drainer =
             Drainer::new(Arc::clone(&stock), self.log, self.secrets).with_privileges(self.privileges);
         let watch = Watch::new(

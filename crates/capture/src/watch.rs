@@ -18,6 +18,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Why a run is not complete whose shared memory was taken away under us.
+const CUT_SHORT: &str = "a program cut the recording's shared memory short, so operations are lost";
+
 /// How long the front waits for processes that are just ending.
 const GRACE: Duration = Duration::from_millis(5);
 
@@ -271,6 +274,9 @@ impl Watch {
         }
         if let Some(failure) = drainer.failure() {
             end.incomplete_because.push(failure.to_owned());
+        }
+        if crate::truncated::replaced() > 0 {
+            end.incomplete_because.push(CUT_SHORT.to_owned());
         }
         end.incomplete_because.extend(drainer.unwatched());
         if end.lost > 0 {

@@ -145,7 +145,7 @@ pub fn complain(line: &str) {
 }
 
 /// Whatever it was, without line breaks and control characters.
-fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
         .join(" ")

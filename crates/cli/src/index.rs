@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use backstory_capture::{self as capture, Recorded, Settlement};
@@ -140,6 +141,7 @@ fn lock(home: &Home, busy: Busy) -> Result<Option<File>, Error> {
         .create(true)
         .truncate(false)
         .write(true)
+        .mode(0o600)
         .open(&path)
         .map_err(fail)?;
     match file.try_lock() {

@@ -95,7 +95,8 @@ fn string(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
                 '\n' => out.write_all(b"\\n")?,
                 '\r' => out.write_all(b"\\r")?,
                 '\t' => out.write_all(b"\\t")?,
-                c if (c as u32) < 0x20 || c as u32 == 0x7f => write!(out, "\\u{:04x}", c as u32)?,
+                // Those above 0x7f, too: terminals take U+009B for an escape and a bracket.
+                c if c.is_control() => write!(out, "\\u{:04x}", c as u32)?,
                 c => out.write_all(c.encode_utf8(&mut [0; 4]).as_bytes())?,
             }
         }
@@ -173,7 +174,10 @@ mod tests {
 
     #[test]
     fn quotes_and_control_characters_are_escaped() {
-        assert_eq!(text("a\"b\\c\nd\x01\x7f"), "\"a\\\"b\\\\c\\nd\\u0001\\u007f\"");
+        assert_eq!(
+            text("a\"b\\c\nd\x01\x7f\u{9b}"),
+            "\"a\\\"b\\\\c\\nd\\u0001\\u007f\\u009b\""
+        );
     }
 
     #[test]

@@ -54,6 +54,10 @@ extern char bs_gate[], bs_gate_ip[], bs_plain[];
 /* Where the gate is if the library was loaded somewhere else than at BS_HOME; else null. */
 extern const void *bs_gate_elsewhere;
 
+#ifdef __clang_analyzer__ /* which does not see that the kernel writes where its arguments point */
+s64 bs_raw6(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
+s64 bs_through6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
+#else
 static inline s64 bs_raw6(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
     register s64 r10 __asm__("r10") = d;
@@ -79,6 +83,7 @@ static inline s64 bs_through6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 
                      : "rcx", "r11", "memory", "cc");
     return result;
 }
+#endif
 
 #define BS_SIX(a, b, c, d, e, f, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e), (s64)(f)
 /* A call of our own that no filter of ours watches. */

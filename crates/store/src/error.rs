@@ -25,6 +25,14 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+    /// Whoever owns the directory could put anything in the place of what is written there.
+    #[error("the store {} belongs to user {owner}; choose another with --store DIR, or record as that user", dir.display())]
+    NotYours {
+        /// The store.
+        dir: PathBuf,
+        /// Number of the user who owns it.
+        owner: u32,
+    },
     /// There is no store there, and this operation does not make one.
     #[error("there is no store at {}; record something first, or give --store DIR", .0.display())]
     NoStore(PathBuf),

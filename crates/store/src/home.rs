@@ -12,7 +12,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -61,6 +61,7 @@ impl Home {
     pub fn open(dir: &Path) -> Result<Home> {
         let home = Home { dir: dir.to_owned() };
         home.make()?;
+        home.check_owner()?;
         home.check_format()?;
         for part in [&home.dir, &home.runs_dir()] {
             rustix::fs::access(part, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).map_err(
@@ -111,6 +112,22 @@ impl Home {
             })
     }
 
+    /// Both directories are ours.
+    fn check_owner(&self) -> Result<()> {
+        for part in [&self.dir, &self.runs_dir()] {
+            let owner = fs::metadata(part)
+                .map_err(|e| Error::io("look at", part, e))?
+                .uid();
+            if owner != rustix::process::geteuid().as_raw() {
+                return Err(Error::NotYours {
+                    dir: self.dir.clone(),
+                    owner,
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn read_format(&self) -> Result<Option<u64>> {
         let path = self.dir.join("format");
         match fs::read(&path) {
@@ -141,7 +158,12 @@ impl Home {
     fn write_format(&self) -> Result<()> {
         let path = self.dir.join("format");
         let beside = self.dir.join(format!("format.{}", std::process::id()));
-        fs::File::create(&beside)
+        let _ = fs::remove_file(&beside);
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&beside)
             .and_then(|mut file| file.write_all(format!("{FORMAT}\n").as_bytes()))
             .and_then(|()| fs::rename(&beside, &path))
             .map_err(|e| match e.kind() {

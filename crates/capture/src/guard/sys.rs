@@ -351,13 +351,14 @@ pub fn interrupt(tid: u32) {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, wake_signal()) };
 }
 
-/// Blocks every signal in the calling thread, but for the wake signal.
+/// Blocks every signal in the calling thread, but for the wake signal, and the one of an arena cut short.
 pub fn block_signals() {
     // SAFETY: the set is initialised by `sigfillset` before it is used.
     unsafe {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
         libc::sigfillset(&mut set);
         libc::sigdelset(&mut set, wake_signal());
+        libc::sigdelset(&mut set, libc::SIGBUS);
         libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
     }
 }

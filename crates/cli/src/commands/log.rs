@@ -12,7 +12,7 @@ use super::show::summary_fields;
 use super::{Outcome, answer};
 use crate::args::LogArgs;
 use crate::ask::Asked;
-use crate::error::{Failure, chain, complain};
+use crate::error::{Failure, chain, complain, one_line};
 use crate::index;
 use crate::json::{self, Value};
 use crate::text::shell;
@@ -62,7 +62,7 @@ fn line(run: &RunSummary, style: Style, out: &mut impl Write) -> io::Result<()> 
     let name = run
         .name
         .as_ref()
-        .map(|name| format!("{}  ", style.paint(Role::Subject, name)))
+        .map(|name| format!("{}  ", style.paint(Role::Subject, &one_line(name))))
         .unwrap_or_default();
     let incomplete = if run.complete {
         String::new()
@@ -72,7 +72,7 @@ fn line(run: &RunSummary, style: Style, out: &mut impl Write) -> io::Result<()> 
     let note = run
         .note
         .as_ref()
-        .map(|note| style.paint(Role::Dim, &format!("  # {note}")))
+        .map(|note| style.paint(Role::Dim, &format!("  # {}", one_line(note))))
         .unwrap_or_default();
     let command = shell::words(run.command.iter().map(|word| &word[..]));
     let when = style.paint(Role::Dim, &when::moment(run.started));

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -127,9 +128,13 @@ fn library_dir(home: &Home) -> PathBuf {
         return own;
     }
     let shared = PathBuf::from("/run/backstory");
-    match fs::create_dir_all(&shared) {
-        Ok(()) => shared,
-        Err(_) => own,
+    // Whatever the umask: who can write there decides what root's programs run.
+    let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(&shared);
+    let private = fs::symlink_metadata(&shared)
+        .is_ok_and(|m| m.is_dir() && m.uid() == 0 && m.permissions().mode() & 0o022 == 0);
+    match made {
+        Ok(()) if private => shared,
+        _ => own,
     }
 }
 

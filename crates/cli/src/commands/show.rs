@@ -10,6 +10,7 @@ use super::log::{ending, status};
 use super::{Outcome, answer};
 use crate::args::RunArgs;
 use crate::ask::Asked;
+use crate::error::one_line;
 use crate::json::{self, Value};
 use crate::text::shell::{self, Call};
 use crate::text::style::{Role, Style};
@@ -92,20 +93,20 @@ fn text(details: &RunDetails, style: Style, out: &mut impl Write) -> io::Result<
         false => line("complete", &style.paint(Role::Bad, "no"))?,
     }
     for reason in &run.incomplete_because {
-        line("  because", reason)?;
+        line("  because", &one_line(reason))?;
     }
     if run.lost > 0 {
         line("  lost", &format!("{} operations", run.lost))?;
     }
     for warning in &details.warnings {
-        line("warning", warning)?;
+        line("warning", &one_line(warning))?;
     }
     line("run", &run.id)?;
     if let Some(name) = &run.name {
-        line("name", name)?;
+        line("name", &one_line(name))?;
     }
     if let Some(note) = &run.note {
-        line("note", note)?;
+        line("note", &one_line(note))?;
     }
     let call = Call {
         exec_path: None,

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::{Error, Result};
@@ -49,6 +51,7 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
     if path.is_dir() {
         return Err(Error::NotOurs(path.to_owned()));
     }
+    make_private(path).map_err(|e| Error::io("make", path, e))?;
     let mut conn = Connection::open_with_flags(path, flags).map_err(fail("open the store"))?;
     conn.busy_timeout(PATIENCE).map_err(fail("set the timeout"))?;
     let version = {
@@ -61,6 +64,19 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
         migrate(&mut conn, path)?;
     }
     Ok(conn)
+}
+
+/// SQLite makes files as the umask says, and those beside the database like the database: so it is made here, for its owner only.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let made = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match made {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(e),
+        _ => Ok(()),
+    }
 }
 
 /// A directory that can't be written has no room for the files of a write-ahead log. Without a log left behind the
@@ -111,6 +127,11 @@ fn uri(path: &Path, parameters: &str) -> PathBuf {
 fn check(conn: &Connection, path: &Path) -> Result<usize> {
     let pragma = |name: &str| conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
     let fail = |e| Error::database("read the schema's number", path, e);
+    // Whoever made the file may have put expressions into its schema: none of them may do more than compute.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
+        .map_err(fail)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
+        .map_err(fail)?;
     let found = pragma("user_version").map_err(fail)?;
     let application = pragma("application_id").map_err(fail)?;
     let tables: i64 = conn
@@ -120,6 +141,17 @@ fn check(conn: &Connection, path: &Path) -> Result<usize> {
         return Ok(0);
     }
     if application != APPLICATION {
+        return Err(Error::NotOurs(path.to_owned()));
+    }
+    // Nor may a view or a trigger stand where we look for a table: asking one could take for ever.
+    let foreign: i64 = conn
+        .query_row(
+            "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'",
+            [],
+            |row| row.get(0),
+        )
+        .map_err(fail)?;
+    if foreign > 0 {
         return Err(Error::NotOurs(path.to_owned()));
     }
     match usize::try_from(found) {

@@ -204,7 +204,35 @@ impl SqliteStore {
         }
         match index.checked_sub(start) {
             Some(here) => Ok(block[here as usize].name.clone()),
-            None => self.version(VersionRef { dir, index }, |version| version.name.clone()),
+            None => self.introduced_name(dir, index),
+        }
+    }
+
+    /// The name of a version, without decoding the names of those around it: they may refer to earlier blocks, those to still earlier
+    /// ones, and a directory has as many blocks as somebody wanted it to have.
+    fn introduced_name(&self, dir: u32, mut index: u32) -> Result<Bytes> {
+        loop {
+            let key = i64::from(dir) << 32 | i64::from(index);
+            let select = "SELECT id, block FROM versions WHERE id <= ?1 ORDER BY id DESC LIMIT 1";
+            let found = self.one(select, [key], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+            })?;
+            let (first, bytes) = found.ok_or(Error::Damaged("version (it is missing)"))?;
+            let mut here = None;
+            versions::decode(&bytes, |place, record| {
+                if first + i64::from(place) == key {
+                    here = Some(match record.name {
+                        Name::Here(name) => Ok(Bytes::from(name)),
+                        Name::As(earlier) => Err(earlier),
+                    });
+                }
+                Ok(())
+            })?;
+            match here {
+                Some(Ok(name)) => return Ok(name),
+                Some(Err(earlier)) if earlier < index => index = earlier,
+                _ => return Err(Error::Damaged("list of versions")),
+            }
         }
     }
 

@@ -10,5 +10,5 @@ pub mod normal;
 pub mod processes;
 pub mod verdict;
 
-pub use case::{Bench, Case, How, Outcome, bash, program, sh};
+pub use case::{Bench, Case, How, Outcome, bash, program, sh, watch};
 pub use verdict::{Account, Verdict};

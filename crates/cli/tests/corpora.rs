@@ -1,0 +1,59 @@
+//! What the fuzzers found stays found: every file of `fuzz/corpus` is fed to its target, on the compiler that builds the program.
+
+// A test stops where something is not as it must be; the lint's own exception covers only functions marked as tests.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../fuzz/src/lib.rs"]
+mod targets;
+
+use std::fs;
+use std::path::Path;
+
+/// Feeds a target its corpus, and every beginning of each of its shorter files.
+fn replay(target: &str, run: impl Fn(&[u8])) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
+    let mut files = 0;
+    for entry in fs::read_dir(&corpus).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&bytes)));
+        assert!(done.is_ok(), "{target} breaks on {}", path.display());
+        for end in (0..bytes.len().min(400)).step_by(7) {
+            run(&bytes[..end]);
+        }
+        files += 1;
+    }
+    assert!(files > 0, "{} is empty", corpus.display());
+}
+
+#[test]
+fn logs_of_the_corpus_are_read_or_refused() {
+    replay("log", targets::log::run);
+}
+
+#[test]
+fn graphs_of_the_corpus_are_folded_and_answer() {
+    replay("fold", targets::fold::run);
+}
+
+#[test]
+fn arenas_of_the_corpus_are_drained() {
+    replay("arena", targets::arena::run);
+}
+
+#[test]
+fn calls_of_the_corpus_are_read() {
+    replay("call", targets::call::run);
+}
+
+#[test]
+fn databases_of_the_corpus_are_opened_and_asked() {
+    replay("database", targets::database::run);
+}
+
+#[test]
+fn patterns_of_the_corpus_are_matched() {
+    replay("text", targets::text::run);
+}

@@ -1,0 +1,172 @@
+//! Other users of the machine see nothing and change nothing.
+
+use crate::common;
+use backstory_testkit::need::skipped;
+use backstory_testkit::oracle::{Bench, Case, program, sh, watch};
+use backstory_testkit::user::{User, suite_is_root};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// Every file and directory below, the top included.
+fn all(top: &Path) -> Vec<PathBuf> {
+    let mut found = vec![top.to_owned()];
+    if fs::symlink_metadata(top).unwrap().is_dir() {
+        for entry in fs::read_dir(top).unwrap() {
+            found.extend(all(&entry.unwrap().path()));
+        }
+    }
+    found
+}
+
+/// What in a store others may do something with: but for the library, which anybody may run, anything at all.
+fn open_to_others(top: &Path) -> Vec<(PathBuf, u32)> {
+    let mode = |path: &PathBuf| fs::symlink_metadata(path).unwrap();
+    let library = top.join("lib");
+    let bits = |path: &PathBuf| {
+        if path.starts_with(&library) && *path != library {
+            0o022
+        } else {
+            0o077
+        }
+    };
+    all(top)
+        .into_iter()
+        .filter(|path| !mode(path).is_symlink() && mode(path).mode() & bits(path) != 0)
+        .map(|path| (path.clone(), mode(&path).mode() & 0o7777))
+        .collect()
+}
+
+#[test]
+fn everything_in_a_store_is_its_owners_only_whatever_the_umask() {
+    let bench = common::bench(User::ordinary());
+    for mask in ["000", "077"] {
+        let directory = bench.stage().directory("work").unwrap();
+        let store = bench.stage().store().join(mask);
+        let line = format!(
+            "umask {mask}; $FIX/backstory record -- sh -c 'umask >mask; stat -c %a /dev/shm/backstory-*.arena | sort -u >arenas' \
+             && $FIX/backstory of mask >/dev/null && $FIX/backstory note latest x 2>/dev/null || $FIX/backstory log >/dev/null"
+        );
+        let mut command = bench.stage().command("sh");
+        command.args(["-c", &line]).env("BACKSTORY_STORE", &store);
+        let outcome = watch(&mut command, &directory).unwrap();
+        assert_eq!(outcome.code(), 0, "{}", String::from_utf8_lossy(&outcome.stderr));
+        assert_eq!(
+            fs::read_to_string(directory.join("mask")).unwrap().trim(),
+            format!("0{mask}")
+        );
+        assert_eq!(
+            fs::read_to_string(directory.join("arenas")).unwrap().trim(),
+            "600"
+        );
+        assert_eq!(open_to_others(&store), [], "umask {mask}");
+    }
+}
+
+#[test]
+fn another_user_reads_neither_store_nor_arena_and_reaches_no_process() {
+    if !suite_is_root() {
+        skipped("another user", "the suite was not started as root");
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    const WAITS: Case = sh("waits", "touch started; while [ ! -e go ]; do sleep 0.01; done");
+    let (mut child, directory, store) = bench.started(&WAITS).unwrap();
+    let patience = std::time::Duration::from_secs(20);
+    assert!(backstory_testkit::procs::eventually(patience, || directory
+        .join("started")
+        .exists()));
+    let front = child.id();
+    let keeper = backstory_testkit::procs::children(front)[0];
+    let supervisor = backstory_testkit::procs::children(keeper)[0];
+    let other = User::Other {
+        uid: 65_533,
+        gid: 65_533,
+    };
+    let line = format!(
+        "for f in {store}/runs/* /dev/shm/backstory-*.arena {store}; do cat \"$f\" >/dev/null 2>&1 && echo \"reads $f\"; \
+         ( : >>\"$f\" ) 2>/dev/null && echo \"writes $f\"; done; ls {store} 2>/dev/null; \
+         for p in {front} {keeper} {supervisor}; do ls /proc/$p/fd /proc/$p/map_files 2>/dev/null; \
+         cat /proc/$p/environ /proc/$p/maps 2>/dev/null; kill -0 $p 2>/dev/null && echo \"signals $p\"; done; true",
+        store = store.display()
+    );
+    let mut command = std::process::Command::new("sh");
+    other.runs(
+        command
+            .args(["-c", &line])
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin"),
+    );
+    let output = command.output().unwrap();
+    fs::write(directory.join("go"), "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+}
+
+/// Where the library goes if the store's own path has what loaders cannot take.
+fn stand_in() -> PathBuf {
+    let uid = match User::ordinary() {
+        User::Myself => rustix::process::geteuid().as_raw(),
+        User::Other { uid, .. } => uid,
+    };
+    PathBuf::from(format!("/tmp/backstory-{uid}"))
+}
+
+#[test]
+fn a_store_that_somebody_else_owns_is_not_recorded_into() {
+    if !suite_is_root() {
+        skipped("somebody else's store", "the suite was not started as root");
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    const TRUE: Case = program("true", &["true"]);
+    let foreign = bench.stage().path().join("foreign");
+    fs::create_dir_all(foreign.join("runs")).unwrap();
+    for part in [&foreign, &foreign.join("runs")] {
+        fs::set_permissions(part, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let before = all(&foreign);
+    let (code, said) = recorded_in(&bench, &TRUE, &foreign);
+    assert_eq!(code, 125, "{said}");
+    assert!(said.contains("belongs to"), "{said}");
+    assert_eq!(all(&foreign), before);
+}
+
+fn recorded_in(bench: &Bench, case: &Case, store: &Path) -> (i32, String) {
+    let store = store.to_str().unwrap();
+    let directory = bench.stage().directory("work").unwrap();
+    let mut command = bench.stage().backstory(&["record", "--store", store, "--"]);
+    command.arg(case.name);
+    let outcome = watch(&mut command, &directory).unwrap();
+    (
+        outcome.code(),
+        String::from_utf8_lossy(&outcome.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn a_link_or_a_strangers_directory_in_the_librarys_place_is_refused() {
+    let place = stand_in();
+    if !suite_is_root() || place.symlink_metadata().is_ok() {
+        skipped("a planted library", "needs root, and nothing at the place");
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    const TRUE: Case = program("true", &["true"]);
+    let odd = bench.stage().store().join("a:b");
+    let victim = bench.stage().directory("victim").unwrap();
+    symlink(&victim, &place).unwrap();
+    let linked = recorded_in(&bench, &TRUE, &odd);
+    fs::remove_file(&place).unwrap();
+    fs::create_dir(&place).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
+    let foreign = recorded_in(&bench, &TRUE, &odd);
+    let planted = all(&place).len();
+    fs::remove_dir_all(&place).unwrap();
+    for (code, said) in [&linked, &foreign] {
+        assert_eq!(*code, 125, "{said}");
+        assert!(said.contains(place.to_str().unwrap()), "{said}");
+    }
+    assert_eq!((all(&victim).len(), planted), (1, 1), "nothing was written there");
+}

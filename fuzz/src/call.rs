@@ -1,0 +1,68 @@
+//! Whatever a notified call's arguments are, the guard logs a slot that can be read, or none.
+//!
+//! Input: kind of call, its number (two bytes), six arguments, then memory. An argument is a byte that says what it is and eight
+//! bytes: a number, or (odd) an offset into the memory, whose words that say so are made pointers, too.
+
+use backstory_capture::doors;
+use backstory_eventlog::chunk::{Skipped, View};
+use backstory_eventlog::slot::Raw;
+
+const X64: u32 = 0xc000_003e;
+const I386: u32 = 0x4000_0003;
+const X32: u32 = 0x4000_0000;
+
+/// Makes the guard read it.
+pub fn run(data: &[u8]) {
+    let Some(([kind, low, high], rest)) = data.split_first_chunk::<3>() else {
+        return;
+    };
+    let number = u32::from(u16::from_le_bytes([*low, *high])) % 512;
+    let (arch, number) = match kind % 4 {
+        0 | 1 => (X64, number),
+        2 => (I386, number),
+        _ => (X64, number | X32),
+    };
+    let Some((arguments, memory)) = rest.split_at_checked(6 * 9) else {
+        return;
+    };
+    // Words stay where they are while the call is read: pointers into themselves are made of those that ask for it.
+    let mut words: Vec<u64> = memory.chunks(8).map(|word| number_of(word)).collect();
+    let (base, bytes) = (words.as_ptr() as u64, words.len() as u64 * 8);
+    for word in &mut words {
+        if *word >> 48 == 0xffff && bytes > 0 {
+            *word = base + *word % bytes;
+        }
+    }
+    let args = std::array::from_fn(|i| {
+        let argument = &arguments[9 * i..9 * i + 9];
+        let value = number_of(&argument[1..]);
+        if argument[0] % 2 == 1 && bytes > 0 {
+            base + value % bytes
+        } else {
+            value
+        }
+    });
+    let slots = doors::call(arch, number, args);
+    drop(words);
+    let view = View::bare(&slots);
+    let (mut at, mut skipped) = (0, Skipped::default());
+    while let Some((found, slot)) = view.next(at, &mut skipped) {
+        assert_eq!(found, at, "a gap between slots");
+        assert!(
+            Raw::parse(view.from(found)).is_some(),
+            "a slot that cannot be read"
+        );
+        at = found + usize::from(slot.size);
+    }
+    assert_eq!(
+        (at, skipped),
+        (slots.len(), Skipped::default()),
+        "a slot that is none"
+    );
+}
+
+fn number_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}

@@ -1,0 +1,33 @@
+//! Makes logs of bytes that are nearly logs: a checksum stands before all that is interesting, and no mutation gets past it.
+
+use backstory_eventlog::frame::{HEADER, Kind, MAGIC, header};
+
+/// The same bytes, every frame's length cut to what is there and its checksum set right.
+pub fn repaired(bytes: &[u8]) -> Vec<u8> {
+    let mut log = bytes.to_vec();
+    let mut at = 0;
+    while at + HEADER <= log.len() {
+        if log[at..at + 4] != MAGIC {
+            at += 1;
+            continue;
+        }
+        let number = |from: usize| u16::from_le_bytes([log[at + from], log[at + from + 1]]);
+        let (kind, version) = (number(4), number(6));
+        let length = u32::from_le_bytes([log[at + 8], log[at + 9], log[at + 10], log[at + 11]]);
+        let length = (length as usize).min(log.len() - at - HEADER);
+        let payload = at + HEADER..at + HEADER + length;
+        if let Some(kind) = kind_of(kind) {
+            let head = header(kind, version, length as u32, &[&log[payload.clone()]]);
+            log[at..at + HEADER].copy_from_slice(&head);
+        }
+        at = payload.end;
+    }
+    log
+}
+
+fn kind_of(number: u16) -> Option<Kind> {
+    use Kind::{Chunk, Clock, End, Header, Idents, Settled};
+    [Header, Chunk, Clock, Idents, Settled, End]
+        .into_iter()
+        .find(|kind| *kind as u16 == number)
+}

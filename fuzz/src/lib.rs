@@ -1,0 +1,21 @@
+//! In: hostile bytes. Out: nothing, or a panic that says which promise was broken.
+//!
+//! One module per target; `fuzz_targets/` drives them on nightly, `crates/cli/tests/corpora.rs` replays `corpus/` through the same
+//! modules on stable. Every target may be given any bytes, and must end soon.
+
+#[path = "arena.rs"]
+pub mod arena;
+#[path = "call.rs"]
+pub mod call;
+#[path = "database.rs"]
+pub mod database;
+#[path = "fold.rs"]
+pub mod fold;
+#[path = "framed.rs"]
+mod framed;
+#[path = "log.rs"]
+pub mod log;
+#[path = "place.rs"]
+mod place;
+#[path = "text.rs"]
+pub mod text;

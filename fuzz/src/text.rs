@@ -1,0 +1,22 @@
+//! Patterns that users give, on names that programs choose: a line for the pattern, the rest for the name.
+
+use backstory_capture::doors;
+use backstory_query::Globs;
+
+/// Matches them.
+pub fn run(data: &[u8]) {
+    let at = data.iter().position(|b| *b == b'\n').unwrap_or(data.len());
+    let (pattern, name) = (&data[..at], data.get(at + 1..).unwrap_or_default());
+    let pattern = String::from_utf8_lossy(pattern);
+    if let Ok(globs) = Globs::new(&[&pattern]) {
+        globs.matches(name);
+    }
+    let name: Vec<u8> = name.iter().copied().filter(|b| *b != 0).collect();
+    let kept = doors::redacted(&pattern, &name);
+    assert!(kept.len() <= name.len(), "it would not fit where it stood");
+    let end = name
+        .iter()
+        .position(|b| *b == b'=')
+        .map_or(name.len(), |at| at + 1);
+    assert_eq!(kept.get(..end), name.get(..end), "the name is kept");
+}
