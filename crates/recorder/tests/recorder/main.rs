@@ -7,5 +7,6 @@ mod children;
 mod files;
 mod harness;
 mod library;
+mod sanitized;
 mod threads;
 mod unchanged;
