@@ -8,6 +8,7 @@ use backstory_eventlog::event::{Bytes, Pid, Time, Via};
 use rustc_hash::FxHashMap;
 
 use crate::model::{ActivityId, Certainty, EntityId, Informed, Interval, Relation};
+use crate::object::ObjectId;
 
 /// Names an epoch for the whole fold. Unlike an [`ActivityId`] it exists before the epoch is known to be worth a node.
 pub type Serial = u32;
@@ -102,6 +103,23 @@ pub struct Origin {
     pub time: Time,
 }
 
+/// Where a standard descriptor led: a version of something.
+#[derive(Debug, Clone, Copy, Eq)]
+pub struct Outlet {
+    pub object: ObjectId,
+    pub number: u32,
+    /// What was there before is kept.
+    pub keeps: bool,
+    /// Its node, if it had one by then.
+    pub entity: Option<EntityId>,
+}
+
+impl PartialEq for Outlet {
+    fn eq(&self, other: &Outlet) -> bool {
+        (self.object, self.number) == (other.object, other.number)
+    }
+}
+
 /// An exec epoch: everything that will be said of it when it has ended.
 #[derive(Debug)]
 pub struct Epoch {
@@ -127,6 +145,10 @@ pub struct Epoch {
     /// A recorder is in it.
     pub recorded: bool,
     pub via: Via,
+    /// Its standard descriptors when it began.
+    pub began_with: [Option<Outlet>; 3],
+    /// The same of its parent.
+    pub parent_began_with: [Option<Outlet>; 3],
     pub edges: Edges,
 }
 

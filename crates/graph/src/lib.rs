@@ -5,6 +5,7 @@
 pub mod lineage;
 pub mod memory;
 pub mod model;
+pub mod standard;
 
 mod activity;
 pub(crate) mod fold;

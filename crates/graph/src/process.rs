@@ -19,6 +19,8 @@ pub struct Description {
     pub target: ObjectId,
     pub reads: bool,
     pub writes: bool,
+    /// It was opened to write without truncation: what was there stays.
+    pub keeps: bool,
     /// The name it was opened by: relative paths start here if it is a directory.
     pub path: PathId,
     pub directory: bool,

@@ -158,6 +158,50 @@ fn a_redirection_belongs_to_the_program_it_is_for() {
 }
 
 #[test]
+fn what_a_program_began_with_is_told_where_it_differs_from_its_parents() {
+    use backstory_graph::standard::{KIND, decode};
+    // sh: cat < in | sort >> out, then true, which has what sh has.
+    let mut s = Scene::new(&["sh"]);
+    s.pipe(2, 3, 4);
+    for (child, from, to, program) in [(3, 4, 1, "cat"), (4, 3, 0, "sort")] {
+        s.fork(2, child);
+        s.start(child, 2, true);
+        s.dup2(child, from, to);
+        let (path, flags, fd) =
+            [("in", RDONLY, 0), ("out", WRONLY | CREAT | APPEND, 1)][usize::from(to == 0)];
+        s.open(child, path, flags, 5);
+        s.dup2(child, 5, fd);
+        for fd in [3, 4, 5] {
+            s.close(child, fd);
+        }
+        s.exec(child, program, &[program]);
+        s.start(child, 2, false);
+    }
+    s.runs(2, 5, &["true"]);
+    let graph = s.graph();
+    let told: Vec<String> = graph
+        .extended
+        .iter()
+        .filter(|(.., kind, _)| kind == KIND)
+        .map(|(who, .., payload)| {
+            let ends = decode(payload).unwrap().map(|end| {
+                end.map_or("-".to_owned(), |end| {
+                    let path = &graph.entities[&end.entity].path;
+                    let name = path.rsplit(|&b| b == b'/').next().unwrap();
+                    format!(
+                        "{}{}",
+                        String::from_utf8_lossy(name),
+                        if end.keeps { "+" } else { "" }
+                    )
+                })
+            });
+            format!("{} {}", activity(&graph, *who), ends.join(" "))
+        })
+        .collect();
+    assert_eq!(told, ["cat#1 in pipe:1 -", "sort#1 pipe:1 out+ -"]);
+}
+
+#[test]
 fn a_replaced_standard_descriptor_does_not_make_a_program_of_epoch_0() {
     let mut s = Scene::new(&["sh"]);
     s.header.descriptors = vec![(1, b"/w/terminal.log".to_vec())];

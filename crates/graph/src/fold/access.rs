@@ -95,6 +95,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             target: what.target,
             reads: true,
             writes: written,
+            keeps: false,
             path,
             directory: false,
             via: Via::Library,
@@ -235,6 +236,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 looked: true,
                 reads: false,
                 writes: false,
+                keeps: false,
                 directory: true,
                 ..copied(&what)
             };

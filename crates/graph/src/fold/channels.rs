@@ -100,6 +100,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             target,
             reads,
             writes,
+            keeps: false,
             path: ROOT,
             directory: false,
             via: call.via,

@@ -68,6 +68,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Gives an epoch's final form and its edges, and forgets it.
     pub(super) fn flush(&mut self, serial: Serial, end: Time) -> Result<(), S::Error> {
+        let told = self.epochs[serial as usize].as_ref().and_then(|epoch| epoch.id);
+        if let Some(id) = told {
+            self.tell_standard(serial, id)?;
+        }
         let Some(mut epoch) = self.epochs[serial as usize].take() else {
             return Ok(());
         };
@@ -117,6 +121,8 @@ impl Epoch {
             lasting: false,
             recorded: false,
             via,
+            began_with: [None; 3],
+            parent_began_with: [None; 3],
             edges: Edges::default(),
         }
     }
@@ -127,6 +133,7 @@ impl Epoch {
         self.argv = parent.argv.clone();
         self.env = parent.env.clone();
         self.parent_env = parent.env.clone();
+        (self.began_with, self.parent_began_with) = (parent.began_with, parent.began_with);
     }
 
     /// The next program begins.

@@ -139,6 +139,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             target: object,
             reads: mode.reads && !looked,
             writes,
+            keeps: false,
             path,
             directory,
             via: call.via,

@@ -21,6 +21,7 @@ mod naming;
 mod opening;
 mod place;
 mod programs;
+mod standard;
 
 use backstory_eventlog::event::{Event, Ident, Op, Outcome, Pid, Time, Via};
 use backstory_eventlog::run::{RunEnd, RunHeader};

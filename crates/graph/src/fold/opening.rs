@@ -127,6 +127,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             target: object,
             reads,
             writes,
+            keeps: writes && flags & O_TRUNC == 0,
             path: named,
             directory,
             via: call.via,

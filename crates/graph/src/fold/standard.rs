@@ -1,0 +1,58 @@
+//! Which of standard input, output and error lead where when a program begins: what a redirection is written down from.
+
+use backstory_eventlog::event::Pid;
+
+use super::Fold;
+use crate::activity::{Outlet, Serial};
+use crate::model::{ActivityId, EntityId, EntityKind, Sink};
+use crate::standard::{End, KIND, Standard, encode};
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// What the process holds as its first three descriptors, now that a program begins.
+    pub(super) fn outlets(&self, pid: Pid) -> [Option<Outlet>; 3] {
+        let Some(process) = self.processes.get(&pid) else {
+            return [None; 3];
+        };
+        [0, 1, 2].map(|fd| {
+            let what = process.held.get(&fd)?.what.as_deref()?;
+            let object = if fd == 0 { what.source } else { what.target };
+            let held = self.object(object);
+            let tells = matches!(
+                held.kind,
+                EntityKind::File | EntityKind::Pipe | EntityKind::Device
+            );
+            let (number, entity) = (held.now().number, held.now().entity);
+            tells.then_some(Outlet {
+                object,
+                number,
+                keeps: what.keeps,
+                entity,
+            })
+        })
+    }
+
+    /// Tells what the epoch began with, if its parent began with something else.
+    pub(super) fn tell_standard(&mut self, serial: Serial, id: ActivityId) -> Result<(), S::Error> {
+        let Some(epoch) = self.epochs[serial as usize].as_deref() else {
+            return Ok(());
+        };
+        let (began, start) = (epoch.began_with, epoch.start);
+        if began == epoch.parent_began_with {
+            return Ok(());
+        }
+        let standard: Standard = began.map(|outlet| {
+            let outlet = outlet?;
+            let entity = self.outlet_entity(outlet)?;
+            let keeps = outlet.keeps;
+            Some(End { entity, keeps })
+        });
+        self.sink.extended(id, start, KIND, &encode(&standard))
+    }
+
+    /// Pipes get their node when they are first used: later than the program begins.
+    fn outlet_entity(&self, outlet: Outlet) -> Option<EntityId> {
+        let now = self.object(outlet.object).now();
+        let same = || now.entity.filter(|_| now.number == outlet.number);
+        outlet.entity.or_else(same)
+    }
+}

@@ -1,0 +1,77 @@
+//! What a program began with as standard input, output and error, as an extended record of its activity.
+//!
+//! An activity without such a record began with what its parent began with: most programs share their parent's terminal or pipe.
+//! Edges say what was read and written; this says through which of the three descriptors, without which a redirection could not be
+//! written down again. Not known, and not told: descriptors that `posix_spawn` arranged where nobody saw it, and sockets.
+
+use crate::model::EntityId;
+
+/// The kind of the record.
+pub const KIND: &[u8] = b"standard-descriptors";
+
+/// Where a descriptor led.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// To what.
+    pub entity: EntityId,
+    /// It was opened to write, and not truncated: `>>`.
+    pub keeps: bool,
+}
+
+/// What descriptors 0, 1 and 2 led to; none where that is not known or has no node.
+pub type Standard = [Option<End>; 3];
+
+/// The payload: three numbers of entities, each followed by `+` if what was there is kept, or `-`; with a space between.
+pub fn encode(standard: &Standard) -> Vec<u8> {
+    let word = |end: &Option<End>| match end {
+        None => "-".to_owned(),
+        Some(end) => format!("{}{}", end.entity.0, if end.keeps { "+" } else { "" }),
+    };
+    standard
+        .iter()
+        .map(word)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .into_bytes()
+}
+
+/// Reads a payload back; none if it is not one.
+pub fn decode(payload: &[u8]) -> Option<Standard> {
+    let mut words = std::str::from_utf8(payload).ok()?.split(' ');
+    let mut standard = Standard::default();
+    for end in &mut standard {
+        let word = words.next()?;
+        if word == "-" {
+            continue;
+        }
+        let number = word.strip_suffix('+').unwrap_or(word);
+        *end = Some(End {
+            entity: EntityId(number.parse().ok()?),
+            keeps: number.len() < word.len(),
+        });
+    }
+    words.next().is_none().then_some(standard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let end = |number, keeps| {
+            let entity = EntityId(number);
+            Some(End { entity, keeps })
+        };
+        for standard in [
+            [None; 3],
+            [end(0, false), None, end(u32::MAX, true)],
+            [end(7, false); 3],
+        ] {
+            assert_eq!(decode(&encode(&standard)), Some(standard));
+        }
+        for bad in ["", "1 2", "1 2 3 4", "1 2 x", "- -  -"] {
+            assert_eq!(decode(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}
