@@ -100,6 +100,16 @@ pub enum Command {
         Exit status: 0 if all is current, 1 if something is not.")]
     Status(StatusArgs),
 
+    /// Write a run, or all that a file came from, in a format that other tools read
+    #[command(after_help = "Examples:\n  \
+        backstory export                                     lists the formats\n  \
+        backstory export make -o Makefile                    the latest run's commands as rules\n  \
+        backstory export shell report.txt -o again.sh        only what report.txt came from, over all runs\n  \
+        backstory export dot nightly --level process -o - | dot -Tsvg > nightly.svg\n  \
+        backstory export make --exclude '**/*.log' --no-patterns -o Makefile\n\n\
+        What is written is there completely or not at all. A run whose record is not complete is exported with a warning.")]
+    Export(ExportArgs),
+
     /// Forget a run
     #[command(after_help = "Examples:\n  \
         backstory rm 7hx2k9qa\n  \
@@ -332,6 +342,43 @@ pub struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `export`
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The format; none lists them
+    #[arg(value_name = "FORMAT")]
+    pub format: Option<String>,
+
+    /// A run (short id or name), or a file: then all that it came from, over all runs; the latest run if none
+    #[arg(value_name = "RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub subject: Option<OsString>,
+
+    /// Where to write; `-` is stdout
+    #[arg(short, long, value_name = "OUT", default_value = "-", value_hint = clap::ValueHint::AnyPath)]
+    pub output: PathBuf,
+
+    /// Of pictures and data: one node for each command that a person would write, each process, or everything
+    #[arg(long, value_name = "LEVEL", default_value = "command")]
+    pub level: Level,
+
+    /// Leave out files that match (repeatable; `*` stays within a directory, `**` does not)
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+
+    /// Of workflows: one rule for each step, also where several differ only in a name
+    #[arg(long)]
+    pub no_patterns: bool,
+}
+
+/// `--level`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Level {
+    Command,
+    Process,
+    All,
 }
 
 /// `rm`

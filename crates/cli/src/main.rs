@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Of(args) => commands::lineage::run(args, Direction::Of, store),
         Command::Uses(args) => commands::lineage::run(args, Direction::Uses, store),
         Command::Status(args) => commands::status::run(args, store),
+        Command::Export(args) => commands::export::run(args, store),
         Command::Rm(args) => commands::manage::rm(args, store),
         Command::Note(args) => commands::manage::note(args, store),
         Command::Name(args) => commands::manage::name(args, store),

@@ -3,6 +3,7 @@
 use std::io::{BufWriter, StdoutLock, Write};
 use std::os::unix::ffi::OsStrExt;
 
+pub mod export;
 pub mod files;
 pub mod generate;
 pub mod lineage;

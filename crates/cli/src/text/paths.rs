@@ -2,25 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::shell;
+pub use backstory_export::paths::is_system;
 
-/// Where distributions put what packages bring, and what the kernel makes up: `/usr/local` and `/opt` are not among them, because
-/// people install their own things there.
-const SYSTEM: [&str; 10] = [
-    "/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/etc/", "/proc/", "/sys/",
-];
+use super::shell;
 
 /// A path as a person reads it: quoted like a shell word where it has to be.
 pub fn shown(path: &[u8]) -> String {
     shell::quote(path)
-}
-
-/// True if the path belongs to the system.
-pub fn is_system(path: &[u8]) -> bool {
-    if path.starts_with(b"/usr/local/") {
-        return false;
-    }
-    path.starts_with(b"/dev/") || SYSTEM.iter().any(|prefix| path.starts_with(prefix.as_bytes()))
 }
 
 /// The directory under which a system path is counted: `/usr/lib`, `/etc`, `/proc`.

@@ -4,6 +4,7 @@
 //! zsh, ksh and the newest POSIX have.
 
 use backstory_eventlog::event::Bytes;
+pub use backstory_export::shell::{quote, quote_name};
 
 /// Variables that a shell sets anew for each command it runs: they say nothing about the command.
 const SHELL_NOISE: [&[u8]; 5] = [b"_", b"PWD", b"OLDPWD", b"SHLVL", b"LINES"];
@@ -133,66 +134,9 @@ fn is_name(name: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// One word for a shell, as an argument.
-pub fn quote(word: &[u8]) -> String {
-    let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(byte);
-    match std::str::from_utf8(word) {
-        // zsh takes `=name` for the path of a command.
-        Ok(text) if !word.is_empty() && word[0] != b'=' && word.iter().all(safe) => text.to_owned(),
-        Ok(text) if !text.chars().any(unprintable) => format!("'{}'", text.replace('\'', "'\\''")),
-        _ => escaped(word),
-    }
-}
-
-/// One word as the name of a command, where `=` would make it an assignment.
-fn quote_name(word: &[u8]) -> String {
-    let line = quote(word);
-    if line.contains('=') && !line.contains('\'') {
-        format!("'{line}'")
-    } else {
-        line
-    }
-}
-
-/// Control characters, and those that change how the rest of the line is shown.
-fn unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
-/// `$'…'`, with everything odd in octal: three digits always, so that what follows cannot be taken for one more.
-fn escaped(word: &[u8]) -> String {
-    let mut line = String::from("$'");
-    for chunk in word.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\'' | '\\' => line.extend(['\\', c]),
-                '\n' => line.push_str("\\n"),
-                '\t' => line.push_str("\\t"),
-                c if unprintable(c) => {
-                    let mut buffer = [0; 4];
-                    c.encode_utf8(&mut buffer)
-                        .bytes()
-                        .for_each(|byte| line.push_str(&format!("\\{byte:03o}")));
-                }
-                c => line.push(c),
-            }
-        }
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|byte| line.push_str(&format!("\\{byte:03o}")));
-    }
-    line.push('\'');
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-    use std::process::Command;
 
     fn boxed(words: &[&[u8]]) -> Vec<Bytes> {
         words.iter().map(|word| (*word).into()).collect()
@@ -286,38 +230,5 @@ mod tests {
             env_unset: &[],
         };
         assert_eq!(call.whole(b""), "/bin/bash -c x");
-    }
-
-    #[test]
-    fn bash_reads_every_word_back_as_it_was() {
-        let words: Vec<Vec<u8>> = vec![
-            b"plain".to_vec(),
-            b"".to_vec(),
-            b"it's".to_vec(),
-            b"a=b".to_vec(),
-            b"~".to_vec(),
-            b"*?[x]{a,b}$HOME`id`!;&|<>#\"\\".to_vec(),
-            b"new\nline\ttab\x1b[0m\x07".to_vec(),
-            b"\xff\xfe7 \xc3\xa4'\\".to_vec(),
-            "\u{202e}right-to-left".as_bytes().to_vec(),
-            (1..=255).collect(),
-        ];
-        for word in words {
-            let line = format!("printf %s {}", quote(&word));
-            let Ok(output) = Command::new("bash")
-                .arg("-c")
-                .arg(OsStr::from_bytes(line.as_bytes()))
-                .output()
-            else {
-                println!("SKIPPED: bash is not here");
-                return;
-            };
-            assert_eq!(output.stdout, word, "{line}");
-        }
-    }
-
-    #[test]
-    fn nothing_reaches_the_terminal_that_could_command_it() {
-        assert!(!quote(b"\x1b]0;title\x07").contains('\x1b'));
     }
 }

@@ -1,11 +1,12 @@
 //! The crates depend on each other in one direction only: ARCHITECTURE.md has the ranks.
 
 /// Crates by rank, lowest first. A crate may depend on those of lower ranks.
-const RANKS: [&[&str]; 5] = [
+const RANKS: [&[&str]; 6] = [
     &["abi", "eventlog"],
     &["recorder", "graph"],
     &["capture", "store", "contents"],
     &["query"],
+    &["export"],
     &["cli"],
 ];
 
@@ -13,7 +14,7 @@ const RANKS: [&[&str]; 5] = [
 const BESIDE: [(&str, &str); 1] = [("eventlog", "abi")];
 
 /// What knows nothing of how events are captured.
-const PURE: [&str; 4] = ["graph", "store", "contents", "query"];
+const PURE: [&str; 5] = ["graph", "store", "contents", "query", "export"];
 
 fn dependencies(name: &str) -> Vec<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

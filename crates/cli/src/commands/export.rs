@@ -1,0 +1,86 @@
+//! `export`: a run, or all that a file came from, in a format that other tools read.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use backstory_export::{self as export, Error, Format, Request, Shape, Subject, Target, View};
+
+use super::Outcome;
+use crate::args::{ExportArgs, Level};
+use crate::ask::Asked;
+use crate::error::{Failure, chain, complain};
+
+/// Writes the export.
+pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
+    let Some(name) = &args.format else {
+        return list();
+    };
+    let format = export::find(name)?;
+    let to_stdout = args.output.as_os_str() == "-";
+    if to_stdout && format.shape() == Shape::Directory {
+        return Err(Error::NotAStream(format.name()).into());
+    }
+    let asked = Asked::open(store)?;
+    let mut request = Request::new(subject(&asked, args.subject.as_deref())?);
+    request.level = match args.level {
+        Level::Command => export::Level::Command,
+        Level::Process => export::Level::Process,
+        Level::All => export::Level::All,
+    };
+    request.exclude = args.exclude;
+    request.generalise = !args.no_patterns;
+    let view = View::load(&asked.store, &request)?;
+    if to_stdout {
+        let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+        format.write(&view, Target::Stream(&mut out))?;
+        out.flush()?;
+    } else {
+        export::export(&view, format, &args.output)?;
+    }
+    view.warnings.iter().for_each(|warning| complain(warning));
+    Ok(0)
+}
+
+/// A run by its id or name, else a file. What looks like a path is one.
+fn subject(asked: &Asked, wanted: Option<&std::ffi::OsStr>) -> Result<Subject, Failure> {
+    let Some(wanted) = wanted else {
+        return Ok(Subject::Run(asked.run(None)?));
+    };
+    let path = Path::new(wanted);
+    let name = wanted.to_str().filter(|name| !name.contains('/'));
+    match name.map(|name| asked.run(Some(name))) {
+        Some(Ok(run)) => Ok(Subject::Run(run)),
+        Some(Err(failure)) if !path.exists() && path.extension().is_none() => Err(failure),
+        _ => Ok(Subject::Path(path.to_owned())),
+    }
+}
+
+/// What there is.
+fn list() -> Outcome {
+    super::answer(|out| {
+        for format in export::ALL {
+            let (name, about) = (format.name(), about(*format));
+            writeln!(out, "{name:<17} {about}")?;
+        }
+        Ok(())
+    })
+}
+
+fn about(format: &dyn Format) -> String {
+    let hint = format.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let directory = if format.shape() == Shape::Directory { " (a directory)" } else { "" };
+    format!("{}{directory}{hint}", format.about())
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let line = chain(&error);
+        match error {
+            Error::Query(error) => error.into(),
+            Error::Store(error) => error.into(),
+            Error::Stream(error) => error.into(),
+            Error::NoFormat(_) | Error::NotAStream(_) | Error::InTheWay { .. } => Failure::misuse(line),
+            _ => Failure::not_found(line),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Why something cannot be exported.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Result of exports.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why something cannot be exported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such format.
+    #[error("there is no format '{0}'; known are: {known}", known = crate::names().join(", "))]
+    NoFormat(String),
+    /// The recording has nothing that this format could hold.
+    #[error("{subject} has no {what}: {advice}")]
+    Nothing {
+        /// Which run or file.
+        subject: String,
+        /// What is missing.
+        what: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A directory cannot go to stdout.
+    #[error("{0} is a directory of files: name one with -o DIR")]
+    NotAStream(&'static str),
+    /// Something is there, and it is not of the kind that would be replaced.
+    #[error("{} is there already, and is {what}: name another with -o, or remove it", .path.display())]
+    InTheWay {
+        /// The target.
+        path: PathBuf,
+        /// What is there.
+        what: &'static str,
+    },
+    /// The target cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Write {
+        /// The target.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What is to be written cannot be said in this format.
+    #[error("{format} has no way to say {what}: {advice}")]
+    Unsayable {
+        /// Which format.
+        format: &'static str,
+        /// What.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A program that the format needs failed or is not there.
+    #[error("{program}: {why}")]
+    Program {
+        /// Which.
+        program: &'static str,
+        /// What it said, or what to do.
+        why: String,
+    },
+    /// Writing the stream failed.
+    #[error(transparent)]
+    Stream(#[from] io::Error),
+    /// The question could not be answered.
+    #[error(transparent)]
+    Query(#[from] backstory_query::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] backstory_store::Error),
+}

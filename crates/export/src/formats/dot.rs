@@ -1,0 +1,66 @@
+//! The graph in Graphviz's language.
+
+use crate::format::{Family, Format, Target};
+use crate::view::{End, Level};
+use crate::{Result, View};
+use backstory_graph::model::Certainty;
+use backstory_query::answer::Flow;
+
+/// `dot`
+pub struct Dot;
+
+impl Format for Dot {
+    fn name(&self) -> &'static str {
+        "dot"
+    }
+    fn about(&self) -> &'static str {
+        "the graph in Graphviz's language"
+    }
+    fn family(&self) -> Family {
+        Family::Picture
+    }
+    fn proven_by(&self) -> &'static str {
+        "Graphviz"
+    }
+    fn hint(&self) -> Option<&'static str> {
+        Some("dot -Tsvg OUT")
+    }
+
+    fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
+        let out = target.stream();
+        writeln!(out, "digraph backstory {{\n  rankdir=LR;\n  node [fontname=\"sans-serif\", fontsize=10];")?;
+        for (at, activity) in view.activities.iter().enumerate() {
+            writeln!(out, "  a{at} [shape=ellipse, label={}];", quoted(&shorten(&activity.label)))?;
+        }
+        for (at, entity) in view.entities.iter().enumerate() {
+            writeln!(out, "  e{at} [shape=box, label={}];", quoted(&super::entity_label(view, entity)))?;
+        }
+        let name = |end: End| match end {
+            End::Activity(at) => format!("a{at}"),
+            End::Entity(at) => format!("e{at}"),
+        };
+        for link in &view.links {
+            if matches!(link.flow, Flow::Informed(_)) && view.level != Level::All && !super::starts(link.flow) {
+                continue;
+            }
+            let style = if link.certainty == Certainty::Possible { ", style=dashed" } else { "" };
+            let label = quoted(super::word(link.flow));
+            writeln!(out, "  {} -> {} [label={label}{style}];", name(link.from), name(link.to))?;
+        }
+        writeln!(out, "}}")?;
+        Ok(())
+    }
+}
+
+/// A string of the language.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A command's label: a picture is not for pasting from.
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(80) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}

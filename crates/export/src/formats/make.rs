@@ -1,0 +1,154 @@
+//! A makefile for GNU make: one rule for each step, a pattern rule where several differ only in a name.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use backstory_eventlog::event::Bytes;
+
+use crate::format::{Family, Format, Target};
+use crate::shell::quote;
+use crate::steps::{Line, Rule, STEM, Step, rules};
+use crate::{Error, Result, View};
+
+/// `make`
+pub struct Make;
+
+impl Format for Make {
+    fn name(&self) -> &'static str {
+        "make"
+    }
+    fn about(&self) -> &'static str {
+        "a makefile"
+    }
+    fn family(&self) -> Family {
+        Family::Workflow
+    }
+    fn proven_by(&self) -> &'static str {
+        "GNU make"
+    }
+    fn hint(&self) -> Option<&'static str> {
+        Some("make -f OUT")
+    }
+
+    fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
+        let out = target.stream();
+        let steps = &view.steps()?.steps;
+        let rules = rules(steps, view.generalise);
+        writeln!(out, "# The steps of {}, as recorded in {}.", view.subject, quote(&view.base))?;
+        writeln!(out, "# Run it there: make -f THIS\n")?;
+        if needs_bash(steps) {
+            writeln!(out, "SHELL := /bin/bash")?;
+        }
+        writeln!(out, "MAKEFLAGS += --no-builtin-rules\n.SUFFIXES:\n.DELETE_ON_ERROR:\n.PHONY: all\n")?;
+        let used: BTreeSet<&Bytes> = steps.iter().flat_map(|step| &step.inputs).collect();
+        let results = steps.iter().flat_map(|step| &step.outputs).filter(|path| !used.contains(path));
+        let results: Vec<String> = results.map(|path| name(view, path)).collect::<Result<_>>()?;
+        writeln!(out, "all:{}", list(&results))?;
+        for rule in &rules {
+            write_rule(view, steps, rule, out)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> Result<()> {
+    writeln!(out)?;
+    let names = |paths: &[Bytes]| paths.iter().map(|path| name(view, path)).collect::<Result<Vec<_>>>();
+    match &rule.template {
+        None => {
+            let step = &steps[rule.steps[0]];
+            // `&:` makes several files by one recipe.
+            let outputs = names(&step.outputs)?;
+            let colon = if outputs.len() > 1 { " &:" } else { ":" };
+            writeln!(out, "{}{colon}{}", outputs.join(" "), list(&names(&step.inputs)?))?;
+            write_recipe(view, step, out)
+        }
+        Some(template) if template.outputs.len() == 1 => {
+            let targets = rule.steps.iter().map(|&at| name(view, &steps[at].outputs[0]));
+            let targets = targets.collect::<Result<Vec<_>>>()?;
+            let pattern = name(view, &template.outputs[0])?.replace(STEM, "%");
+            let (stem, plain): (Vec<_>, Vec<_>) = names(&template.inputs)?.into_iter().partition(|name| name.contains(STEM));
+            let inputs: Vec<String> = stem.into_iter().map(|name| name.replace(STEM, "%")).chain(plain).collect();
+            writeln!(out, "{}: {pattern}:{}", targets.join(" "), list(&inputs))?;
+            write_recipe(view, template, out)?;
+            for instance in 0..rule.steps.len() {
+                let further = names(&rule.further_inputs(steps, instance))?;
+                if !further.is_empty() {
+                    writeln!(out, "{}:{}", targets[instance], list(&further))?;
+                }
+            }
+            Ok(())
+        }
+        // Static pattern rules make one file each: with more, every step keeps its own rule.
+        Some(_) => rule.steps.iter().try_for_each(|&at| {
+            let alone = Rule {
+                steps: vec![at],
+                template: None,
+                stems: Vec::new(),
+            };
+            write_rule(view, steps, &alone, out)
+        }),
+    }
+}
+
+fn write_recipe(view: &View, step: &Step, out: &mut dyn Write) -> Result<()> {
+    for directory in &step.directories {
+        writeln!(out, "\t@mkdir -p {}", recipe(&quote(view.shown(directory)))?)?;
+    }
+    for line in &step.lines {
+        writeln!(out, "\t{}", recipe(&text(view, line))?)?;
+    }
+    Ok(())
+}
+
+fn text(view: &View, line: &Line) -> String {
+    let text = line.shell(&view.base);
+    // A line must not begin with what make takes for itself.
+    match text.starts_with(['@', '-', '+']) {
+        true => format!("( {text} )"),
+        false => text,
+    }
+}
+
+/// Shell language in a recipe: one line, `$` doubled, the stem as make's.
+fn recipe(text: &str) -> Result<String> {
+    if text.contains('\n') {
+        return Err(Error::Unsayable {
+            format: "make",
+            what: format!("a command of several lines ({})", text.lines().next().unwrap_or_default()),
+            advice: "use ninja, snakemake or shell",
+        });
+    }
+    Ok(text.replace('$', "$$").replace(STEM, "$*"))
+}
+
+fn needs_bash(steps: &[Step]) -> bool {
+    let mut lines = steps.iter().flat_map(|step| &step.lines);
+    lines.any(|line| line.command().contains("$'"))
+}
+
+/// A path as a target: make splits at blanks and expands what it finds.
+fn name(view: &View, path: &[u8]) -> Result<String> {
+    let unsayable = || Error::Unsayable {
+        format: "make",
+        what: format!("the file name {}", quote(path)),
+        advice: "use ninja, snakemake or shell",
+    };
+    let text = std::str::from_utf8(view.shown(path)).map_err(|_| unsayable())?;
+    if text.chars().any(|c| c.is_control() || "\"'`;|*?[]~\\:=".contains(c)) {
+        return Err(unsayable());
+    }
+    let mut name = String::new();
+    for c in text.chars() {
+        match c {
+            '$' => name.push_str("$$"),
+            ' ' | '#' | '%' => name.extend(['\\', c]),
+            c => name.push(c),
+        }
+    }
+    Ok(name)
+}
+
+fn list(names: &[String]) -> String {
+    names.iter().map(|name| format!(" {name}")).collect()
+}

@@ -1,0 +1,26 @@
+//! In: a store. Out: the provenance of a run or a file in a format that other tools read.
+//!
+//! - [`View::load`] reads the asked part of the graph as plain data, at the asked level of detail, with the [`steps`] behind it: the
+//!   commands that a person would have written.
+//! - A [`Format`] writes a view down; [`ALL`] lists them, one file each in `formats/`.
+//! - [`export`] writes it to a file or directory completely or not at all.
+//!
+//! Reads only through query and store; knows nothing of how events were captured.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod format;
+pub mod paths;
+pub mod recording;
+pub mod shell;
+pub mod steps;
+pub mod view;
+
+mod error;
+mod formats;
+mod target;
+
+pub use error::{Error, Result};
+pub use format::{ALL, Family, Format, Shape, Target, find, names};
+pub use target::export;
+pub use view::{Level, Request, Subject, View};

@@ -1,0 +1,105 @@
+//! Whose a path is, and how it is written from where somebody stands.
+
+/// Where distributions put what packages bring, and what the kernel makes up: `/usr/local` and `/opt` are not among them, because
+/// people install their own things there.
+const SYSTEM: [&str; 10] = [
+    "/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/etc/", "/proc/", "/sys/",
+];
+
+/// True if the path belongs to the system.
+pub fn is_system(path: &[u8]) -> bool {
+    if path.starts_with(b"/usr/local/") {
+        return false;
+    }
+    path.starts_with(b"/dev/") || SYSTEM.iter().any(|prefix| path.starts_with(prefix.as_bytes()))
+}
+
+
+/// Where language run-times and package managers of a user keep what they brought: nobody's own work.
+const TOOLS: [&str; 12] = [
+    "/usr/local/",
+    "/opt/",
+    "/site-packages/",
+    "/dist-packages/",
+    "/.pyenv/",
+    "/.venv/",
+    "/node_modules/",
+    "/.cargo/",
+    "/.rustup/",
+    "/__pycache__/",
+    "/.cache/",
+    "/.m2/",
+];
+
+/// True if the path is part of some tool rather than of somebody's work: the system, a language's libraries, caches.
+pub fn is_tool(path: &[u8]) -> bool {
+    is_system(path) || path.ends_with(b".pyc") || TOOLS.iter().any(|part| contains(path, part.as_bytes()))
+}
+
+/// True if `part` is somewhere in `text`.
+pub fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// The last component.
+pub fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// The directory a path lies in; `/` for what lies at the top.
+pub fn parent(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(0) | None => b"/",
+        Some(at) => &path[..at],
+    }
+}
+
+/// `path` as seen from the directory `base`: without it if it lies below, else absolute.
+pub fn relative<'p>(path: &'p [u8], base: &[u8]) -> &'p [u8] {
+    if path == base {
+        return b".";
+    }
+    match path.strip_prefix(base).and_then(|rest| rest.strip_prefix(b"/")) {
+        Some(rest) if base != b"/" => rest,
+        _ => path,
+    }
+}
+
+/// An absolute path: `path` from `base`, with `.` and `..` resolved in the text.
+pub fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
+    let whole = if path.starts_with(b"/") {
+        path.to_vec()
+    } else {
+        [base, b"/", path].concat()
+    };
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in whole.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    [b"/", parts.join(&b'/').as_slice()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_from_where_one_stands() {
+        assert_eq!(relative(b"/w/a/b", b"/w"), b"a/b");
+        assert_eq!(relative(b"/w2/a", b"/w"), b"/w2/a");
+        assert_eq!(relative(b"/w", b"/w"), b".");
+        assert_eq!(absolute(b"../x/./y", b"/w/a"), b"/w/x/y");
+        assert_eq!(absolute(b"/x//y/", b"/w"), b"/x/y");
+        assert_eq!((parent(b"/a"), parent(b"/a/b"), base_name(b"/a/b")), (&b"/"[..], &b"/a"[..], &b"b"[..]));
+    }
+
+    #[test]
+    fn what_a_tool_brings_is_nobodys_work() {
+        assert!(is_tool(b"/home/u/.pyenv/versions/3/lib/os.py") && is_tool(b"/w/__pycache__/a.pyc"));
+        assert!(!is_tool(b"/home/u/work/data.csv"));
+    }
+}

@@ -1,0 +1,175 @@
+//! One run as the store has it, in memory: the ground that views and steps are made from.
+//!
+//! Activities and entities are indexed by their ids, which are dense.
+
+use std::collections::HashMap;
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform};
+use backstory_graph::standard::{self, Standard};
+use backstory_query::answer::RunDetails;
+use backstory_store::{ActivityKey, RunKey, Store};
+
+use crate::Result;
+
+/// Everything about one run.
+#[derive(Debug)]
+pub struct Recording {
+    /// Its number in the store.
+    pub key: RunKey,
+    /// Its command, end, machine and environment.
+    pub details: RunDetails,
+    /// By id.
+    pub activities: Vec<Activity>,
+    /// By id.
+    pub entities: Vec<Entity>,
+    /// What each activity used and generated, by its id.
+    pub edges: Vec<Vec<Edge>>,
+    /// Versions made from versions.
+    pub derived: Vec<Derived>,
+    /// Who informed whom.
+    pub informs: Vec<Inform>,
+    /// The activities that each began, by its id.
+    pub children: Vec<Vec<usize>>,
+    /// What each began with as standard input, output and error, by its id.
+    pub standard: Vec<Standard>,
+}
+
+impl Recording {
+    /// Reads a run.
+    pub fn load(store: &dyn Store, run: &str) -> Result<Recording> {
+        let details = backstory_query::details(store, run)?;
+        let record = store
+            .run(run)?
+            .ok_or_else(|| backstory_query::Error::NoRun(run.to_owned()))?;
+        let key = record.key;
+        let activities = store.activities(key)?;
+        let entities = store.entities(key)?;
+        let (mut edges, mut derived, mut informs) = (Vec::new(), Vec::new(), Vec::new());
+        for activity in &activities {
+            let stream = store.stream(ActivityKey::new(key, activity.id))?;
+            edges.push(stream.edges);
+            derived.extend(stream.derived);
+            informs.extend(stream.informed_by);
+        }
+        let mut children = vec![Vec::new(); activities.len()];
+        for (at, activity) in activities.iter().enumerate() {
+            if let Some(parent) = activity.parent.map(|parent| parent.0 as usize)
+                && parent < children.len()
+                && parent != at
+            {
+                children[parent].push(at);
+            }
+        }
+        for children in &mut children {
+            children.sort_by_key(|&child| (activities[child].interval.start, child));
+        }
+        let mut told = HashMap::new();
+        for (activity, _, kind, payload) in store.extended(key)? {
+            if &*kind == standard::KIND
+                && let Some(standard) = standard::decode(&payload)
+            {
+                told.insert(activity.0 as usize, standard);
+            }
+        }
+        let mut recording = Recording {
+            key,
+            details,
+            activities,
+            entities,
+            edges,
+            derived,
+            informs,
+            children,
+            standard: Vec::new(),
+        };
+        recording.standard = recording.inherit(&told);
+        Ok(recording)
+    }
+
+    /// Who is not told of began with what its parent began with. Parents have lower numbers than their children or are announced
+    /// later: either way each is reached from its root.
+    fn inherit(&self, told: &HashMap<usize, Standard>) -> Vec<Standard> {
+        let mut all = vec![Standard::default(); self.activities.len()];
+        let mut waiting: Vec<(usize, Standard)> = self.roots().map(|root| (root, Standard::default())).collect();
+        while let Some((at, inherited)) = waiting.pop() {
+            all[at] = told.get(&at).copied().unwrap_or(inherited);
+            waiting.extend(self.children[at].iter().map(|&child| (child, all[at])));
+        }
+        all
+    }
+
+    /// Activities that nobody in the run began.
+    pub fn roots(&self) -> impl Iterator<Item = usize> {
+        let count = self.activities.len();
+        (0..count).filter(move |&at| match self.activities[at].parent {
+            Some(parent) => parent.0 as usize >= count || parent.0 as usize == at,
+            None => true,
+        })
+    }
+
+    /// Whoever began `at`, and who began that, up to the first.
+    pub fn ancestors(&self, at: usize) -> impl Iterator<Item = usize> {
+        let above = move |&at: &usize| {
+            let parent = self.activities[at].parent?.0 as usize;
+            (parent < self.activities.len() && parent != at).then_some(parent)
+        };
+        // Never more steps than there are activities, should the parents form a ring.
+        std::iter::successors(above(&at), above).take(self.activities.len())
+    }
+
+    /// `at` and everything that it began.
+    pub fn subtree(&self, at: usize) -> Vec<usize> {
+        let mut all = vec![at];
+        let mut next = 0;
+        while let Some(&at) = all.get(next) {
+            all.extend(&self.children[at]);
+            next += 1;
+        }
+        all
+    }
+
+    /// An entity.
+    pub fn entity(&self, id: EntityId) -> &Entity {
+        &self.entities[id.0 as usize]
+    }
+
+    /// Its command's current directory.
+    pub fn cwd(&self) -> &[u8] {
+        &self.details.summary.cwd
+    }
+
+    /// The environment of an activity where it is not the run's: variables set (with their values), and names of those gone.
+    pub fn environment(&self, at: usize) -> (Vec<Bytes>, Vec<Bytes>) {
+        let run: HashMap<&[u8], &[u8]> = self.details.environment.iter().filter_map(|v| split(v)).collect();
+        let mut line: Vec<usize> = std::iter::once(at).chain(self.ancestors(at)).collect();
+        line.reverse();
+        let mut now: HashMap<&[u8], Option<&[u8]>> = HashMap::new();
+        for at in line {
+            let activity = &self.activities[at];
+            for name in &activity.env_unset {
+                now.insert(name, None);
+            }
+            for (name, value) in activity.env_set.iter().filter_map(|v| split(v)) {
+                now.insert(name, Some(value));
+            }
+        }
+        let (mut set, mut gone) = (Vec::new(), Vec::new());
+        for (name, value) in now {
+            match value {
+                Some(value) if run.get(name) != Some(&value) => set.push([name, b"=", value].concat().into()),
+                None if run.contains_key(name) => gone.push(name.into()),
+                _ => {}
+            }
+        }
+        set.sort();
+        gone.sort();
+        (set, gone)
+    }
+}
+
+/// `NAME=value` at its first equals sign.
+pub fn split(pair: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = pair.iter().position(|&byte| byte == b'=')?;
+    Some((&pair[..at], &pair[at + 1..]))
+}

@@ -1,0 +1,208 @@
+//! How a command is written down: words with what they mean, so that each format can quote them its own way.
+
+use std::collections::{BTreeSet, HashSet};
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{EntityId, EntityKind};
+
+use super::programs::text_of_shell;
+use super::units::{Pipeline, Unit};
+use crate::paths::relative;
+use crate::recording::{Recording, split};
+use crate::shell::{quote, quote_name};
+
+/// A word of a command line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Word {
+    /// The name of a program.
+    Program(Bytes),
+    /// An argument, or the file of a redirection.
+    Text(Bytes),
+    /// `NAME=value` before a program.
+    Set(Bytes, Bytes),
+    /// Shell language as somebody wrote it.
+    Shell(Bytes),
+    /// `|`, `<`, `>`, `>>`, `2>`, `2>>`, `2>&1`.
+    Operator(&'static str),
+}
+
+/// A command or pipeline of commands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Line {
+    /// Where it is run; absolute.
+    pub cwd: Bytes,
+    /// What is run.
+    pub words: Vec<Word>,
+    /// The status it ended with; 0 is what one expects.
+    pub exit: i32,
+}
+
+impl Line {
+    /// The line for a shell that stands in `base`.
+    pub fn shell(&self, base: &[u8]) -> String {
+        let mut text = self.command();
+        if *self.cwd != *base {
+            text = format!("cd {} && {text}", quote(relative(&self.cwd, base)));
+        }
+        match self.exit {
+            0 => text,
+            status => format!("{{ {text}; }} || [ $? -eq {status} ]"),
+        }
+    }
+
+    /// True if it is shell language as somebody wrote it.
+    pub fn is_shell(&self) -> bool {
+        matches!(self.words.as_slice(), [Word::Shell(_)])
+    }
+
+    /// The line for a shell that stands where it is to be run, whatever it ends with.
+    pub fn command(&self) -> String {
+        let mut text = String::new();
+        for (at, word) in self.words.iter().enumerate() {
+            let alone = self.words.len() == 1;
+            let word_text = match word {
+                Word::Program(name) => quote_name(name),
+                Word::Text(text) => quote(text),
+                Word::Set(name, value) => format!("{}={}", String::from_utf8_lossy(name), quote_value(value)),
+                Word::Shell(text) if alone => String::from_utf8_lossy(text).into_owned(),
+                Word::Shell(text) => format!("( {} )", String::from_utf8_lossy(text)),
+                Word::Operator(operator) => (*operator).to_owned(),
+            };
+            if at > 0 {
+                text.push(' ');
+            }
+            text.push_str(&word_text);
+        }
+        text
+    }
+}
+
+fn quote_value(value: &[u8]) -> String {
+    if value.is_empty() { String::new() } else { quote(value) }
+}
+
+/// Variables that shells and `make` set for each command they run: they say nothing about it.
+const NOISE: [&[u8]; 12] = [
+    b"_", b"PWD", b"OLDPWD", b"SHLVL", b"LINES", b"COLUMNS", b"MAKEFLAGS", b"MAKELEVEL", b"MFLAGS", b"MAKE_TERMOUT",
+    b"MAKE_TERMERR", b"MAKEOVERRIDES",
+];
+
+/// Writes a pipeline down.
+pub fn write(recording: &Recording, pipeline: &Pipeline, outside: &HashSet<EntityId>, notes: &mut BTreeSet<String>) -> Line {
+    let first = &recording.activities[pipeline.stages[0].root()];
+    let cwd = first.cwd.clone();
+    let mut words = Vec::new();
+    for (stage, unit) in pipeline.stages.iter().enumerate() {
+        if stage > 0 {
+            words.push(Word::Operator("|"));
+        }
+        write_stage(recording, unit, &cwd, outside, notes, &mut words);
+    }
+    let last = &pipeline.stages[pipeline.stages.len() - 1];
+    let exit = status(recording, last);
+    Line { cwd, words, exit }
+}
+
+/// How the process of a command ended, whichever of its programs it was by then.
+fn status(recording: &Recording, unit: &Unit) -> i32 {
+    let pid = recording.activities[unit.root()].pid;
+    let mut own = unit.members.iter().map(|&at| &recording.activities[at]).filter(|a| a.pid == pid && !a.execed);
+    own.next().map_or(0, |a| a.exit.or(a.signal.map(|signal| 128 + signal)).unwrap_or(0))
+}
+
+fn write_stage(
+    recording: &Recording,
+    unit: &Unit,
+    cwd: &[u8],
+    outside: &HashSet<EntityId>,
+    notes: &mut BTreeSet<String>,
+    words: &mut Vec<Word>,
+) {
+    let root = unit.root();
+    let activity = &recording.activities[root];
+    let mut stage = environment(recording, root, notes);
+    match text_of_shell(&activity.argv) {
+        Some(text) if stage.is_empty() && is_plain(text) && is_sh(activity.argv.first()) => stage.push(Word::Shell(text.into())),
+        _ => {
+            let name = activity.argv.first().filter(|name| !name.is_empty() && !name.starts_with(b"-"));
+            let program = name.or(activity.exec_path.as_ref());
+            stage.push(Word::Program(program.cloned().unwrap_or_else(|| b"true".as_slice().into())));
+            stage.extend(activity.argv.iter().skip(1).map(|arg| Word::Text(arg.clone())));
+        }
+    }
+    redirections(recording, root, outside, &mut stage);
+    if *activity.cwd != *cwd {
+        let inner = Line {
+            cwd: activity.cwd.clone(),
+            words: stage,
+            exit: 0,
+        };
+        words.push(Word::Shell(inner.shell(cwd).into_bytes().into()));
+        return;
+    }
+    words.extend(stage);
+}
+
+/// Shell language that can stand in one line among others.
+fn is_plain(text: &[u8]) -> bool {
+    !text.contains(&b'\n') && !text.contains(&b'#') && std::str::from_utf8(text).is_ok()
+}
+
+fn is_sh(name: Option<&Bytes>) -> bool {
+    name.is_some_and(|name| matches!(crate::paths::base_name(name), b"sh" | b"dash"))
+}
+
+fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>) -> Vec<Word> {
+    let (set, gone) = recording.environment(root);
+    let mut words = Vec::new();
+    let gone: Vec<Bytes> = gone.into_iter().filter(|name| !NOISE.contains(&&**name)).collect();
+    let mut odd = !gone.is_empty();
+    for (name, value) in set.iter().filter_map(|pair| split(pair)) {
+        if NOISE.contains(&name) {
+            continue;
+        }
+        if value == b"<redacted>" {
+            let name = String::from_utf8_lossy(name);
+            notes.insert(format!("{name} was set, but its value was redacted: set it yourself"));
+            continue;
+        }
+        odd |= !name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        words.push(Word::Set(name.into(), value.into()));
+    }
+    if !odd {
+        return words;
+    }
+    // A name the shell cannot assign to, or one to be taken away, is for env(1).
+    let mut through = vec![Word::Program(b"env".as_slice().into())];
+    for name in gone {
+        through.extend([Word::Text(b"-u".as_slice().into()), Word::Text(name)]);
+    }
+    through.extend(words.into_iter().filter_map(|word| match word {
+        Word::Set(name, value) => Some(Word::Text([&*name, b"=", &*value].concat().into())),
+        _ => None,
+    }));
+    through
+}
+
+fn redirections(recording: &Recording, root: usize, outside: &HashSet<EntityId>, words: &mut Vec<Word>) {
+    let cwd = &recording.activities[root].cwd;
+    let [input, output, errors] = recording.standard[root];
+    let file = |id: EntityId| {
+        let entity = recording.entity(id);
+        let named = entity.kind == EntityKind::File || *entity.path == *b"/dev/null";
+        (named && !outside.contains(&id)).then(|| Bytes::from(relative(&entity.path, cwd)))
+    };
+    if let Some(path) = input.and_then(|end| file(end.entity)) {
+        words.extend([Word::Operator("<"), Word::Text(path)]);
+    }
+    if let Some((end, path)) = output.and_then(|end| Some((end, file(end.entity)?))) {
+        words.extend([Word::Operator(if end.keeps { ">>" } else { ">" }), Word::Text(path)]);
+    }
+    let Some(end) = errors else { return };
+    let piped = recording.entity(end.entity).kind == EntityKind::Pipe && !outside.contains(&end.entity);
+    if output.is_some_and(|output| output.entity == end.entity) && (piped || file(end.entity).is_some()) {
+        words.push(Word::Operator("2>&1"));
+    } else if let Some(path) = file(end.entity) {
+        words.extend([Word::Operator(if end.keeps { "2>>" } else { "2>" }), Word::Text(path)]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Which programs only start others, and which do the work.
+
+use crate::paths::{absolute, base_name, is_tool};
+use crate::recording::Recording;
+use backstory_graph::model::Relation;
+
+/// What a program is to those that it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It starts what somebody told it to: a script's shell, `make`, `env`. Its children are commands in their own right.
+    Driver,
+    /// It does something: whatever it starts is its own affair.
+    Tool,
+}
+
+const SHELLS: [&str; 10] = [
+    "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "yash", "busybox",
+];
+
+/// Programs that run others as they are told, and nothing more.
+const WRAPPERS: [&str; 24] = [
+    "env", "nice", "ionice", "nohup", "time", "timeout", "setsid", "stdbuf", "xargs", "parallel", "find",
+    "sudo", "doas", "strace", "taskset", "numactl", "flock", "chronic", "chrt", "unbuffer", "prlimit",
+    "setarch", "catchsegv", "fakeroot",
+];
+
+const BUILDERS: [&str; 20] = [
+    "make", "gmake", "bmake", "ninja", "samu", "cmake", "ctest", "meson", "snakemake", "nextflow", "cwltool", "just",
+    "task", "redo", "waf", "scons", "doit", "tup", "rake", "dvc",
+];
+
+/// Languages whose programs may be somebody's pipeline.
+const LANGUAGES: [&str; 12] = [
+    "python", "perl", "ruby", "node", "Rscript", "R", "lua", "php", "tclsh", "guile", "julia", "awk",
+];
+
+/// The name without a version: `python3.11` is `python`.
+fn plain(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(base_name(name));
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned()
+}
+
+fn is_one(name: &[u8], of: &[&str]) -> bool {
+    let whole = String::from_utf8_lossy(base_name(name)).into_owned();
+    let plain = plain(name);
+    of.iter().any(|known| *known == whole || *known == plain)
+}
+
+/// How a shell was called.
+#[derive(Debug, PartialEq, Eq)]
+enum Called<'a> {
+    /// `sh -c TEXT …`
+    Text,
+    /// `sh SCRIPT …`
+    Script(&'a [u8]),
+    /// Commands from standard input.
+    Input,
+}
+
+fn called<'a>(args: impl Iterator<Item = &'a [u8]>) -> Called<'a> {
+    let mut args = args;
+    while let Some(arg) = args.next() {
+        match arg {
+            b"-" | b"--" => {}
+            b"-o" | b"+o" | b"-O" | b"--rcfile" | b"--init-file" => drop(args.next()),
+            long if long.starts_with(b"--") => {}
+            short if short.starts_with(b"-") || short.starts_with(b"+") => {
+                if short.contains(&b'c') {
+                    return Called::Text;
+                }
+            }
+            script => return Called::Script(script),
+        }
+    }
+    Called::Input
+}
+
+/// The program of an activity: what was executed, else what it was called.
+fn program(recording: &Recording, at: usize) -> &[u8] {
+    let activity = &recording.activities[at];
+    let name = activity.exec_path.as_deref();
+    name.or(activity.argv.first().map(|arg| &**arg)).unwrap_or_default()
+}
+
+/// What an activity's program is.
+pub fn role(recording: &Recording, at: usize) -> Role {
+    let activity = &recording.activities[at];
+    if activity.epoch == 0 {
+        return Role::Driver;
+    }
+    let starts = recording.children[at]
+        .iter()
+        .flat_map(|&child| recording.subtree(child))
+        .any(|below| recording.activities[below].epoch > 0);
+    if !starts {
+        return Role::Tool;
+    }
+    let path = program(recording, at);
+    let name = activity.argv.first().map_or(path, |arg| arg);
+    let either = |of: &[&str]| is_one(path, of) || is_one(name, of);
+    if either(&WRAPPERS) || either(&BUILDERS) {
+        return Role::Driver;
+    }
+    let args = || activity.argv.iter().skip(1).map(|arg| &**arg);
+    let own = |script: &[u8]| match is_tool(&absolute(script, &activity.cwd)) {
+        true => Role::Tool,
+        false => Role::Driver,
+    };
+    if either(&SHELLS) {
+        return match called(args()) {
+            // What a person or `make` gave a shell to do in one line is one command; the run's own command is a script.
+            Called::Text if commanded(recording, at) => Role::Driver,
+            Called::Text => Role::Tool,
+            Called::Script(script) => own(script),
+            Called::Input => Role::Driver,
+        };
+    }
+    if either(&LANGUAGES) {
+        let script = args().find(|arg| !arg.starts_with(b"-"));
+        return script.map_or(Role::Driver, own);
+    }
+    // A script by its own name: the kernel runs the interpreter its first line names.
+    let mut executed = recording.edges[at].iter().filter(|edge| edge.relation == Relation::Execute);
+    let interpreted = executed.any(|edge| {
+        let path = &recording.entity(edge.entity).path;
+        is_one(path, &SHELLS) || is_one(path, &LANGUAGES)
+    });
+    if interpreted { own(path) } else { Role::Tool }
+}
+
+/// True if nothing but wrappers stands between the run's command and this activity.
+fn commanded(recording: &Recording, at: usize) -> bool {
+    recording
+        .ancestors(at)
+        .all(|above| recording.activities[above].epoch == 0 || is_one(program(recording, above), &WRAPPERS))
+}
+
+/// True if the activity is a shell that was given its commands as `-c TEXT` and nothing else.
+pub fn text_of_shell(argv: &[impl AsRef<[u8]>]) -> Option<&[u8]> {
+    match argv {
+        [shell, option, text] if is_one(shell.as_ref(), &SHELLS) && option.as_ref() == b"-c" => Some(text.as_ref()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shells_script_is_found_behind_its_options() {
+        let called = |line: &'static str| called(line.split_whitespace().map(str::as_bytes));
+        assert_eq!(called("-eu run.sh -c x"), Called::Script(b"run.sh"));
+        assert_eq!(called("-o pipefail run.sh"), Called::Script(b"run.sh"));
+        assert_eq!(called("-euc x"), Called::Text);
+        assert_eq!(called("--norc -s"), Called::Input);
+    }
+
+    #[test]
+    fn a_version_is_not_part_of_a_name() {
+        assert!(is_one(b"/usr/bin/python3.11", &LANGUAGES) && is_one(b"ksh93", &SHELLS) && !is_one(b"shuf", &SHELLS));
+    }
+}
