@@ -68,11 +68,7 @@ pub trait Format: Sync {
 }
 
 /// All formats, by family and name.
-pub const ALL: &[&dyn Format] = &[
-    &formats::Make,
-    &formats::Shell,
-    &formats::Dot,
-];
+pub const ALL: &[&dyn Format] = &[&formats::Make, &formats::Shell, &formats::Dot];
 
 /// The format of this name.
 pub fn find(name: &str) -> Result<&'static dyn Format> {

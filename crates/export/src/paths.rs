@@ -14,7 +14,6 @@ pub fn is_system(path: &[u8]) -> bool {
     path.starts_with(b"/dev/") || SYSTEM.iter().any(|prefix| path.starts_with(prefix.as_bytes()))
 }
 
-
 /// Where language run-times and package managers of a user keep what they brought: nobody's own work.
 const TOOLS: [&str; 12] = [
     "/usr/local/",
@@ -94,7 +93,10 @@ mod tests {
         assert_eq!(relative(b"/w", b"/w"), b".");
         assert_eq!(absolute(b"../x/./y", b"/w/a"), b"/w/x/y");
         assert_eq!(absolute(b"/x//y/", b"/w"), b"/x/y");
-        assert_eq!((parent(b"/a"), parent(b"/a/b"), base_name(b"/a/b")), (&b"/"[..], &b"/a"[..], &b"b"[..]));
+        assert_eq!(
+            (parent(b"/a"), parent(b"/a/b"), base_name(b"/a/b")),
+            (&b"/"[..], &b"/a"[..], &b"b"[..])
+        );
     }
 
     #[test]

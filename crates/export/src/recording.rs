@@ -2,7 +2,7 @@
 //!
 //! Activities and entities are indexed by their ids, which are dense.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform};
@@ -33,6 +33,8 @@ pub struct Recording {
     pub children: Vec<Vec<usize>>,
     /// What each began with as standard input, output and error, by its id.
     pub standard: Vec<Standard>,
+    /// Files that an activity opened for its children and was not seen to write to itself.
+    pub given: HashSet<(usize, EntityId)>,
 }
 
 impl Recording {
@@ -65,7 +67,11 @@ impl Recording {
             children.sort_by_key(|&child| (activities[child].interval.start, child));
         }
         let mut told = HashMap::new();
+        let mut given = HashSet::new();
         for (activity, _, kind, payload) in store.extended(key)? {
+            if &*kind == standard::GIVEN {
+                given.extend(standard::decode_given(&payload).map(|entity| (activity.0 as usize, entity)));
+            }
             if &*kind == standard::KIND
                 && let Some(standard) = standard::decode(&payload)
             {
@@ -82,6 +88,7 @@ impl Recording {
             informs,
             children,
             standard: Vec::new(),
+            given,
         };
         recording.standard = recording.inherit(&told);
         Ok(recording)
@@ -91,7 +98,8 @@ impl Recording {
     /// later: either way each is reached from its root.
     fn inherit(&self, told: &HashMap<usize, Standard>) -> Vec<Standard> {
         let mut all = vec![Standard::default(); self.activities.len()];
-        let mut waiting: Vec<(usize, Standard)> = self.roots().map(|root| (root, Standard::default())).collect();
+        let mut waiting: Vec<(usize, Standard)> =
+            self.roots().map(|root| (root, Standard::default())).collect();
         while let Some((at, inherited)) = waiting.pop() {
             all[at] = told.get(&at).copied().unwrap_or(inherited);
             waiting.extend(self.children[at].iter().map(|&child| (child, all[at])));

@@ -28,13 +28,18 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
                 let mut out = fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
                 return format.write(view, Target::Stream(&mut out));
             }
-            let mut file = tempfile::Builder::new().prefix(".backstory-").tempfile_in(&directory).map_err(failed)?;
+            let mut file = tempfile::Builder::new()
+                .prefix(".backstory-")
+                .tempfile_in(&directory)
+                .map_err(failed)?;
             let mut out = BufWriter::new(file.as_file_mut());
             format.write(view, Target::Stream(&mut out))?;
             out.flush().map_err(failed)?;
             drop(out);
             let mode = 0o666 & !umask();
-            file.as_file().set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
+            file.as_file()
+                .set_permissions(fs::Permissions::from_mode(mode))
+                .map_err(failed)?;
             file.as_file().sync_all().map_err(failed)?;
             file.persist(path).map_err(|error| failed(error.error))?;
             Ok(())
@@ -45,9 +50,13 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
                 let what = if path.is_dir() { "not empty" } else { "a file" };
                 return Err(in_the_way(path, what));
             }
-            let temporary = tempfile::Builder::new().prefix(".backstory-").tempdir_in(&directory).map_err(failed)?;
+            let temporary = tempfile::Builder::new()
+                .prefix(".backstory-")
+                .tempdir_in(&directory)
+                .map_err(failed)?;
             format.write(view, Target::Directory(temporary.path()))?;
-            fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o777 & !umask())).map_err(failed)?;
+            fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o777 & !umask()))
+                .map_err(failed)?;
             // An empty directory is replaced by a rename.
             fs::rename(temporary.path(), path).map_err(failed)?;
             drop(temporary.keep());
@@ -67,5 +76,6 @@ fn in_the_way(path: &Path, what: &'static str) -> Error {
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
+        .unwrap_or(0o022)
 }

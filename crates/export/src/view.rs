@@ -200,9 +200,16 @@ impl View {
                 (runs, Some(Part::of(&lineage)), subject.unwrap_or_default())
             }
         };
-        let recordings = runs.iter().map(|run| Recording::load(store, run)).collect::<Result<Vec<_>>>()?;
+        let recordings = runs
+            .iter()
+            .map(|run| Recording::load(store, run))
+            .collect::<Result<Vec<_>>>()?;
         let exclude = Globs::new(&request.exclude)?;
-        let steps = workflow(&recordings, part.as_ref().map(|part| part.members(&recordings)).as_ref(), &exclude);
+        let steps = workflow(
+            &recordings,
+            part.as_ref().map(|part| part.members(&recordings)).as_ref(),
+            &exclude,
+        );
         let mut view = View {
             subject,
             level: request.level,
@@ -256,7 +263,10 @@ impl View {
                     because.push(format!("{} operations were lost", summary.lost));
                 }
                 let because = because.join("; ");
-                self.warnings.push(format!("the record of run {} is not complete: {because}", summary.id));
+                self.warnings.push(format!(
+                    "the record of run {} is not complete: {because}",
+                    summary.id
+                ));
             }
         }
         self.warnings.extend(self.workflow.notes.iter().cloned());
@@ -321,15 +331,29 @@ impl Part {
             Node::Entity { .. } => None,
         });
         Part {
-            links: links.map(|link| (key(&lineage.nodes[link.from]), key(&lineage.nodes[link.to]), link.flow)).collect(),
+            links: links
+                .map(|link| {
+                    (
+                        key(&lineage.nodes[link.from]),
+                        key(&lineage.nodes[link.to]),
+                        link.flow,
+                    )
+                })
+                .collect(),
             activities: activities.collect(),
         }
     }
 
     fn members(&self, recordings: &[Recording]) -> HashSet<(usize, usize)> {
-        let numbers: HashMap<_, _> = recordings.iter().enumerate().map(|(at, recording)| (recording.key, at)).collect();
+        let numbers: HashMap<_, _> = recordings
+            .iter()
+            .enumerate()
+            .map(|(at, recording)| (recording.key, at))
+            .collect();
         let members = self.activities.iter();
-        members.filter_map(|key| Some((*numbers.get(&key.run())?, key.local().0 as usize))).collect()
+        members
+            .filter_map(|key| Some((*numbers.get(&key.run())?, key.local().0 as usize)))
+            .collect()
     }
 }
 
@@ -380,7 +404,8 @@ impl Builder<'_> {
         }
         for (&(run, at), &index) in &self.activities {
             let mut above = self.recordings[run].ancestors(at);
-            self.view.activities[index].parent = above.find_map(|above| self.activities.get(&(run, above)).copied());
+            self.view.activities[index].parent =
+                above.find_map(|above| self.activities.get(&(run, above)).copied());
         }
     }
 
@@ -422,7 +447,14 @@ impl Builder<'_> {
         });
     }
 
-    fn keeps(&self, run: usize, at: usize, index: usize, entity: &backstory_graph::model::Entity, relation: Relation) -> bool {
+    fn keeps(
+        &self,
+        run: usize,
+        at: usize,
+        index: usize,
+        entity: &backstory_graph::model::Entity,
+        relation: Relation,
+    ) -> bool {
         if self.exclude.matches(&entity.path) {
             return false;
         }
@@ -431,7 +463,12 @@ impl Builder<'_> {
             Level::Process => {
                 let moves = matches!(
                     relation,
-                    Relation::Read | Relation::Execute | Relation::Write | Relation::Rename | Relation::Make | Relation::Delete
+                    Relation::Read
+                        | Relation::Execute
+                        | Relation::Write
+                        | Relation::Rename
+                        | Relation::Make
+                        | Relation::Delete
                 );
                 moves && !is_tool(&entity.path)
             }
@@ -440,7 +477,9 @@ impl Builder<'_> {
                 debug_assert!(step.run == run && step.members.contains(&at));
                 match relation {
                     Relation::Read | Relation::Execute => step.inputs.contains(&entity.path),
-                    Relation::Write | Relation::Rename | Relation::Make => step.outputs.contains(&entity.path),
+                    Relation::Write | Relation::Rename | Relation::Make => {
+                        step.outputs.contains(&entity.path)
+                    }
                     _ => false,
                 }
             }
@@ -466,14 +505,26 @@ impl Builder<'_> {
                     Key::Activity(ActivityKey::new(recording.key, recording.activities[at].id)),
                     Key::Entity(EntityKey::new(recording.key, edge.entity)),
                 );
-                let (from, to) = if edge.relation.is_use() { (what, who) } else { (who, what) };
+                let (from, to) = if edge.relation.is_use() {
+                    (what, who)
+                } else {
+                    (who, what)
+                };
                 let whole = self.view.level == Level::Command;
-                if !whole && self.part.is_some_and(|part| !part.links.contains(&(from, to, flow))) {
+                if !whole
+                    && self
+                        .part
+                        .is_some_and(|part| !part.links.contains(&(from, to, flow)))
+                {
                     continue;
                 }
                 let what = End::Entity(self.entity(run, edge.entity.0 as usize));
                 let who = End::Activity(index);
-                let (from, to) = if edge.relation.is_use() { (what, who) } else { (who, what) };
+                let (from, to) = if edge.relation.is_use() {
+                    (what, who)
+                } else {
+                    (who, what)
+                };
                 self.link(from, to, flow, edge.certainty, edge.interval);
             }
         }
@@ -530,7 +581,13 @@ impl Builder<'_> {
                     start: derived.time,
                     end: derived.time,
                 };
-                self.link(End::Entity(from), End::Entity(to), Flow::Derived, Certainty::Seen, interval);
+                self.link(
+                    End::Entity(from),
+                    End::Entity(to),
+                    Flow::Derived,
+                    Certainty::Seen,
+                    interval,
+                );
             }
         }
         for inform in &recording.informs {
@@ -540,7 +597,13 @@ impl Builder<'_> {
                     start: inform.time,
                     end: inform.time,
                 };
-                self.link(End::Activity(from), End::Activity(to), Flow::Informed(inform.why), Certainty::Seen, interval);
+                self.link(
+                    End::Activity(from),
+                    End::Activity(to),
+                    Flow::Informed(inform.why),
+                    Certainty::Seen,
+                    interval,
+                );
             }
         }
     }

@@ -21,6 +21,8 @@ pub struct Use {
     pub interval: Interval,
     pub certainty: Certainty,
     pub via: Via,
+    /// A write of which nothing was seen but an open that truncated or made the file.
+    pub opened: bool,
 }
 
 /// Edges, one per entity and relation, in the order of their first appearance.
@@ -39,6 +41,10 @@ impl Edges {
         if let Some(old) = self.find(new.entity, new.relation) {
             old.interval.start = old.interval.start.min(new.interval.start);
             old.interval.end = old.interval.end.max(new.interval.end);
+            old.opened = match new.certainty {
+                Certainty::Seen => new.opened && (old.opened || old.certainty == Certainty::Possible),
+                Certainty::Possible => old.opened,
+            };
             if new.certainty > old.certainty {
                 (old.certainty, old.via) = (new.certainty, new.via);
             }
@@ -149,6 +155,8 @@ pub struct Epoch {
     pub began_with: [Option<Outlet>; 3],
     /// The same of its parent.
     pub parent_began_with: [Option<Outlet>; 3],
+    /// What it had open when its children began with it as a standard descriptor.
+    pub given: Vec<EntityId>,
     pub edges: Edges,
 }
 
@@ -163,6 +171,7 @@ mod tests {
             interval: Interval { start: at, end: at },
             certainty: Certainty::Possible,
             via: Via::Library,
+            opened: false,
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! An activity without such a record began with what its parent began with: most programs share their parent's terminal or pipe.
 //! Edges say what was read and written; this says through which of the three descriptors, without which a redirection could not be
-//! written down again. Not known, and not told: descriptors that `posix_spawn` arranged where nobody saw it, and sockets.
+//! written down again. A second record names the files that an activity opened and gave to its children as such, without being seen to
+//! write to them itself: some shells open redirections before they fork. A program that writes through libc's buffers may still have
+//! written; one that calls `write` has not. Not known, and not told: descriptors that `posix_spawn` arranged where nobody saw it, and sockets.
 
 use crate::model::EntityId;
 
@@ -51,6 +53,21 @@ pub fn decode(payload: &[u8]) -> Option<Standard> {
         });
     }
     words.next().is_none().then_some(standard)
+}
+
+/// The kind of the record of files that were opened for children.
+pub const GIVEN: &[u8] = b"opened-for-children";
+
+/// The payload: numbers of entities with a space between.
+pub fn encode_given(entities: &[EntityId]) -> Vec<u8> {
+    let numbers: Vec<String> = entities.iter().map(|id| id.0.to_string()).collect();
+    numbers.join(" ").into_bytes()
+}
+
+/// Reads such a payload back; what is no number is left out.
+pub fn decode_given(payload: &[u8]) -> impl Iterator<Item = EntityId> {
+    let words = payload.split(|&byte| byte == b' ');
+    words.filter_map(|word| Some(EntityId(std::str::from_utf8(word).ok()?.parse().ok()?)))
 }
 
 #[cfg(test)]

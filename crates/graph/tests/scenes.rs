@@ -202,6 +202,34 @@ fn what_a_program_began_with_is_told_where_it_differs_from_its_parents() {
 }
 
 #[test]
+fn what_a_shell_opened_for_its_child_and_did_not_write_is_told() {
+    use backstory_graph::standard::{GIVEN, decode_given};
+    // dash: sort > a; { echo; sort; } > b: it opens the output itself, and writes to the second.
+    let mut s = Scene::new(&["dash"]);
+    for (child, path, writes) in [(3, "a", false), (4, "b", true)] {
+        s.open(2, path, OUT, 1);
+        if writes {
+            s.write(2, 1);
+        }
+        s.runs(2, child, &["sort"]);
+        s.close(2, 1);
+    }
+    let graph = s.graph();
+    let given = graph.extended.iter().filter(|(.., kind, _)| kind == GIVEN);
+    let given: Vec<String> = given
+        .flat_map(|(who, .., payload)| decode_given(payload).map(|id| (*who, id)).collect::<Vec<_>>())
+        .map(|(who, id)| {
+            format!(
+                "{} {}",
+                activity(&graph, who),
+                String::from_utf8_lossy(&graph.entities[&id].path)
+            )
+        })
+        .collect();
+    assert_eq!(given, ["dash#1 /w/a"]);
+}
+
+#[test]
 fn a_replaced_standard_descriptor_does_not_make_a_program_of_epoch_0() {
     let mut s = Scene::new(&["sh"]);
     s.header.descriptors = vec![(1, b"/w/terminal.log".to_vec())];

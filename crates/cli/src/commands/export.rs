@@ -68,7 +68,11 @@ fn list() -> Outcome {
 
 fn about(format: &dyn Format) -> String {
     let hint = format.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-    let directory = if format.shape() == Shape::Directory { " (a directory)" } else { "" };
+    let directory = if format.shape() == Shape::Directory {
+        " (a directory)"
+    } else {
+        ""
+    };
     format!("{}{directory}{hint}", format.about())
 }
 

@@ -28,24 +28,45 @@ impl Format for Dot {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        writeln!(out, "digraph backstory {{\n  rankdir=LR;\n  node [fontname=\"sans-serif\", fontsize=10];")?;
+        writeln!(
+            out,
+            "digraph backstory {{\n  rankdir=LR;\n  node [fontname=\"sans-serif\", fontsize=10];"
+        )?;
         for (at, activity) in view.activities.iter().enumerate() {
-            writeln!(out, "  a{at} [shape=ellipse, label={}];", quoted(&shorten(&activity.label)))?;
+            writeln!(
+                out,
+                "  a{at} [shape=ellipse, label={}];",
+                quoted(&shorten(&activity.label))
+            )?;
         }
         for (at, entity) in view.entities.iter().enumerate() {
-            writeln!(out, "  e{at} [shape=box, label={}];", quoted(&super::entity_label(view, entity)))?;
+            writeln!(
+                out,
+                "  e{at} [shape=box, label={}];",
+                quoted(&super::entity_label(view, entity))
+            )?;
         }
         let name = |end: End| match end {
             End::Activity(at) => format!("a{at}"),
             End::Entity(at) => format!("e{at}"),
         };
         for link in &view.links {
-            if matches!(link.flow, Flow::Informed(_)) && view.level != Level::All && !super::starts(link.flow) {
+            if matches!(link.flow, Flow::Informed(_)) && view.level != Level::All && !super::starts(link.flow)
+            {
                 continue;
             }
-            let style = if link.certainty == Certainty::Possible { ", style=dashed" } else { "" };
+            let style = if link.certainty == Certainty::Possible {
+                ", style=dashed"
+            } else {
+                ""
+            };
             let label = quoted(super::word(link.flow));
-            writeln!(out, "  {} -> {} [label={label}{style}];", name(link.from), name(link.to))?;
+            writeln!(
+                out,
+                "  {} -> {} [label={label}{style}];",
+                name(link.from),
+                name(link.to)
+            )?;
         }
         writeln!(out, "}}")?;
         Ok(())

@@ -34,14 +34,25 @@ impl Format for Make {
         let out = target.stream();
         let steps = &view.steps()?.steps;
         let rules = rules(steps, view.generalise);
-        writeln!(out, "# The steps of {}, as recorded in {}.", view.subject, quote(&view.base))?;
+        writeln!(
+            out,
+            "# The steps of {}, as recorded in {}.",
+            view.subject,
+            quote(&view.base)
+        )?;
         writeln!(out, "# Run it there: make -f THIS\n")?;
         if needs_bash(steps) {
             writeln!(out, "SHELL := /bin/bash")?;
         }
-        writeln!(out, "MAKEFLAGS += --no-builtin-rules\n.SUFFIXES:\n.DELETE_ON_ERROR:\n.PHONY: all\n")?;
+        writeln!(
+            out,
+            "MAKEFLAGS += --no-builtin-rules\n.SUFFIXES:\n.DELETE_ON_ERROR:\n.PHONY: all\n"
+        )?;
         let used: BTreeSet<&Bytes> = steps.iter().flat_map(|step| &step.inputs).collect();
-        let results = steps.iter().flat_map(|step| &step.outputs).filter(|path| !used.contains(path));
+        let results = steps
+            .iter()
+            .flat_map(|step| &step.outputs)
+            .filter(|path| !used.contains(path));
         let results: Vec<String> = results.map(|path| name(view, path)).collect::<Result<_>>()?;
         writeln!(out, "all:{}", list(&results))?;
         for rule in &rules {
@@ -53,7 +64,12 @@ impl Format for Make {
 
 fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> Result<()> {
     writeln!(out)?;
-    let names = |paths: &[Bytes]| paths.iter().map(|path| name(view, path)).collect::<Result<Vec<_>>>();
+    let names = |paths: &[Bytes]| {
+        paths
+            .iter()
+            .map(|path| name(view, path))
+            .collect::<Result<Vec<_>>>()
+    };
     match &rule.template {
         None => {
             let step = &steps[rule.steps[0]];
@@ -67,8 +83,14 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
             let targets = rule.steps.iter().map(|&at| name(view, &steps[at].outputs[0]));
             let targets = targets.collect::<Result<Vec<_>>>()?;
             let pattern = name(view, &template.outputs[0])?.replace(STEM, "%");
-            let (stem, plain): (Vec<_>, Vec<_>) = names(&template.inputs)?.into_iter().partition(|name| name.contains(STEM));
-            let inputs: Vec<String> = stem.into_iter().map(|name| name.replace(STEM, "%")).chain(plain).collect();
+            let (stem, plain): (Vec<_>, Vec<_>) = names(&template.inputs)?
+                .into_iter()
+                .partition(|name| name.contains(STEM));
+            let inputs: Vec<String> = stem
+                .into_iter()
+                .map(|name| name.replace(STEM, "%"))
+                .chain(plain)
+                .collect();
             writeln!(out, "{}: {pattern}:{}", targets.join(" "), list(&inputs))?;
             write_recipe(view, template, out)?;
             for instance in 0..rule.steps.len() {
@@ -115,7 +137,10 @@ fn recipe(text: &str) -> Result<String> {
     if text.contains('\n') {
         return Err(Error::Unsayable {
             format: "make",
-            what: format!("a command of several lines ({})", text.lines().next().unwrap_or_default()),
+            what: format!(
+                "a command of several lines ({})",
+                text.lines().next().unwrap_or_default()
+            ),
             advice: "use ninja, snakemake or shell",
         });
     }
@@ -135,7 +160,10 @@ fn name(view: &View, path: &[u8]) -> Result<String> {
         advice: "use ninja, snakemake or shell",
     };
     let text = std::str::from_utf8(view.shown(path)).map_err(|_| unsayable())?;
-    if text.chars().any(|c| c.is_control() || "\"'`;|*?[]~\\:=".contains(c)) {
+    if text
+        .chars()
+        .any(|c| c.is_control() || "\"'`;|*?[]~\\:=".contains(c))
+    {
         return Err(unsayable());
     }
     let mut name = String::new();

@@ -31,7 +31,7 @@ fn word(flow: Flow) -> &'static str {
             Relation::Make => "made",
         },
         Flow::Derived => "derived",
-        Flow::Same => "same",
+        Flow::Same | Flow::Alike => "same",
         Flow::Informed(why) => match why {
             Informed::Fork => "forked",
             Informed::Exec => "became",

@@ -36,7 +36,11 @@ impl Format for Shell {
             for line in &step.lines {
                 let text = line.shell(&view.base);
                 // What changes the shell itself (`cd`, `exit`) must not reach the next step.
-                let text = if text.starts_with("cd ") || line.is_shell() { format!("( {text} )") } else { text };
+                let text = if text.starts_with("cd ") || line.is_shell() {
+                    format!("( {text} )")
+                } else {
+                    text
+                };
                 writeln!(out, "{text}")?;
             }
         }

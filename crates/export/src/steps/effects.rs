@@ -40,7 +40,12 @@ pub struct Effects {
 
 impl Effects {
     /// What these activities did together. What one of them made and another read is nobody's input.
-    pub fn of(recording: &Recording, members: &[usize], outside: &HashSet<EntityId>, exclude: &Globs) -> Effects {
+    pub fn of(
+        recording: &Recording,
+        members: &[usize],
+        outside: &HashSet<EntityId>,
+        exclude: &Globs,
+    ) -> Effects {
         let mut effects = Effects::default();
         let edges = || members.iter().flat_map(|&at| &recording.edges[at]);
         let own: HashSet<EntityId> = edges()
@@ -49,7 +54,10 @@ impl Effects {
             .collect();
         for edge in edges() {
             let entity = recording.entity(edge.entity);
-            if outside.contains(&edge.entity) || !entity.path.starts_with(b"/") || exclude.matches(&entity.path) {
+            if outside.contains(&edge.entity)
+                || !entity.path.starts_with(b"/")
+                || exclude.matches(&entity.path)
+            {
                 continue;
             }
             let (path, start, end) = (entity.path.clone(), edge.interval.start, edge.interval.end);
@@ -74,9 +82,15 @@ impl Effects {
                     made.end = made.end.max(end);
                     made.last |= last;
                 }
-                Relation::Make if entity.kind == EntityKind::Directory => drop(effects.directories.insert(path)),
-                Relation::Delete if file => drop(effects.removed.insert(path, start)),
-                Relation::Meta if file => drop(effects.touched.insert(path, start)),
+                Relation::Make if entity.kind == EntityKind::Directory => {
+                    drop(effects.directories.insert(path))
+                }
+                Relation::Delete if file => {
+                    effects.removed.insert(path, start);
+                }
+                Relation::Meta if file => {
+                    effects.touched.insert(path, start);
+                }
                 _ => {}
             }
         }

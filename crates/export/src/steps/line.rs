@@ -78,17 +78,38 @@ impl Line {
 }
 
 fn quote_value(value: &[u8]) -> String {
-    if value.is_empty() { String::new() } else { quote(value) }
+    if value.is_empty() {
+        String::new()
+    } else {
+        quote(value)
+    }
 }
 
 /// Variables that shells and `make` set for each command they run: they say nothing about it.
 const NOISE: [&[u8]; 12] = [
-    b"_", b"PWD", b"OLDPWD", b"SHLVL", b"LINES", b"COLUMNS", b"MAKEFLAGS", b"MAKELEVEL", b"MFLAGS", b"MAKE_TERMOUT",
-    b"MAKE_TERMERR", b"MAKEOVERRIDES",
+    b"_",
+    b"PWD",
+    b"OLDPWD",
+    b"SHLVL",
+    b"LINES",
+    b"COLUMNS",
+    b"MAKEFLAGS",
+    b"MAKELEVEL",
+    b"MFLAGS",
+    b"MAKE_TERMOUT",
+    b"MAKE_TERMERR",
+    b"MAKEOVERRIDES",
 ];
 
-/// Writes a pipeline down.
-pub fn write(recording: &Recording, pipeline: &Pipeline, outside: &HashSet<EntityId>, notes: &mut BTreeSet<String>) -> Line {
+/// Writes a pipeline down. `opened`: outputs of those before it. Who gets one of them as well goes on writing where those ended.
+pub fn write(
+    recording: &Recording,
+    pipeline: &Pipeline,
+    outside: &HashSet<EntityId>,
+    opened: &mut HashSet<EntityId>,
+    notes: &mut BTreeSet<String>,
+) -> Line {
+    let began: Vec<EntityId> = outputs(recording, pipeline).collect();
     let first = &recording.activities[pipeline.stages[0].root()];
     let cwd = first.cwd.clone();
     let mut words = Vec::new();
@@ -96,25 +117,40 @@ pub fn write(recording: &Recording, pipeline: &Pipeline, outside: &HashSet<Entit
         if stage > 0 {
             words.push(Word::Operator("|"));
         }
-        write_stage(recording, unit, &cwd, outside, notes, &mut words);
+        write_stage(recording, unit, &cwd, (outside, opened), notes, &mut words);
     }
     let last = &pipeline.stages[pipeline.stages.len() - 1];
     let exit = status(recording, last);
+    opened.extend(began);
     Line { cwd, words, exit }
+}
+
+/// What the commands of a pipeline print to.
+fn outputs(recording: &Recording, pipeline: &Pipeline) -> impl Iterator<Item = EntityId> {
+    let ends = pipeline
+        .stages
+        .iter()
+        .flat_map(|unit| [1, 2].map(|fd| recording.standard[unit.root()][fd]));
+    ends.flatten().map(|end| end.entity)
 }
 
 /// How the process of a command ended, whichever of its programs it was by then.
 fn status(recording: &Recording, unit: &Unit) -> i32 {
     let pid = recording.activities[unit.root()].pid;
-    let mut own = unit.members.iter().map(|&at| &recording.activities[at]).filter(|a| a.pid == pid && !a.execed);
-    own.next().map_or(0, |a| a.exit.or(a.signal.map(|signal| 128 + signal)).unwrap_or(0))
+    let mut own = unit
+        .members
+        .iter()
+        .map(|&at| &recording.activities[at])
+        .filter(|a| a.pid == pid && !a.execed);
+    own.next()
+        .map_or(0, |a| a.exit.or(a.signal.map(|signal| 128 + signal)).unwrap_or(0))
 }
 
 fn write_stage(
     recording: &Recording,
     unit: &Unit,
     cwd: &[u8],
-    outside: &HashSet<EntityId>,
+    known: (&HashSet<EntityId>, &HashSet<EntityId>),
     notes: &mut BTreeSet<String>,
     words: &mut Vec<Word>,
 ) {
@@ -122,15 +158,22 @@ fn write_stage(
     let activity = &recording.activities[root];
     let mut stage = environment(recording, root, notes);
     match text_of_shell(&activity.argv) {
-        Some(text) if stage.is_empty() && is_plain(text) && is_sh(activity.argv.first()) => stage.push(Word::Shell(text.into())),
+        Some(text) if stage.is_empty() && is_plain(text) && is_sh(activity.argv.first()) => {
+            stage.push(Word::Shell(text.into()))
+        }
         _ => {
-            let name = activity.argv.first().filter(|name| !name.is_empty() && !name.starts_with(b"-"));
+            let name = activity
+                .argv
+                .first()
+                .filter(|name| !name.is_empty() && !name.starts_with(b"-"));
             let program = name.or(activity.exec_path.as_ref());
-            stage.push(Word::Program(program.cloned().unwrap_or_else(|| b"true".as_slice().into())));
+            stage.push(Word::Program(
+                program.cloned().unwrap_or_else(|| b"true".as_slice().into()),
+            ));
             stage.extend(activity.argv.iter().skip(1).map(|arg| Word::Text(arg.clone())));
         }
     }
-    redirections(recording, root, outside, &mut stage);
+    redirections(recording, root, known, &mut stage);
     if *activity.cwd != *cwd {
         let inner = Line {
             cwd: activity.cwd.clone(),
@@ -155,7 +198,10 @@ fn is_sh(name: Option<&Bytes>) -> bool {
 fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>) -> Vec<Word> {
     let (set, gone) = recording.environment(root);
     let mut words = Vec::new();
-    let gone: Vec<Bytes> = gone.into_iter().filter(|name| !NOISE.contains(&&**name)).collect();
+    let gone: Vec<Bytes> = gone
+        .into_iter()
+        .filter(|name| !NOISE.contains(&&**name))
+        .collect();
     let mut odd = !gone.is_empty();
     for (name, value) in set.iter().filter_map(|pair| split(pair)) {
         if NOISE.contains(&name) {
@@ -163,10 +209,14 @@ fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>)
         }
         if value == b"<redacted>" {
             let name = String::from_utf8_lossy(name);
-            notes.insert(format!("{name} was set, but its value was redacted: set it yourself"));
+            notes.insert(format!(
+                "{name} was set, but its value was redacted: set it yourself"
+            ));
             continue;
         }
-        odd |= !name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        odd |= !name
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
         words.push(Word::Set(name.into(), value.into()));
     }
     if !odd {
@@ -184,7 +234,12 @@ fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>)
     through
 }
 
-fn redirections(recording: &Recording, root: usize, outside: &HashSet<EntityId>, words: &mut Vec<Word>) {
+fn redirections(
+    recording: &Recording,
+    root: usize,
+    (outside, opened): (&HashSet<EntityId>, &HashSet<EntityId>),
+    words: &mut Vec<Word>,
+) {
     let cwd = &recording.activities[root].cwd;
     let [input, output, errors] = recording.standard[root];
     let file = |id: EntityId| {
@@ -196,13 +251,27 @@ fn redirections(recording: &Recording, root: usize, outside: &HashSet<EntityId>,
         words.extend([Word::Operator("<"), Word::Text(path)]);
     }
     if let Some((end, path)) = output.and_then(|end| Some((end, file(end.entity)?))) {
-        words.extend([Word::Operator(if end.keeps { ">>" } else { ">" }), Word::Text(path)]);
+        words.extend([
+            Word::Operator(if end.keeps || opened.contains(&end.entity) {
+                ">>"
+            } else {
+                ">"
+            }),
+            Word::Text(path),
+        ]);
     }
     let Some(end) = errors else { return };
     let piped = recording.entity(end.entity).kind == EntityKind::Pipe && !outside.contains(&end.entity);
     if output.is_some_and(|output| output.entity == end.entity) && (piped || file(end.entity).is_some()) {
         words.push(Word::Operator("2>&1"));
     } else if let Some(path) = file(end.entity) {
-        words.extend([Word::Operator(if end.keeps { "2>>" } else { "2>" }), Word::Text(path)]);
+        words.extend([
+            Word::Operator(if end.keeps || opened.contains(&end.entity) {
+                "2>>"
+            } else {
+                "2>"
+            }),
+            Word::Text(path),
+        ]);
     }
 }

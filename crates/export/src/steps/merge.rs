@@ -52,7 +52,10 @@ impl Groups {
 /// Makes steps of commands, in an order in which they can be run.
 pub fn steps(mut parts: Vec<Part>, notes: &mut BTreeSet<String>) -> Vec<Step> {
     parts.sort_by_key(|part| part.start);
-    let directories: BTreeSet<Bytes> = parts.iter().flat_map(|part| part.effects.directories.iter().cloned()).collect();
+    let directories: BTreeSet<Bytes> = parts
+        .iter()
+        .flat_map(|part| part.effects.directories.iter().cloned())
+        .collect();
     let lasting = lasting(&parts);
     let printed = leave_out(&mut parts, &lasting);
     if printed > 0 {
@@ -84,12 +87,19 @@ pub fn steps(mut parts: Vec<Part>, notes: &mut BTreeSet<String>) -> Vec<Step> {
 fn lasting(parts: &[Part]) -> BTreeSet<Bytes> {
     let mut readers: HashMap<&Bytes, Vec<usize>> = HashMap::new();
     for (at, part) in parts.iter().enumerate() {
-        part.effects.read.keys().for_each(|path| readers.entry(path).or_default().push(at));
+        part.effects
+            .read
+            .keys()
+            .for_each(|path| readers.entry(path).or_default().push(at));
     }
     let mut lasting = BTreeSet::new();
     for (at, part) in parts.iter().enumerate() {
         for (path, made) in &part.effects.made {
-            let read = || readers.get(path).is_some_and(|readers| readers.iter().any(|&reader| reader != at));
+            let read = || {
+                readers
+                    .get(path)
+                    .is_some_and(|readers| readers.iter().any(|&reader| reader != at))
+            };
             if made.last || read() || renamed_by_another(parts, at, path) {
                 lasting.insert(path.clone());
             }
@@ -99,7 +109,9 @@ fn lasting(parts: &[Part]) -> BTreeSet<Bytes> {
 }
 
 fn renamed_by_another(parts: &[Part], maker: usize, path: &Bytes) -> bool {
-    let takes = |(at, part): (usize, &Part)| at != maker && part.effects.removed.contains_key(path) && !part.effects.made.is_empty();
+    let takes = |(at, part): (usize, &Part)| {
+        at != maker && part.effects.removed.contains_key(path) && !part.effects.made.is_empty()
+    };
     parts.iter().enumerate().any(takes)
 }
 
@@ -107,10 +119,17 @@ fn renamed_by_another(parts: &[Part], maker: usize, path: &Bytes) -> bool {
 fn leave_out(parts: &mut Vec<Part>, lasting: &BTreeSet<Bytes>) -> usize {
     let before = parts.len();
     let silent = |part: &Part| part.effects.directories.is_empty() && part.effects.removed.is_empty();
-    let made: BTreeSet<Bytes> = parts.iter().flat_map(|part| part.effects.made.keys().cloned()).collect();
+    let made: BTreeSet<Bytes> = parts
+        .iter()
+        .flat_map(|part| part.effects.made.keys().cloned())
+        .collect();
     let makes = |part: &Part| {
         part.effects.made.keys().any(|path| lasting.contains(path))
-            || part.effects.touched.keys().any(|path| made.contains(path) && lasting.contains(path))
+            || part
+                .effects
+                .touched
+                .keys()
+                .any(|path| made.contains(path) && lasting.contains(path))
     };
     let quiet = parts.iter().filter(|part| !makes(part) && !silent(part)).count();
     parts.retain(makes);
@@ -203,7 +222,12 @@ fn visit(from: usize, edges: &[BTreeSet<usize>], seen: &mut [bool], done: &mut i
     }
 }
 
-fn step(parts: &[&Part], lasting: &BTreeSet<Bytes>, made: &BTreeSet<Bytes>, notes: &mut BTreeSet<String>) -> Step {
+fn step(
+    parts: &[&Part],
+    lasting: &BTreeSet<Bytes>,
+    made: &BTreeSet<Bytes>,
+    notes: &mut BTreeSet<String>,
+) -> Step {
     let all = || parts.iter().map(|part| &part.effects);
     let outputs: BTreeSet<Bytes> = all()
         .flat_map(|effects| effects.made.keys())
@@ -211,7 +235,10 @@ fn step(parts: &[&Part], lasting: &BTreeSet<Bytes>, made: &BTreeSet<Bytes>, note
         .cloned()
         .collect();
     // What one command made and a later one renamed is not there after the step.
-    let gone = |path: &Bytes| all().any(|effects| effects.removed.contains_key(path)) && !all().any(|e| e.made.get(path).is_some_and(|m| m.last));
+    let gone = |path: &Bytes| {
+        all().any(|effects| effects.removed.contains_key(path))
+            && !all().any(|e| e.made.get(path).is_some_and(|m| m.last))
+    };
     let outputs: BTreeSet<Bytes> = outputs.into_iter().filter(|path| !gone(path)).collect();
     let everything: BTreeSet<&Bytes> = all().flat_map(|effects| effects.made.keys()).collect();
     let mut inputs = BTreeSet::new();
@@ -221,7 +248,10 @@ fn step(parts: &[&Part], lasting: &BTreeSet<Bytes>, made: &BTreeSet<Bytes>, note
             continue;
         }
         let first_read = all().filter_map(|e| e.read.get(path)).map(|times| times.0).min();
-        let first_made = all().filter_map(|e| e.made.get(path)).map(|made| made.start).min();
+        let first_made = all()
+            .filter_map(|e| e.made.get(path))
+            .map(|made| made.start)
+            .min();
         if first_read < first_made && lasting.contains(path) {
             notes.insert(format!(
                 "{} is changed in place: the step that does it starts from what is there, not from what was there before",
@@ -238,13 +268,20 @@ fn step(parts: &[&Part], lasting: &BTreeSet<Bytes>, made: &BTreeSet<Bytes>, note
         name: String::new(),
         lines: parts.iter().flat_map(|part| part.lines.iter().cloned()).collect(),
         inputs: inputs.into_iter().collect(),
-        tools: all().flat_map(|e| e.tools.iter().cloned()).collect::<BTreeSet<_>>().into_iter().collect(),
+        tools: all()
+            .flat_map(|e| e.tools.iter().cloned())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
         outputs: outputs.into_iter().collect(),
         directories: directories.into_iter().collect(),
         start: parts.iter().map(|part| part.start).min().unwrap_or_default(),
         end: parts.iter().map(|part| part.end).max().unwrap_or_default(),
         run: parts[0].run,
-        members: parts.iter().flat_map(|part| part.members.iter().copied()).collect(),
+        members: parts
+            .iter()
+            .flat_map(|part| part.members.iter().copied())
+            .collect(),
     }
 }
 
@@ -256,7 +293,12 @@ fn ordered(steps: Vec<Step>) -> Vec<Step> {
     }
     let mut missing: Vec<BTreeSet<usize>> = steps
         .iter()
-        .map(|step| step.inputs.iter().filter_map(|path| maker.get(path).copied()).collect())
+        .map(|step| {
+            step.inputs
+                .iter()
+                .filter_map(|path| maker.get(path).copied())
+                .collect()
+        })
         .collect();
     let mut waits: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
     for (at, needed) in missing.iter().enumerate() {

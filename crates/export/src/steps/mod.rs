@@ -62,17 +62,31 @@ pub struct Workflow {
 /// Finds the steps of recordings, which are given oldest first. `wanted`: only those which contain one of these activities (the number of
 /// the recording, the activity).
 /// Files that match `exclude` are nobody's inputs or outputs.
-pub fn workflow(recordings: &[Recording], wanted: Option<&HashSet<(usize, usize)>>, exclude: &Globs) -> Workflow {
+pub fn workflow(
+    recordings: &[Recording],
+    wanted: Option<&HashSet<(usize, usize)>>,
+    exclude: &Globs,
+) -> Workflow {
     let mut notes = BTreeSet::new();
     let mut parts = Vec::new();
     for (run, recording) in recordings.iter().enumerate() {
         let outside = units::outside(recording);
+        let mut opened = HashSet::new();
         for pipeline in units::pipelines(recording) {
             let members: Vec<usize> = pipeline.members().collect();
             let effects = Effects::of(recording, &members, &outside, exclude);
-            let lines = vec![line::write(recording, &pipeline, &outside, &mut notes)];
+            let lines = vec![line::write(
+                recording,
+                &pipeline,
+                &outside,
+                &mut opened,
+                &mut notes,
+            )];
             let start = recording.activities[pipeline.stages[0].root()].interval.start;
-            let end = members.iter().map(|&at| recording.activities[at].interval.end).max();
+            let end = members
+                .iter()
+                .map(|&at| recording.activities[at].interval.end)
+                .max();
             parts.push(merge::Part {
                 run,
                 lines,
@@ -84,7 +98,11 @@ pub fn workflow(recordings: &[Recording], wanted: Option<&HashSet<(usize, usize)
         }
     }
     let wanted = |part: &merge::Part| {
-        wanted.is_none_or(|wanted| part.members.iter().any(|&member| wanted.contains(&(part.run, member))))
+        wanted.is_none_or(|wanted| {
+            part.members
+                .iter()
+                .any(|&member| wanted.contains(&(part.run, member)))
+        })
     };
     parts.retain(wanted);
     let steps = merge::steps(parts, &mut notes);

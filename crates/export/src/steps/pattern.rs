@@ -37,8 +37,10 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
         }
     }
     // The rule with the most instances first; of those alike, the one with the longest stems says most.
-    let mut candidates: Vec<(Step, BTreeMap<usize, String>)> = candidates.into_iter().filter(|(_, all)| all.len() > 1).collect();
-    candidates.sort_by_key(|(_, all)| std::cmp::Reverse((all.len(), all.values().map(String::len).sum::<usize>())));
+    let mut candidates: Vec<(Step, BTreeMap<usize, String>)> =
+        candidates.into_iter().filter(|(_, all)| all.len() > 1).collect();
+    candidates
+        .sort_by_key(|(_, all)| std::cmp::Reverse((all.len(), all.values().map(String::len).sum::<usize>())));
     let mut taken = BTreeSet::new();
     let mut rules = Vec::new();
     for (mut template, mut instances) in candidates {
@@ -70,11 +72,23 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
 
 /// What may be the stem of a step: its first output's name up to the last dot, and up to the first.
 fn stems(step: &Step) -> Vec<String> {
-    let Some(Ok(name)) = step.outputs.first().map(|path| std::str::from_utf8(base_name(path))) else {
+    let Some(Ok(name)) = step
+        .outputs
+        .first()
+        .map(|path| std::str::from_utf8(base_name(path)))
+    else {
         return Vec::new();
     };
-    let ends: BTreeSet<usize> = name.match_indices(['.', '-', '_']).map(|(at, _)| at).chain([name.len()]).collect();
-    let starts: BTreeSet<usize> = name.match_indices(['.', '-', '_']).map(|(at, _)| at + 1).chain([0]).collect();
+    let ends: BTreeSet<usize> = name
+        .match_indices(['.', '-', '_'])
+        .map(|(at, _)| at)
+        .chain([name.len()])
+        .collect();
+    let starts: BTreeSet<usize> = name
+        .match_indices(['.', '-', '_'])
+        .map(|(at, _)| at + 1)
+        .chain([0])
+        .collect();
     let mut stems = BTreeSet::new();
     for &start in &starts {
         for &end in ends.iter().filter(|&&end| end > start) {
@@ -91,10 +105,19 @@ fn template(step: &Step, stem: &str) -> Option<Step> {
     let replace = |path: &Bytes| replaced(path, stem);
     let outputs: Option<Vec<Bytes>> = step.outputs.iter().map(replace).collect();
     let outputs = outputs?;
-    let files: BTreeSet<&[u8]> = step.inputs.iter().chain(&step.outputs).map(|path| &**path).collect();
+    let files: BTreeSet<&[u8]> = step
+        .inputs
+        .iter()
+        .chain(&step.outputs)
+        .map(|path| &**path)
+        .collect();
     let line = |line: &Line| Line {
         cwd: line.cwd.clone(),
-        words: line.words.iter().map(|word| word_of(word, &line.cwd, stem, &files)).collect(),
+        words: line
+            .words
+            .iter()
+            .map(|word| word_of(word, &line.cwd, stem, &files))
+            .collect(),
         exit: line.exit,
     };
     Some(Step {
@@ -117,7 +140,9 @@ fn word_of(word: &Word, cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> Word
         Word::Text(text) if names_file(text, cwd, files) || **text == *stem.as_bytes() => {
             Word::Text(replaced(text, stem).unwrap_or_else(|| text.clone()))
         }
-        Word::Program(name) if names_file(name, cwd, files) => Word::Program(replaced(name, stem).unwrap_or_else(|| name.clone())),
+        Word::Program(name) if names_file(name, cwd, files) => {
+            Word::Program(replaced(name, stem).unwrap_or_else(|| name.clone()))
+        }
         Word::Shell(text) => Word::Shell(shell_text(text, cwd, stem, files)),
         other => other.clone(),
     }
@@ -126,8 +151,16 @@ fn word_of(word: &Word, cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> Word
 /// True if the word is a file's name, or ends with one, as in `--output=FILE`, `of=FILE`, `-oFILE`.
 fn names_file(word: &[u8], cwd: &[u8], files: &BTreeSet<&[u8]>) -> bool {
     let after = |byte: u8| word.iter().position(|&b| b == byte).map(|at| &word[at + 1..]);
-    let parts = [Some(word), after(b'='), after(b':'), word.get(2..).filter(|_| word.starts_with(b"-"))];
-    parts.into_iter().flatten().any(|part| !part.is_empty() && files.contains(absolute(part, cwd).as_slice()))
+    let parts = [
+        Some(word),
+        after(b'='),
+        after(b':'),
+        word.get(2..).filter(|_| word.starts_with(b"-")),
+    ];
+    parts
+        .into_iter()
+        .flatten()
+        .any(|part| !part.is_empty() && files.contains(absolute(part, cwd).as_slice()))
 }
 
 /// Shell language with the stem replaced in every word that names a file.
@@ -166,11 +199,18 @@ fn replaced(name: &[u8], stem: &str) -> Option<Bytes> {
 fn shared_inputs(steps: &[Step], instances: &BTreeMap<usize, String>) -> Vec<Bytes> {
     let forms = |(&at, stem): (&usize, &String)| -> BTreeSet<Bytes> {
         let inputs = steps[at].inputs.iter();
-        inputs.flat_map(|path| [Some(path.clone()), replaced(path, stem)]).flatten().collect()
+        inputs
+            .flat_map(|path| [Some(path.clone()), replaced(path, stem)])
+            .flatten()
+            .collect()
     };
     let mut all = instances.iter().map(forms);
     let first = all.next().unwrap_or_default();
-    all.fold(first, |shared, next| shared.intersection(&next).cloned().collect()).into_iter().collect()
+    all.fold(first, |shared, next| {
+        shared.intersection(&next).cloned().collect()
+    })
+    .into_iter()
+    .collect()
 }
 
 /// `path` with a stem put in.
@@ -222,9 +262,17 @@ impl Rule {
         let Some(template) = &self.template else {
             return Vec::new();
         };
-        let named: BTreeSet<Bytes> = template.inputs.iter().map(|path| filled(path, &self.stems[instance])).collect();
+        let named: BTreeSet<Bytes> = template
+            .inputs
+            .iter()
+            .map(|path| filled(path, &self.stems[instance]))
+            .collect();
         let inputs = &steps[self.steps[instance]].inputs;
-        inputs.iter().filter(|path| !named.contains(*path)).cloned().collect()
+        inputs
+            .iter()
+            .filter(|path| !named.contains(*path))
+            .cloned()
+            .collect()
     }
 }
 
@@ -235,8 +283,18 @@ mod tests {
     fn step(input: &str, output: &str, extra: &[&str]) -> Step {
         let bytes = |text: &str| Bytes::from(format!("/w/{text}").into_bytes());
         let word = |text: &str| Word::Text(text.as_bytes().into());
-        let words = vec![Word::Program(b"cc".as_slice().into()), word("-c"), word(input), word("-o"), word(output)];
-        let mut inputs: Vec<Bytes> = extra.iter().map(|name| bytes(name)).chain([bytes(input)]).collect();
+        let words = vec![
+            Word::Program(b"cc".as_slice().into()),
+            word("-c"),
+            word(input),
+            word("-o"),
+            word(output),
+        ];
+        let mut inputs: Vec<Bytes> = extra
+            .iter()
+            .map(|name| bytes(name))
+            .chain([bytes(input)])
+            .collect();
         inputs.sort();
         Step {
             name: output.replace('.', "_"),
@@ -264,14 +322,31 @@ mod tests {
             step("other.c", "x.o", &[]),
         ];
         let rules = rules(&steps, true);
-        assert_eq!(rules.iter().map(|rule| rule.steps.clone()).collect::<Vec<_>>(), [vec![0, 1], vec![2]]);
+        assert_eq!(
+            rules.iter().map(|rule| rule.steps.clone()).collect::<Vec<_>>(),
+            [vec![0, 1], vec![2]]
+        );
         let template = rules[0].template.as_ref().unwrap();
-        assert_eq!(template.lines[0].command(), format!("cc -c 'src/{STEM}.c' -o '{STEM}.o'"), "the c of -c is no stem");
+        assert_eq!(
+            template.lines[0].command(),
+            format!("cc -c 'src/{STEM}.c' -o '{STEM}.o'"),
+            "the c of -c is no stem"
+        );
         assert_eq!(template.inputs.len(), 2, "all.h and src/%.c");
-        assert_eq!(rules[0].further_inputs(&steps, 0), [Bytes::from(b"/w/a.h".as_slice())]);
+        assert_eq!(
+            rules[0].further_inputs(&steps, 0),
+            [Bytes::from(b"/w/a.h".as_slice())]
+        );
         let stem = &rules[0].stems[1];
         assert_eq!(filled(&template.outputs[0], stem), steps[1].outputs[0]);
-        assert_eq!(template.lines[0].command().replace(STEM, stem).replace('\'', ""), steps[1].lines[0].command());
-        assert!(super::rules(&steps, false).iter().all(|rule| rule.template.is_none()));
+        assert_eq!(
+            template.lines[0].command().replace(STEM, stem).replace('\'', ""),
+            steps[1].lines[0].command()
+        );
+        assert!(
+            super::rules(&steps, false)
+                .iter()
+                .all(|rule| rule.template.is_none())
+        );
     }
 }

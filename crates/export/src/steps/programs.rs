@@ -19,14 +19,53 @@ const SHELLS: [&str; 10] = [
 
 /// Programs that run others as they are told, and nothing more.
 const WRAPPERS: [&str; 24] = [
-    "env", "nice", "ionice", "nohup", "time", "timeout", "setsid", "stdbuf", "xargs", "parallel", "find",
-    "sudo", "doas", "strace", "taskset", "numactl", "flock", "chronic", "chrt", "unbuffer", "prlimit",
-    "setarch", "catchsegv", "fakeroot",
+    "env",
+    "nice",
+    "ionice",
+    "nohup",
+    "time",
+    "timeout",
+    "setsid",
+    "stdbuf",
+    "xargs",
+    "parallel",
+    "find",
+    "sudo",
+    "doas",
+    "strace",
+    "taskset",
+    "numactl",
+    "flock",
+    "chronic",
+    "chrt",
+    "unbuffer",
+    "prlimit",
+    "setarch",
+    "catchsegv",
+    "fakeroot",
 ];
 
 const BUILDERS: [&str; 20] = [
-    "make", "gmake", "bmake", "ninja", "samu", "cmake", "ctest", "meson", "snakemake", "nextflow", "cwltool", "just",
-    "task", "redo", "waf", "scons", "doit", "tup", "rake", "dvc",
+    "make",
+    "gmake",
+    "bmake",
+    "ninja",
+    "samu",
+    "cmake",
+    "ctest",
+    "meson",
+    "snakemake",
+    "nextflow",
+    "cwltool",
+    "just",
+    "task",
+    "redo",
+    "waf",
+    "scons",
+    "doit",
+    "tup",
+    "rake",
+    "dvc",
 ];
 
 /// Languages whose programs may be somebody's pipeline.
@@ -37,7 +76,8 @@ const LANGUAGES: [&str; 12] = [
 /// The name without a version: `python3.11` is `python`.
 fn plain(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(base_name(name));
-    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned()
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+        .to_owned()
 }
 
 fn is_one(name: &[u8], of: &[&str]) -> bool {
@@ -79,7 +119,8 @@ fn called<'a>(args: impl Iterator<Item = &'a [u8]>) -> Called<'a> {
 fn program(recording: &Recording, at: usize) -> &[u8] {
     let activity = &recording.activities[at];
     let name = activity.exec_path.as_deref();
-    name.or(activity.argv.first().map(|arg| &**arg)).unwrap_or_default()
+    name.or(activity.argv.first().map(|arg| &**arg))
+        .unwrap_or_default()
 }
 
 /// What an activity's program is.
@@ -120,12 +161,34 @@ pub fn role(recording: &Recording, at: usize) -> Role {
         return script.map_or(Role::Driver, own);
     }
     // A script by its own name: the kernel runs the interpreter its first line names.
-    let mut executed = recording.edges[at].iter().filter(|edge| edge.relation == Relation::Execute);
+    let mut executed = recording.edges[at]
+        .iter()
+        .filter(|edge| edge.relation == Relation::Execute);
     let interpreted = executed.any(|edge| {
         let path = &recording.entity(edge.entity).path;
         is_one(path, &SHELLS) || is_one(path, &LANGUAGES)
     });
     if interpreted { own(path) } else { Role::Tool }
+}
+
+/// Programs whose own output goes straight to `write`, where the recorder sees it, and not through libc's buffers, where it does not.
+const UNBUFFERED: [&str; 8] = ["dash", "mksh", "python", "perl", "ruby", "node", "make", "ninja"];
+
+/// True if a program that was not seen to write to a file it opened has certainly not done so.
+pub fn is_unbuffered(recording: &Recording, at: usize) -> bool {
+    let line = std::iter::once(at).chain(recording.ancestors(at));
+    let mut programs = line.filter(|&at| recording.activities[at].epoch > 0);
+    programs.next().is_some_and(|at| {
+        let mut executed = recording.edges[at]
+            .iter()
+            .filter(|edge| edge.relation == Relation::Execute);
+        executed.any(|edge| {
+            let entity = recording.entity(edge.entity);
+            std::iter::once(&entity.path)
+                .chain(&entity.aliases)
+                .any(|path| is_one(path, &UNBUFFERED))
+        })
+    })
 }
 
 /// True if nothing but wrappers stands between the run's command and this activity.
@@ -138,7 +201,9 @@ fn commanded(recording: &Recording, at: usize) -> bool {
 /// True if the activity is a shell that was given its commands as `-c TEXT` and nothing else.
 pub fn text_of_shell(argv: &[impl AsRef<[u8]>]) -> Option<&[u8]> {
     match argv {
-        [shell, option, text] if is_one(shell.as_ref(), &SHELLS) && option.as_ref() == b"-c" => Some(text.as_ref()),
+        [shell, option, text] if is_one(shell.as_ref(), &SHELLS) && option.as_ref() == b"-c" => {
+            Some(text.as_ref())
+        }
         _ => None,
     }
 }
@@ -158,6 +223,10 @@ mod tests {
 
     #[test]
     fn a_version_is_not_part_of_a_name() {
-        assert!(is_one(b"/usr/bin/python3.11", &LANGUAGES) && is_one(b"ksh93", &SHELLS) && !is_one(b"shuf", &SHELLS));
+        assert!(
+            is_one(b"/usr/bin/python3.11", &LANGUAGES)
+                && is_one(b"ksh93", &SHELLS)
+                && !is_one(b"shuf", &SHELLS)
+        );
     }
 }

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use backstory_graph::model::{Certainty, EntityId, EntityKind, Relation};
+use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Relation};
 
-use super::programs::{Role, role};
+use super::programs::{Role, is_unbuffered, role};
 use crate::recording::Recording;
 
 /// A command: its activities, that of its program first.
@@ -42,11 +42,20 @@ impl Pipeline {
 
 /// What the run's command began with: its terminal, or wherever its output went. Nobody's input, nobody's output.
 pub fn outside(recording: &Recording) -> HashSet<EntityId> {
-    let ends = recording.roots().flat_map(|root| recording.standard[root]).flatten();
+    let ends = recording
+        .roots()
+        .flat_map(|root| recording.standard[root])
+        .flatten();
     let ids: HashSet<EntityId> = ends.map(|end| end.entity).collect();
     let paths: HashSet<&[u8]> = ids.iter().map(|&id| &*recording.entity(id).path).collect();
     let same = |entity: &&backstory_graph::model::Entity| paths.contains(&*entity.path);
-    recording.entities.iter().filter(same).map(|entity| entity.id).chain(ids.iter().copied()).collect()
+    recording
+        .entities
+        .iter()
+        .filter(same)
+        .map(|entity| entity.id)
+        .chain(ids.iter().copied())
+        .collect()
 }
 
 /// Finds a run's commands.
@@ -126,6 +135,12 @@ impl Finder<'_> {
     /// True if the activity by itself made something that lasts or that others used.
     fn works(&self, at: usize) -> bool {
         let passed = self.passed_on(at);
+        let unbuffered = is_unbuffered(self.recording, at);
+        let given = |edge: &Edge| {
+            let opened =
+                edge.relation == Relation::Write && self.recording.given.contains(&(at, edge.entity));
+            unbuffered && (opened || edge.certainty == Certainty::Possible)
+        };
         self.recording.edges[at].iter().any(|edge| {
             let entity = self.recording.entity(edge.entity);
             let makes = match edge.relation {
@@ -139,6 +154,7 @@ impl Finder<'_> {
                 readers.is_some_and(|readers| readers.iter().any(|reader| *reader != at))
             };
             makes
+                && !given(edge)
                 && !self.outside.contains(&edge.entity)
                 && !crate::paths::is_tool(&entity.path)
                 && !passed.contains(&edge.entity)
@@ -152,15 +168,25 @@ impl Finder<'_> {
         let next = self.recording.children[at]
             .iter()
             .find(|&&child| activity.execed && self.recording.activities[child].pid == activity.pid);
-        let ends = next.into_iter().flat_map(|&next| self.recording.standard[next]).flatten();
+        let ends = next
+            .into_iter()
+            .flat_map(|&next| self.recording.standard[next])
+            .flatten();
         ends.filter(|end| !end.keeps).map(|end| end.entity).collect()
     }
 
     /// The nearest activity above all of `these` that can be a command.
     fn above(&self, these: &[usize]) -> Option<usize> {
-        let line = |at| std::iter::once(at).chain(self.recording.ancestors(at)).collect::<Vec<_>>();
+        let line = |at| {
+            std::iter::once(at)
+                .chain(self.recording.ancestors(at))
+                .collect::<Vec<_>>()
+        };
         let first = line(*these.first()?);
-        let rest: Vec<HashSet<usize>> = these[1..].iter().map(|&at| line(at).into_iter().collect()).collect();
+        let rest: Vec<HashSet<usize>> = these[1..]
+            .iter()
+            .map(|&at| line(at).into_iter().collect())
+            .collect();
         first.into_iter().find(|at| {
             let fits = self.recording.activities[*at].epoch > 0 && !self.whole.contains(at);
             fits && rest.iter().all(|line| line.contains(at))
@@ -181,9 +207,12 @@ impl Finder<'_> {
                 let Some(to) = to.filter(|to| Some(*to) != from) else {
                     continue;
                 };
-                let ends = |unit: usize, fd: usize| self.recording.standard[units[unit].root()][fd].is_some_and(|end| end.entity == pipe);
+                let ends = |unit: usize, fd: usize| {
+                    self.recording.standard[units[unit].root()][fd].is_some_and(|end| end.entity == pipe)
+                };
                 let plain = from.is_some_and(|from| ends(from, 1) && ends(to, 0));
-                let fits = |map: &HashMap<usize, usize>, at, other| map.get(&at).is_none_or(|known| *known == other);
+                let fits =
+                    |map: &HashMap<usize, usize>, at, other| map.get(&at).is_none_or(|known| *known == other);
                 match from.filter(|&from| plain && fits(&next, from, to) && fits(&before, to, from)) {
                     Some(from) => {
                         next.insert(from, to);
@@ -210,14 +239,20 @@ impl Finder<'_> {
         let mut seen = HashSet::new();
         for first in (0..units.len()).filter(|unit| !before.contains_key(unit)) {
             let chain = std::iter::successors(Some(first), |unit| next.get(unit).copied());
-            let stages: Vec<Unit> = chain.filter(|unit| seen.insert(*unit)).map(|unit| units[unit].clone()).collect();
+            let stages: Vec<Unit> = chain
+                .filter(|unit| seen.insert(*unit))
+                .map(|unit| units[unit].clone())
+                .collect();
             pipelines.push(Pipeline { stages });
         }
         if seen.len() == units.len() {
             return Ok(pipelines);
         }
         // Pipes in a ring.
-        let left: Vec<usize> = (0..units.len()).filter(|unit| !seen.contains(unit)).map(|unit| units[unit].root()).collect();
+        let left: Vec<usize> = (0..units.len())
+            .filter(|unit| !seen.contains(unit))
+            .map(|unit| units[unit].root())
+            .collect();
         match self.above(&left) {
             Some(driver) => Err(driver),
             None => Ok(pipelines),
@@ -233,7 +268,8 @@ impl Finder<'_> {
                 if entity.kind != EntityKind::Pipe || self.outside.contains(&edge.entity) {
                     continue;
                 }
-                let end = |fd: usize| self.recording.standard[at][fd].is_some_and(|end| end.entity == edge.entity);
+                let end =
+                    |fd: usize| self.recording.standard[at][fd].is_some_and(|end| end.entity == edge.entity);
                 // What could have happened counts where the pipe is what the program reads from or prints to.
                 let sure = edge.certainty == Certainty::Seen;
                 let (writers, readers) = pipes.entry(edge.entity).or_default();

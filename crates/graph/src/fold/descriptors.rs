@@ -5,7 +5,7 @@ use std::rc::Rc;
 use backstory_eventlog::event::{CWD, Ident, Time, Via};
 
 use super::{Call, Fold};
-use crate::activity::Serial;
+use crate::activity::{Serial, Use};
 use crate::model::{Certainty, EntityId, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
@@ -359,7 +359,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 start,
                 end: interval.end,
             };
-            self.edge(call.epoch, entity, relation, interval, certainty, call.via);
+            if let Some(epoch) = &mut self.epochs[call.epoch as usize] {
+                // A write that was seen has its own edge already: closing what was opened adds no more than the time.
+                let (via, opened) = (call.via, writes);
+                epoch.edges.add(Use {
+                    entity,
+                    relation,
+                    interval,
+                    certainty,
+                    via,
+                    opened,
+                });
+            }
             if writes {
                 let version = self.object_mut(object).kept(number);
                 version.writers.add(call.epoch);

@@ -192,6 +192,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 interval,
                 certainty,
                 via,
+                opened: false,
             });
         }
     }

@@ -71,6 +71,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let told = self.epochs[serial as usize].as_ref().and_then(|epoch| epoch.id);
         if let Some(id) = told {
             self.tell_standard(serial, id)?;
+            self.tell_given(serial, id)?;
         }
         let Some(mut epoch) = self.epochs[serial as usize].take() else {
             return Ok(());
@@ -86,6 +87,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 interval,
                 certainty,
                 via,
+                ..
             } = *edge;
             self.sink.edge(&Edge {
                 activity: id,
@@ -123,6 +125,7 @@ impl Epoch {
             via,
             began_with: [None; 3],
             parent_began_with: [None; 3],
+            given: Vec::new(),
             edges: Edges::default(),
         }
     }

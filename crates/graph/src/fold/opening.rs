@@ -6,6 +6,7 @@ use backstory_eventlog::event::Time;
 
 use super::descriptors::{O_CLOEXEC, at};
 use super::{Call, EINTR, Fold};
+use crate::activity::Use;
 use crate::model::{Certainty, EntityKind, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
@@ -103,14 +104,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if definite {
             let entity = self.written(call, object, named)?;
             let certainty = call.certainty();
-            self.edge(
-                call.epoch,
-                entity,
-                Relation::Write,
-                at(call.time),
-                certainty,
-                call.via,
-            );
+            if let Some(epoch) = &mut self.epochs[call.epoch as usize] {
+                epoch.edges.add(Use {
+                    entity,
+                    relation: Relation::Write,
+                    interval: at(call.time),
+                    certainty,
+                    via: call.via,
+                    opened: true,
+                });
+            }
             self.object_mut(object).now_mut().written = true;
         }
         let mut named = named;

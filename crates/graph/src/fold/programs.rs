@@ -176,9 +176,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let call = Call { epoch, ..call };
         let outlets = self.outlets(call.pid);
+        let mut giver = None;
         if let Some(epoch) = &mut self.epochs[epoch as usize] {
             epoch.began_with = outlets;
+            giver = epoch.origin.map(|origin| origin.from);
         }
+        self.give(giver, &outlets);
         if let Some(process) = self.processes.get_mut(&call.pid) {
             (process.epoch, process.started, process.spawned) = (epoch, false, false);
             process.epoch_number = self.epochs[epoch as usize].as_ref().map_or(1, |e| e.number);

@@ -5,7 +5,7 @@ use backstory_eventlog::event::Pid;
 use super::Fold;
 use crate::activity::{Outlet, Serial};
 use crate::model::{ActivityId, EntityId, EntityKind, Sink};
-use crate::standard::{End, KIND, Standard, encode};
+use crate::standard::{End, GIVEN, KIND, Standard, encode, encode_given};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// What the process holds as its first three descriptors, now that a program begins.
@@ -47,6 +47,39 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Some(End { entity, keeps })
         });
         self.sink.extended(id, start, KIND, &encode(&standard))
+    }
+
+    /// Notes what a child began with: its parent may have opened it for that, and for nothing else.
+    pub(super) fn give(&mut self, giver: Option<Serial>, outlets: &[Option<Outlet>; 3]) {
+        let Some(epoch) = giver.and_then(|giver| self.epochs[giver as usize].as_deref_mut()) else {
+            return;
+        };
+        for entity in outlets.iter().flatten().filter_map(|outlet| outlet.entity) {
+            if !epoch.given.contains(&entity) {
+                epoch.given.push(entity);
+            }
+        }
+    }
+
+    /// Tells what the epoch opened for its children, and was not seen to write to itself.
+    pub(super) fn tell_given(&mut self, serial: Serial, id: ActivityId) -> Result<(), S::Error> {
+        let Some(epoch) = self.epochs[serial as usize].as_deref() else {
+            return Ok(());
+        };
+        if epoch.given.is_empty() || !epoch.recorded {
+            return Ok(());
+        }
+        let opened = epoch
+            .edges
+            .iter()
+            .filter(|edge| edge.opened)
+            .map(|edge| edge.entity);
+        let given: Vec<EntityId> = opened.filter(|entity| epoch.given.contains(entity)).collect();
+        let start = epoch.start;
+        if given.is_empty() {
+            return Ok(());
+        }
+        self.sink.extended(id, start, GIVEN, &encode_given(&given))
     }
 
     /// Pipes get their node when they are first used: later than the program begins.
