@@ -32,6 +32,8 @@
 #define BS_CHUNK_SIZE 65536u
 #define BS_MAX_CHUNKS 4096u
 #define BS_BITMAP_WORDS (BS_MAX_CHUNKS / 64u)
+/* Where in an arena's first page the path of the run's log stands, NUL-terminated, by the supervisor; empty if it does not fit. */
+#define BS_ARENA_LOG 2048u
 #define BS_ARENA_HEADER 4096u /* chunk i starts at BS_ARENA_HEADER + i * BS_CHUNK_SIZE */
 
 /*
@@ -161,12 +163,14 @@ struct bs_ident {
     X(READLINK, 22, 1, "") \
     X(LIST, 23, 0, "fd directory: its entries were read (first time)") \
     X(RENAME, 24, 2, "fd and arg: the two directories, aux RENAME_*; ident: of the target before, if it existed") \
-    X(LINK, 25, 2, "fd and arg: the two directories, aux AT_* flags: old, new") \
+    X(LINK, 25, 2, "fd and arg: the two directories, aux AT_* flags: old, new; ident: of the file before") \
     X(SYMLINK, 26, 2, "fd directory: target text, path of the link") \
     X(UNLINK, 27, 1, "arg AT_REMOVEDIR for a directory; ident: of the file before") \
     X(MKDIR, 28, 1, "aux mode") \
     X(MKNOD, 29, 1, "aux mode; S_IFIFO makes a channel") \
-    X(META, 30, 1, "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* flags") \
+    X(META, 30, 1, \
+      "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* flags;" \
+      " ident: of the file before") \
     X(CHDIR, 31, 2, "path, or fd if the path is empty; second string: the directory after it, absolute") \
     X(CHROOT, 32, 1, "path") \
     X(MOUNT, 33, 2, "source, target; arg 1: unmounted; aux MS_* flags") \
@@ -226,6 +230,6 @@ enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 
 _Static_assert(sizeof(struct bs_slot) == 32, "slot header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
-_Static_assert(sizeof(struct bs_arena) <= BS_ARENA_HEADER, "arena header");
+_Static_assert(sizeof(struct bs_arena) <= BS_ARENA_LOG, "arena header");
 
 #endif

@@ -27,6 +27,8 @@ pub const CHUNK_SIZE: u32 = 65536;
 pub const MAX_CHUNKS: u32 = 4096;
 /// Words of a bitmap with one bit per chunk.
 pub const BITMAP_WORDS: u32 = MAX_CHUNKS / 64;
+/// Where in an arena's first page the path of the run's log stands, NUL-terminated; empty if it does not fit.
+pub const ARENA_LOG: u32 = 2048;
 /// Bytes before the first chunk of an arena.
 pub const ARENA_HEADER: u32 = 4096;
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use backstory_eventlog::event::Ident;
+use backstory_eventlog::event::{CWD, Ident, Meta, Op, Outcome};
 use common::{After, START, STEP, Scene, ident, told};
 
 /// A file with two names, `d` and `e`; `d` is read, then `e` goes and the file is left as `changed` says.
@@ -99,4 +99,51 @@ fn a_name_through_an_older_symbolic_link_is_no_further_hard_link() {
     let told = told(&graph);
     assert_eq!(told.matches(" from ").count(), 1, "{told}");
     assert!(told.contains("elsewhere/c@0 from "), "{told}");
+}
+
+/// A file is read, then `change` happens to its status (the event is told what it was before), and nothing else.
+fn read_and_then(change: impl FnOnce(&mut Scene, Ident)) -> (Scene, Ident) {
+    let mut s = Scene::new(&["sh"]);
+    s.reads(2, "d");
+    let before = ident(7, START - 9 * STEP, START - 9 * STEP);
+    change(&mut s, before);
+    let mut after = After::default();
+    let left = Ident {
+        ctime: s.time + 1_000_000,
+        ..before
+    };
+    after.files.insert(b"/w/d".to_vec(), left);
+    after.files.insert(b"/w/e".to_vec(), left);
+    s.after = Some(after);
+    (s, before)
+}
+
+#[test]
+fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
+    let meta = |path: &[u8], what| Op::Meta {
+        dir: CWD,
+        path: path.into(),
+        what,
+        link: false,
+    };
+    for what in [Meta::Mode, Meta::Owner, Meta::Times, Meta::Attributes] {
+        let (s, before) = read_and_then(|s, before| {
+            s.push(2, Outcome::Done(0), meta(b"d", what)).ident = Some(before);
+        });
+        let graph = s.graph();
+        let read = graph.newest(b"/w/d").unwrap();
+        let known = read.ident.map(|i| (i.ino, i.mtime));
+        assert_eq!((read.version, known), (0, Some((7, before.mtime))), "{what:?}");
+    }
+    let (s, _) = read_and_then(|s, before| s.link(2, "d", "e").ident = Some(before));
+    let read = s.graph().newest(b"/w/d").unwrap().ident;
+    assert_eq!(read.map(|i| i.ino), Some(7), "a further name");
+    let (s, _) = read_and_then(|s, _| {
+        s.push(2, Outcome::Done(0), meta(b"d", Meta::Mode));
+    });
+    assert_eq!(
+        s.graph().newest(b"/w/d").unwrap().ident,
+        None,
+        "nobody looked before"
+    );
 }

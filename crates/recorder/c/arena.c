@@ -193,7 +193,8 @@ static bool set_up(enum how *started)
     if (!ready && !muted && (bs_arena || attach())) {
         bs_process->pid = (u32)bs_raw(__NR_getpid, 0);
         bs_process->ppid = (u32)bs_raw(__NR_getppid, 0);
-        if (bs_process->pid == 1 || bs_process->ppid <= 1) /* orphans become the supervisor's: it is a namespace's first, or its child */
+        if (bs_process->pid == 1 ||
+            bs_process->ppid <= 1) /* orphans become the supervisor's: it is a namespace's first, or its child */
             bs_other_numbers();
         bs_process->epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
         if (bs_odd & BS_ODD_SHARED) /* the child has a memory of its own after all */

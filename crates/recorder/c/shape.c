@@ -7,13 +7,25 @@ static inline s64 pick(u32 source, s64 constant, const s64 *args)
     return source ? args[source - 1] : constant;
 }
 
+/*
+ * The file whose status a call is about to change, found as the call finds it. What this process has open for writing is identified
+ * when it is closed.
+ */
+static struct bs_look status_look(u32 op, s32 fd, const char *path, u32 aux)
+{
+    bool follow = op == BS_OP_LINK ? aux & AT_SYMLINK_FOLLOW : !(aux & AT_SYMLINK_NOFOLLOW);
+    u32 flags = (follow ? 0 : AT_SYMLINK_NOFOLLOW) | (aux & AT_EMPTY_PATH) | (path ? 0 : AT_EMPTY_PATH);
+    return (struct bs_look){fd, path ? path : "", flags, 0, path || !(bs_fd_marks(fd) & BS_FD_WRITER)};
+}
+
 static struct bs_rec begin(const struct bs_shape *shape, const s64 *args)
 {
     s32 fd = (s32)pick(shape->fd, BS_AT_FDCWD, args);
     s32 arg = (s32)pick(shape->arg, shape->arg_is, args);
     u32 aux = (u32)(pick(shape->aux, 0, args) | shape->aux_is);
     const char *path = (const char *)pick(shape->path, 0, args);
-    if (shape->strings == 1 && !shape->look)
+    bool status = shape->op == BS_OP_META || shape->op == BS_OP_LINK;
+    if (shape->strings == 1 && !shape->look && !status)
         return bs_begin_path(shape->op, fd, arg, aux, path);
     if (shape->strings == 0)
         return bs_begin(shape->op, fd, arg, aux);
@@ -29,6 +41,9 @@ static struct bs_rec begin(const struct bs_shape *shape, const s64 *args)
     } else if (shape->look == BS_LOOK_BEHIND) {
         look.flags = 0;
         look.change = BS_CHANGE_WRITE;
+    } else if (status) {
+        look = status_look(shape->op, fd, path, aux);
+        path = look.path;
     }
     return bs_begin_ident(shape->op, fd, arg, aux, path, shape->strings == 2 ? other : 0, look);
 }

@@ -277,6 +277,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             };
             let entity = self.entity_now(call, object, path)?;
             self.touch(call, entity, Relation::Meta);
+            self.status_changes(call, object);
             return Ok(());
         }
         if call.outcome.failed() {
@@ -296,6 +297,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             None => self.lookup(place, call, call.ident)?,
         };
         let entity = self.entity_now(call, object, named)?;
+        self.status_changes(call, object);
         self.edge(
             call.epoch,
             entity,

@@ -38,7 +38,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         if let Some(ident) = call.ident {
             let target = self.lookup(new, call, Some(ident))?;
-            self.names_change(call, target);
+            self.status_changes(call, target);
         }
         if flags & EXCHANGE != 0 {
             return self.exchange(call, old, new);
@@ -214,7 +214,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.object_mut(object).label = None;
             return self.put(call, object, None, new, new);
         }
-        self.names_change(call, object);
+        self.status_changes(call, object);
         self.object_mut(object).linked = true;
         self.object_mut(object).linker = Some(call.epoch);
         self.unbind(new);
@@ -237,7 +237,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let old = self.follow(old, follow);
         Ok(Some(match self.link_at(old, call.time) {
             Some(link) if !follow => (link, old),
-            _ => (self.lookup(old, call, None)?, old),
+            _ => (self.lookup(old, call, call.ident)?, old),
         }))
     }
 
@@ -289,19 +289,25 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let entity = self.entity_now(call, object, place)?;
         self.touch(call, entity, Relation::Delete);
         if call.ok() {
-            self.names_change(call, object);
+            self.status_changes(call, object);
             self.not_last(object)?;
             self.unbind(place);
         }
         Ok(())
     }
 
-    /// A file gets or loses a name, and the call says what it was before.
-    fn names_change(&mut self, call: Call, object: ObjectId) {
-        if let Some(ident) = call.ident {
-            self.object_mut(object)
-                .names_change(&ident, call.time, super::SLACK);
+    /// A file gets or loses a name, or another status, and the call says what it was before: its content stays what it is.
+    pub(super) fn status_changes(&mut self, call: Call, object: ObjectId) {
+        let Some(ident) = call.ident else { return };
+        let object = self.object_mut(object);
+        let changed = object.ctime_without_names(&ident, super::SLACK);
+        let now = object.now_mut();
+        if now.number == 0 && now.ident.is_none() && changed < now.began - super::SLACK {
+            // So it has been this since before it was first used.
+            now.ident = Some(ident);
+            now.news |= now.entity.is_some();
         }
+        object.names_change(&ident, call.time, super::SLACK);
     }
 
     /// A directory or node was made.

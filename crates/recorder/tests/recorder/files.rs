@@ -191,6 +191,19 @@ fn copies_of_descriptors_are_logged() {
     );
 }
 
+#[test]
+fn what_a_file_was_before_its_status_changed_is_logged() {
+    let run = run("files");
+    for name in ["META", "LINK"] {
+        let all = run.of(name);
+        let unknown: Vec<_> = all
+            .iter()
+            .filter(|s| s.head.result == 0 && s.ident.is_none() && !s.strings[0].is_empty())
+            .collect();
+        assert!(!all.is_empty() && unknown.is_empty(), "{unknown:#?}");
+    }
+}
+
 /// What `inherits HOW` logs of its standard descriptors.
 fn used_of_inherited(how: &str) -> Vec<(&'static str, i32)> {
     let dir = folder();
