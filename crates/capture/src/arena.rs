@@ -14,6 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 /// Bytes of one chunk.
 pub(crate) const CHUNK: usize = abi::CHUNK_SIZE as usize;
 const HEADER: usize = abi::ARENA_HEADER as usize;
+const LOG: usize = abi::ARENA_LOG as usize;
 const MAX: usize = abi::MAX_CHUNKS as usize;
 /// Fewest chunks an arena is made for, where the address space is limited (`ulimit -v`).
 const FEWEST: usize = 64;
@@ -78,8 +80,29 @@ impl Arena {
         })
     }
 
+    /// Writes down whose log this arena feeds, so that whoever finds it left behind can finish that. Before the first fork.
+    pub(crate) fn feeds(&self, part: &Path) {
+        let name = part.as_os_str().as_bytes();
+        if name.len() < HEADER - LOG {
+            // SAFETY: within the first page, behind all that others write.
+            unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), self.base.add(LOG), name.len()) };
+        }
+    }
+
+    /// What [`Arena::feeds`] wrote; none if it wrote nothing.
+    pub(crate) fn fed(&self) -> Option<PathBuf> {
+        let mut name = vec![0; HEADER - LOG];
+        // SAFETY: within the first page, as above.
+        unsafe { std::ptr::copy_nonoverlapping(self.base.add(LOG), name.as_mut_ptr(), name.len()) };
+        name.truncate(name.iter().position(|b| *b == 0)?);
+        (!name.is_empty()).then(|| PathBuf::from(OsString::from_vec(name)))
+    }
+
     fn set_up(file: OwnedFd, path: Option<PathBuf>, flags: u32) -> io::Result<Arena> {
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, HEADER as u64)?;
+        // Held by every process that records, through their common descriptor, and by no recorded one. A refusal only means that
+        // nobody sweeps.
+        let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
         let arena = Arena::map(file, path)?;
         let header = arena.base.cast::<abi::Arena>();
         // SAFETY: the header page exists, and nobody else knows of it yet.

@@ -88,6 +88,7 @@ fn set(
     inherited.retain(|d| d.fd > 2 || origin.closed & (1 << d.fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());
     let part = options.part.clone();
+    arena.feeds(&std::path::absolute(&part).unwrap_or_else(|_| part.clone()));
     let (log, claim) = claimed_log(&part, &head)?;
     let bell = rustix::event::eventfd(
         0,

@@ -64,9 +64,11 @@ impl Secrets {
                 return;
             };
             let Some((found, slot)) = view.next(at, &mut Skipped::default()) else {
+                blank(&mut chunk[at..]);
                 return;
             };
             let end = found + usize::from(slot.size);
+            blank(&mut chunk[at..found]);
             at = end;
             if slot.op == op::ENV {
                 let owner = (head.pid, head.tid);
@@ -127,6 +129,24 @@ impl Secrets {
         }
         kept
     }
+}
+
+/// What lies between slots was being written by somebody who died: no reader understands it, but it may hold part of an environment.
+/// Where slots begin is kept, so that what is torn is counted as before.
+fn blank(torn: &mut [u8]) {
+    let mut at = 0;
+    while let Some(mut slot) = torn.get(at..).and_then(abi::Slot::read) {
+        let size = usize::from(slot.size);
+        let whole = size.is_multiple_of(8) && size >= abi::Slot::SIZE && at + size <= torn.len();
+        if !whole {
+            break;
+        }
+        (slot.fd, slot.arg, slot.result, slot.aux) = (0, 0, 0, 0);
+        torn[at..at + abi::Slot::SIZE].copy_from_slice(&slot.to_bytes());
+        torn[at + abi::Slot::SIZE..at + size].fill(0);
+        at += size;
+    }
+    torn[at..].fill(0);
 }
 
 /// The name in `NAME=value`.
@@ -263,6 +283,27 @@ mod tests {
             assert!(chunk.push(builder.finish()));
         }
         chunk.bytes().to_vec()
+    }
+
+    #[test]
+    fn what_a_dying_program_left_half_written_holds_no_secret() {
+        let whole = chunk(
+            &[(&["A=1", "MY_TOKEN=0123456789abcdef"], false), (&["B=2"], false)],
+            true,
+        );
+        let size = abi::Slot::read(&whole[abi::Chunk::SIZE..]).unwrap().size;
+        // The state was not written yet; nor the operation; nor the size.
+        for (torn, kept) in [(0..2, 1), (0..4, 1), (0..8, 1)] {
+            let mut bytes = whole.clone();
+            bytes[abi::Chunk::SIZE..][torn.clone()].fill(0);
+            if torn.end < 8 {
+                bytes[abi::Chunk::SIZE + 4..][..2].copy_from_slice(&size.to_le_bytes());
+            }
+            Secrets::default().scrub(&mut bytes);
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains("0123456789"), "{torn:?}: {text:?}");
+            assert_eq!(strings(&bytes).len(), kept, "{torn:?}");
+        }
     }
 
     fn strings(chunk: &[u8]) -> Vec<Vec<String>> {

@@ -79,6 +79,7 @@ pub fn bring_up_to_date(
     busy: Busy,
     retry: bool,
 ) -> Result<Vec<Bad>, Error> {
+    capture::sweep();
     let mut failed: Vec<Bad> = Vec::new();
     // Each log is tried once, whatever comes of it: this ends.
     let mut tried: HashSet<String> = HashSet::new();

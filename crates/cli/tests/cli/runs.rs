@@ -109,3 +109,73 @@ fn many_recordings_at_once_all_arrive() {
         assert_eq!(place.run(&["of", &format!("f{n}")]).status, 0);
     }
 }
+
+#[test]
+fn no_secret_reaches_the_log_the_database_or_any_answer() {
+    let place = Place::new();
+    let (inherited, given, named) = ("hunter2-inherited", "hunter2-given-to-a-child", "hunter2-named");
+    let line = format!("MY_PASSWORD={given} MY_DSN={named} env > /dev/null; MY_PASSWORD={given} cp a b");
+    place.write("a", "text");
+    let script = place.path("script");
+    std::fs::write(&script, &line).unwrap();
+    let mut command = place.command(&[
+        "record",
+        "--contents",
+        "off",
+        "--redact",
+        "MY_DSN",
+        "--",
+        "sh",
+        "./script",
+    ]);
+    assert!(
+        command
+            .env("GITHUB_TOKEN", inherited)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    std::fs::remove_file(&script).unwrap();
+    let run = place.json(&["show", "--json"])["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let questions: [&[&str]; 8] = [
+        &["processes", "--json"],
+        &["processes"],
+        &["show", "--json"],
+        &["files", "--json"],
+        &["of", "b", "--json"],
+        &["of", "b", "--all"],
+        &["of", "b", "--dot"],
+        &["log", "--raw", &run],
+    ];
+    let mut everything: Vec<(String, Vec<u8>)> = Vec::new();
+    for question in questions {
+        let answer = place.command(question).output().unwrap();
+        assert!(answer.status.success(), "{question:?}: {answer:?}");
+        everything.push((question.join(" "), answer.stdout));
+    }
+    let shown = String::from_utf8_lossy(&everything[0].1).into_owned();
+    assert!(
+        shown.contains("MY_PASSWORD") && shown.contains("MY_DSN"),
+        "{shown}"
+    );
+    let mut folders = vec![place.stage.store()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => everything.push((path.display().to_string(), std::fs::read(&path).unwrap())),
+            }
+        }
+    }
+    for (what, bytes) in everything {
+        for secret in [inherited, given, named] {
+            let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!found, "{secret} in {what}");
+        }
+    }
+}
