@@ -74,6 +74,7 @@ fn modes(options: &Options) -> Modes {
         io_uring: io_uring.into(),
         suppress: options.suppress,
         contents: contents.into(),
+        self_contained: options.self_contained,
     }
 }
 

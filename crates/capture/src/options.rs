@@ -69,6 +69,8 @@ pub struct Options {
     pub io_uring: IoUring,
     /// Contents kept before they change. They lie beside the log, in a directory of its name that ends in `.kept`.
     pub contents: Contents,
+    /// Keep files that packages own, too.
+    pub self_contained: bool,
     /// Only the first read and the first write per open file are logged.
     pub suppress: bool,
     /// Names of environment variables (`*` and `?` match) whose values are kept out of the log, beside the built-in ones.

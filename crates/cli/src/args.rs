@@ -162,9 +162,13 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub json_summary: Option<PathBuf>,
 
-    /// Keep the contents of files (only `off` so far)
+    /// Keep what files held: `lazy` what was read and what is left at the end, `all` every version, too
     #[arg(long, value_name = "MODE", default_value = "off")]
     pub contents: Contents,
+
+    /// Keep the contents of files that packages own, too, which could be had from there
+    #[arg(long)]
+    pub self_contained: bool,
 
     /// Observe by the kernel, too (`on`), not (`off`), or only (`strict`: for hostile programs)
     #[arg(long, value_name = "MODE", default_value = "on")]
@@ -205,9 +209,7 @@ pub struct RecordArgs {
 #[allow(missing_docs)]
 pub enum Contents {
     Off,
-    #[value(hide = true)]
     Lazy,
-    #[value(hide = true)]
     All,
 }
 

@@ -36,6 +36,13 @@ impl Asked {
                 chain(&error)
             )),
         }
+        // Contents are stored in the background: what is not known of them yet is left out of the answer.
+        if let Err(error) = store::catch_up(&home, &mut store) {
+            complain(&format!(
+                "what is known of contents may be left out of this answer: {}",
+                chain(&error)
+            ));
+        }
         Ok(Asked { home, store })
     }
 

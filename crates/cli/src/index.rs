@@ -9,14 +9,14 @@
 //! is the store's (disk full, locked) marks nothing.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use backstory_capture::{self as capture, Recorded, Settlement};
-use backstory_eventlog::event::Ident;
+use backstory_eventlog::event::{Bytes, Ident, Op};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_eventlog::{self as eventlog, Damage, Identities, Log};
 use backstory_graph as graph;
@@ -132,7 +132,15 @@ fn waiting(
 
 /// Takes the store's lock, or gives none if somebody else has it and is to be left alone.
 fn lock(home: &Home, busy: Busy) -> Result<Option<File>, Error> {
-    let path = home.lock_path();
+    take_lock(
+        home.lock_path(),
+        busy,
+        "waiting for another backstory to index the newest runs",
+    )
+}
+
+/// Takes a lock file, or gives none if somebody else has it and is to be left alone.
+pub fn take_lock(path: PathBuf, busy: Busy, waiting: &str) -> Result<Option<File>, Error> {
     let fail = |source| Error::File {
         what: "lock",
         path: path.clone(),
@@ -149,7 +157,7 @@ fn lock(home: &Home, busy: Busy) -> Result<Option<File>, Error> {
         Ok(()) => Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) if busy == Busy::Leave => Ok(None),
         Err(fs::TryLockError::WouldBlock) => {
-            let progress = Progress::start("waiting for another backstory to index the newest runs");
+            let progress = Progress::start(waiting);
             file.lock().map_err(fail)?;
             progress.end();
             Ok(Some(file))
@@ -210,14 +218,17 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         return Err(LogError::Stranger { run: header.id });
     }
     let end = end_of(&log);
+    let kept = match header.modes.contents.as_str() {
+        "" | "off" => Kept::new(),
+        _ => kept_first(&log),
+    };
     store.append(&header, &end, bytes, &mut |sink| {
         if log.settled() {
-            let known = Taken(log.identities());
+            let known = Taken(log.identities(), &kept);
             return graph::fold(&header, Some(&end), log.events(), &known, sink);
         }
-        let known = Taking(RefCell::new(
-            Settlement::begin(&path).map_err(store::Error::source_failed)?,
-        ));
+        let settlement = Settlement::begin(&path).map_err(store::Error::source_failed)?;
+        let known = Taking(RefCell::new(settlement), &kept);
         graph::fold(&header, Some(&end), log.events(), &known, sink)?;
         // Before the store commits: the log must give the same answers should the graph ever be built again.
         known.0.into_inner().finish().map_err(store::Error::source_failed)
@@ -227,21 +238,42 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     Ok(())
 }
 
-/// What settling took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
-struct Taken(Identities);
+/// The first version of each path that was kept before it changed.
+type Kept = HashMap<Bytes, Ident>;
 
-impl graph::Known for Taken {
+fn kept_first(log: &Log) -> Kept {
+    let mut first = Kept::new();
+    for event in log.events() {
+        if let (Op::Kept { path, .. }, Some(ident)) = (event.op, event.ident) {
+            first.entry(path).or_insert(ident);
+        }
+    }
+    first
+}
+
+/// What settling took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
+struct Taken<'a>(Identities, &'a Kept);
+
+impl graph::Known for Taken<'_> {
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         self.0.of(path, follow)
+    }
+
+    fn kept(&self, path: &[u8]) -> Option<Ident> {
+        self.1.get(path).copied()
     }
 }
 
 /// Takes identities now, while they are what the run left.
-struct Taking(RefCell<Settlement>);
+struct Taking<'a>(RefCell<Settlement>, &'a Kept);
 
-impl graph::Known for Taking {
+impl graph::Known for Taking<'_> {
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         Some(self.0.borrow_mut().of(path, follow))
+    }
+
+    fn kept(&self, path: &[u8]) -> Option<Ident> {
+        self.1.get(path).copied()
     }
 }
 

@@ -9,6 +9,7 @@ mod commands;
 mod error;
 mod index;
 mod json;
+mod keep;
 mod text;
 
 use std::ffi::OsString;

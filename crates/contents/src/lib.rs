@@ -17,6 +17,7 @@ mod gc;
 mod index;
 mod layout;
 mod object;
+pub mod packages;
 mod put;
 mod record;
 #[cfg(test)]

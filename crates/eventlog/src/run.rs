@@ -66,7 +66,10 @@ pub struct Modes {
     pub lookups: String,
     pub io_uring: String,
     pub suppress: bool,
+    /// `off`, `lazy`, `all`
     pub contents: String,
+    /// Files that packages own are kept, too.
+    pub self_contained: bool,
 }
 
 /// Last frame of a finished log.

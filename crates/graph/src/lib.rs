@@ -24,6 +24,12 @@ pub use fold::SLACK;
 pub trait Known {
     /// The identity behind `path`: `None` if it was not asked for, `Some(None)` if nothing is there.
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>>;
+
+    /// The first version of `path` that was kept before the run changed it. It is told apart from the order of events, since a change
+    /// is logged before it is made, and the keeping after that.
+    fn kept(&self, _path: &[u8]) -> Option<Ident> {
+        None
+    }
 }
 
 /// Knows nothing.

@@ -23,6 +23,7 @@ fn options() -> Option<Options> {
         lookups: Lookups::Library,
         io_uring: IoUring::Decode,
         contents: Contents::Off,
+        self_contained: false,
         suppress: true,
         redact: Vec::new(),
         detach_after: None,

@@ -12,6 +12,7 @@ use crate::args::{IndexArgs, NameArgs, NoteArgs, RmArgs};
 use crate::ask::Asked;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
+use crate::keep;
 
 /// Forgets runs: graph and log.
 pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
@@ -85,5 +86,6 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     for bad in &failed {
         complain(&format!("run {} could not be indexed: {}", bad.run, bad.reason));
     }
+    keep::bring_up_to_date(&home, &mut store, busy).map_err(|error| Failure::not_found(chain(&error)))?;
     Ok(u8::from(!failed.is_empty()))
 }

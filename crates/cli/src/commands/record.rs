@@ -43,9 +43,9 @@ struct Prepared {
 }
 
 fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> {
-    if args.contents != Contents::Off {
+    if args.self_contained && args.contents == Contents::Off {
         return Err(Failure::misuse(
-            "contents cannot be kept yet: give --contents=off, or leave it out",
+            "--self-contained keeps contents, --contents=off does not: leave one of them out",
         ));
     }
     if let Some(name) = &args.name {
@@ -80,6 +80,7 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
             Contents::Lazy => capture::Contents::Lazy,
             Contents::All => capture::Contents::All,
         },
+        self_contained: args.self_contained,
         suppress: args.suppress == Switch::On,
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),

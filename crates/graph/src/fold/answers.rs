@@ -33,6 +33,11 @@ impl<'a> Answers<'a> {
         }
     }
 
+    /// See [`Known::kept`].
+    pub fn kept(&self, paths: &Paths, path: PathId) -> Option<Ident> {
+        self.known.kept(&paths.bytes(path))
+    }
+
     /// See [`Known::of`].
     pub fn of(&self, paths: &Paths, path: PathId, follow: bool) -> Option<Option<Ident>> {
         let (at, side) = (path.0 as usize, usize::from(follow));

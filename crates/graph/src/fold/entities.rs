@@ -65,9 +65,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(entity);
         }
         version.entity = Some(next);
+        let (first, by) = (version.number == 0 && version.ident.is_none(), version.path);
         if let Some(ident) = settled.filter(|_| is_last) {
             version.ident.get_or_insert(ident);
             version.told_last = true;
+        } else if first {
+            // What was there before the run, kept before the run changed it: nothing that the run itself did came before.
+            let by = self.follow(by, true);
+            let kept = self.answers.kept(&self.paths, by);
+            let version = self.object_mut(object).kept(number);
+            version.ident = kept.filter(|ident| ident.mtime < version.began + SLACK);
         }
         self.entities += 1;
         self.tell(object, number)?;

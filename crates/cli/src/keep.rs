@@ -1,0 +1,259 @@
+//! Stores what the files of a run held, after it has been indexed: the last step of a run's life, never in anybody's way.
+//!
+//! For each version that the run read, executed or left behind: if the file at its path still is that version, it is stored from
+//! there; else from what was preserved while the run was recorded (`runs/ID.kept/N`); else it is learned why it is not kept. What
+//! packages own and verify is named, not stored. Facts are about identities: what is known already is not read again.
+//!
+//! Invariants: a fact is learned after the content it speaks of is durable; a run is done when its surroundings are learned, and only
+//! then its preserved files go. So it may be killed at any moment and goes on where it was. One at a time per store.
+
+mod places;
+mod source;
+mod wanted;
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use backstory_contents::packages::{Packages, compare};
+use backstory_contents::{self as contents, Contents, Digest};
+use backstory_eventlog::event::Ident;
+use backstory_eventlog::{self as eventlog, Log};
+use backstory_store::facts::{Fact, Held, Journal, Learned, Package, Surroundings};
+use backstory_store::{self as store, Home, RunRecord, Store, same_version};
+
+use crate::index::{self, Busy, take_lock};
+use crate::text::progress::Progress;
+use source::{Changed, Source};
+use wanted::{Preserved, Wanted};
+
+/// Facts that are learned at once: with one sync of contents and one of the journal.
+const BATCH: usize = 512;
+
+/// Why contents could not be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The contents failed.
+    #[error(transparent)]
+    Contents(#[from] contents::Error),
+    /// The log could not be read.
+    #[error(transparent)]
+    Log(#[from] eventlog::Error),
+    /// The lock could not be taken.
+    #[error(transparent)]
+    Lock(#[from] index::Error),
+    /// What was preserved could not be removed.
+    #[error("cannot remove {}: {source}", path.display())]
+    Remove {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Stores the contents of all runs that wait for it.
+pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Result<(), Error> {
+    store::catch_up(home, store)?;
+    if waiting(store)?.is_empty() {
+        return Ok(());
+    }
+    let what = "waiting for another backstory to store contents";
+    let Some(_lock) = take_lock(home.keep_lock_path(), busy, what)? else {
+        return Ok(());
+    };
+    store::catch_up(home, store)?;
+    let mut packages = Packages::new(Path::new("/"));
+    for run in waiting(store)? {
+        keep(home, store, &run, &mut packages)?;
+    }
+    Ok(())
+}
+
+/// Runs whose contents are to be stored and are not yet, oldest first: a later one may have changed what an earlier one left.
+fn waiting(store: &dyn Store) -> Result<Vec<RunRecord>, Error> {
+    let mut found = Vec::new();
+    for run in store.runs()?.into_iter().rev() {
+        let wanted = !matches!(run.header.modes.contents.as_str(), "" | "off");
+        if wanted && store.surroundings(&run.header.id)?.is_none() {
+            found.push(run);
+        }
+    }
+    Ok(found)
+}
+
+/// Stores the contents of one run.
+fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Packages) -> Result<(), Error> {
+    let id = &run.header.id;
+    let progress = Progress::start(&format!("storing what the files of run {id} held"));
+    let log = Log::open(home.log_path(id))?;
+    let preserved = wanted::preserved(&log);
+    let wanted = wanted::of(store, run, &preserved)?;
+    let mut keeper = Keeper {
+        contents: Contents::create(&home.contents_dir())?,
+        journal: Journal::open(&home.facts_path())?,
+        packages,
+        self_contained: run.header.modes.self_contained,
+        ended: run.end.ended.max(run.end.command_ended),
+        kept_dir: home.kept_dir(id),
+        preserved,
+        gathered: Vec::new(),
+        seen: HashSet::new(),
+    };
+    for version in wanted.versions {
+        keeper.version(store, &version)?;
+    }
+    keeper.flush()?;
+    let places = places::around(&wanted.paths);
+    let run = id.clone();
+    keeper
+        .journal
+        .append(&[Learned::Run(Surroundings { run, places })])?;
+    store::catch_up(home, store)?;
+    match fs::remove_dir_all(home.kept_dir(id)) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::Remove {
+            path: home.kept_dir(id),
+            source,
+        }),
+        _ => {
+            progress.end();
+            Ok(())
+        }
+    }
+}
+
+struct Keeper<'a> {
+    contents: Contents,
+    journal: Journal,
+    packages: &'a mut Packages,
+    self_contained: bool,
+    /// When the run had ended.
+    ended: i64,
+    kept_dir: PathBuf,
+    preserved: Vec<Preserved>,
+    /// Learned, and not yet in the journal.
+    gathered: Vec<Learned>,
+    /// Versions that were looked at in this run.
+    seen: HashSet<(u64, u64, i64, i64)>,
+}
+
+impl Keeper<'_> {
+    /// Learns what one version held.
+    fn version(&mut self, store: &dyn Store, wanted: &Wanted) -> Result<(), Error> {
+        let ident = wanted.ident;
+        if !self.seen.insert((ident.dev, ident.ino, ident.size, ident.mtime)) {
+            return Ok(());
+        }
+        let known = store.fact(&ident)?;
+        if known.is_some_and(|fact| self.is_enough(&fact)) {
+            return Ok(());
+        }
+        let (digest, held) = self.find(wanted)?;
+        self.gathered.push(Learned::Fact(Fact { ident, digest, held }));
+        if self.gathered.len() >= BATCH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn is_enough(&self, fact: &Fact) -> bool {
+        match fact.held {
+            Held::Kept => true,
+            Held::Package(_) => !self.self_contained,
+            Held::Missing(_) => false,
+        }
+    }
+
+    fn find(&mut self, wanted: &Wanted) -> Result<(Option<Digest>, Held), Error> {
+        let mut why = String::new();
+        for path in &wanted.paths {
+            match source::open(path, &wanted.ident, self.ended) {
+                Ok(source) => match self.store(source, Some(path)) {
+                    Err(Changed::Meanwhile) => why = "it was changed while it was being stored".to_owned(),
+                    Err(Changed::Unreadable(error)) => why = format!("it cannot be read: {error}"),
+                    Err(Changed::Failed(error)) => return Err(error.into()),
+                    Ok(found) => return Ok(found),
+                },
+                Err(reason) if why.is_empty() => why = reason,
+                Err(_) => {}
+            }
+        }
+        let of_it: Vec<Preserved> = self
+            .preserved
+            .iter()
+            .filter(|kept| same_version(&kept.ident, &wanted.ident))
+            .cloned()
+            .collect();
+        for kept in of_it {
+            let Ok(number) = kept.number else {
+                why = format!(
+                    "it was changed, and could not be preserved before: {}",
+                    kept.why()
+                );
+                continue;
+            };
+            match source::open_preserved(&self.kept_dir.join(number.to_string()), &kept) {
+                Ok(source) => match self.store(source, None) {
+                    Err(Changed::Failed(error)) => return Err(error.into()),
+                    Err(_) => why = "what was preserved of it was changed".to_owned(),
+                    Ok(found) => return Ok(found),
+                },
+                Err(reason) => why = reason,
+            }
+        }
+        Ok((None, Held::Missing(why)))
+    }
+
+    /// Stores what can be read from `source`, or names the package it is from.
+    fn store(&mut self, mut source: Source, path: Option<&Path>) -> Result<(Option<Digest>, Held), Changed> {
+        let owner = path
+            .filter(|_| !self.self_contained)
+            .and_then(|path| self.packages.owner(&path.canonicalize().ok()?));
+        if let Some((owner, checksum)) = owner.and_then(|o| Some((o.clone(), o.checksum?))) {
+            let (digest, _, verified) = compare(&mut source, &checksum).map_err(Changed::Unreadable)?;
+            source.check()?;
+            if verified {
+                let package = Package {
+                    manager: owner.manager.to_owned(),
+                    name: owner.name,
+                    version: owner.version,
+                    verified,
+                };
+                return Ok((Some(digest), Held::Package(package)));
+            }
+            source.rewind().map_err(Changed::Unreadable)?;
+        }
+        let put = self.contents.put(&mut source);
+        let (digest, _) = put.map_err(|error| match error {
+            contents::Error::Source(error) => Changed::Unreadable(error),
+            error => Changed::Failed(error),
+        })?;
+        // What was put in vain is garbage that nobody refers to.
+        source.check()?;
+        Ok((Some(digest), Held::Kept))
+    }
+
+    /// Makes contents durable, then says so.
+    fn flush(&mut self) -> Result<(), Error> {
+        self.contents.sync()?;
+        if !self.gathered.is_empty() {
+            self.journal.append(&self.gathered)?;
+            self.gathered.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The size and times of an identity, in a word for people.
+fn differs(now: &Ident, then: &Ident) -> &'static str {
+    match () {
+        () if (now.dev, now.ino) != (then.dev, then.ino) => "another file is at its path now",
+        () if (now.size, now.mtime) != (then.size, then.mtime) => "it was changed after the run",
+        () if now.birth != then.birth => "another file has its inode now",
+        () => "its status was changed after the run, and perhaps its content",
+    }
+}

@@ -1,0 +1,125 @@
+//! The directories and symbolic links on the way to files: without them a path leads nowhere.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use backstory_eventlog::event::Bytes;
+use backstory_store::facts::Place;
+
+/// Links that lead to links: as many as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// All places on the way to these paths, in the order of their bytes.
+pub fn around(paths: &[PathBuf]) -> Vec<Place> {
+    let mut found: BTreeMap<Bytes, Place> = BTreeMap::new();
+    let mut seen = HashSet::new();
+    for path in paths {
+        walk(path, &mut found, &mut seen);
+    }
+    found.into_values().collect()
+}
+
+/// Every prefix of the path and of what links in it lead to.
+fn walk(path: &Path, found: &mut BTreeMap<Bytes, Place>, seen: &mut HashSet<PathBuf>) {
+    let mut rest: Vec<PathBuf> = vec![path.to_owned()];
+    let mut links = 0;
+    while let Some(path) = rest.pop() {
+        let mut at = PathBuf::from("/");
+        let components: Vec<Component<'_>> = path.components().collect();
+        for (number, component) in components.iter().enumerate() {
+            match component {
+                Component::Normal(name) => at.push(name),
+                Component::ParentDir => drop(at.pop()),
+                _ => continue,
+            }
+            if let Some(target) = look(&at, found, seen) {
+                links += 1;
+                if links > MOST_LINKS {
+                    return;
+                }
+                let dir = at.parent().unwrap_or(Path::new("/"));
+                let behind: PathBuf = components[number + 1..].iter().collect();
+                let mut led = dir.join(target);
+                if behind.components().next().is_some() {
+                    led.push(behind);
+                }
+                rest.push(led);
+                break;
+            }
+        }
+    }
+}
+
+/// Takes down what is at `path` if it is a directory or a link; gives the link's target.
+fn look(path: &Path, found: &mut BTreeMap<Bytes, Place>, seen: &mut HashSet<PathBuf>) -> Option<PathBuf> {
+    let key: Bytes = path.as_os_str().as_bytes().into();
+    if let Some(place) = found.get(&key) {
+        let target = place.target.as_ref()?;
+        return Some(std::ffi::OsStr::from_bytes(target).into());
+    }
+    if !seen.insert(path.to_owned()) {
+        return None;
+    }
+    let meta = fs::symlink_metadata(path).ok()?;
+    if !meta.is_dir() && !meta.is_symlink() {
+        return None;
+    }
+    let target = match meta.is_symlink() {
+        true => Some(fs::read_link(path).ok()?),
+        false => None,
+    };
+    let place = Place {
+        path: key.clone(),
+        mode: meta.mode(),
+        target: target
+            .clone()
+            .map(|target| target.into_os_string().into_vec().into()),
+    };
+    found.insert(key, place);
+    target
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn every_directory_and_link_on_the_way_is_found() {
+        let dir = std::env::temp_dir().join(format!("backstory-places-{}", std::process::id()));
+        fs::create_dir_all(dir.join("real/sub")).unwrap();
+        fs::write(dir.join("real/sub/f"), "").unwrap();
+        symlink("real", dir.join("link")).unwrap();
+        symlink("../real/sub/f", dir.join("real/g")).unwrap();
+        symlink("round", dir.join("round")).unwrap();
+        let places = around(&[dir.join("link/g"), dir.join("round/x"), dir.join("none/x")]);
+        let below: Vec<(PathBuf, Option<Bytes>)> = places
+            .iter()
+            .map(|place| {
+                (
+                    PathBuf::from(std::ffi::OsStr::from_bytes(&place.path)),
+                    place.target.clone(),
+                )
+            })
+            .filter_map(|(path, target)| Some((path.strip_prefix(&dir).ok()?.to_owned(), target)))
+            .collect();
+        let link = |to: &str| Some(Bytes::from(to.as_bytes()));
+        let expected = [
+            ("", None),
+            ("link", link("real")),
+            ("real", None),
+            ("real/g", link("../real/sub/f")),
+            ("real/sub", None),
+            ("round", link("round")),
+        ];
+        assert_eq!(
+            below,
+            expected.map(|(path, target)| (PathBuf::from(path), target))
+        );
+        assert!(places.is_sorted_by(|a, b| a.path < b.path));
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,106 @@
+//! A file that is believed to be a certain version: opened once, looked at before and after it was read.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use backstory_contents as contents;
+use backstory_eventlog::event::{Ident, Kept};
+use backstory_store::same_version;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
+
+use super::differs;
+use super::wanted::Preserved;
+
+/// A clock tick of file systems: a status change this little after a run's end was made before it.
+const TICK: i64 = 10_000_000;
+
+/// Why what was read is not the version, or could not be stored.
+#[derive(Debug)]
+pub enum Changed {
+    /// It changed while it was read.
+    Meanwhile,
+    /// It could not be read.
+    Unreadable(io::Error),
+    /// It could not be stored.
+    Failed(contents::Error),
+}
+
+/// An open file, and what it was when it was opened.
+pub struct Source {
+    file: File,
+    before: Ident,
+}
+
+/// Opens the file at `path` if it still is this version, of a run that ended then; else says why not.
+pub fn open(path: &Path, wanted: &Ident, ended: i64) -> Result<Source, String> {
+    let source = open_any(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "it was removed or replaced after the run".to_owned(),
+        _ => format!("it cannot be opened: {error}"),
+    })?;
+    let now = &source.before;
+    // Links made and modes changed within the run are in its log, as a change of the content would be.
+    let explained = now.ctime == wanted.ctime || now.ctime <= ended + TICK;
+    match same_version(now, wanted) && explained {
+        true => Ok(source),
+        false => Err(differs(now, wanted).to_owned()),
+    }
+}
+
+/// Opens what was preserved of a version.
+pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
+    let source =
+        open_any(path).map_err(|error| format!("what was preserved of it cannot be opened: {error}"))?;
+    let now = &source.before;
+    let same = match kept.how {
+        Some(Kept::Link) => same_version(now, &kept.ident),
+        _ => now.size == kept.ident.size,
+    };
+    match same {
+        true => Ok(source),
+        false => Err("it was changed in place after a link to it had been preserved".to_owned()),
+    }
+}
+
+fn open_any(path: &Path) -> io::Result<Source> {
+    // Never waits for a pipe's other end, should one be there now.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    // Reading leaves no trace where we may have it so.
+    let opened = rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty())
+        .or_else(|_| rustix::fs::open(path, flags, Mode::empty()))?;
+    let file = File::from(opened);
+    let before = look(&file)?;
+    match FileType::from_raw_mode(before.mode) {
+        FileType::RegularFile => Ok(Source { file, before }),
+        _ => Err(io::Error::new(io::ErrorKind::NotFound, "it is no file now")),
+    }
+}
+
+fn look(file: &File) -> io::Result<Ident> {
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, mask)?;
+    Ok(Ident::from(&found))
+}
+
+impl Source {
+    /// That the file is what it was when it was opened.
+    pub fn check(&self) -> Result<(), Changed> {
+        let after = look(&self.file).map_err(Changed::Unreadable)?;
+        let (a, b) = (&self.before, &after);
+        match (a.size, a.mtime) == (b.size, b.mtime) {
+            true => Ok(()),
+            false => Err(Changed::Meanwhile),
+        }
+    }
+
+    /// Back to its beginning.
+    pub fn rewind(&mut self) -> io::Result<()> {
+        self.file.rewind()
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
+    }
+}

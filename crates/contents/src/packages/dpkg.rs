@@ -1,0 +1,161 @@
+//! dpkg: `var/lib/dpkg/info/*.list` say who owns what, `*.md5sums` what it holds, `status` versions and configuration files,
+//! `diversions` which files were put elsewhere for another package.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Checksum, Manager, Owner, hex, text};
+
+/// dpkg's records, read at the first question.
+pub struct Dpkg {
+    root: PathBuf,
+    records: Option<Records>,
+}
+
+#[derive(Default)]
+struct Records {
+    /// Packages as their files in `info` are named (`libc6:amd64`).
+    packages: Vec<String>,
+    /// By 64 bits of the path's digest: packages that list it. Some hundred thousand paths are not kept as text.
+    owners: HashMap<u64, Vec<u32>>,
+    versions: HashMap<String, String>,
+    /// MD5 of configuration files.
+    configuration: HashMap<String, [u8; 16]>,
+    /// Where a file was diverted to: where it would be, and for whom it was moved away.
+    diverted: HashMap<String, String>,
+    /// The package whose file stands in the place of one that was diverted.
+    diverting: HashMap<String, String>,
+    sums: HashMap<u32, HashMap<String, [u8; 16]>>,
+}
+
+impl Dpkg {
+    /// The records below `root`.
+    pub fn new(root: &Path) -> Dpkg {
+        Dpkg {
+            root: root.join("var/lib/dpkg"),
+            records: None,
+        }
+    }
+}
+
+impl Manager for Dpkg {
+    fn owner(&mut self, path: &Path) -> Option<Owner> {
+        let path = path.to_str()?;
+        let root = &self.root;
+        let records = self.records.get_or_insert_with(|| Records::read(root));
+        if records.packages.is_empty() {
+            return None;
+        }
+        // Merged /usr: packages may still list what lies in /usr/lib as /lib.
+        let other = match path.strip_prefix("/usr") {
+            Some(rest) => rest.to_owned(),
+            None => format!("/usr{path}"),
+        };
+        [path, &other]
+            .into_iter()
+            .find_map(|path| records.owner(root, path))
+    }
+}
+
+impl Records {
+    fn read(root: &Path) -> Records {
+        let mut records = Records::default();
+        let Ok(info) = fs::read_dir(root.join("info")) else {
+            return records;
+        };
+        let mut lists: Vec<PathBuf> = info.flatten().map(|entry| entry.path()).collect();
+        lists.retain(|path| path.extension().is_some_and(|e| e == "list"));
+        lists.sort();
+        for list in lists {
+            let (Some(name), Ok(bytes)) = (list.file_stem().and_then(|n| n.to_str()), fs::read(&list)) else {
+                continue;
+            };
+            let number = records.packages.len() as u32;
+            records.packages.push(name.to_owned());
+            for path in bytes.split(|b| *b == b'\n').filter(|path| path.len() > 2) {
+                records.owners.entry(hash(path)).or_default().push(number);
+            }
+        }
+        records.read_status(&root.join("status"));
+        records.read_diversions(&root.join("diversions"));
+        records
+    }
+
+    fn read_status(&mut self, path: &Path) {
+        let all = text(path).unwrap_or_default();
+        for paragraph in all.split("\n\n") {
+            let field = |name: &str| {
+                let mut lines = paragraph.lines();
+                lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+            };
+            let (Some(name), Some(version)) = (field("Package"), field("Version")) else {
+                continue;
+            };
+            if let Some(architecture) = field("Architecture") {
+                self.versions
+                    .insert(format!("{name}:{architecture}"), version.to_owned());
+            }
+            self.versions.insert(name.to_owned(), version.to_owned());
+            let files = paragraph.lines().skip_while(|line| *line != "Conffiles:").skip(1);
+            for line in files.take_while(|line| line.starts_with(' ')) {
+                let mut words = line.split_whitespace();
+                if let (Some(file), Some(sum)) = (words.next(), words.next().and_then(hex)) {
+                    self.configuration.insert(file.to_owned(), sum);
+                }
+            }
+        }
+    }
+
+    /// Three lines each: where it was, where it was put, for which package.
+    fn read_diversions(&mut self, path: &Path) {
+        let all = text(path).unwrap_or_default();
+        let lines: Vec<&str> = all.lines().collect();
+        for three in lines.chunks_exact(3) {
+            let [from, to, by] = [three[0], three[1], three[2]].map(str::to_owned);
+            self.diverting.insert(from.clone(), by);
+            self.diverted.insert(to, from);
+        }
+    }
+
+    fn owner(&mut self, root: &Path, path: &str) -> Option<Owner> {
+        let listed = self.diverted.get(path).map_or(path, String::as_str).to_owned();
+        let was_moved = listed != path;
+        let by = self.diverting.get(&listed).cloned();
+        let owners = self.owners.get(&hash(listed.as_bytes()))?.clone();
+        let number = owners.into_iter().find(|number| {
+            let name = &self.packages[*number as usize];
+            let short = name.split(':').next().unwrap_or(name);
+            // Of a diverted path, the diverting package's file is in its place, all others' where they were moved.
+            by.as_ref().is_none_or(|by| (by == short) != was_moved)
+        })?;
+        let name = self.packages[number as usize].clone();
+        let version = self.versions.get(&name).cloned()?;
+        let sums = self
+            .sums
+            .entry(number)
+            .or_insert_with(|| read_sums(&root.join("info").join(format!("{name}.md5sums"))));
+        let sum = sums
+            .get(listed.trim_start_matches('/'))
+            .or_else(|| self.configuration.get(&listed));
+        Some(Owner {
+            manager: "dpkg",
+            checksum: sum.copied().map(Checksum::Md5),
+            name,
+            version,
+        })
+    }
+}
+
+fn hash(path: &[u8]) -> u64 {
+    let digest = blake3::hash(path);
+    crate::Digest(*digest.as_bytes()).prefix()
+}
+
+fn read_sums(path: &Path) -> HashMap<String, [u8; 16]> {
+    let all = text(path).unwrap_or_default();
+    let lines = all.lines().filter_map(|line| line.split_once("  "));
+    lines
+        .filter_map(|(sum, file)| Some((file.to_owned(), hex(sum)?)))
+        .collect()
+}

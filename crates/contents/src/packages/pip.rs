@@ -1,0 +1,117 @@
+//! pip, and whatever installs wheels: `site-packages/NAME-VERSION.dist-info/RECORD` lists files with their SHA-256.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Checksum, Manager, Owner, Remembered, above, text};
+
+/// The records of all directories that were asked about.
+#[derive(Default)]
+pub struct Pip {
+    sites: Remembered<HashMap<PathBuf, Owner>>,
+    environments: Remembered<Vec<PathBuf>>,
+}
+
+impl Manager for Pip {
+    fn owner(&mut self, path: &Path) -> Option<Owner> {
+        let is_site = |name: &str| matches!(name, "site-packages" | "dist-packages");
+        let mut sites: Vec<PathBuf> = above(path, is_site).map(Path::to_owned).collect();
+        // A script in bin is listed by a package in the lib beside it.
+        if let Some(environment) = above(path, |name| name == "bin").next().and_then(Path::parent) {
+            sites.extend(self.environments.of(environment, sites_of).iter().cloned());
+        }
+        sites
+            .iter()
+            .find_map(|site| self.sites.of(site, read).get(path).cloned())
+    }
+}
+
+/// The `site-packages` of a virtual environment.
+fn sites_of(environment: &Path) -> Vec<PathBuf> {
+    // Only an environment's own scripts are looked for: /usr/bin is other managers'.
+    if !environment.join("pyvenv.cfg").is_file() {
+        return Vec::new();
+    }
+    let found = fs::read_dir(environment.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    found.map(|entry| entry.path().join("site-packages")).collect()
+}
+
+/// All files that the packages in `site` list.
+fn read(site: &Path) -> HashMap<PathBuf, Owner> {
+    let mut files = HashMap::new();
+    for entry in fs::read_dir(site).into_iter().flatten().flatten() {
+        let dir = entry.path();
+        let Some(stem) = dir
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_suffix(".dist-info"))
+        else {
+            continue;
+        };
+        let Some((name, version)) = stem.split_once('-') else {
+            continue;
+        };
+        for line in text(&dir.join("RECORD")).unwrap_or_default().lines() {
+            let Some((file, sum)) = fields(line) else { continue };
+            let owner = Owner {
+                manager: "pip",
+                name: name.to_owned(),
+                version: version.to_owned(),
+                checksum: sum.strip_prefix("sha256=").and_then(base64).map(Checksum::Sha256),
+            };
+            files.insert(within(site, &file), owner);
+        }
+    }
+    files
+}
+
+/// The path and the checksum of a line of CSV; the path is quoted if it has a comma or a quote in it.
+fn fields(line: &str) -> Option<(String, &str)> {
+    if let Some(quoted) = line.strip_prefix('"') {
+        let end = quoted.find("\",")?;
+        let sum = quoted[end + 2..].split(',').next()?;
+        return Some((quoted[..end].replace("\"\"", "\""), sum));
+    }
+    let mut parts = line.split(',');
+    Some((parts.next()?.to_owned(), parts.next()?))
+}
+
+/// The file that a record names, relative to `site`; `..` leads to scripts.
+fn within(site: &Path, file: &str) -> PathBuf {
+    let mut path = site.to_owned();
+    for component in Path::new(file).components() {
+        match component {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            other => path.push(other),
+        }
+    }
+    path
+}
+
+/// 32 bytes in URL-safe base 64 without padding.
+fn base64(text: &str) -> Option<[u8; 32]> {
+    let mut out = Vec::with_capacity(33);
+    let (mut bits, mut count) = (0u32, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'-' | b'+' => 62,
+            b'_' | b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    out.try_into().ok()
+}
