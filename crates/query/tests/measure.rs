@@ -302,6 +302,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         io_uring: "decode".into(),
         suppress: true,
         contents: "off".into(),
+        self_contained: false,
     };
     RunHeader {
         id: format!("run{run:05}"),
