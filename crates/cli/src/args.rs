@@ -130,6 +130,24 @@ pub enum Command {
         A name may be given again to a later run; it then means the newest that has it.")]
     Name(NameArgs),
 
+    /// Write what a file held: the newest recorded version of a path, or a content by its digest
+    #[command(after_help = "Examples:\n  \
+        backstory contents report.txt -o report.old\n  \
+        backstory contents report.txt --run nightly | diff - report.txt\n  \
+        backstory contents 79d1d8da0b625035cdbfc9d51841030861b9f4cf7c5abbe442a8d13efc352170\n\n\
+        Contents are kept by `record --contents=lazy` or `all`.")]
+    Contents(ContentsArgs),
+
+    /// The store as a whole: how big it is, is it sound, give room back, hand runs on
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        backstory store stats\n  \
+        backstory store gc --older-than 30d --dry-run\n  \
+        backstory store export nightly -o nightly.backstory"
+    )]
+    Store(StoreCommand),
+
     /// Bring the store up to date with what was recorded
     #[command(
         hide = true,
@@ -391,6 +409,150 @@ pub struct RmArgs {
     pub runs: Vec<String>,
 }
 
+/// `contents`
+#[derive(Debug, Args)]
+pub struct ContentsArgs {
+    /// The file, or the digest of a content (64 hexadecimal digits)
+    #[arg(value_name = "PATH|DIGEST", value_hint = clap::ValueHint::AnyPath)]
+    pub what: OsString,
+
+    /// The version that this run used or made last
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// `store`
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// How much there is, and what takes the room
+    #[command(after_help = "Examples:\n  \
+        backstory store stats\n  \
+        backstory store stats --json | jq .contents.disk_bytes")]
+    Stats(StoreStatsArgs),
+
+    /// Read all contents and list what is damaged
+    #[command(after_help = "Examples:\n  \
+        backstory store verify\n\n\
+        Exit status: 0 if all is as it was kept, 1 if something is not.")]
+    Verify(StoreVerifyArgs),
+
+    /// Give room back: forget old runs, and contents that no run refers to
+    #[command(after_help = "Examples:\n  \
+        backstory store gc                        only what no run refers to any more\n  \
+        backstory store gc --older-than 30d       runs that began more than 30 days ago, too\n  \
+        backstory store gc --max-size 20G         the oldest runs, until what is left is no larger\n  \
+        backstory store gc --older-than 4w --dry-run")]
+    Gc(StoreGcArgs),
+
+    /// Write runs, with what their files held, into one file
+    #[command(after_help = "Examples:\n  \
+        backstory store export nightly -o nightly.backstory\n  \
+        backstory store export 7hx2k9qa 8jq0a3zz -o both.backstory")]
+    Export(StoreExportArgs),
+
+    /// Take over runs that somebody exported
+    #[command(after_help = "Examples:\n  \
+        backstory store import nightly.backstory\n\n\
+        What is in the store already is not imported again.")]
+    Import(StoreImportArgs),
+}
+
+/// `store stats`
+#[derive(Debug, Args)]
+pub struct StoreStatsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store verify`
+#[derive(Debug, Args)]
+pub struct StoreVerifyArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store gc`
+#[derive(Debug, Args)]
+pub struct StoreGcArgs {
+    /// Forget runs that began longer ago than AGE (30d, 12h, 4w)
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub older_than: Option<i64>,
+
+    /// Forget the oldest runs until the store takes no more than SIZE (500M, 20G)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_size: Option<u64>,
+
+    /// Forget no run, only contents that none refers to (the default)
+    #[arg(long, conflicts_with_all = ["older_than", "max_size"])]
+    pub unreferenced: bool,
+
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store export`
+#[derive(Debug, Args)]
+pub struct StoreExportArgs {
+    /// Runs to export
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<String>,
+
+    /// File to write
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: PathBuf,
+}
+
+/// `store import`
+#[derive(Debug, Args)]
+pub struct StoreImportArgs {
+    /// File that `store export` wrote
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Seconds, from a number and a unit.
+fn age(text: &str) -> Result<i64, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
+    let (number, unit) = text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
+    let unit = units.iter().find(|(name, _)| *name == unit);
+    match (number.parse::<u32>(), unit) {
+        (Ok(number), Some((_, seconds))) => Ok(i64::from(number) * seconds),
+        _ => Err("give a number and a unit: s, m, h, d or w, as in 30d".to_owned()),
+    }
+}
+
+/// Bytes, from a number and perhaps a unit.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[digits.len()..].trim_end_matches(['i', 'B']) {
+        "" => 0,
+        "k" | "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => 64,
+    };
+    let bytes = digits.parse::<u64>().ok().filter(|_| shift < 64);
+    bytes
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "give a number of bytes, perhaps with k, M, G or T, as in 20G".to_owned())
+}
+
 /// `note`
 #[derive(Debug, Args)]
 pub struct NoteArgs {
@@ -447,6 +609,21 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn ages_and_sizes_have_units() {
+        assert_eq!((age("30d"), age("2w")), (Ok(2_592_000), Ok(1_209_600)));
+        assert_eq!(
+            (size("20G"), size("7"), size("1KiB")),
+            (Ok(20 << 30), Ok(7), Ok(1024))
+        );
+        for wrong in ["", "d", "-1d", "1y", "1.5h", "ä"] {
+            assert!(age(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "G", "-1", "1X", "99999999T", "ä"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

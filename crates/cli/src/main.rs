@@ -41,6 +41,8 @@ fn main() -> ExitCode {
         Command::Note(args) => commands::manage::note(args, store),
         Command::Name(args) => commands::manage::name(args, store),
         Command::Index(args) => commands::manage::index(args, store),
+        Command::Contents(args) => commands::contents::run(args, store),
+        Command::Store(command) => commands::store::run(command, store),
         Command::Completions(args) => commands::generate::completions(args),
         Command::Man(args) => commands::generate::man(args),
     };

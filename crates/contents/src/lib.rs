@@ -22,6 +22,7 @@ mod put;
 mod record;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 mod verify;
 
 use std::collections::HashMap;

@@ -41,6 +41,7 @@ fn header() -> RunHeader {
             io_uring: "decode".to_owned(),
             suppress: true,
             contents: "off".to_owned(),
+            self_contained: false,
         },
         started: 1_700_000_000_000_000_000,
         arena: None,

@@ -36,7 +36,7 @@ pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
 
 /// The log first: if we are killed in between, a graph without a log can be removed again, but a log without a graph would be
 /// indexed anew.
-fn forget(asked: &mut Asked, run: &str) -> Result<(), Failure> {
+pub fn forget(asked: &mut Asked, run: &str) -> Result<(), Failure> {
     let log = asked.home.log_path(run);
     match fs::remove_file(&log) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -48,6 +48,16 @@ fn forget(asked: &mut Asked, run: &str) -> Result<(), Failure> {
         _ => {}
     }
     index::forget_mark(&asked.home, run);
+    // Its contents are `store gc`'s, since other runs may refer to them; what waits to be stored is nobody else's.
+    match fs::remove_dir_all(asked.home.kept_dir(run)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Failure::not_found(format!(
+                "cannot remove {}: {error}",
+                asked.home.kept_dir(run).display()
+            )));
+        }
+        _ => {}
+    }
     asked.store.remove(run)?;
     Ok(())
 }

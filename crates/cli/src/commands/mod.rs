@@ -3,6 +3,7 @@
 use std::io::{BufWriter, StdoutLock, Write};
 use std::os::unix::ffi::OsStrExt;
 
+pub mod contents;
 pub mod export;
 pub mod files;
 pub mod generate;
@@ -13,6 +14,7 @@ pub mod processes;
 pub mod record;
 pub mod show;
 pub mod status;
+pub mod store;
 
 use crate::error::Failure;
 

@@ -6,6 +6,7 @@
 
 mod ask;
 mod bad_input;
+mod contents;
 mod crowds;
 mod generated;
 mod layers;

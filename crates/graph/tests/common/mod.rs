@@ -44,6 +44,7 @@ pub fn header(command: &[&str]) -> RunHeader {
             io_uring: "decode".into(),
             suppress: true,
             contents: "off".into(),
+            self_contained: false,
         },
         started: START,
         arena: None,

@@ -68,6 +68,16 @@ fn frame(learned: &Learned) -> Vec<u8> {
     bytes
 }
 
+/// What was learned as bytes, to hand to another store.
+pub fn to_bytes(learned: &[Learned]) -> Vec<u8> {
+    learned.iter().flat_map(frame).collect()
+}
+
+/// What [`to_bytes`] wrote; of other bytes, whatever whole records there are.
+pub fn from_bytes(bytes: &[u8]) -> Vec<Learned> {
+    frames(bytes).0
+}
+
 /// Replaces the journal at `path` by one that holds this, under another name of its own.
 pub fn rewrite(path: &Path, learned: &[Learned]) -> Result<()> {
     let beside = path.with_extension(format!("new.{}", std::process::id()));

@@ -9,7 +9,7 @@ mod record;
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident};
 
-pub use journal::{Journal, Mark, read_since, rewrite};
+pub use journal::{Journal, Mark, from_bytes, read_since, rewrite, to_bytes};
 
 /// Something learned.
 #[derive(Debug, Clone, PartialEq, Eq)]

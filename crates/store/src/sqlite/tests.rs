@@ -28,6 +28,7 @@ fn header(id: &str) -> RunHeader {
             io_uring: String::new(),
             suppress: true,
             contents: String::new(),
+            self_contained: false,
         },
         started: 0,
         arena: None,

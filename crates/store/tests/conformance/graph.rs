@@ -32,6 +32,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
             io_uring: "decode".into(),
             suppress: true,
             contents: "off".into(),
+            self_contained: false,
         },
         started,
         arena: None,

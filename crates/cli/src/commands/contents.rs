@@ -1,0 +1,98 @@
+//! `contents`: what a file held.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use backstory_contents::{Contents, Digest, Object};
+use backstory_query as query;
+use backstory_query::answer::{Node, Scope};
+use backstory_store::facts::Held;
+
+use super::Outcome;
+use crate::args::ContentsArgs;
+use crate::ask::Asked;
+use crate::error::{Failure, chain};
+use crate::text::paths::shown;
+
+/// Writes a content to a file or to standard output.
+pub fn run(args: ContentsArgs, store: Option<&Path>) -> Outcome {
+    let asked = Asked::open(store)?;
+    let digest = match args.what.to_str().and_then(|text| text.parse().ok()) {
+        Some(digest) => digest,
+        None => of_path(&asked, &args)?,
+    };
+    let contents = Contents::open(&asked.home.contents_dir())?;
+    let mut object = contents.read(&digest)?;
+    match &args.output {
+        None => {
+            let mut out = io::stdout().lock();
+            io::copy(&mut object, &mut out)?;
+            out.flush()?;
+        }
+        Some(path) => to_file(&mut object, path)?,
+    }
+    Ok(0)
+}
+
+/// The digest of the newest version of a path.
+fn of_path(asked: &Asked, args: &ContentsArgs) -> Result<Digest, Failure> {
+    let scope = Scope {
+        depth: Some(0),
+        run: args.run.clone(),
+        ..Scope::default()
+    };
+    let lineage = query::ancestry(&asked.store, Path::new(&args.what), &scope)?;
+    let Some(Node::Entity { path, ident, .. }) = lineage.nodes.first() else {
+        return Err(query::Error::NotFound(args.what.clone().into()).into());
+    };
+    let path = shown(path);
+    match query::known(&asked.store, ident.as_ref())? {
+        Some((Some(digest), Held::Kept)) => Ok(digest),
+        Some((_, Held::Package(package))) => Err(Failure::not_found(format!(
+            "the content of {path} is not kept: it is from the package {} {} ({}); install that, or record with --self-contained",
+            package.name, package.version, package.manager
+        ))),
+        Some((_, Held::Missing(why))) => Err(Failure::not_found(format!(
+            "the content of {path} is not kept: {why}"
+        ))),
+        _ => Err(Failure::not_found(format!(
+            "nothing is known of the content of {path}: it was recorded without --contents, or is not stored yet \
+             (`backstory index --wait` stores it now)"
+        ))),
+    }
+}
+
+/// Written beside and renamed: the file is there wholly or not at all. What is no file (a pipe, a terminal) is written to in place.
+fn to_file(object: &mut Object, path: &Path) -> Result<(), Failure> {
+    let fail =
+        |error: io::Error| Failure::not_found(format!("cannot write {}: {}", path.display(), chain(&error)));
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        let mut file = OpenOptions::new().write(true).open(path).map_err(fail)?;
+        return io::copy(object, &mut file).map(drop).map_err(fail);
+    }
+    whole_file(path, |file| io::copy(object, file).map(drop)).map_err(fail)
+}
+
+/// Makes a file, for its owner only, that is there wholly or not at all.
+pub fn whole_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let mut name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
+    name.push(format!(".new.{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&beside)?;
+    let done = write(&mut file)
+        .and_then(|()| file.sync_data())
+        .and_then(|()| fs::rename(&beside, path));
+    if done.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    done
+}
+
+impl From<backstory_contents::Error> for Failure {
+    fn from(error: backstory_contents::Error) -> Failure {
+        Failure::not_found(chain(&error))
+    }
+}

@@ -1,0 +1,111 @@
+//! `store export`: runs, what is known of their files and what these held, in one file.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use backstory_contents::transfer::{Kind, Writer};
+use backstory_contents::{Contents, Digest};
+use backstory_store::facts::{self, Fact, Held, Learned};
+use backstory_store::{RunRecord, Store};
+
+use super::contents;
+use crate::args::StoreExportArgs;
+use crate::ask::Asked;
+use crate::commands::Outcome;
+use crate::commands::contents::whole_file;
+use crate::error::{Failure, chain};
+use crate::index::Busy;
+use crate::keep;
+use crate::text::progress::Progress;
+
+/// Writes the export; it is there wholly or not at all.
+pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
+    let mut asked = Asked::open(store)?;
+    keep::bring_up_to_date(&asked.home, &mut asked.store, Busy::Wait)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    let mut runs: Vec<RunRecord> = Vec::new();
+    for wanted in &args.runs {
+        let id = asked.run(Some(wanted))?;
+        if !runs.iter().any(|run| run.header.id == id) {
+            runs.extend(asked.store.run(&id)?);
+        }
+    }
+    let learned = learned(&asked, &runs)?;
+    let contents = contents(&asked.home)?;
+    let progress = Progress::start("writing the export");
+    whole_file(&args.output, |file| {
+        write(&asked, &runs, &learned, contents.as_ref(), file)
+    })
+    .map_err(|error| {
+        Failure::not_found(format!(
+            "cannot export to {}: {}",
+            args.output.display(),
+            chain(&error)
+        ))
+    })?;
+    progress.end();
+    Ok(0)
+}
+
+/// What is known of the runs' files.
+fn learned(asked: &Asked, runs: &[RunRecord]) -> Result<Vec<Learned>, Failure> {
+    let mut facts: HashMap<(u64, u64, i64, i64), Fact> = HashMap::new();
+    let mut learned = Vec::new();
+    for run in runs {
+        for ident in asked
+            .store
+            .entities(run.key)?
+            .iter()
+            .filter_map(|entity| entity.ident)
+        {
+            if let Some(fact) = asked.store.fact(&ident)? {
+                facts.insert((ident.dev, ident.ino, ident.size, ident.mtime), fact);
+            }
+        }
+        learned.extend(asked.store.surroundings(&run.header.id)?.map(Learned::Run));
+    }
+    learned.extend(facts.into_values().map(Learned::Fact));
+    Ok(learned)
+}
+
+fn write(
+    asked: &Asked,
+    runs: &[RunRecord],
+    learned: &[Learned],
+    contents: Option<&Contents>,
+    file: &mut File,
+) -> io::Result<()> {
+    let mut writer = Writer::new(BufWriter::new(file))?;
+    // Contents first and runs last: whoever reads has what a run needs when it comes.
+    let mut written: HashSet<Digest> = HashSet::new();
+    for one in learned {
+        if let (
+            Learned::Fact(Fact {
+                digest: Some(digest),
+                held: Held::Kept,
+                ..
+            }),
+            Some(contents),
+        ) = (one, contents)
+            && written.insert(*digest)
+        {
+            let mut object = contents.read(digest).map_err(io::Error::other)?;
+            let size = object.size();
+            writer.section(Kind::Content, &digest.to_string(), size, &mut object)?;
+        }
+    }
+    let facts = facts::to_bytes(learned);
+    writer.section(Kind::Facts, "", facts.len() as u64, &mut facts.as_slice())?;
+    for run in runs {
+        let id = &run.header.id;
+        let label = [run.name.as_deref(), run.note.as_deref()].map(Option::unwrap_or_default);
+        let label = label.join("\n");
+        writer.section(Kind::Label, id, label.len() as u64, &mut label.as_bytes())?;
+        let mut log = File::open(asked.home.log_path(id))?;
+        let size = log.metadata()?.len();
+        writer.section(Kind::Log, id, size, &mut log)?;
+    }
+    writer.finish()?.flush()
+}

@@ -1,0 +1,177 @@
+//! `store gc`: giving room back.
+//!
+//! Invariant: facts that nobody refers to go before the contents they speak of, so that no fact ever speaks of a content that has been
+//! taken away, wherever this is killed.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use backstory_contents::{Digest, Reclaimed};
+use backstory_eventlog::Log;
+use backstory_eventlog::event::{Ident, Op};
+use backstory_store::facts::{self, Fact, Held, Learned};
+use backstory_store::{self as store, RunRecord, Store};
+
+use super::{contents, keep_lock};
+use crate::args::StoreGcArgs;
+use crate::ask::Asked;
+use crate::commands::{Outcome, answer, manage};
+use crate::error::{Failure, chain};
+use crate::index::Busy;
+use crate::json::{self, Value};
+use crate::keep;
+use crate::text::when::size;
+
+/// Forgets runs, then what no run refers to.
+pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
+    let mut asked = Asked::open(store)?;
+    // What waits to be stored refers to contents nobody else may.
+    keep::bring_up_to_date(&asked.home, &mut asked.store, Busy::Wait)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
+    let all = asked.store.runs()?;
+    let mut forgotten: Vec<RunRecord> = match args.older_than {
+        Some(seconds) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let since = now.as_nanos() as i64 - seconds.saturating_mul(1_000_000_000);
+            all.iter()
+                .filter(|run| run.header.started < since)
+                .cloned()
+                .collect()
+        }
+        None => Vec::new(),
+    };
+    let mut given = reclaim(&mut asked, &forgotten, args.dry_run)?;
+    if let Some(most) = args.max_size {
+        // One after the other, because what a run alone refers to is known only once it is gone.
+        let mut rest: Vec<&RunRecord> = all.iter().filter(|run| !has(&forgotten, run)).collect();
+        while total(&asked)? > most.saturating_add(if args.dry_run { given.bytes } else { 0 }) {
+            let Some(oldest) = rest.pop() else { break };
+            forgotten.push(oldest.clone());
+            let more = match args.dry_run {
+                true => reclaim(&mut asked, &forgotten, true)?,
+                false => reclaim(&mut asked, std::slice::from_ref(oldest), false)?,
+            };
+            given = match args.dry_run {
+                true => more,
+                false => Reclaimed {
+                    objects: given.objects + more.objects,
+                    bytes: given.bytes + more.bytes,
+                },
+            };
+        }
+    }
+    let ids: Vec<&str> = forgotten.iter().map(|run| run.header.id.as_str()).collect();
+    answer(|out| match args.json {
+        true => json::object(
+            out,
+            vec![
+                ("dry_run", args.dry_run.into()),
+                ("runs", Value::array(ids)),
+                ("contents", given.objects.into()),
+                ("bytes", given.bytes.into()),
+            ],
+        ),
+        false => {
+            let would = if args.dry_run { "would forget" } else { "forgot" };
+            let runs = match ids.len() {
+                0 => String::new(),
+                1 => format!("1 run ({}), ", ids[0]),
+                n => format!("{n} runs ({}), ", ids.join(" ")),
+            };
+            writeln!(
+                out,
+                "{would} {runs}{} contents; {}",
+                given.objects,
+                size(given.bytes)
+            )
+        }
+    })
+}
+
+fn has(runs: &[RunRecord], run: &RunRecord) -> bool {
+    runs.iter().any(|other| other.key == run.key)
+}
+
+/// Bytes of the whole store.
+fn total(asked: &Asked) -> Result<u64, Failure> {
+    let contents = match contents(&asked.home)? {
+        Some(contents) => contents.stats()?.disk,
+        None => 0,
+    };
+    let logs: u64 = asked.store.runs()?.iter().map(|run| run.log_bytes).sum();
+    Ok(contents + logs + asked.store.stats()?.bytes)
+}
+
+/// Forgets runs and what no other refers to; tells what that gives back.
+fn reclaim(asked: &mut Asked, runs: &[RunRecord], dry: bool) -> Result<Reclaimed, Failure> {
+    let _lock = keep_lock(&asked.home)?;
+    let logs: u64 = runs.iter().map(|run| run.log_bytes).sum();
+    if !dry {
+        for run in runs {
+            manage::forget(asked, &run.header.id)?;
+        }
+    }
+    let left: Vec<RunRecord> = asked
+        .store
+        .runs()?
+        .into_iter()
+        .filter(|run| !has(runs, run))
+        .collect();
+    let referred = referred(asked, &left)?;
+    let known = asked.store.facts()?;
+    let live: Vec<Fact> = known
+        .iter()
+        .filter(|fact| referred.contains(&key(&fact.ident)))
+        .cloned()
+        .collect();
+    let keep: HashSet<Digest> = live
+        .iter()
+        .filter(|fact| fact.held == Held::Kept)
+        .filter_map(|fact| fact.digest)
+        .collect();
+    if !dry && (live.len() < known.len() || !runs.is_empty()) {
+        let mut learned: Vec<Learned> = live.into_iter().map(Learned::Fact).collect();
+        for run in &left {
+            learned.extend(asked.store.surroundings(&run.header.id)?.map(Learned::Run));
+        }
+        facts::rewrite(&asked.home.facts_path(), &learned)?;
+        store::catch_up(&asked.home, &mut asked.store)?;
+    }
+    let mut given = match contents(&asked.home)? {
+        Some(contents) => contents.gc(&|digest| keep.contains(digest), dry)?,
+        None => Reclaimed::default(),
+    };
+    given.bytes += logs;
+    Ok(given)
+}
+
+type Key = (u64, u64, i64, i64);
+
+fn key(ident: &Ident) -> Key {
+    (ident.dev, ident.ino, ident.size, ident.mtime)
+}
+
+/// Every version that these runs used or made, and that was preserved for them.
+fn referred(asked: &Asked, runs: &[RunRecord]) -> Result<HashSet<Key>, Failure> {
+    let mut found = HashSet::new();
+    for run in runs {
+        let entities = asked.store.entities(run.key)?;
+        found.extend(
+            entities
+                .iter()
+                .filter_map(|entity| entity.ident.as_ref().map(key)),
+        );
+        if run.header.modes.contents == "all"
+            && fs::exists(asked.home.log_path(&run.header.id)).unwrap_or(false)
+        {
+            let log = Log::open(asked.home.log_path(&run.header.id))
+                .map_err(|error| Failure::not_found(chain(&error)))?;
+            let kept = log.events().filter(|event| matches!(event.op, Op::Kept { .. }));
+            found.extend(kept.filter_map(|event| event.ident.as_ref().map(key)));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,128 @@
+//! `store stats`: how big the store is, and what takes the room.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use backstory_store::Store;
+use backstory_store::facts::Held;
+
+use super::contents;
+use crate::args::StoreStatsArgs;
+use crate::ask::Asked;
+use crate::commands::{Outcome, answer};
+use crate::json::{self, Value};
+use crate::text::when::size;
+
+/// Prints the sizes.
+pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
+    let asked = Asked::open(store)?;
+    let graph = asked.store.stats()?;
+    let contents = match contents(&asked.home)? {
+        Some(contents) => contents.stats()?,
+        None => backstory_contents::Stats::default(),
+    };
+    let (logs, preserved) = sizes(&asked.home.runs_dir());
+    let facts_bytes = fs::metadata(asked.home.facts_path()).map_or(0, |meta| meta.len());
+    let facts = asked.store.facts()?;
+    let held = |wanted: fn(&Held) -> bool| facts.iter().filter(|fact| wanted(&fact.held)).count();
+    let kept = held(|held| *held == Held::Kept);
+    let packaged = held(|held| matches!(held, Held::Package(_)));
+    let missing = held(|held| matches!(held, Held::Missing(_)));
+    // What all kept versions would take if each were a copy.
+    let versions: u64 = facts
+        .iter()
+        .filter(|fact| fact.held == Held::Kept)
+        .map(|fact| fact.ident.size.max(0) as u64)
+        .sum();
+    let ratio = match contents.stored {
+        0 => 1.0,
+        stored => versions as f64 / stored as f64,
+    };
+    let counts = graph.counts;
+    answer(|out| match args.json {
+        true => json::object(
+            out,
+            vec![
+                ("runs", graph.runs.into()),
+                ("processes", counts.activities.into()),
+                ("entities", counts.entities.into()),
+                ("edges", counts.edges.into()),
+                ("graph_bytes", graph.bytes.into()),
+                ("log_bytes", logs.into()),
+                ("preserved_bytes", preserved.into()),
+                ("facts_bytes", facts_bytes.into()),
+                (
+                    "contents",
+                    Value::Object(vec![
+                        ("objects", contents.objects.into()),
+                        ("bytes", contents.raw.into()),
+                        ("stored_bytes", contents.stored.into()),
+                        ("disk_bytes", contents.disk.into()),
+                        ("packs", contents.packs.into()),
+                        ("versions_kept", kept.into()),
+                        ("versions_packaged", packaged.into()),
+                        ("versions_missing", missing.into()),
+                        ("versions_bytes", versions.into()),
+                    ]),
+                ),
+            ],
+        ),
+        false => {
+            let mut line = |key: &str, value: String| writeln!(out, "{key:<10} {value}");
+            line("runs", graph.runs.to_string())?;
+            line(
+                "graph",
+                format!(
+                    "{} ({} processes, {} versions, {} edges)",
+                    size(graph.bytes),
+                    counts.activities,
+                    counts.entities,
+                    counts.edges
+                ),
+            )?;
+            line("logs", size(logs))?;
+            if preserved > 0 {
+                line(
+                    "preserved",
+                    format!("{} (not yet among the contents)", size(preserved)),
+                )?;
+            }
+            line("facts", size(facts_bytes))?;
+            line(
+                "contents",
+                format!(
+                    "{} ({} objects of {})",
+                    size(contents.disk),
+                    contents.objects,
+                    size(contents.raw)
+                ),
+            )?;
+            line(
+                "versions",
+                format!(
+                    "{kept} kept ({}, {ratio:.1} times what they take), {packaged} from packages, {missing} not kept",
+                    size(versions)
+                ),
+            )
+        }
+    })
+}
+
+/// Bytes of logs, and of what was preserved and waits to be stored.
+fn sizes(runs: &Path) -> (u64, u64) {
+    let (mut logs, mut preserved) = (0, 0);
+    for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
+        let Ok(meta) = entry.metadata() else { continue };
+        if meta.is_dir() {
+            let files = fs::read_dir(entry.path()).into_iter().flatten().flatten();
+            preserved += files
+                .filter_map(|file| file.metadata().ok())
+                .map(|meta| meta.len())
+                .sum::<u64>();
+        } else {
+            logs += meta.len();
+        }
+    }
+    (logs, preserved)
+}

@@ -1,0 +1,214 @@
+//! Contents: what was read is what is kept, byte for byte, and can be handed on.
+
+use super::Place;
+use serde_json::Value;
+use std::fs;
+
+impl Place {
+    /// Records a shell line with contents, and waits until they are stored.
+    fn keep(&self, line: &str, options: &[&str]) -> String {
+        let summary = self.path("..summary.json");
+        let mut args = vec!["record", "--json-summary", &summary];
+        args.extend(options);
+        args.extend(["--", "sh", "-c", line]);
+        let answer = self.run(&args);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{line}");
+        let read: Value = serde_json::from_slice(&fs::read(&summary).unwrap()).unwrap();
+        fs::remove_file(&summary).unwrap();
+        assert_eq!(self.run(&["index", "--wait"]).status, 0);
+        read["run"].as_str().unwrap().to_owned()
+    }
+
+    /// What the version of `name` held whose content was `text`, by its digest in the ancestry of `of`.
+    fn kept_ancestor(&self, of: &str, name: &str) -> Option<String> {
+        let lineage = self.json(&["of", of, "--json"]);
+        let path = self.path(name);
+        let nodes = lineage["nodes"].as_array().unwrap();
+        let node = nodes
+            .iter()
+            .rev()
+            .find(|node| node["path"] == path.as_str() && node["digest"].is_string())?;
+        Some(self.run(&["contents", node["digest"].as_str().unwrap()]).out)
+    }
+}
+
+#[test]
+fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
+    for change in [
+        "echo new > in",
+        "rm in",
+        "mv other in",
+        "echo more >> in",
+        "truncate -s 0 in",
+        "true",
+    ] {
+        let place = Place::new();
+        place.write_settled("in", "as it was read\n");
+        place.write_settled("other", "another file\n");
+        place.keep(&format!("cat in > out; {change}"), &["--contents=lazy"]);
+        assert_eq!(
+            place.kept_ancestor("out", "in").as_deref(),
+            Some("as it was read\n"),
+            "{change}"
+        );
+        assert_eq!(
+            place.run(&["contents", "out"]).out,
+            "as it was read\n",
+            "{change}"
+        );
+        let left: Vec<_> = fs::read_dir(place.stage.store().join("runs"))
+            .unwrap()
+            .flatten()
+            .collect();
+        assert_eq!(left.len(), 1, "nothing but the log is left: {left:?}");
+        assert_eq!(place.run(&["store", "verify"]).status, 0);
+    }
+}
+
+#[test]
+fn without_contents_nothing_is_kept_and_the_error_says_so() {
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    place.record("cat in > out");
+    place
+        .run(&["contents", "out"])
+        .is_error(1, &["out", "--contents"]);
+    assert!(!place.stage.store().join("contents").exists());
+}
+
+#[test]
+fn what_a_package_verifies_is_named_and_not_kept_unless_asked_for() {
+    if !std::path::Path::new("/var/lib/dpkg/info/coreutils.md5sums").exists() {
+        backstory_testkit::need::skipped("package identity", "there is no dpkg");
+        return;
+    }
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    let cat = fs::canonicalize("/bin/cat")
+        .unwrap()
+        .into_os_string()
+        .into_string()
+        .unwrap();
+    place.keep("cat in > out", &["--contents=lazy"]);
+    place
+        .run(&["contents", &cat])
+        .is_error(1, &["coreutils", "dpkg", "--self-contained"]);
+    place.keep("cat in > out", &["--contents=lazy", "--self-contained"]);
+    place.run(&["contents", &cat, "-o", "kept-cat"]);
+    assert!(fs::read(place.path("kept-cat")).unwrap() == fs::read(&cat).unwrap());
+}
+
+#[test]
+fn an_export_brings_runs_and_contents_to_another_store_once() {
+    let (here, there) = (Place::new(), Place::new());
+    here.write_settled("in", "text to hand on\n");
+    let run = here.keep("cat in > out; rm in", &["--contents=lazy"]);
+    let file = there.path("x.backstory");
+    let local = here.path("x.backstory");
+    assert_eq!(here.run(&["name", &run, "given"]).status, 0);
+    assert_eq!(here.run(&["store", "export", &run, "-o", &local]).err, "");
+    fs::copy(&local, &file).unwrap();
+    there.stage.user().owns(file.as_ref()).unwrap();
+    for known in [false, true] {
+        let answer = there.json(&["store", "import", &file, "--json"]);
+        assert_eq!(answer[if known { "known" } else { "runs" }][0], run.as_str());
+        let out = here.path("out");
+        assert_eq!(there.run(&["contents", &out]).out, "text to hand on\n");
+    }
+    assert_eq!(there.json(&["log", "--json"]).as_array().unwrap().len(), 1);
+    assert_eq!(there.json(&["show", "given", "--json"])["run"], run.as_str());
+    assert_eq!(there.run(&["store", "verify"]).status, 0);
+    let (a, b) = (
+        here.json(&["files", &run, "--json"]),
+        there.json(&["files", &run, "--json"]),
+    );
+    assert_eq!(a, b);
+}
+
+#[test]
+fn a_damaged_export_is_refused_and_imports_no_run() {
+    let (here, there) = (Place::new(), Place::new());
+    here.write_settled("in", "text\n");
+    let run = here.keep("cat in > out", &["--contents=lazy"]);
+    let local = here.path("x.backstory");
+    here.run(&["store", "export", &run, "-o", &local]);
+    let whole = fs::read(&local).unwrap();
+    for cut in [0, 10, 20, whole.len() / 2, whole.len() - 1] {
+        let file = there.path("cut");
+        fs::write(&file, &whole[..cut]).unwrap();
+        there.stage.user().owns(file.as_ref()).unwrap();
+        there
+            .run(&["store", "import", &file])
+            .is_error(1, &["cannot import", &file]);
+    }
+    assert_eq!(there.json(&["log", "--json"]), Value::Array(Vec::new()));
+    let left: Vec<_> = fs::read_dir(there.stage.store().join("runs"))
+        .unwrap()
+        .flatten()
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn garbage_collection_takes_what_no_run_refers_to_and_nothing_else() {
+    let place = Place::new();
+    place.write_settled("both", "read by both runs\n");
+    place.write_settled("one", "read by the first run alone\n");
+    let first = place.keep("cat both one > out1", &["--contents=lazy"]);
+    place.keep("cat both > out2", &["--contents=lazy"]);
+    let objects = |place: &Place| {
+        place.json(&["store", "stats", "--json"])["contents"]["objects"]
+            .as_u64()
+            .unwrap()
+    };
+    let before = objects(&place);
+    assert_eq!(
+        place.json(&["store", "gc", "--json"])["contents"],
+        0,
+        "all is referred to"
+    );
+    assert_eq!(place.run(&["rm", &first]).status, 0);
+    let dry = place.json(&["store", "gc", "--dry-run", "--json"]);
+    assert_eq!(objects(&place), before);
+    let given = place.json(&["store", "gc", "--json"]);
+    assert_eq!(dry["contents"], given["contents"]);
+    assert_eq!(objects(&place), before - given["contents"].as_u64().unwrap());
+    assert!(given["contents"].as_u64().unwrap() >= 2, "{given}");
+    assert_eq!(place.run(&["contents", "both"]).out, "read by both runs\n");
+    let forgotten = place.json(&["store", "gc", "--max-size", "1", "--json"]);
+    assert_eq!(forgotten["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(objects(&place), 0);
+}
+
+#[test]
+fn a_copy_made_outside_is_joined_by_its_content_and_a_trivial_one_is_not() {
+    let place = Place::new();
+    let long = "a line that is long enough to mean something when it is found elsewhere, too\n";
+    place.write_settled("in", long);
+    place.keep("cat in > made; echo ok > trivial", &["--contents=lazy"]);
+    place.settle("made");
+    for name in ["made", "trivial"] {
+        fs::copy(place.path(name), place.path(&format!("{name}-copy"))).unwrap();
+        place
+            .stage
+            .user()
+            .owns(place.path(&format!("{name}-copy")).as_ref())
+            .unwrap();
+        place.settle(&format!("{name}-copy"));
+    }
+    place.keep(
+        "cat made-copy > result; cat trivial-copy > other",
+        &["--contents=lazy"],
+    );
+    let reached = |of: &str, what: &str| {
+        let lineage = place.json(&["of", of, "--json"]);
+        let path = place.path(what);
+        lineage["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|node| node["path"] == path.as_str())
+    };
+    assert!(reached("result", "in"));
+    assert!(!reached("other", "trivial"));
+}
