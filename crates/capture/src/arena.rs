@@ -346,6 +346,16 @@ impl Arena {
         self.copy(index, into);
     }
 
+    /// The slots of a chunk from offset `at` on, up to the last reservation that fits.
+    pub(crate) fn slots_from(&self, index: usize, at: usize, into: &mut Vec<u8>) {
+        let next = (self.chunk_header(index).next as usize).clamp(abi::Chunk::SIZE, CHUNK);
+        fence(Ordering::Acquire);
+        let at = at.min(next);
+        into.resize(next - at, 0);
+        // SAFETY: as in `copy`.
+        unsafe { std::ptr::copy_nonoverlapping(self.chunk(index).add(at), into.as_mut_ptr(), into.len()) }
+    }
+
     /// Zeroes the used bytes of a chunk without an owner and makes it free.
     pub(crate) fn give_back(&self, index: usize, used: usize) {
         // SAFETY: within the chunk; it has no owner any more.

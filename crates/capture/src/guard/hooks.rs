@@ -44,6 +44,9 @@ pub trait Hooks: Send + Sync {
 
 /// Keeps contents. Called by threads that may wait, while the call that will change the file waits for them.
 pub trait Keep: Send + Sync {
+    /// True if nobody needs a content, as far as can be told without waiting for anybody; only look-ups of paths in local file
+    /// systems are made.
+    fn can_go(&self, change: &Change) -> bool;
     /// Keeps a content, if it has to be. `find` looks for the file, if that is asked for; it may find another.
     fn keep(&self, change: &Change, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept>;
     /// What names lead to is about to change.

@@ -213,18 +213,11 @@ impl Common {
 
     /// What a recorder asks for; its path is read only if the content is of interest.
     fn asked(&self, keep: &dyn Keep, job: &Job, resolver: &mut Resolver) -> Option<Done> {
-        let [_, _, _, place, change, inode] = job.call.args;
-        let kind = match change as u32 & CHANGE_KIND {
-            CHANGE_WRITE => ChangeKind::Write,
-            CHANGE_UPDATE => ChangeKind::Update,
-            CHANGE_REMOVE => ChangeKind::Remove,
-            _ => {
-                keep.names_change();
-                return None;
-            }
+        let Some(change) = self.change_asked(&job.call) else {
+            keep.names_change();
+            return None;
         };
-        let mut who = None;
-        let change = self.change(kind, (place >> 32) as u32, inode);
+        let (mut who, kind) = (None, change.kind);
         let kept = keep.keep(&change, &mut || {
             let seen = self.ask(job, kind)?;
             let (_, found) = find(resolver, &seen.caller, &seen.target, job.time)?;
@@ -233,6 +226,18 @@ impl Common {
         })?;
         let (caller, path) = who?;
         Some((caller, path, kept))
+    }
+
+    /// What a recorder asks about; none if only names change.
+    pub(super) fn change_asked(&self, call: &Notification) -> Option<Change> {
+        let [_, _, _, place, change, inode] = call.args;
+        let kind = match change as u32 & CHANGE_KIND {
+            CHANGE_WRITE => ChangeKind::Write,
+            CHANGE_UPDATE => ChangeKind::Update,
+            CHANGE_REMOVE => ChangeKind::Remove,
+            _ => return None,
+        };
+        Some(self.change(kind, (place >> 32) as u32, inode))
     }
 
     fn change(&self, kind: ChangeKind, device: u32, inode: u64) -> Change {

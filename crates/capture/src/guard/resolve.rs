@@ -71,6 +71,11 @@ impl Resolver {
         self.mounts.all_local(now);
     }
 
+    /// True if no look-up in our own view can make us wait for somebody.
+    pub fn all_local(&mut self, now: u64) -> bool {
+        self.mounts.all_local(now)
+    }
+
     /// True if what it finds may be later than the call.
     pub fn waits(&self) -> bool {
         self.waits

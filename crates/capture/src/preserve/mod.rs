@@ -155,6 +155,17 @@ impl Preserver {
 }
 
 impl Keep for Preserver {
+    fn can_go(&self, change: &Change) -> bool {
+        let file = (change.device, change.inode);
+        // Who works on a file, or is about to, has not taken its mark away yet, or holds the shard.
+        let shard = &self.shards[file.1 as usize % SHARDS];
+        let lazy = self.contents == Contents::Lazy && change.all_logged && change.kind != ChangeKind::Update;
+        lazy && !self.reads.has(&self.stock, file)
+            && shard
+                .try_lock()
+                .is_ok_and(|shard| shard.get(&file).is_none_or(|earlier| earlier.linked.is_none()))
+    }
+
     fn keep(&self, change: &Change, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept> {
         let file = (change.device, change.inode);
         let mut shard = self.shard(file);

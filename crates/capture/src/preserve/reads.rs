@@ -108,6 +108,13 @@ impl Reads {
         known.files.remove(&file) || known.everything
     }
 
+    /// True if this file's content was read; it stays so.
+    pub(super) fn has(&self, stock: &Stock, file: FileKey) -> bool {
+        let mut known = lock(&self.known);
+        self.catch_up(&mut known, stock);
+        known.files.contains(&file) || known.everything
+    }
+
     /// Looks at everything that was logged so far.
     pub(super) fn look(&self, stock: &Stock) {
         self.catch_up(&mut lock(&self.known), stock);
@@ -121,17 +128,28 @@ impl Reads {
         let mut slots = Vec::new();
         // First the arena: what leaves it meanwhile has been announced before.
         let mut live = Vec::new();
-        let mut bytes = Vec::new();
         for index in stock.arena.owned() {
             let head = stock.arena.chunk_header(index);
-            if head.magic == CHUNK_MAGIC && known.is_news(&head) {
-                stock.arena.contents(index, &mut bytes);
-                live.push(std::mem::take(&mut bytes));
+            if head.magic == CHUNK_MAGIC
+                && let Some(at) = known.news(&head)
+            {
+                let mut bytes = Vec::new();
+                stock.arena.slots_from(index, at, &mut bytes);
+                live.push((head, at, bytes));
             }
         }
         let arrived = std::mem::take(&mut *lock(&self.arrived));
-        for chunk in arrived.chunks.iter().chain(&live) {
-            known.collect(chunk, &mut slots);
+        for chunk in &arrived.chunks {
+            let head = Chunk::read(chunk).filter(|head| head.magic == CHUNK_MAGIC);
+            if let Some((head, at)) = head.and_then(|head| Some((head, known.news(&head)?))) {
+                known.collect(&head, at, chunk.get(at..).unwrap_or_default(), &mut slots);
+            }
+        }
+        for (head, at, bytes) in &live {
+            // Unless it has left meanwhile, and been looked at as a whole.
+            if known.news(head) == Some(*at) {
+                known.collect(head, *at, bytes, &mut slots);
+            }
         }
         let lost = stock.arena.header().lost.load(Ordering::Acquire) > 0;
         if arrived.overflown || lost {
@@ -155,38 +173,38 @@ impl Reads {
 }
 
 impl Known {
-    /// Something was appended to a chunk since it was looked at.
-    fn is_news(&self, head: &Chunk) -> bool {
-        let cursor = self.cursors.get(&head.index);
-        cursor.is_none_or(|c| (c.taken, c.epoch) != (head.taken, head.epoch) || (c.at as u64) < head.next)
-    }
-
-    /// The slots of a chunk that were not looked at yet.
-    fn collect(&mut self, bytes: &[u8], slots: &mut Vec<Logged>) {
-        let Some(head) = Chunk::read(bytes).filter(|head| head.magic == CHUNK_MAGIC) else {
-            return;
-        };
+    /// Where a chunk goes on that has something which was not looked at yet.
+    fn news(&self, head: &Chunk) -> Option<usize> {
         let cursor = self.cursors.get(&head.index);
         let same = cursor.filter(|c| (c.taken, c.epoch) == (head.taken, head.epoch));
-        let mut at = same.map_or(Chunk::SIZE, |c| c.at);
+        let at = same.map_or(Chunk::SIZE, |c| c.at);
+        ((at as u64) < head.next).then_some(at)
+    }
+
+    /// Takes out the slots that matter: `bytes` is what the chunk has at offset `start` and after it.
+    fn collect(&mut self, head: &Chunk, start: usize, bytes: &[u8], slots: &mut Vec<Logged>) {
+        let mut at = 0;
         // A slot that is only begun is looked at next time; its thread has read nothing yet.
         while let Some(slot) = bytes.get(at..).and_then(Slot::read) {
-            let size = usize::from(slot.size);
-            let end = at + size;
-            if size < Slot::SIZE || end > bytes.len() || ![RESERVED, DONE].contains(&slot.state) {
+            let end = at + usize::from(slot.size);
+            if end < at + Slot::SIZE || end > bytes.len() || ![RESERVED, DONE].contains(&slot.state) {
                 break;
             }
             if matters(&slot) {
                 slots.push(Logged {
                     time: slot.time,
-                    lane: Lane::of(&head),
+                    lane: Lane::of(head),
                     bytes: bytes[at..end].to_vec(),
                 });
             }
             at = end;
         }
-        let (taken, epoch) = (head.taken, head.epoch);
-        self.cursors.insert(head.index, Cursor { taken, epoch, at });
+        let cursor = Cursor {
+            taken: head.taken,
+            epoch: head.epoch,
+            at: start + at,
+        };
+        self.cursors.insert(head.index, cursor);
     }
 
     fn apply(&mut self, slot: &Logged) {
