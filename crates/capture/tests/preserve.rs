@@ -5,7 +5,7 @@
 mod harness;
 
 use backstory_eventlog::event::{Event, Ident, Op};
-use harness::{Run, text};
+use harness::{Run, eventually, kill, others, text};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -243,5 +243,53 @@ fn files_that_change_places_stay_readable() {
     let script = "import ctypes;ctypes.CDLL(None).renameat2(-100,b'data',-100,b'other',2)";
     run.record(&["python3", "-c", script]);
     assert_eq!(fs::read(run.path("other")).unwrap(), content);
+    run.assert_tidy();
+}
+
+#[test]
+fn what_a_spawned_child_truncates_is_kept() {
+    keeps_from_python(
+        "import os\nopen('data').read()\na=[(os.POSIX_SPAWN_OPEN,1,'data',os.O_WRONLY|os.O_TRUNC,420)]\n\
+         os.waitpid(os.posix_spawn('/bin/echo',['echo','new'],os.environ,file_actions=a),0)",
+    );
+}
+
+#[test]
+fn a_supervisor_that_is_killed_while_it_keeps_contents_disturbs_nobody() {
+    let run = Run::new(&["--contents", "lazy"]);
+    let script = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo $i > f$i; read x < f$i; echo $x new > f$i; done; exit 5";
+    let mut front = run.command(&["sh", "-c", script]).spawn().unwrap();
+    let kept = run.path(&format!("{}.kept", run.id));
+    eventually("something is kept", || {
+        fs::read_dir(&kept).is_ok_and(|d| d.count() > 3)
+    });
+    let (_, supervisor) = others(front.id());
+    kill(supervisor, 9);
+    assert_eq!(front.wait().unwrap().code(), Some(5));
+    for i in 1..=400 {
+        assert_eq!(
+            fs::read_to_string(run.path(&format!("f{i}"))).unwrap(),
+            format!("{i} new\n")
+        );
+    }
+    let reasons = run.reasons();
+    assert!(
+        reasons.iter().any(|r| r.contains("the supervisor died")),
+        "{reasons:?}"
+    );
+    run.assert_tidy();
+}
+
+#[test]
+fn a_content_that_cannot_be_kept_is_told_and_disturbs_nobody() {
+    let (run, _, _) = run(&["--contents", "lazy"]);
+    // A file where the directory should be.
+    fs::write(run.path(&format!("{}.kept", run.id)), "").unwrap();
+    let output = run
+        .shell("cat data >/dev/null; echo new > data; cat data; rm data; ls data 2>/dev/null || echo gone");
+    assert_eq!(text(&output.stdout), "new\ngone\n");
+    let told: Vec<_> = kept(&run).into_iter().map(|k| (k.path, k.bytes)).collect();
+    let refused = |path: &(PathBuf, Result<Vec<u8>, i32>)| path.1 == Err(libc::ENOTDIR);
+    assert!(told.len() == 2 && told.iter().all(refused), "{told:?}");
     run.assert_tidy();
 }
