@@ -1,4 +1,4 @@
-//! Which programs a chunk says were executed.
+//! Which programs a chunk says were executed, and where.
 
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::chunk::{Skipped, View};
@@ -21,19 +21,37 @@ pub(super) fn open_program(path: &Path) -> io::Result<File> {
     }
 }
 
+/// What a chunk tells of programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told<'a> {
+    /// An execution that is not known to have failed, by the path as it was given.
+    Program(&'a [u8]),
+    /// The directory in which its owner has been since then; empty if that is not known.
+    Directory(&'a [u8]),
+}
+
 /// Calls `program` with the path of each execution in a chunk that is not known to have failed, as the path was given.
 pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
+    each(chunk, |told| {
+        if let Told::Program(path) = told {
+            program(path);
+        }
+    });
+}
+
+/// Calls `told` with everything of that kind, in its order.
+pub(super) fn each(chunk: &[u8], mut told: impl FnMut(Told<'_>)) {
     let Some((_, view)) = View::new(chunk) else { return };
     let mut at = abi::Chunk::SIZE;
     while let Some((found, slot)) = view.next(at, &mut Skipped::default()) {
         at = found + usize::from(slot.size);
         // A success is never written down: the program that could have is gone.
         let failed = slot.state == abi::DONE && slot.result < 0;
-        if slot.op == op::EXEC
-            && !failed
-            && let Some(raw) = Raw::parse(view.from(found))
-        {
-            program(raw.strings()[0]);
+        let raw = matches!(slot.op, op::EXEC | op::CHDIR).then(|| Raw::parse(view.from(found)));
+        match raw.flatten() {
+            Some(raw) if !failed && slot.op == op::EXEC => told(Told::Program(raw.strings()[0])),
+            Some(raw) if !failed => told(Told::Directory(raw.strings()[1])),
+            _ => {}
         }
     }
 }

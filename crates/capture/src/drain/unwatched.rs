@@ -1,10 +1,12 @@
 //! Which programs nobody looked at: without the guard, those that no recorder can be put into.
 //!
-//! Looked at when executions reach the log, each path once, as in [`super::privileges`]. What can't be found any more, or was named
-//! relative to a directory other than the command's, is not judged.
+//! Looked at when executions reach the log, each path once, as in [`super::privileges`]. A relative name is looked for where its process
+//! had gone; if that had gone nowhere, then at the end where the nearest of its ancestors had that did, or the command began. What can't
+//! be found any more is not judged.
 
-use super::executed::{each_program, open_program};
-use std::collections::HashSet;
+use super::executed::{Told, each, open_program};
+use backstory_eventlog::chunk::View;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -15,6 +17,8 @@ use std::path::{Path, PathBuf};
 const LOOKED_AT: usize = 10_000;
 /// So many are named.
 const NAMED: usize = 3;
+/// So many generations an ancestor is looked for.
+const GENERATIONS: usize = 16;
 /// Of a program's beginning: its headers.
 const HEAD: u64 = 4096;
 /// A script's interpreter may be a script, so often (Linux: 5).
@@ -28,6 +32,11 @@ pub(crate) struct Unwatched {
     seen: HashSet<Box<[u8]>>,
     named: Vec<String>,
     count: usize,
+    /// Where processes went, by process: in their order.
+    went: HashMap<u32, Vec<PathBuf>>,
+    parents: HashMap<u32, u32>,
+    /// Programs by relative names, of processes that had gone nowhere.
+    relative: HashSet<(u32, Box<[u8]>)>,
 }
 
 impl Unwatched {
@@ -38,12 +47,74 @@ impl Unwatched {
             seen: HashSet::new(),
             named: Vec::new(),
             count: 0,
+            went: HashMap::new(),
+            parents: HashMap::new(),
+            relative: HashSet::new(),
         }
     }
 
     /// Looks at the programs executed in a chunk.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
-        each_program(chunk, |path| self.program(path));
+        let Some((head, _)) = View::new(chunk) else { return };
+        let pid = if head.host_pid == 0 {
+            head.pid
+        } else {
+            head.host_pid
+        };
+        if self.parents.len() < LOOKED_AT {
+            self.parents.insert(pid, head.ppid);
+        }
+        each(chunk, |told| match told {
+            Told::Directory(now) if now.starts_with(b"/") && self.went.len() < LOOKED_AT => {
+                let places = self.went.entry(pid).or_default();
+                let now = PathBuf::from(OsStr::from_bytes(now));
+                if places.last() != Some(&now) && places.len() < LOOKED_AT {
+                    places.push(now);
+                }
+            }
+            Told::Directory(_) => {}
+            Told::Program(path) if path.starts_with(b"/") => self.program(path),
+            Told::Program(path) => match self.went.get(&pid).and_then(|places| places.last()) {
+                Some(place) => {
+                    let file = place.join(OsStr::from_bytes(path));
+                    self.program(file.as_os_str().as_bytes());
+                }
+                None if self.relative.len() < LOOKED_AT => {
+                    self.relative.insert((head.ppid, path.into()));
+                }
+                None => {}
+            },
+        });
+    }
+
+    /// Programs by relative names whose process had gone nowhere, that take no recorder and were not counted under another name.
+    fn left(&self) -> Vec<String> {
+        let mut found = HashSet::new();
+        for (parent, path) in &self.relative {
+            let places = self.of_ancestors(*parent);
+            let files = places
+                .into_iter()
+                .map(|place| place.join(OsStr::from_bytes(path)));
+            let unseen = |file: &PathBuf| !self.seen.contains(file.as_os_str().as_bytes());
+            found.extend(files.filter(unseen).find(|file| takes_no_recorder(file, DEPTH)));
+        }
+        let mut found: Vec<String> = found.iter().map(|file| file.display().to_string()).collect();
+        found.sort();
+        found
+    }
+
+    /// Where a process was, as far as that is known of it or an ancestor.
+    fn of_ancestors(&self, mut pid: u32) -> Vec<&PathBuf> {
+        for _ in 0..GENERATIONS {
+            if let Some(places) = self.went.get(&pid) {
+                return places.iter().chain([&self.directory]).collect();
+            }
+            let Some(&parent) = self.parents.get(&pid) else {
+                break;
+            };
+            pid = parent;
+        }
+        vec![&self.directory]
     }
 
     fn program(&mut self, path: &[u8]) {
@@ -63,10 +134,13 @@ impl Unwatched {
 
     /// Why the run is not complete, if it isn't.
     pub(crate) fn reason(&self) -> Option<String> {
-        let more = self.count.checked_sub(self.named.len()).filter(|more| *more > 0);
+        let left = self.left();
+        let count = self.count + left.len();
+        let named: Vec<String> = self.named.iter().cloned().chain(left).take(NAMED).collect();
+        let more = count.checked_sub(named.len()).filter(|more| *more > 0);
         let more = more.map_or(String::new(), |more| format!(" and {more} more"));
-        let named = self.named.join(", ");
-        (self.count > 0).then(|| format!("without the guard nothing is known of what {named}{more} did"))
+        let named = named.join(", ");
+        (count > 0).then(|| format!("without the guard nothing is known of what {named}{more} did"))
     }
 }
 
@@ -130,6 +204,57 @@ mod tests {
             head[64 + 56 * n..][..4].copy_from_slice(&kind.to_le_bytes());
         }
         head
+    }
+
+    /// A chunk in which a process goes to these directories and then executes that.
+    fn chunk(pid: u32, ppid: u32, directories: &[&Path], program: &str) -> Vec<u8> {
+        use backstory_abi::{self as abi, op};
+        let head = abi::Chunk {
+            magic: abi::CHUNK_MAGIC,
+            pid,
+            tid: pid,
+            ppid,
+            ..abi::Chunk::default()
+        };
+        let mut chunk = backstory_eventlog::chunk::Builder::new(head);
+        let mut slot = backstory_eventlog::slot::Builder::new();
+        for directory in directories {
+            slot.start(op::CHDIR, 1).result(0);
+            slot.string(b"somewhere").string(directory.as_os_str().as_bytes());
+            assert!(chunk.push(slot.finish()));
+        }
+        slot.start(op::EXEC, 2);
+        slot.string(program.as_bytes());
+        assert!(chunk.push(slot.finish()));
+        chunk.bytes().to_vec()
+    }
+
+    #[test]
+    fn a_relative_name_is_looked_for_where_its_process_or_its_ancestor_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, other) = (dir.path().join("own"), dir.path().join("other"));
+        for place in [&own, &other] {
+            std::fs::create_dir(place).unwrap();
+            std::fs::write(place.join("fixed"), elf(2, &[1, 6])).unwrap();
+        }
+        let own_fixed = own.join("fixed").display().to_string();
+        let reason = |chunks: &[Vec<u8>]| {
+            let mut unwatched = Unwatched::new();
+            chunks.iter().for_each(|chunk| unwatched.look(chunk));
+            unwatched.reason().unwrap_or_default()
+        };
+        let itself = reason(&[chunk(7, 6, &[&other, &own], "./fixed")]);
+        assert!(
+            itself.contains("/own/./fixed") && !itself.contains("/other"),
+            "{itself}"
+        );
+        let parent = chunk(7, 6, &[&own], "/bin/none");
+        let shell = chunk(8, 7, &[], "/bin/none");
+        let child = chunk(9, 8, &[], "fixed");
+        // A child's chunk may come before its parent's.
+        let inherited = reason(&[child.clone(), shell, parent]);
+        assert!(inherited.contains(&own_fixed), "{inherited}");
+        assert_eq!(reason(&[child]), "", "nobody went anywhere");
     }
 
     #[test]
