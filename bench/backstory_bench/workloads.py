@@ -280,11 +280,23 @@ WORKLOADS: dict[str, Workload] = {
     )
 }
 
+
+def lacking(name: str) -> str | None:
+    """What a workload needs and this machine has not, or None."""
+    programs = {"make": ("make", "gcc"), "git": ("git",)}.get(name, ())
+    missing = next((program for program in programs if not shutil.which(program)), None)
+    if missing is None and name in ("python", "compute"):
+        has = subprocess.run([_python(), "-c", "import numpy"], capture_output=True).returncode == 0
+        return None if has else "numpy"
+    return missing
+
+
 PROMISED = ("make", "tar", "cp", "python", "git", "find", "grep", "true")
 """The workloads whose geometric mean is promised."""
 
 SUITES: dict[str, tuple[str, ...]] = {
     "promises": PROMISED,
+    "ci": PROMISED,
     "calls": ("call-getppid", "call-read", "call-write", "call-open", "call-stat"),
     "all": tuple(WORKLOADS),
 }
