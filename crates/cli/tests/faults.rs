@@ -1,0 +1,26 @@
+//! Faults at any moment and at any write: the command is not disturbed, the store opens, earlier runs are whole, this run tells the truth.
+
+// A test stops where something is not as it must be; the lint's own exception covers only functions marked as tests.
+#![allow(clippy::unwrap_used)]
+
+#[path = "oracle/common.rs"]
+mod common;
+#[path = "faults/full.rs"]
+mod full;
+#[path = "faults/kills.rs"]
+mod kills;
+
+use backstory_testkit::answer::{self, Show};
+use backstory_testkit::oracle::Bench;
+use std::path::Path;
+
+/// What the store says of a run; none if it has no such run.
+fn told(bench: &Bench, store: &Path, run: &str) -> Option<Show> {
+    Some(answer::read(&bench.ask(store, &["show", "--json", run]).ok()?).unwrap())
+}
+
+/// True if `text`, an answer in JSON, names a file of this directory.
+fn names(text: &[u8], directory: &Path, file: &str) -> bool {
+    let path = format!("\"{}\"", directory.join(file).display());
+    text.windows(path.len()).any(|w| w == path.as_bytes())
+}

@@ -1,0 +1,54 @@
+//! A disk that is full at every write in turn.
+
+use super::common;
+use backstory_testkit::need::skipped;
+use backstory_testkit::oracle::watch;
+use backstory_testkit::user::User;
+use std::process::Command;
+
+/// Records with so many KiB left for the store, then gives it room and asks. Prints what can be compared.
+const SCRIPT: &str = "set -u; store=$1; size=$2; mount -t tmpfs -o size=${size}k,mode=700 none \"$store\" || exit 99; \
+    $FIX/backstory record --store \"$store\" -- sh -c 'cp /etc/passwd out; for i in 1 2 3 4 5; do cat out >out$i; done; echo said; exit 4' \
+    2>\"$store.err\"; code=$?; mount -o remount,size=64m none \"$store\"; \
+    $FIX/backstory log --store \"$store\" >/dev/null 2>\"$store.log\"; log=$?; \
+    $FIX/backstory record --store \"$store\" --name after -- true; after=$?; \
+    whole=$($FIX/backstory show --store \"$store\" --json after | grep -c '\"complete\": true'); \
+    first=$($FIX/backstory log --store \"$store\" | grep -vc ' after '); \
+    told=; [ \"$first\" = 0 ] || told=$($FIX/backstory files --store \"$store\" --all \"$($FIX/backstory log --store \"$store\" | \
+    grep -v ' after ' | head -n 1 | cut -d ' ' -f 1)\" | grep -c 'out[1-5]$'); \
+    complete=; [ \"$first\" = 0 ] || $FIX/backstory log --store \"$store\" | grep -v ' after ' | grep -q incomplete || complete=yes; \
+    echo code=$code log=$log after=$after whole=$whole first=$first told=$told complete=$complete";
+
+#[test]
+fn a_disk_that_is_full_at_any_write_disturbs_no_command_and_spoils_no_store() {
+    let namespaces = Command::new("unshare").args(["-rm", "true"]).status();
+    if !namespaces.is_ok_and(|status| status.success()) {
+        skipped("a full disk at each write", "no user namespaces here");
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    // Page by page from where nothing can be made; then in larger steps to where everything fits.
+    for size in (4..=68).step_by(4).chain((80..=240).step_by(40)) {
+        let directory = bench.stage().directory(&format!("work/{size}")).unwrap();
+        let store = bench.stage().directory(&format!("store/full-{size}")).unwrap();
+        let mut command = bench.stage().command("unshare");
+        command
+            .args(["-rm", "sh", "-c", SCRIPT, "full"])
+            .arg(&store)
+            .arg(size.to_string());
+        let outcome = watch(&mut command, &directory).unwrap();
+        let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        let error = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        let said = text.lines().last().unwrap_or_default().to_owned();
+        let what = format!("{size} KiB: {said} {error}");
+        let ran = directory.join("out5").exists();
+        assert!(said.contains(if ran { "code=4 " } else { "code=125 " }), "{what}");
+        assert_eq!(text.contains("said\n"), ran, "{what}");
+        assert!(said.contains("log=0 after=0 whole=1 "), "{what}");
+        // Complete only if all of it is told.
+        assert!(
+            !said.contains("complete=yes") || said.contains("told=5 "),
+            "{what}"
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! `kill -9` of any part at random moments.
+
+use super::{common, names, told};
+use backstory_testkit::need::{needs, say};
+use backstory_testkit::oracle::{Bench, Case, program};
+use backstory_testkit::procs::{alive, children, eventually, kill};
+use backstory_testkit::user::User;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Files that the command makes: half by programs with a recorder, half by one that only the guard sees.
+const FILES: usize = 12;
+const LINE: &str = "for i in 0 1 2 3 4 5; do cp /etc/passwd o$i; done; $FIX/steady_static 6 >/dev/null; for i in 6 7 8 9 10 11; do cp /etc/passwd o$i; done; \
+                    echo whole; exit 3";
+/// Later than this, everything has ended on an idle machine.
+const LATEST: u64 = 60_000;
+
+/// A generator that gives the same numbers for the same seed for ever.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % end
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Supervisor,
+    Keeper,
+    Both,
+    Front,
+    Command,
+    Child,
+    Indexer,
+}
+
+const VICTIMS: [Victim; 7] = [
+    Victim::Supervisor,
+    Victim::Keeper,
+    Victim::Both,
+    Victim::Front,
+    Victim::Command,
+    Victim::Child,
+    Victim::Indexer,
+];
+
+fn is_backstory(pid: u32) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("bin/backstory"))
+}
+
+/// Whom to kill now, as far as it exists.
+fn pids(front: u32, victim: Victim) -> Vec<u32> {
+    let keeper = children(front);
+    let supervisor: Vec<u32> = keeper.iter().flat_map(|k| children(*k)).collect();
+    let command: Vec<u32> = supervisor.iter().flat_map(|s| children(*s)).collect();
+    match victim {
+        Victim::Front => vec![front],
+        Victim::Keeper => keeper,
+        Victim::Supervisor | Victim::Indexer => supervisor,
+        Victim::Both => [keeper, supervisor].concat(),
+        Victim::Command => command,
+        Victim::Child => command.iter().flat_map(|c| children(*c)).collect(),
+    }
+}
+
+/// One recording with one kill, in a store that has one good run.
+fn strike(bench: &Bench, store: &Path, seed: u64) {
+    let mut dice = Dice(seed);
+    (0..4).for_each(|_| _ = dice.below(2));
+    let victim = VICTIMS[dice.below(VICTIMS.len() as u64) as usize];
+    let moment = Duration::from_micros(dice.below(LATEST));
+    let what = format!("seed {seed}: {victim:?} after {moment:?}");
+    let name = format!("k{seed}");
+    let directory = bench.stage().directory(&format!("work/{name}")).unwrap();
+    let mut command = bench
+        .stage()
+        .backstory(&["record", "--name", &name, "--", "sh", "-c", LINE]);
+    command.env("BACKSTORY_STORE", store).current_dir(&directory);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let front = child.id();
+    let mut late = Vec::new();
+    if victim == Victim::Indexer {
+        let all = |late: &mut Vec<u32>| {
+            *late = pids(front, Victim::Both);
+            late.len() == 2
+        };
+        eventually(PATIENCE, || all(&mut late) || !alive(front));
+    } else {
+        // Not for something to happen, but for chance to choose.
+        std::thread::sleep(moment);
+        late = pids(front, victim);
+    }
+    let mut text = String::new();
+    if victim == Victim::Indexer {
+        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        std::thread::sleep(moment / 10);
+    }
+    for pid in &late {
+        // It may have ended by itself, and its number may be another's by now.
+        if victim != Victim::Indexer || is_backstory(*pid) {
+            let _ = kill(*pid);
+        }
+    }
+    if victim != Victim::Indexer {
+        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    }
+    let status = child.wait().unwrap();
+    let undisturbed = matches!(
+        victim,
+        Victim::Supervisor | Victim::Keeper | Victim::Both | Victim::Indexer
+    );
+    // With nobody there yet who could start it, the command is not started, and that is told.
+    let made = (0..FILES)
+        .filter(|i| directory.join(format!("o{i}")).exists())
+        .count();
+    if undisturbed && !(status.code() == Some(125) && made == 0) {
+        assert_eq!(
+            (status.code(), text.as_str(), made),
+            (Some(3), "whole\n", FILES),
+            "{what}"
+        );
+    }
+    if victim == Victim::Front {
+        assert!(
+            status.signal() == Some(9) || status.code() == Some(3),
+            "{what}: {status:?}"
+        );
+    }
+    assert!(
+        eventually(PATIENCE, || late.iter().all(|pid| !alive(*pid))),
+        "{what}: somebody is left"
+    );
+    truthful(bench, store, &name, &directory, &what);
+}
+
+/// The store answers, and what the run says of itself is so.
+fn truthful(bench: &Bench, store: &Path, name: &str, directory: &Path, what: &str) {
+    // Whoever is left may be sealing the log still; each question finishes what nobody works on any more.
+    let sealed = || {
+        bench.ask(store, &["log"]).unwrap();
+        let logs = std::fs::read_dir(store.join("runs")).unwrap().flatten();
+        logs.filter(|e| e.path().extension().is_some_and(|e| e == "part"))
+            .count()
+            == 0
+    };
+    assert!(eventually(PATIENCE, sealed), "{what}: the log is never sealed");
+    let Some(show) = told(bench, store, name) else {
+        return; // killed before there was a log: nothing is said, and nothing is wrong
+    };
+    assert_eq!(
+        show.complete,
+        show.incomplete_because.is_empty(),
+        "{what}: {show:?}"
+    );
+    let files = bench.ask(store, &["files", "--json", name]).unwrap();
+    let missing: Vec<usize> = (0..FILES)
+        .filter(|i| directory.join(format!("o{i}")).exists() && !names(&files, directory, &format!("o{i}")))
+        .collect();
+    assert!(
+        missing.is_empty() || !show.complete,
+        "{what}: complete, but o{missing:?} are missing: {show:?}"
+    );
+}
+
+fn run(seeds: impl Iterator<Item = u64>) {
+    if !needs("kills", &["musl-gcc"]) {
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    const FIRST: Case = program("earlier", &["cp", "a", "copy"]);
+    let (_, store) = bench.recorded(&FIRST, &["--name", "first"]).unwrap();
+    let before = bench.ask(&store, &["files", "--json", "first"]).unwrap();
+    for seed in seeds {
+        strike(&bench, &store, seed);
+        assert_eq!(
+            bench.ask(&store, &["files", "--json", "first"]).unwrap(),
+            before,
+            "seed {seed}"
+        );
+    }
+    assert!(told(&bench, &store, "first").unwrap().complete);
+    assert_eq!(bench.ask(&store, &["files", "--json", "first"]).unwrap(), before);
+}
+
+#[test]
+fn whoever_is_killed_at_whatever_moment_the_store_opens_and_the_run_is_truthful() {
+    run(0..50);
+}
+
+/// Goes on where it was interrupted: the next seed stands in a file in the build directory.
+#[test]
+#[ignore = "minutes: with make test-all"]
+fn a_thousand_kills_later_every_store_opens_and_every_run_is_truthful() {
+    let next = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kills.next");
+    let from = std::fs::read_to_string(&next)
+        .ok()
+        .and_then(|n| n.trim().parse().ok())
+        .unwrap_or(1_000);
+    say(&format!("kills: seeds {from} to 1999"));
+    run((from..2_000).inspect(|seed| {
+        let _ = std::fs::write(&next, seed.to_string());
+    }));
+    let _ = std::fs::remove_file(&next);
+}
