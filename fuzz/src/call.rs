@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     // Words stay where they are while the call is read: pointers into themselves are made of those that ask for it.
-    let mut words: Vec<u64> = memory.chunks(8).map(|word| number_of(word)).collect();
+    let mut words: Vec<u64> = memory.chunks(8).map(number_of).collect();
     let (base, bytes) = (words.as_ptr() as u64, words.len() as u64 * 8);
     for word in &mut words {
         if *word >> 48 == 0xffff && bytes > 0 {
