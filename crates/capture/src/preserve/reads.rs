@@ -19,6 +19,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of drained chunks that wait to be looked at.
 const PENDING: usize = 16 << 20;
+/// Programs that started since the last look.
+const STARTS: usize = 100_000;
 /// Files that are remembered.
 const FILES: usize = 2 << 20;
 
@@ -98,7 +100,12 @@ impl Reads {
 
     /// A program starts in a directory.
     pub(super) fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
-        lock(&self.arrived).starts.push((time, pid, directory));
+        let mut arrived = lock(&self.arrived);
+        if arrived.starts.len() < STARTS {
+            arrived.starts.push((time, pid, directory));
+        } else {
+            arrived.overflown = true;
+        }
     }
 
     /// True if this file's content was read. It is about to change: what it holds then has not been.
