@@ -10,6 +10,8 @@ mod dpkg;
 mod npm;
 mod pip;
 mod rpm;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fs;
