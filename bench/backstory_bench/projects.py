@@ -1,7 +1,8 @@
 """Real programs that are built again and again: the sources of Debian 12, each pinned by its digest.
 
 A project is unpacked and configured once. Before every build one file that all its units include is changed, so that everything is
-compiled anew and no two builds leave the same versions. What a build leaves is digested into two result files of its own.
+compiled anew and no two builds leave the same versions. What an earlier build left is removed first where a tool would read it (`ar` adds to an
+archive), or the ancestry of the hundredth build would be that of all builds before it. What a build leaves is digested into two result files of its own.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ PROJECTS: tuple[Project, ...] = (
         lambda _: None,
         lambda home: home / "src/luaconf.h",
         "//",
-        lambda _: "make -s -C src liblua.a lua luac CFLAGS=-O0 'SYSLIBS=-ldl -Wl,-E'",
+        lambda _: "make -s -C src clean && make -s -C src liblua.a lua luac CFLAGS=-O0 'SYSLIBS=-ldl -Wl,-E'",
         ("src/lua", "src/luac"),
     ),
     Project(
@@ -144,7 +145,7 @@ PROJECTS: tuple[Project, ...] = (
         lambda _: ["./configure", "--static"],
         lambda home: home / "zconf.h",
         "//",
-        lambda _: "make -s CFLAGS=-O0 libz.a",
+        lambda _: "rm -f libz.a && make -s CFLAGS=-O0 libz.a",
         ("libz.a",),
     ),
     Project(
@@ -174,7 +175,7 @@ PROJECTS: tuple[Project, ...] = (
         lambda _: None,
         lambda home: home / "src/part00.rs",
         "//",
-        lambda _: "cargo build --offline -q",
+        lambda _: "rm -rf target && CARGO_INCREMENTAL=0 cargo build --offline -q",
         ("target/debug/tool",),
     ),
 )
