@@ -45,7 +45,7 @@ struct Prepared {
 fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> {
     if args.self_contained && args.contents == Contents::Off {
         return Err(Failure::misuse(
-            "--self-contained keeps contents, --contents=off does not: leave one of them out",
+            "--self-contained is about contents that are kept: give --contents=lazy or all, too",
         ));
     }
     if let Some(name) = &args.name {

@@ -73,13 +73,17 @@ fn misuse_is_125_and_runs_nothing() {
             "--no-such-option",
         ),
         (&["record", "--guard=maybe", "--", "touch", "ran"], "maybe"),
+        (&["record", "--contents=some", "--", "touch", "ran"], "some"),
         (
-            &["record", "--contents=lazy", "--", "touch", "ran"],
-            "--contents=off",
-        ),
-        (
-            &["record", "--contents=all", "--", "touch", "ran"],
-            "--contents=off",
+            &[
+                "record",
+                "--contents=off",
+                "--self-contained",
+                "--",
+                "touch",
+                "ran",
+            ],
+            "--self-contained",
         ),
         (
             &["record", "--name", "two words", "--", "touch", "ran"],
