@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// So long an arena is kept whose log is nowhere to be found: its store may be on a disk that is not mounted just now.
-const KEPT: Duration = Duration::from_hours(24);
+const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Looks after the arenas of this user that nobody records into any more: what they hold goes into their log, if that is there. If it
 /// is not, or they hold nothing that is not in the log, they are removed, the former after a day. Failures are left for the next one.
