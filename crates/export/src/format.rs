@@ -68,7 +68,17 @@ pub trait Format: Sync {
 }
 
 /// All formats, by family and name.
-pub const ALL: &[&dyn Format] = &[&formats::Make, &formats::Shell, &formats::Dot];
+pub const ALL: &[&dyn Format] = &[
+    &formats::Make,
+    &formats::Ninja,
+    &formats::Shell,
+    &formats::Snakemake,
+    &formats::Dot,
+    &formats::Mermaid,
+    &formats::Perfetto,
+    &formats::CompileCommands,
+    &formats::GraphMl,
+];
 
 /// The format of this name.
 pub fn find(name: &str) -> Result<&'static dyn Format> {

@@ -3,12 +3,20 @@
 //! Quotes are POSIX where that suffices; bytes that cannot be shown (control characters, not UTF-8) need `$'…'`, which bash,
 //! zsh, ksh and the newest POSIX have.
 
-/// One word for a shell, as an argument.
+use crate::steps::STEM;
+
+/// One word for a shell, as an argument. What stands for a stem is as good as what will stand there.
 pub fn quote(word: &[u8]) -> String {
     let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(byte);
     match std::str::from_utf8(word) {
         // zsh takes `=name` for the path of a command.
-        Ok(text) if !word.is_empty() && word[0] != b'=' && word.iter().all(safe) => text.to_owned(),
+        Ok(text)
+            if !word.is_empty()
+                && word[0] != b'='
+                && text.replace(STEM, "").bytes().all(|byte| safe(&byte)) =>
+        {
+            text.to_owned()
+        }
         Ok(text) if !text.chars().any(unprintable) => format!("'{}'", text.replace('\'', "'\\''")),
         _ => escaped(word),
     }

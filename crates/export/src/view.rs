@@ -141,6 +141,15 @@ pub struct Link {
     pub interval: Interval,
 }
 
+/// A program as it was called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Arguments with the name it was called by.
+    pub argv: Vec<Bytes>,
+    /// Current directory.
+    pub cwd: Bytes,
+}
+
 /// What is exported.
 #[derive(Debug)]
 pub struct View {
@@ -158,6 +167,8 @@ pub struct View {
     pub links: Vec<Link>,
     /// The steps behind it.
     pub workflow: Workflow,
+    /// Every program that ran and belongs to the subject, whatever the level.
+    pub programs: Vec<Program>,
     /// The directory that steps are written from: that of the newest run.
     pub base: Bytes,
     /// Write steps that differ only in a name as one rule.
@@ -219,6 +230,7 @@ impl View {
             entities: Vec::new(),
             links: Vec::new(),
             workflow: steps,
+            programs: programs(&recordings, part.as_ref()),
             generalise: request.generalise,
             warnings: Vec::new(),
         };
@@ -303,6 +315,20 @@ impl View {
         }
         self.links.extend(links);
     }
+}
+
+fn programs(recordings: &[Recording], part: Option<&Part>) -> Vec<Program> {
+    let mut programs = Vec::new();
+    for recording in recordings {
+        for activity in recording.activities.iter().filter(|activity| activity.epoch > 0) {
+            let key = ActivityKey::new(recording.key, activity.id);
+            if part.is_none_or(|part| part.activities.contains(&key)) {
+                let (argv, cwd) = (activity.argv.clone(), activity.cwd.clone());
+                programs.push(Program { argv, cwd });
+            }
+        }
+    }
+    programs
 }
 
 /// The runs that a lineage crosses, oldest first.

@@ -1,10 +1,9 @@
 //! The graph in Graphviz's language.
 
 use crate::format::{Family, Format, Target};
-use crate::view::{End, Level};
+use crate::view::End;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
-use backstory_query::answer::Flow;
 
 /// `dot`
 pub struct Dot;
@@ -36,7 +35,7 @@ impl Format for Dot {
             writeln!(
                 out,
                 "  a{at} [shape=ellipse, label={}];",
-                quoted(&shorten(&activity.label))
+                quoted(&super::shorten(&activity.label))
             )?;
         }
         for (at, entity) in view.entities.iter().enumerate() {
@@ -50,11 +49,7 @@ impl Format for Dot {
             End::Activity(at) => format!("a{at}"),
             End::Entity(at) => format!("e{at}"),
         };
-        for link in &view.links {
-            if matches!(link.flow, Flow::Informed(_)) && view.level != Level::All && !super::starts(link.flow)
-            {
-                continue;
-            }
+        for link in super::drawn(view) {
             let style = if link.certainty == Certainty::Possible {
                 ", style=dashed"
             } else {
@@ -76,12 +71,4 @@ impl Format for Dot {
 /// A string of the language.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// A command's label: a picture is not for pasting from.
-fn shorten(line: &str) -> String {
-    match line.char_indices().nth(80) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line.to_owned(),
-    }
 }

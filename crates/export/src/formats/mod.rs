@@ -1,18 +1,30 @@
 //! One file for each format.
 
+mod compile_commands;
 mod dot;
+mod graphml;
 mod make;
+mod mermaid;
+mod ninja;
+mod perfetto;
 mod shell;
+mod snakemake;
 
+pub use compile_commands::CompileCommands;
 pub use dot::Dot;
+pub use graphml::GraphMl;
 pub use make::Make;
+pub use mermaid::Mermaid;
+pub use ninja::Ninja;
+pub use perfetto::Perfetto;
 pub use shell::Shell;
+pub use snakemake::Snakemake;
 
-use backstory_graph::model::{Informed, Relation};
+use backstory_graph::model::{EntityKind, Informed, Relation};
 use backstory_query::answer::Flow;
 
 use crate::View;
-use crate::view::Entity;
+use crate::view::{Entity, Level, Link};
 
 /// The word for an arrow.
 fn word(flow: Flow) -> &'static str {
@@ -53,4 +65,50 @@ fn entity_label(view: &View, entity: &Entity) -> String {
         0 | 1 => path,
         version => format!("{path} (version {version})"),
     }
+}
+
+/// A command's label: a picture is not for pasting from.
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(80) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+/// The arrows of a picture: who waited for whom says little, except to those who want everything.
+fn drawn(view: &View) -> impl Iterator<Item = &Link> {
+    let all = view.level == Level::All;
+    view.links
+        .iter()
+        .filter(move |link| all || !matches!(link.flow, Flow::Informed(_)) || starts(link.flow))
+}
+
+/// The word for what something is.
+fn kind(kind: EntityKind) -> &'static str {
+    match kind {
+        EntityKind::File => "file",
+        EntityKind::Directory => "directory",
+        EntityKind::Symlink => "symlink",
+        EntityKind::Pipe => "pipe",
+        EntityKind::Socket => "socket",
+        EntityKind::Missing => "missing",
+        EntityKind::Device => "device",
+        EntityKind::Memory => "memory",
+    }
+}
+
+/// Text in XML. Characters that XML cannot hold become blanks.
+fn xml(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
 }

@@ -83,7 +83,7 @@ impl Effects {
                     made.last |= last;
                 }
                 Relation::Make if entity.kind == EntityKind::Directory => {
-                    drop(effects.directories.insert(path))
+                    effects.directories.insert(path);
                 }
                 Relation::Delete if file => {
                     effects.removed.insert(path, start);

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{EntityId, EntityKind};
+use backstory_graph::standard::End;
 
 use super::programs::text_of_shell;
 use super::units::{Pipeline, Unit};
@@ -247,16 +248,16 @@ fn redirections(
         let named = entity.kind == EntityKind::File || *entity.path == *b"/dev/null";
         (named && !outside.contains(&id)).then(|| Bytes::from(relative(&entity.path, cwd)))
     };
+    // What was appended to a file that was not there is what made it.
+    let appends = |end: End| {
+        opened.contains(&end.entity) || end.keeps && recording.entity(end.entity).previous.is_some()
+    };
     if let Some(path) = input.and_then(|end| file(end.entity)) {
         words.extend([Word::Operator("<"), Word::Text(path)]);
     }
     if let Some((end, path)) = output.and_then(|end| Some((end, file(end.entity)?))) {
         words.extend([
-            Word::Operator(if end.keeps || opened.contains(&end.entity) {
-                ">>"
-            } else {
-                ">"
-            }),
+            Word::Operator(if appends(end) { ">>" } else { ">" }),
             Word::Text(path),
         ]);
     }
@@ -266,11 +267,7 @@ fn redirections(
         words.push(Word::Operator("2>&1"));
     } else if let Some(path) = file(end.entity) {
         words.extend([
-            Word::Operator(if end.keeps || opened.contains(&end.entity) {
-                "2>>"
-            } else {
-                "2>"
-            }),
+            Word::Operator(if appends(end) { "2>>" } else { "2>" }),
             Word::Text(path),
         ]);
     }

@@ -36,11 +36,14 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
             }
         }
     }
-    // The rule with the most instances first; of those alike, the one with the longest stems says most.
+    // The rule with the most instances first; of those alike, the one that leaves endings alone, then the one with the longest stems.
     let mut candidates: Vec<(Step, BTreeMap<usize, String>)> =
         candidates.into_iter().filter(|(_, all)| all.len() > 1).collect();
-    candidates
-        .sort_by_key(|(_, all)| std::cmp::Reverse((all.len(), all.values().map(String::len).sum::<usize>())));
+    candidates.sort_by_key(|(_, all)| {
+        let plain = !all.values().any(|stem| stem.contains('.'));
+        let length: usize = all.values().map(String::len).sum();
+        std::cmp::Reverse((all.len(), plain, length))
+    });
     let mut taken = BTreeSet::new();
     let mut rules = Vec::new();
     for (mut template, mut instances) in candidates {
@@ -70,7 +73,7 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
     rules
 }
 
-/// What may be the stem of a step: its first output's name up to the last dot, and up to the first.
+/// What may be the stem of a step: any part of its first output's name, cut at marks and between letters and digits.
 fn stems(step: &Step) -> Vec<String> {
     let Some(Ok(name)) = step
         .outputs
@@ -79,24 +82,27 @@ fn stems(step: &Step) -> Vec<String> {
     else {
         return Vec::new();
     };
-    let ends: BTreeSet<usize> = name
-        .match_indices(['.', '-', '_'])
-        .map(|(at, _)| at)
-        .chain([name.len()])
-        .collect();
-    let starts: BTreeSet<usize> = name
-        .match_indices(['.', '-', '_'])
-        .map(|(at, _)| at + 1)
-        .chain([0])
-        .collect();
+    let mut cuts: BTreeSet<usize> = [0, name.len()].into();
+    let mut before: Option<char> = None;
+    for (at, c) in name.char_indices() {
+        let mark = |c: char| ".-_".contains(c);
+        if mark(c) || before.is_some_and(|before| mark(before) || before.is_numeric() != c.is_numeric()) {
+            cuts.insert(at);
+        }
+        before = Some(c);
+    }
     let mut stems = BTreeSet::new();
-    for &start in &starts {
-        for &end in ends.iter().filter(|&&end| end > start) {
+    for &start in &cuts {
+        for &end in cuts.iter().filter(|&&end| end > start) {
             stems.insert(name[start..end].to_owned());
         }
     }
     // What every tool takes for itself, whatever its language.
-    let plain = |stem: &String| stem.chars().all(|c| c.is_alphanumeric() || "-_.+".contains(c));
+    let plain = |stem: &String| {
+        stem.starts_with(char::is_alphanumeric)
+            && stem.ends_with(char::is_alphanumeric)
+            && stem.chars().all(|c| c.is_alphanumeric() || "-_.+".contains(c))
+    };
     stems.into_iter().filter(plain).take(64).collect()
 }
 
@@ -185,10 +191,15 @@ fn shell_text(text: &[u8], cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> B
 /// `name` with [`STEM`] for the last `stem` that stands alone in it: between its ends, or what is no letter or digit.
 fn replaced(name: &[u8], stem: &str) -> Option<Bytes> {
     let name = std::str::from_utf8(name).ok()?;
+    // Letters go on with letters, digits with digits: the 1 of `in1.txt` stands alone, that of `in12.txt` does not.
+    let goes_on = |a: Option<char>, b: Option<char>| match (a, b) {
+        (Some(a), Some(b)) => a.is_alphabetic() && b.is_alphabetic() || a.is_numeric() && b.is_numeric(),
+        _ => false,
+    };
     let alone = |at: usize| {
-        let before = name[..at].chars().next_back();
-        let after = name[at + stem.len()..].chars().next();
-        !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+        let (before, after) = (&name[..at], &name[at + stem.len()..]);
+        !goes_on(before.chars().next_back(), stem.chars().next())
+            && !goes_on(stem.chars().next_back(), after.chars().next())
     };
     let (at, _) = name.rmatch_indices(stem).find(|(at, _)| alone(*at))?;
     let new = format!("{}{STEM}{}", &name[..at], &name[at + stem.len()..]);
@@ -329,7 +340,7 @@ mod tests {
         let template = rules[0].template.as_ref().unwrap();
         assert_eq!(
             template.lines[0].command(),
-            format!("cc -c 'src/{STEM}.c' -o '{STEM}.o'"),
+            format!("cc -c src/{STEM}.c -o {STEM}.o"),
             "the c of -c is no stem"
         );
         assert_eq!(template.inputs.len(), 2, "all.h and src/%.c");
@@ -340,7 +351,7 @@ mod tests {
         let stem = &rules[0].stems[1];
         assert_eq!(filled(&template.outputs[0], stem), steps[1].outputs[0]);
         assert_eq!(
-            template.lines[0].command().replace(STEM, stem).replace('\'', ""),
+            template.lines[0].command().replace(STEM, stem),
             steps[1].lines[0].command()
         );
         assert!(

@@ -174,21 +174,26 @@ pub fn role(recording: &Recording, at: usize) -> Role {
 /// Programs whose own output goes straight to `write`, where the recorder sees it, and not through libc's buffers, where it does not.
 const UNBUFFERED: [&str; 8] = ["dash", "mksh", "python", "perl", "ruby", "node", "make", "ninja"];
 
+/// Libraries of shells that edit lines (bash, zsh), whose builtins print through libc. `sh` without them is dash or its like.
+const EDITING: [&str; 3] = ["libtinfo", "libncurses", "libreadline"];
+
 /// True if a program that was not seen to write to a file it opened has certainly not done so.
 pub fn is_unbuffered(recording: &Recording, at: usize) -> bool {
     let line = std::iter::once(at).chain(recording.ancestors(at));
     let mut programs = line.filter(|&at| recording.activities[at].epoch > 0);
-    programs.next().is_some_and(|at| {
-        let mut executed = recording.edges[at]
+    let Some(at) = programs.next() else {
+        return false;
+    };
+    let paths = |relation| {
+        let edges = recording.edges[at]
             .iter()
-            .filter(|edge| edge.relation == Relation::Execute);
-        executed.any(|edge| {
-            let entity = recording.entity(edge.entity);
-            std::iter::once(&entity.path)
-                .chain(&entity.aliases)
-                .any(|path| is_one(path, &UNBUFFERED))
-        })
-    })
+            .filter(move |edge| edge.relation == relation);
+        edges.map(|edge| base_name(&recording.entity(edge.entity).path))
+    };
+    let edits = || {
+        paths(Relation::Read).any(|name| EDITING.iter().any(|library| name.starts_with(library.as_bytes())))
+    };
+    paths(Relation::Execute).any(|name| is_one(name, &UNBUFFERED) || name == b"sh" && !edits())
 }
 
 /// True if nothing but wrappers stands between the run's command and this activity.

@@ -4,7 +4,7 @@ use backstory_eventlog::event::Pid;
 
 use super::Fold;
 use crate::activity::{Outlet, Serial};
-use crate::model::{ActivityId, EntityId, EntityKind, Sink};
+use crate::model::{ActivityId, Certainty, EntityId, EntityKind, Sink};
 use crate::standard::{End, GIVEN, KIND, Standard, encode, encode_given};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -72,7 +72,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let opened = epoch
             .edges
             .iter()
-            .filter(|edge| edge.opened)
+            .filter(|edge| edge.opened && edge.certainty == Certainty::Seen)
             .map(|edge| edge.entity);
         let given: Vec<EntityId> = opened.filter(|entity| epoch.given.contains(entity)).collect();
         let start = epoch.start;

@@ -1,0 +1,119 @@
+//! GraphML: the graph with all its facts, for Gephi, yEd, NetworkX, igraph.
+
+use std::io::Write;
+
+use crate::format::{Family, Format, Target};
+use crate::view::End;
+use crate::{Result, View};
+use backstory_graph::model::Certainty;
+use backstory_query::answer::Flow;
+
+/// `graphml`
+pub struct GraphMl;
+
+/// Attributes: name, of what, type.
+const KEYS: [(&str, &str, &str); 14] = [
+    ("sort", "node", "string"),
+    ("label", "node", "string"),
+    ("run", "node", "string"),
+    ("cwd", "node", "string"),
+    ("pid", "node", "long"),
+    ("exit", "node", "long"),
+    ("started", "node", "long"),
+    ("ended", "node", "long"),
+    ("version", "node", "long"),
+    ("size", "node", "long"),
+    ("flow", "edge", "string"),
+    ("certainty", "edge", "string"),
+    ("from", "edge", "long"),
+    ("until", "edge", "long"),
+];
+
+impl Format for GraphMl {
+    fn name(&self) -> &'static str {
+        "graphml"
+    }
+    fn about(&self) -> &'static str {
+        "the graph as GraphML"
+    }
+    fn family(&self) -> Family {
+        Family::Data
+    }
+    fn proven_by(&self) -> &'static str {
+        "NetworkX"
+    }
+
+    fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
+        let out = target.stream();
+        writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+        writeln!(out, "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">")?;
+        for (name, of, sort) in KEYS {
+            writeln!(
+                out,
+                "  <key id=\"{name}\" for=\"{of}\" attr.name=\"{name}\" attr.type=\"{sort}\"/>"
+            )?;
+        }
+        writeln!(out, "  <graph id=\"backstory\" edgedefault=\"directed\">")?;
+        for (at, activity) in view.activities.iter().enumerate() {
+            let run = &view.runs[activity.run].summary.id;
+            let mut facts = vec![
+                ("sort", "activity".to_owned()),
+                ("label", activity.label.clone()),
+                ("run", run.clone()),
+                ("cwd", String::from_utf8_lossy(&activity.cwd).into_owned()),
+                ("pid", activity.pid.to_string()),
+                ("started", activity.interval.start.to_string()),
+                ("ended", activity.interval.end.to_string()),
+            ];
+            facts.extend(activity.exit.map(|exit| ("exit", exit.to_string())));
+            element(out, &format!("node id=\"a{at}\""), "node", &facts)?;
+        }
+        for (at, entity) in view.entities.iter().enumerate() {
+            let mut facts = vec![
+                ("sort", super::kind(entity.kind).to_owned()),
+                ("label", String::from_utf8_lossy(&entity.path).into_owned()),
+                ("run", view.runs[entity.run].summary.id.clone()),
+                ("version", entity.version.to_string()),
+            ];
+            facts.extend(entity.ident.map(|ident| ("size", ident.size.to_string())));
+            element(out, &format!("node id=\"e{at}\""), "node", &facts)?;
+        }
+        for link in &view.links {
+            edge(out, link)?;
+        }
+        writeln!(out, "  </graph>\n</graphml>")?;
+        Ok(())
+    }
+}
+
+fn edge(out: &mut dyn Write, link: &crate::view::Link) -> Result<()> {
+    let name = |end: End| match end {
+        End::Activity(at) => format!("a{at}"),
+        End::Entity(at) => format!("e{at}"),
+    };
+    let flow = match link.flow {
+        Flow::Informed(_) => format!("informed: {}", super::word(link.flow)),
+        flow => super::word(flow).to_owned(),
+    };
+    let certainty = match link.certainty {
+        Certainty::Seen => "seen",
+        Certainty::Possible => "possible",
+    };
+    let facts = [
+        ("flow", flow),
+        ("certainty", certainty.to_owned()),
+        ("from", link.interval.start.to_string()),
+        ("until", link.interval.end.to_string()),
+    ];
+    let head = format!("edge source=\"{}\" target=\"{}\"", name(link.from), name(link.to));
+    element(out, &head, "edge", &facts)
+}
+
+fn element(out: &mut dyn Write, head: &str, name: &str, facts: &[(&str, String)]) -> Result<()> {
+    write!(out, "    <{head}>")?;
+    for (key, value) in facts {
+        write!(out, "<data key=\"{key}\">{}</data>", super::xml(value))?;
+    }
+    writeln!(out, "</{name}>")?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! A flowchart for Mermaid, which Markdown viewers draw.
+
+use crate::format::{Family, Format, Target};
+use crate::view::End;
+use crate::{Result, View};
+use backstory_graph::model::Certainty;
+
+/// `mermaid`
+pub struct Mermaid;
+
+impl Format for Mermaid {
+    fn name(&self) -> &'static str {
+        "mermaid"
+    }
+    fn about(&self) -> &'static str {
+        "a flowchart for Markdown"
+    }
+    fn family(&self) -> Family {
+        Family::Picture
+    }
+    fn proven_by(&self) -> &'static str {
+        "a check of its grammar"
+    }
+
+    fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
+        let out = target.stream();
+        writeln!(out, "flowchart LR")?;
+        for (at, activity) in view.activities.iter().enumerate() {
+            writeln!(out, "  a{at}([\"{}\"])", text(&super::shorten(&activity.label)))?;
+        }
+        for (at, entity) in view.entities.iter().enumerate() {
+            writeln!(out, "  e{at}[\"{}\"]", text(&super::entity_label(view, entity)))?;
+        }
+        let name = |end: End| match end {
+            End::Activity(at) => format!("a{at}"),
+            End::Entity(at) => format!("e{at}"),
+        };
+        for link in super::drawn(view) {
+            let arrow = if link.certainty == Certainty::Possible {
+                "-.->"
+            } else {
+                "-->"
+            };
+            writeln!(
+                out,
+                "  {} {arrow}|{}| {}",
+                name(link.from),
+                super::word(link.flow),
+                name(link.to)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Within quotes: Mermaid's entities are numbers between `#` and `;`, and it takes HTML for HTML.
+fn text(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '"' | '#' | '<' | '>' | '&' | '`' | '\\' | '[' | ']' | '{' | '}' | '|' => {
+                out.push_str(&format!("#{};", c as u32));
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,150 @@
+//! A Snakefile: one rule for each step, wildcards where several differ only in a name.
+
+use std::io::Write;
+
+use backstory_eventlog::event::Bytes;
+
+use crate::format::{Family, Format, Target};
+use crate::shell::quote;
+use crate::steps::{Rule, STEM, Step, rules};
+use crate::{Error, Result, View};
+
+/// `snakemake`
+pub struct Snakemake;
+
+impl Format for Snakemake {
+    fn name(&self) -> &'static str {
+        "snakemake"
+    }
+    fn about(&self) -> &'static str {
+        "a Snakefile"
+    }
+    fn family(&self) -> Family {
+        Family::Workflow
+    }
+    fn proven_by(&self) -> &'static str {
+        "snakemake"
+    }
+    fn hint(&self) -> Option<&'static str> {
+        Some("snakemake -c1 -s OUT")
+    }
+
+    fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
+        let out = target.stream();
+        let steps = &view.steps()?.steps;
+        writeln!(
+            out,
+            "# The steps of {}, as recorded in {}.",
+            view.subject,
+            quote(&view.base)
+        )?;
+        writeln!(out, "# Run it there: snakemake -c1 -s THIS\n")?;
+        let used = |path: &Bytes| steps.iter().any(|step| step.inputs.contains(path));
+        let results: Vec<&Bytes> = steps
+            .iter()
+            .flat_map(|step| &step.outputs)
+            .filter(|path| !used(path))
+            .collect();
+        writeln!(out, "rule all:\n    input:")?;
+        for path in results {
+            writeln!(out, "        {},", file(view, path, false)?)?;
+        }
+        for rule in rules(steps, view.generalise) {
+            write_rule(view, steps, &rule, out)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> Result<()> {
+    let step = rule.template.as_ref().unwrap_or(&steps[rule.steps[0]]);
+    let wild = rule.template.is_some();
+    let name = format!("make_{}", rule.name(steps));
+    let further: Vec<Vec<Bytes>> = (0..rule.steps.len())
+        .map(|at| rule.further_inputs(steps, at))
+        .collect();
+    writeln!(out)?;
+    if further.iter().any(|inputs| !inputs.is_empty()) {
+        writeln!(out, "{name}_further = {{")?;
+        for (stem, inputs) in rule.stems.iter().zip(&further) {
+            let inputs = inputs
+                .iter()
+                .map(|path| file(view, path, false))
+                .collect::<Result<Vec<_>>>()?;
+            writeln!(out, "    {}: [{}],", literal(stem), inputs.join(", "))?;
+        }
+        writeln!(out, "}}\n")?;
+    }
+    writeln!(out, "rule {name}:")?;
+    if !step.inputs.is_empty() || further.iter().any(|inputs| !inputs.is_empty()) {
+        writeln!(out, "    input:")?;
+        for path in &step.inputs {
+            writeln!(out, "        {},", file(view, path, wild)?)?;
+        }
+        if further.iter().any(|inputs| !inputs.is_empty()) {
+            writeln!(out, "        lambda wildcards: {name}_further[wildcards.stem],")?;
+        }
+    }
+    writeln!(out, "    output:")?;
+    for path in &step.outputs {
+        writeln!(out, "        {},", file(view, path, wild)?)?;
+    }
+    if wild {
+        let stems: Vec<String> = rule
+            .stems
+            .iter()
+            .map(|stem| stem.replace('.', "\\.").replace('+', "\\+"))
+            .collect();
+        writeln!(
+            out,
+            "    wildcard_constraints:\n        stem=r\"{}\",",
+            stems.join("|")
+        )?;
+    }
+    writeln!(out, "    shell:")?;
+    let mut lines: Vec<String> = Vec::new();
+    for directory in &step.directories {
+        lines.push(format!("mkdir -p {}", quote(view.shown(directory))));
+    }
+    lines.extend(step.lines.iter().map(|line| {
+        let text = line.shell(&view.base);
+        if step.lines.len() > 1 {
+            format!("( {text} )")
+        } else {
+            text
+        }
+    }));
+    let count = lines.len();
+    for (at, line) in lines.iter().enumerate() {
+        // Snakemake's shell takes braces for its own, and runs with `pipefail`, which nobody recorded.
+        let end = if at + 1 < count { " && " } else { "" };
+        let text = line
+            .replace('{', "{{")
+            .replace('}', "}}")
+            .replace(STEM, "{wildcards.stem}");
+        let before = if at == 0 && line.contains(" | ") {
+            "set +o pipefail; "
+        } else {
+            ""
+        };
+        writeln!(out, "        {}", literal(&format!("{before}{text}{end}")))?;
+    }
+    Ok(())
+}
+
+/// A path as Python text; of patterns, the stem as a wildcard.
+fn file(view: &View, path: &[u8], wild: bool) -> Result<String> {
+    let text = std::str::from_utf8(view.shown(path)).map_err(|_| Error::Unsayable {
+        format: "snakemake",
+        what: format!("the file name {}", quote(path)),
+        advice: "use shell",
+    })?;
+    let text = text.replace('{', "{{").replace('}', "}}");
+    Ok(literal(&if wild { text.replace(STEM, "{stem}") } else { text }))
+}
+
+/// A Python string.
+fn literal(text: &str) -> String {
+    // JSON's strings are Python's, but for surrogates, which text has not.
+    serde_json::Value::from(text).to_string()
+}
