@@ -188,7 +188,7 @@ fn shell_text(text: &[u8], cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> B
     out.into()
 }
 
-/// `name` with [`STEM`] for the last `stem` that stands alone in it: between its ends, or what is no letter or digit.
+/// `name` with [`STEM`] for a `stem` that stands alone in it: between its ends, or what is no letter or digit.
 fn replaced(name: &[u8], stem: &str) -> Option<Bytes> {
     let name = std::str::from_utf8(name).ok()?;
     // Letters go on with letters, digits with digits: the 1 of `in1.txt` stands alone, that of `in12.txt` does not.
@@ -201,7 +201,10 @@ fn replaced(name: &[u8], stem: &str) -> Option<Bytes> {
         !goes_on(before.chars().next_back(), stem.chars().next())
             && !goes_on(stem.chars().next_back(), after.chars().next())
     };
-    let (at, _) = name.rmatch_indices(stem).find(|(at, _)| alone(*at))?;
+    // In the last component, and there the first: the stem of `src/c.c` is not its ending.
+    let base = name.rfind('/').map_or(0, |at| at + 1);
+    let all = || name.match_indices(stem).map(|(at, _)| at).filter(|&at| alone(at));
+    let at = all().find(|&at| at >= base).or_else(|| all().last())?;
     let new = format!("{}{STEM}{}", &name[..at], &name[at + stem.len()..]);
     Some(new.into_bytes().into())
 }
