@@ -93,10 +93,10 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
                 .collect();
             writeln!(out, "{}: {pattern}:{}", targets.join(" "), list(&inputs))?;
             write_recipe(view, template, out)?;
-            for instance in 0..rule.steps.len() {
+            for (instance, target) in targets.iter().enumerate() {
                 let further = names(&rule.further_inputs(steps, instance))?;
                 if !further.is_empty() {
-                    writeln!(out, "{}:{}", targets[instance], list(&further))?;
+                    writeln!(out, "{target}:{}", list(&further))?;
                 }
             }
             Ok(())

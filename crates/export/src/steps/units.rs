@@ -40,6 +40,9 @@ impl Pipeline {
     }
 }
 
+/// Who wrote to a pipe, and who read from it.
+type Ends = (BTreeSet<usize>, BTreeSet<usize>);
+
 /// What the run's command began with: its terminal, or wherever its output went. Nobody's input, nobody's output.
 pub fn outside(recording: &Recording) -> HashSet<EntityId> {
     let ends = recording
@@ -260,8 +263,8 @@ impl Finder<'_> {
     }
 
     /// Who wrote to and who read from each pipe that has both.
-    fn pipes(&self) -> Vec<(EntityId, (BTreeSet<usize>, BTreeSet<usize>))> {
-        let mut pipes: HashMap<EntityId, (BTreeSet<usize>, BTreeSet<usize>)> = HashMap::new();
+    fn pipes(&self) -> Vec<(EntityId, Ends)> {
+        let mut pipes: HashMap<EntityId, Ends> = HashMap::new();
         for (at, edges) in self.recording.edges.iter().enumerate() {
             for edge in edges {
                 let entity = self.recording.entity(edge.entity);
