@@ -76,6 +76,7 @@ pub const ALL: &[&dyn Format] = &[
     &formats::Dot,
     &formats::Mermaid,
     &formats::Perfetto,
+    &formats::Svg,
     &formats::CompileCommands,
     &formats::GraphMl,
 ];

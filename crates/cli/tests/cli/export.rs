@@ -263,6 +263,22 @@ fn pictures_and_data_are_what_their_tools_read() {
                     .success()
             );
         }
+        if needs("export svg", &["/usr/bin/python3"]) {
+            assert_eq!(
+                place
+                    .run(&["export", "svg", "--level", level, "-o", "g.svg"])
+                    .status,
+                0
+            );
+            let read = "import xml.etree.ElementTree as e; r = e.parse('g.svg').getroot(); n = '{http://www.w3.org/2000/svg}'\n\
+                        assert [x for x in r.iter(n + 'text') if x.text == 'in3.txt'] and list(r.iter(n + 'path'))";
+            assert!(
+                tool(&place, &["/usr/bin/python3", "-c", read])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
         if needs("export graphml", &["/usr/bin/python3"]) {
             assert_eq!(
                 place

@@ -9,6 +9,7 @@ mod ninja;
 mod perfetto;
 mod shell;
 mod snakemake;
+mod svg;
 
 pub use compile_commands::CompileCommands;
 pub use dot::Dot;
@@ -19,6 +20,7 @@ pub use ninja::Ninja;
 pub use perfetto::Perfetto;
 pub use shell::Shell;
 pub use snakemake::Snakemake;
+pub use svg::Svg;
 
 use backstory_graph::model::{EntityKind, Informed, Relation};
 use backstory_query::answer::Flow;

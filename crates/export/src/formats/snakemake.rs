@@ -122,7 +122,7 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
             .replace('{', "{{")
             .replace('}', "}}")
             .replace(STEM, "{wildcards.stem}");
-        let before = if at == 0 && line.contains(" | ") {
+        let before = if at == 0 && lines.iter().any(|line| line.contains("|")) {
             "set +o pipefail; "
         } else {
             ""
