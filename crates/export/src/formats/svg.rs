@@ -70,7 +70,8 @@ impl Drawing {
             .collect();
         arrows.sort_by_key(|&(from, to, certainty)| (from, to, std::cmp::Reverse(certainty)));
         arrows.dedup_by_key(|&mut (from, to, _)| (from, to));
-        let layer = layers(labels.len(), &arrows);
+        let mut layer = layers(labels.len(), &arrows);
+        pull_sources(&mut layer, &arrows);
         let row = rows(&layer, &arrows);
         Drawing {
             labels,
@@ -179,6 +180,22 @@ fn layers(count: usize, arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     }
 }
 
+/// What comes from nothing stands just before its first user.
+fn pull_sources(layer: &mut [usize], arrows: &[(usize, usize, Certainty)]) {
+    let mut first = vec![usize::MAX; layer.len()];
+    for &(from, to, _) in arrows {
+        first[from] = first[from].min(layer[to]);
+    }
+    for &(_, to, _) in arrows {
+        first[to] = 0;
+    }
+    for (layer, first) in layer.iter_mut().zip(first) {
+        if *layer == 0 && (1..usize::MAX).contains(&first) {
+            *layer = first - 1;
+        }
+    }
+}
+
 /// Rows within each layer, near the middle of one's neighbours.
 fn rows(layer: &[usize], arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     let count = layer.iter().max().map_or(0, |last| last + 1);
@@ -222,6 +239,9 @@ mod tests {
         );
         let ring = layers(3, &[arrow(0, 1), arrow(1, 2), arrow(2, 1)]);
         assert_eq!(ring, [0, 1, 2]);
+        let mut pulled = vec![0, 1, 2, 0];
+        pull_sources(&mut pulled, &[arrow(0, 1), arrow(1, 2), arrow(3, 2)]);
+        assert_eq!(pulled, [0, 1, 2, 1]);
         let row = rows(&[0, 0, 1, 1], &[arrow(0, 3), arrow(1, 2)]);
         assert_eq!(row[0] < row[1], row[3] < row[2], "no arrows cross that need not");
     }
