@@ -34,7 +34,16 @@
 #define BS_BITMAP_WORDS (BS_MAX_CHUNKS / 64u)
 /* Where in an arena's first page the path of the run's log stands, NUL-terminated, by the supervisor; empty if it does not fit. */
 #define BS_ARENA_LOG 2048u
-#define BS_ARENA_HEADER 4096u /* chunk i starts at BS_ARENA_HEADER + i * BS_CHUNK_SIZE */
+/*
+ * Where contents are kept: a Bloom filter of the files that were read, behind the first page. A file has two bits; by the
+ * supervisor, which never clears any. See BS_READS_*.
+ */
+#define BS_ARENA_READS 4096u
+#define BS_READS_BITS 524288u
+#define BS_READS_HASH(device, inode) ((((uint64_t)(uint32_t)(device) << 32) ^ (inode)) * 0x9e3779b97f4a7c15ull)
+#define BS_READS_FIRST(hash) ((hash) >> 45)
+#define BS_READS_SECOND(hash) ((hash) >> 26 & (BS_READS_BITS - 1))
+#define BS_ARENA_HEADER 69632u /* chunk i starts at BS_ARENA_HEADER + i * BS_CHUNK_SIZE */
 
 /*
  * A deliberate ungated call: `getpriority(BS_MAGIC_WHICH, request, argument)`, an impossible `which`, so that a kernel without our
@@ -66,6 +75,11 @@
 #define BS_ARENA_CLOSED 16u /* the run has ended or was detached: take no chunk, log nothing */
 #define BS_ARENA_KEEP 32u   /* contents are kept: ask with BS_MAGIC_PRESERVE (if guarded) before a file changes */
 
+/* bs_arena.reads. Unless it is KNOWN, whoever is about to change a file has to ask. */
+#define BS_READS_KNOWN 0u  /* every file that was read is in the filter */
+#define BS_READS_NEW 1u    /* something was logged since that may be a read, or change what names mean */
+#define BS_READS_LOOKING 2u /* the supervisor is about to fill the filter; NEW meanwhile wins */
+
 /* First page of the arena. Written by: S supervisor, R recorders. */
 struct bs_arena {
     uint64_t magic;   /* S, once */
@@ -80,6 +94,9 @@ struct bs_arena {
     uint64_t env_seen[64];          /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
     uint64_t free[BS_BITMAP_WORDS]; /* bit set: chunk is free and zeroed. R clears (atomic and), S sets */
     uint64_t full[BS_BITMAP_WORDS]; /* bit set: the owner will append no more. R sets (atomic or), S clears */
+    uint64_t pad1[2];
+    uint32_t reads; /* R, S: BS_READS_*; alone in its cache line */
+    uint32_t pad2[15];
 };
 
 /* First bytes of a chunk. Written by its owner when it takes the chunk; all zero while free. */

@@ -30,7 +30,23 @@ pub const BITMAP_WORDS: u32 = MAX_CHUNKS / 64;
 /// Where in an arena's first page the path of the run's log stands, NUL-terminated; empty if it does not fit.
 pub const ARENA_LOG: u32 = 2048;
 /// Bytes before the first chunk of an arena.
-pub const ARENA_HEADER: u32 = 4096;
+pub const ARENA_HEADER: u32 = ARENA_READS + READS_BITS / 8;
+/// Where in an arena the Bloom filter of the files that were read begins, if contents are kept.
+pub const ARENA_READS: u32 = 4096;
+/// Bits of that filter.
+pub const READS_BITS: u32 = 1 << 19;
+/// Every file that was read is in the filter.
+pub const READS_KNOWN: u32 = 0;
+/// Something was logged since that may be a read, or change what names mean.
+pub const READS_NEW: u32 = 1;
+/// The supervisor is about to fill the filter.
+pub const READS_LOOKING: u32 = 2;
+
+/// The two bits that a file has in the filter; of its device, the low half counts.
+pub const fn reads_bits(device: u32, inode: u64) -> [u32; 2] {
+    let hash = ((device as u64) << 32 ^ inode).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    [(hash >> 45) as u32, (hash >> 26) as u32 & (READS_BITS - 1)]
+}
 
 /// The impossible `which` of a deliberate, ungated `getpriority` call to the supervisor.
 pub const MAGIC_WHICH: i32 = 0x6273_6d67;

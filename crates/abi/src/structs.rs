@@ -31,6 +31,12 @@ pub struct Arena {
     pub free: [AtomicU64; BITMAP_WORDS as usize],
     /// Bit set: the owner will append no more.
     pub full: [AtomicU64; BITMAP_WORDS as usize],
+    /// Nothing.
+    pub pad1: [u64; 2],
+    /// `READS_*`, by recorders and the supervisor; alone in its cache line.
+    pub reads: AtomicU32,
+    /// Nothing.
+    pub pad2: [u32; 15],
 }
 
 /// First bytes of a chunk (`bs_chunk`).

@@ -15,6 +15,7 @@ static void constants(void)
     NUMBER(BS_ABI_VERSION), NUMBER(BS_ARENA_MAGIC), NUMBER(BS_CHUNK_MAGIC);
     TEXT(BS_ENV_ARENA), TEXT(BS_ENV_PRELOAD), TEXT(BS_PRELOAD_NAME), TEXT(BS_PRELOAD_ANY), TEXT(BS_PRELOAD_WIDE);
     NUMBER(BS_HOME), NUMBER(BS_CHUNK_SIZE), NUMBER(BS_MAX_CHUNKS), NUMBER(BS_BITMAP_WORDS), NUMBER(BS_ARENA_HEADER), NUMBER(BS_ARENA_LOG);
+    NUMBER(BS_ARENA_READS), NUMBER(BS_READS_BITS), NUMBER(BS_READS_KNOWN), NUMBER(BS_READS_NEW), NUMBER(BS_READS_LOOKING);
     NUMBER(BS_MAGIC_WHICH), NUMBER(BS_MAGIC_ANNOUNCE), NUMBER(BS_MAGIC_ARENA), NUMBER(BS_MAGIC_DRAIN);
     NUMBER(BS_ARENA_GUARDED), NUMBER(BS_ARENA_PIDNS), NUMBER(BS_ARENA_STRICT), NUMBER(BS_ARENA_ALL_OPS);
     NUMBER(BS_ARENA_CLOSED), NUMBER(BS_ARENA_KEEP), NUMBER(BS_MAGIC_PRESERVE);
@@ -38,6 +39,7 @@ static void structures(void)
     FIELD(bs_arena, magic), FIELD(bs_arena, version), FIELD(bs_arena, flags), FIELD(bs_arena, chunks);
     FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started), FIELD(bs_arena, epochs);
     FIELD(bs_arena, pad0), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
+    FIELD(bs_arena, pad1), FIELD(bs_arena, reads), FIELD(bs_arena, pad2);
     SIZE(bs_chunk);
     FIELD(bs_chunk, magic), FIELD(bs_chunk, index), FIELD(bs_chunk, pid), FIELD(bs_chunk, tid);
     FIELD(bs_chunk, epoch), FIELD(bs_chunk, taken), FIELD(bs_chunk, ppid), FIELD(bs_chunk, seq);
@@ -52,10 +54,20 @@ static void structures(void)
     FIELD(bs_ident, ctime), FIELD(bs_ident, birth), FIELD(bs_ident, mode), FIELD(bs_ident, nlink);
 }
 
+/* Where some files stand in the filter of reads. */
+static void filter(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        const uint64_t hash = BS_READS_HASH(0x80000fe00 + i, 0x123456789abull * i + i);
+        printf("filter%u %llu/%llu\n", i, (unsigned long long)BS_READS_FIRST(hash), (unsigned long long)BS_READS_SECOND(hash));
+    }
+}
+
 int main(void)
 {
     constants();
     structures();
+    filter();
     BS_OPS(OP)
     return 0;
 }

@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 /// Bytes of one chunk.
 pub(crate) const CHUNK: usize = abi::CHUNK_SIZE as usize;
 const HEADER: usize = abi::ARENA_HEADER as usize;
+/// Bytes of the first page; what is behind it exists only where contents are kept.
+const PAGE: usize = abi::ARENA_READS as usize;
 const LOG: usize = abi::ARENA_LOG as usize;
 const MAX: usize = abi::MAX_CHUNKS as usize;
 /// Fewest chunks an arena is made for, where the address space is limited (`ulimit -v`).
@@ -83,7 +85,7 @@ impl Arena {
     /// Writes down whose log this arena feeds, so that whoever finds it left behind can finish that. Before the first fork.
     pub(crate) fn feeds(&self, part: &Path) {
         let name = part.as_os_str().as_bytes();
-        if name.len() < HEADER - LOG {
+        if name.len() < PAGE - LOG {
             // SAFETY: within the first page, behind all that others write.
             unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), self.base.add(LOG), name.len()) };
         }
@@ -91,7 +93,7 @@ impl Arena {
 
     /// What [`Arena::feeds`] wrote; none if it wrote nothing.
     pub(crate) fn fed(&self) -> Option<PathBuf> {
-        let mut name = vec![0; HEADER - LOG];
+        let mut name = vec![0; PAGE - LOG];
         // SAFETY: within the first page, as above.
         unsafe { std::ptr::copy_nonoverlapping(self.base.add(LOG), name.as_mut_ptr(), name.len()) };
         name.truncate(name.iter().position(|b| *b == 0)?);
@@ -99,7 +101,11 @@ impl Arena {
     }
 
     fn set_up(file: OwnedFd, path: Option<PathBuf>, flags: u32) -> io::Result<Arena> {
-        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, HEADER as u64)?;
+        let begun = match flags & abi::ARENA_KEEP {
+            0 => PAGE,
+            _ => HEADER,
+        };
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, begun as u64)?;
         // Held by every process that records, through their common descriptor, and by no recorded one. A refusal only means that
         // nobody sweeps.
         let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
@@ -111,6 +117,7 @@ impl Arena {
             (*header).version = abi::ABI_VERSION;
             (*header).started = clock::counter();
         }
+        arena.header().reads.store(abi::READS_NEW, Ordering::Release);
         arena.header().flags.store(flags, Ordering::Release);
         arena.grow(INITIAL);
         if arena.chunks() == 0 {
@@ -397,6 +404,36 @@ impl Arena {
         self.header().lost.fetch_add(count, Ordering::AcqRel);
     }
 
+    /// Something may have been read: who is about to change a file has to ask. Called once that is logged.
+    pub(crate) fn read_more(&self) {
+        self.header().reads.store(abi::READS_NEW, Ordering::Release);
+    }
+
+    /// All that was logged so far is about to be looked at. By one thread at a time.
+    pub(crate) fn look_at_reads(&self) {
+        self.header().reads.swap(abi::READS_LOOKING, Ordering::AcqRel);
+    }
+
+    /// What was read is in the filter, unless something was logged since [`Arena::look_at_reads`].
+    pub(crate) fn reads_are_known(&self) {
+        let (from, to) = (abi::READS_LOOKING, abi::READS_KNOWN);
+        // A failure says that there is something new.
+        let _ = self
+            .header()
+            .reads
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Puts a file into the filter of what was read. Only where contents are kept.
+    pub(crate) fn note_read(&self, device: u32, inode: u64) {
+        for bit in abi::reads_bits(device, inode) {
+            let at = PAGE + bit as usize / 64 * 8;
+            // SAFETY: within what is allocated before the chunks where contents are kept, aligned, and atomic wherever it is changed.
+            let word = unsafe { &*self.base.add(at).cast::<AtomicU64>() };
+            word.fetch_or(1 << (bit % 64), Ordering::Release);
+        }
+    }
+
     /// Recorders take no chunk and log nothing from now on.
     pub(crate) fn close(&self) {
         self.header().flags.fetch_or(abi::ARENA_CLOSED, Ordering::AcqRel);
@@ -404,7 +441,7 @@ impl Arena {
 
     /// Overwrites the first page from its beginning, as any recorded program can. For `doors`.
     pub(crate) fn scribble(&self, bytes: &[u8]) {
-        let length = bytes.len().min(HEADER);
+        let length = bytes.len().min(PAGE);
         // SAFETY: within the first page, which exists.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base, length) };
     }

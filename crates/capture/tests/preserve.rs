@@ -189,6 +189,66 @@ fn what_the_run_made_and_nobody_read_is_not_kept() {
     assert!(!run.path(&format!("{}.kept", run.id)).exists());
 }
 
+/// How often a program asks before it changes something, as strace counts it; none without strace.
+fn asks(run: &Run, before: &str, program: &str) -> Option<usize> {
+    if !backstory_testkit::need::needs("how often is asked", &["strace"]) {
+        return None;
+    }
+    let said = run.shell(&format!(
+        "{before}; strace -f -qq -e trace=getpriority -o ..asked {program} && wc -l < ..asked"
+    ));
+    Some(text(&said.stdout).trim().parse().unwrap())
+}
+
+#[test]
+fn who_changes_what_the_run_made_and_nobody_read_asks_once_not_for_each_file() {
+    let run = Run::new(&["--contents", "lazy"]);
+    let made = "mkdir d; i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i > d/$i; done";
+    let Some(asked) = asks(&run, made, "rm -r d") else {
+        return;
+    };
+    // Whoever starts has read its libraries.
+    assert!(asked <= 3, "{asked}");
+    assert_eq!(kept(&run).len(), 0);
+}
+
+#[test]
+fn who_changes_what_was_read_asks_for_each_file() {
+    let run = Run::new(&["--contents", "lazy"]);
+    let made = "mkdir d; i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo $i > d/$i; done; cat d/*";
+    let Some(asked) = asks(&run, made, "rm -r d") else {
+        return;
+    };
+    assert!(asked >= 50, "{asked}");
+    assert_eq!(kept(&run).len(), 50);
+}
+
+#[test]
+fn what_lies_on_another_file_system_is_kept_by_copying() {
+    let (run, content, _) = run(&["--contents", "lazy"]);
+    let far = PathBuf::from(format!("/dev/shm/backstory-far-{}", run.id));
+    if fs::create_dir(&far).is_err()
+        || fs::metadata(&far).unwrap().dev() == fs::metadata("/tmp").unwrap().dev()
+    {
+        let _ = fs::remove_dir(&far);
+        return backstory_testkit::need::skipped("contents across file systems", "there is only one");
+    }
+    let output = run.shell(&format!(
+        "cp data {0}/a; cp data {0}/b; cd {0}; cat a b >/dev/null; rm a; echo new > b; cat b; rm b",
+        far.display()
+    ));
+    fs::remove_dir(&far).unwrap();
+    assert_eq!(
+        (text(&output.stdout), output.status.code()),
+        ("new\n".into(), Some(0))
+    );
+    let told = kept(&run);
+    let of = |name: &str| told.iter().find(|k| k.path == far.join(name)).unwrap();
+    assert_eq!(of("a").bytes.as_deref(), Ok(&content[..]));
+    assert_eq!(of("b").bytes.as_deref(), Ok(&content[..]));
+    run.assert_tidy();
+}
+
 #[test]
 fn every_version_that_was_read_is_kept() {
     let run = Run::new(&["--contents", "lazy"]);

@@ -89,6 +89,11 @@ fn a_recorded_command_does_exactly_what_it_does_alone() {
 }
 
 #[test]
+fn it_does_so_while_contents_are_kept() {
+    assert_identical(User::ordinary(), &["--contents=lazy"]);
+}
+
+#[test]
 fn it_does_so_with_the_recorder_alone() {
     assert_identical(User::ordinary(), &["--guard=off"]);
 }

@@ -39,8 +39,10 @@ bool bs_is_flow(u32 op)
 /* The guard sees what it watches, since such a call then misses the gate; the rest is lost, and counted. */
 void bs_lose(u32 op)
 {
-    if (bs_arena && !muted && !(bs_arena->flags & BS_ARENA_CLOSED) && !(bs_arena->flags & BS_ARENA_GUARDED && bs_is_flow(op)))
+    if (bs_arena && !muted && !(bs_arena->flags & BS_ARENA_CLOSED) && !(bs_arena->flags & BS_ARENA_GUARDED && bs_is_flow(op))) {
         __atomic_add_fetch(&bs_arena->lost, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&bs_arena->reads, BS_READS_NEW, __ATOMIC_RELEASE);
+    }
 }
 
 /* ---- attaching ------------------------------------------------------------------------------------------------------- */

@@ -98,6 +98,20 @@ static struct bs_rec reserve(u32 op, u32 size, u32 flags)
     }
 }
 
+/*
+ * What was logged may be a read, or change what names mean: whoever is about to change a file has to ask again. A plain store after
+ * that of the slot's state, and not a look whether it is needed: so the supervisor, which takes it back before it looks at slots,
+ * finds the slot or leaves the mark.
+ */
+static inline void tell(u32 op, s32 arg)
+{
+    const u64 moves = 1ull << BS_OP_RENAME | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT | 1ull << BS_OP_PIVOT |
+                      1ull << BS_OP_NAMESPACE | 1ull << BS_OP_FORK | 1ull << BS_OP_EXEC;
+    bool reads = op == BS_OP_OPEN ? !(arg & (O_ACCMODE | O_PATH | O_DIRECTORY)) : op < 64 ? moves >> op & 1 : op == BS_OP_LOAD;
+    if (reads && bs_arena->flags & BS_ARENA_KEEP)
+        __atomic_store_n(&bs_arena->reads, BS_READS_NEW, __ATOMIC_RELEASE);
+}
+
 static inline struct bs_rec publish(struct bs_rec rec, u64 time, s32 fd, s32 arg, u32 aux)
 {
     struct bs_slot *slot = rec.slot;
@@ -106,6 +120,7 @@ static inline struct bs_rec publish(struct bs_rec rec, u64 time, s32 fd, s32 arg
     slot->arg = arg;
     slot->aux = aux;
     __atomic_store_n(&slot->state, BS_RESERVED, __ATOMIC_RELEASE);
+    tell(slot->op, arg);
     return rec;
 }
 
@@ -158,6 +173,7 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
     slot->result = (s32)result;
     slot->aux = aux;
     __atomic_store_n(&slot->state, BS_DONE, __ATOMIC_RELEASE);
+    tell(op, arg);
 }
 
 /* A path that can't be read is not logged, and its call not let through the gate. */

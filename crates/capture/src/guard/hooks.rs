@@ -6,6 +6,7 @@ use backstory_abi::Ident;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the receivers have to know.
 #[derive(Debug, Default)]
@@ -46,11 +47,14 @@ pub trait Hooks: Send + Sync {
 pub trait Keep: Send + Sync {
     /// True if nobody needs a content, as far as can be told without waiting for anybody; only look-ups of paths in local file
     /// systems are made.
-    fn can_go(&self, change: &Change) -> bool;
+    fn can_go(&self, change: &Change<'_>) -> bool;
     /// Keeps a content, if it has to be. `find` looks for the file, if that is asked for; it may find another.
-    fn keep(&self, change: &Change, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept>;
+    fn keep(&self, change: &Change<'_>, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept>;
     /// What names lead to is about to change.
     fn names_change(&self);
+    /// A call that the guard has seen and logged, or counted as queued, may read something or change what names mean; it has not been
+    /// answered yet.
+    fn may_have_read(&self);
     /// A program with a recorder begins in a process, in this directory.
     fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>);
 }
@@ -68,15 +72,22 @@ pub enum ChangeKind {
 
 /// A change that is about to happen.
 #[derive(Debug, Clone, Copy)]
-pub struct Change {
+pub struct Change<'a> {
     /// Its kind.
     pub kind: ChangeKind,
     /// The file's device: the low half of its number.
     pub device: u32,
     /// The file's inode.
     pub inode: u64,
+    /// Calls that the guard has seen and not logged yet.
+    pub queued: &'a AtomicUsize,
+}
+
+impl Change<'_> {
     /// Every read that the guard has seen has been logged.
-    pub all_logged: bool,
+    pub fn all_logged(&self) -> bool {
+        self.queued.load(Ordering::Acquire) == 0
+    }
 }
 
 /// A file that is about to change.

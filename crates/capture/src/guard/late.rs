@@ -6,6 +6,7 @@ use super::ask::Ask;
 use super::caller::Caller;
 use super::conclude::Context;
 use super::mounts::Mounts;
+use super::preserve::may_read;
 use super::receivers::Common;
 use super::resolve::Resolver;
 use super::shared::Notification;
@@ -43,6 +44,7 @@ impl Common {
                 let stamp = (job.time, who(caller, &job.call));
                 write(&mut out, stamp, &job.ask, &conclusion, &self.environments);
             }
+            self.tell_read(may_read(&job.ask));
             self.queued.fetch_sub(1, Ordering::AcqRel);
         }
     }

@@ -19,7 +19,6 @@ use crate::sink::SlotSink;
 use backstory_abi::{CHANGE_ITSELF, CHANGE_KIND, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -60,6 +59,8 @@ pub(super) struct Target {
 }
 
 type Life = Box<dyn FnOnce() + Send>;
+/// Logs that what a call changes was not kept, and the errno that says why.
+type Tell = Box<dyn FnMut(&Notification, u64, &About, i32) + Send>;
 
 #[derive(Default)]
 struct State {
@@ -69,7 +70,25 @@ struct State {
     threads: Vec<JoinHandle<()>>,
     idle: usize,
     running: usize,
+    /// What the threads are about.
+    begun: Vec<(Notification, u64)>,
+    tell: Option<Tell>,
     ended: bool,
+}
+
+impl State {
+    /// Lets waiting calls go on, whose contents nobody can keep.
+    fn give_up(&mut self, errno: i32) {
+        for job in std::mem::take(&mut self.jobs) {
+            self.leave(&job, errno);
+        }
+    }
+
+    fn leave(&mut self, job: &Job, errno: i32) {
+        if let Some(tell) = &mut self.tell {
+            tell(&job.call, job.time, &job.about, errno);
+        }
+    }
 }
 
 /// The threads that keep contents, and their work.
@@ -95,14 +114,20 @@ impl Preservers {
             let (out, common) = (SlotWriter::new(make_sink()), Arc::downgrade(common));
             Box::new(move || run(&common, out))
         };
-        common.preservers.state().spares = (0..THREADS).map(|_| life()).collect();
+        let spares = (0..THREADS).map(|_| life()).collect();
+        let mut out = SlotWriter::new(make_sink());
+        let mut state = common.preservers.state();
+        state.spares = spares;
+        state.tell = Some(Box::new(move |call, time, about, errno| {
+            not_kept(&mut out, call, time, about, errno);
+        }));
     }
 
     /// Hands a call over. Does not wait.
     pub(super) fn give(&self, job: Job) {
         let mut state = self.state();
         if state.ended {
-            return; // which answers it
+            return state.leave(&job, libc::ESHUTDOWN); // dropped, and so answered
         }
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {
@@ -116,7 +141,9 @@ impl Preservers {
                     state.running += 1;
                 }
                 // Nobody is there to do it.
-                Err(_) if state.running == 0 => state.jobs.clear(),
+                Err(error) if state.running == 0 => {
+                    state.give_up(error.raw_os_error().unwrap_or(libc::EAGAIN));
+                }
                 Err(_) => {}
             }
         }
@@ -127,6 +154,7 @@ impl Preservers {
         let mut state = self.state();
         loop {
             if let Some(job) = state.jobs.pop_front() {
+                state.begun.push((job.call, job.time));
                 return Some(job);
             }
             if state.ended {
@@ -140,6 +168,11 @@ impl Preservers {
         }
     }
 
+    fn done(&self, job: Job) {
+        self.state().begun.retain(|(call, _)| call.id != job.call.id);
+        drop(job.waiting);
+    }
+
     /// Ends the threads once they have done what was begun. False: one still waits for a file system.
     pub(super) fn end(&self) -> bool {
         let until = Instant::now() + PATIENCE;
@@ -150,13 +183,20 @@ impl Preservers {
         while state.running > 0 {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                state.jobs.clear();
+                state.give_up(libc::ETIMEDOUT);
+                let begun = std::mem::take(&mut state.begun);
+                if let Some(mut tell) = state.tell.take() {
+                    begun
+                        .iter()
+                        .for_each(|(call, time)| tell(call, *time, &About::Asked, libc::ETIMEDOUT));
+                }
                 return false;
             }
             let waited = self.done.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let threads = std::mem::take(&mut state.threads);
+        state.tell = None;
         drop(state);
         threads.into_iter().all(|thread| thread.join().is_ok())
     }
@@ -169,11 +209,18 @@ fn run<S: SlotSink>(common: &Weak<Common>, mut out: SlotWriter<S>) {
         if let Some(keep) = common.hooks.keep() {
             common.preserve(keep, &job, &mut resolver, &mut out);
         }
-        drop(job.waiting);
+        common.preservers.done(job);
     }
 }
 
 impl Common {
+    /// With `reads`, what has just been logged or counted may be a read. Before its caller is answered, or no longer counted.
+    pub(super) fn tell_read(&self, reads: bool) {
+        if let (true, Some(keep)) = (reads, self.hooks.keep()) {
+            keep.may_have_read();
+        }
+    }
+
     fn preserve<S: SlotSink>(
         &self,
         keep: &dyn Keep,
@@ -229,7 +276,7 @@ impl Common {
     }
 
     /// What a recorder asks about; none if only names change.
-    pub(super) fn change_asked(&self, call: &Notification) -> Option<Change> {
+    pub(super) fn change_asked(&self, call: &Notification) -> Option<Change<'_>> {
         let [_, _, _, place, change, inode] = call.args;
         let kind = match change as u32 & CHANGE_KIND {
             CHANGE_WRITE => ChangeKind::Write,
@@ -240,12 +287,12 @@ impl Common {
         Some(self.change(kind, (place >> 32) as u32, inode))
     }
 
-    fn change(&self, kind: ChangeKind, device: u32, inode: u64) -> Change {
+    fn change(&self, kind: ChangeKind, device: u32, inode: u64) -> Change<'_> {
         Change {
             kind,
             device,
             inode,
-            all_logged: self.queued.load(Ordering::Acquire) == 0,
+            queued: &self.queued,
         }
     }
 
@@ -286,11 +333,17 @@ fn find(resolver: &mut Resolver, caller: &Caller, target: &Target, time: u64) ->
     Some((ident, Found { path, file }))
 }
 
-/// More calls wait than can be remembered for the keeper: this one can't.
-pub(super) fn not_kept<S: SlotSink>(out: &mut SlotWriter<S>, call: &Notification, time: u64, about: &About) {
+/// Logs that nobody could keep what a call changes.
+pub(super) fn not_kept<S: SlotSink>(
+    out: &mut SlotWriter<S>,
+    call: &Notification,
+    time: u64,
+    about: &About,
+    errno: i32,
+) {
     let fields = Fields {
         arg: -1,
-        result: Outcome::Known(-libc::EAGAIN),
+        result: Outcome::Known(-errno),
         resolved: true,
         ..Fields::of(op::KEPT)
     };
@@ -330,6 +383,15 @@ pub(super) fn target(ask: &Ask, look: impl FnOnce(&Named, bool) -> Option<Looked
     };
     let name = name.clone();
     matters.then_some(Target { name, follow, kind })
+}
+
+/// The call may read a file, or change what names mean: what was read has to be looked at before something changes.
+pub(super) fn may_read(ask: &Ask) -> bool {
+    match ask {
+        Ask::Open { flags, .. } => flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0,
+        Ask::Truncate { .. } | Ask::Unlink { .. } | Ask::Look { .. } => false,
+        _ => true,
+    }
 }
 
 /// What opening an existing file like this does to it.

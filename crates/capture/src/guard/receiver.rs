@@ -10,7 +10,7 @@ use super::hooks::{Note, Waiting};
 use super::late::{Late, real_time};
 use super::memory::{Memory, Unreadable};
 use super::mounts::Mounts;
-use super::preserve::{About, Job, Seen, Target, not_kept, target};
+use super::preserve::{About, Job, Seen, Target, may_read, not_kept, target};
 use super::receivers::{Common, Reserve, THREADS};
 use super::resolve::Resolver;
 use super::shared::Notification;
@@ -161,17 +161,13 @@ impl<S: SlotSink> Worker<S> {
     }
 
     fn look_later(&mut self, job: Box<Late>) {
-        let common = &self.common;
-        if common.queued.fetch_add(1, Ordering::AcqRel) < LATE {
-            self.need(|reserve| &reserve.late);
-            let Err(returned) = self.late.send(job) else {
-                return;
-            };
-            common.queued.fetch_sub(1, Ordering::AcqRel);
+        // It has been counted.
+        if self.common.queued.load(Ordering::Acquire) > LATE {
+            return self.leave_unknown(&job);
+        }
+        self.need(|reserve| &reserve.late);
+        if let Err(returned) = self.late.send(job) {
             self.leave_unknown(&returned.0);
-        } else {
-            common.queued.fetch_sub(1, Ordering::AcqRel);
-            self.leave_unknown(&job);
         }
     }
 
@@ -185,6 +181,8 @@ impl<S: SlotSink> Worker<S> {
             &unknown,
             &self.common.environments,
         );
+        self.common.tell_read(may_read(&job.ask));
+        self.common.queued.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// A watched call: read, conclude, log.
@@ -249,11 +247,22 @@ impl<S: SlotSink> Worker<S> {
             return Answer::Continue;
         }
         let about = self.about_to_lose(&caller, &ask, time);
+        let reads = may_read(&ask);
         self.log(call, caller, time, ask, late);
+        self.count(reads, late.is_some());
         match about {
             Some(seen) => self.preserve(call, time, About::Seen(seen)),
             None => Answer::Continue,
         }
+    }
+
+    /// What is still to be looked at is counted before its caller goes on, and so is told to be read more than is known.
+    fn count(&self, reads: bool, late: bool) {
+        let common = &self.common;
+        if late {
+            common.queued.fetch_add(1, Ordering::AcqRel);
+        }
+        common.tell_read(reads);
     }
 
     /// The file whose content is lost by a call unless it is kept, where contents are kept.
@@ -286,7 +295,8 @@ impl<S: SlotSink> Worker<S> {
             return Answer::Continue;
         }
         if !common.shared.park(call.id) {
-            not_kept(&mut self.out, call, time, &about);
+            // More calls wait than can be remembered for the keeper.
+            not_kept(&mut self.out, call, time, &about, libc::EAGAIN);
             return Answer::Continue;
         }
         let waiting = Waiting::new(call.id, common.listener.clone(), common.shared.clone());

@@ -93,10 +93,11 @@ impl Preserver {
     }
 
     /// The content of this file, which is about to change, must not be lost. Asked once before each change.
-    fn wants(&self, shard: &Shard, change: &Change, file: FileKey) -> bool {
+    fn wants(&self, shard: &Shard, change: &Change<'_>, file: FileKey) -> bool {
         let linked = shard.get(&file).is_some_and(|earlier| earlier.linked.is_some());
-        let read = self.contents == Contents::All || self.reads.take(&self.stock, file);
-        read || linked || change.kind == ChangeKind::Update || !change.all_logged
+        let read =
+            self.contents == Contents::All || self.reads.take(&self.stock, file, &|| change.all_logged());
+        read || linked || change.kind == ChangeKind::Update || !change.all_logged()
     }
 
     /// Keeps a file's content. Returns its number, and how.
@@ -155,18 +156,19 @@ impl Preserver {
 }
 
 impl Keep for Preserver {
-    fn can_go(&self, change: &Change) -> bool {
+    fn can_go(&self, change: &Change<'_>) -> bool {
         let file = (change.device, change.inode);
         // Who works on a file, or is about to, has not taken its mark away yet, or holds the shard.
         let shard = &self.shards[file.1 as usize % SHARDS];
-        let lazy = self.contents == Contents::Lazy && change.all_logged && change.kind != ChangeKind::Update;
-        lazy && !self.reads.has(&self.stock, file)
+        let lazy =
+            self.contents == Contents::Lazy && change.all_logged() && change.kind != ChangeKind::Update;
+        lazy && !self.reads.has(&self.stock, file, &|| change.all_logged())
             && shard
                 .try_lock()
                 .is_ok_and(|shard| shard.get(&file).is_none_or(|earlier| earlier.linked.is_none()))
     }
 
-    fn keep(&self, change: &Change, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept> {
+    fn keep(&self, change: &Change<'_>, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept> {
         let file = (change.device, change.inode);
         let mut shard = self.shard(file);
         if !self.wants(&shard, change, file) {
@@ -191,8 +193,12 @@ impl Keep for Preserver {
 
     fn names_change(&self) {
         if self.contents == Contents::Lazy {
-            self.reads.look(&self.stock);
+            self.reads.look(&self.stock, &|| false);
         }
+    }
+
+    fn may_have_read(&self) {
+        self.stock.arena.read_more();
     }
 
     fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {

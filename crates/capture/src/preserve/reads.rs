@@ -59,10 +59,15 @@ struct Known {
     /// New names of files, looked at once more: the rename may just not have happened yet.
     renamed: Vec<Vec<u8>>,
     everything: bool,
+    /// Not yet in the arena's filter.
+    fresh: Vec<FileKey>,
 }
 
+/// Tells whether every read that the guard has seen has been logged.
+pub(super) type Logged<'a> = &'a dyn Fn() -> bool;
+
 /// One slot, copied out of its chunk.
-struct Logged {
+struct Taken {
     time: u64,
     lane: Lane,
     bytes: Vec<u8>,
@@ -109,25 +114,40 @@ impl Reads {
     }
 
     /// True if this file's content was read. It is about to change: what it holds then has not been.
-    pub(super) fn take(&self, stock: &Stock, file: FileKey) -> bool {
+    pub(super) fn take(&self, stock: &Stock, file: FileKey, all: Logged<'_>) -> bool {
         let mut known = lock(&self.known);
-        self.catch_up(&mut known, stock);
+        self.catch_up(&mut known, stock, all);
         known.files.remove(&file) || known.everything
     }
 
     /// True if this file's content was read; it stays so.
-    pub(super) fn has(&self, stock: &Stock, file: FileKey) -> bool {
+    pub(super) fn has(&self, stock: &Stock, file: FileKey, all: Logged<'_>) -> bool {
         let mut known = lock(&self.known);
-        self.catch_up(&mut known, stock);
+        self.catch_up(&mut known, stock, all);
         known.files.contains(&file) || known.everything
     }
 
     /// Looks at everything that was logged so far.
-    pub(super) fn look(&self, stock: &Stock) {
-        self.catch_up(&mut lock(&self.known), stock);
+    pub(super) fn look(&self, stock: &Stock, all: Logged<'_>) {
+        self.catch_up(&mut lock(&self.known), stock, all);
     }
 
-    fn catch_up(&self, known: &mut Known, stock: &Stock) {
+    /// Looks at what was logged, and says in the arena that what was read is known. That is so only if `all` says that nothing
+    /// waits to be logged, asked after the arena has been marked: who lets a reader go on counts it before, and marks the arena after.
+    fn catch_up(&self, known: &mut Known, stock: &Stock, all: Logged<'_>) {
+        let arena = &stock.arena;
+        arena.look_at_reads();
+        self.look_at_slots(known, stock);
+        for (device, inode) in known.fresh.drain(..) {
+            arena.note_read(device, inode);
+        }
+        match known.everything || !all() {
+            true => arena.read_more(),
+            false => arena.reads_are_known(),
+        }
+    }
+
+    fn look_at_slots(&self, known: &mut Known, stock: &Stock) {
         if known.everything {
             lock(&self.arrived).chunks.clear();
             return;
@@ -163,7 +183,7 @@ impl Reads {
             known.everything = true;
             return;
         }
-        slots.sort_by_key(|slot: &Logged| slot.time);
+        slots.sort_by_key(|slot: &Taken| slot.time);
         for path in std::mem::take(&mut known.renamed) {
             known.read(&path, true);
         }
@@ -189,7 +209,7 @@ impl Known {
     }
 
     /// Takes out the slots that matter: `bytes` is what the chunk has at offset `start` and after it.
-    fn collect(&mut self, head: &Chunk, start: usize, bytes: &[u8], slots: &mut Vec<Logged>) {
+    fn collect(&mut self, head: &Chunk, start: usize, bytes: &[u8], slots: &mut Vec<Taken>) {
         let mut at = 0;
         // A slot that is only begun is looked at next time; its thread has read nothing yet.
         while let Some(slot) = bytes.get(at..).and_then(Slot::read) {
@@ -198,7 +218,7 @@ impl Known {
                 break;
             }
             if matters(&slot) {
-                slots.push(Logged {
+                slots.push(Taken {
                     time: slot.time,
                     lane: Lane::of(head),
                     bytes: bytes[at..end].to_vec(),
@@ -214,7 +234,7 @@ impl Known {
         self.cursors.insert(head.index, cursor);
     }
 
-    fn apply(&mut self, slot: &Logged) {
+    fn apply(&mut self, slot: &Taken) {
         let Some(raw) = Raw::parse(&slot.bytes) else {
             self.everything = true;
             return;
@@ -256,7 +276,7 @@ impl Known {
     }
 
     /// Opened, executed or loaded.
-    fn opened(&mut self, slot: &Logged, raw: &Raw<'_>, pid: u32, name: &[u8]) {
+    fn opened(&mut self, slot: &Taken, raw: &Raw<'_>, pid: u32, name: &[u8]) {
         let h = raw.head;
         let flags = h.arg;
         let reads =
@@ -282,7 +302,7 @@ impl Known {
         }
     }
 
-    fn absolute(&mut self, slot: &Logged, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
+    fn absolute(&mut self, slot: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
         if name.first() == Some(&b'/') {
             return Some(name.to_vec());
         }
@@ -313,7 +333,10 @@ impl Known {
         let device = rustix::fs::makedev(st.stx_dev_major, st.stx_dev_minor);
         match FileType::from_raw_mode(st.stx_mode.into()) {
             FileType::RegularFile => {
-                self.files.insert((device as u32, st.stx_ino));
+                let file = (device as u32, st.stx_ino);
+                if self.files.insert(file) {
+                    self.fresh.push(file);
+                }
             }
             // What was read below it may now be elsewhere.
             FileType::Directory | FileType::Symlink if moved => self.everything = true,
