@@ -1,149 +1,113 @@
-"""`backstory-bench`: list, run, report, lineage."""
+"""`backstory-bench`: list, run, subset, report, predict, lineage."""
 
 from __future__ import annotations
 
 import argparse
-import csv
+import json
 import os
-import platform
-import random
-import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import report
-from .bounds import Broken, broken, unjudged
+from . import promises, report
 from .collectors import COLLECTORS, Collector, chosen
+from .collectors.template import BadTemplate, from_template
 from .lineage import main_lineage
-from .measure import Cost, become_subreaper, run
-from .workloads import SUITES, WORKLOADS, Workload, lacking
+from .matrix.journal import Journal, Unusable
+from .paired import run_paired
+from .workloads import INSTANCES, Instance, select, suite
+from .workloads.sources import VARIABLE
 
-FIELDS = ["workload", "round", "collector", "wall_s", "cpu_s", "settle_s", "per_call_ns", "problem"]
+MATRIX_SUITES = ("full", "minimal", "groups")
+EXTRA = "this needs the extra `report`: pip install -r bench/requirements-report.txt"
 
-
-def _environment(collector: Collector) -> dict[str, str]:
-    keep = {k: v for k, v in os.environ.items() if not k.startswith("BACKSTORY")}
-    return keep | {"LC_ALL": "C.UTF-8"} | collector.environment
-
-
-def _measure(workload: Workload, collector: Collector, root: Path) -> tuple[Cost, str | None]:
-    scratch = Path(tempfile.mkdtemp(prefix="bench-log-", dir=root.parent))
-    try:
-        workload.reset(root)
-        cost = run([*collector.prefix(scratch), *workload.command(root)], root, _environment(collector))
-        return cost, workload.check(root, cost)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+EPILOG = """examples:
+  backstory-bench list collectors                       what there is, what can run here, and why not
+  backstory-bench run --suite ci                        the promised commands against their bounds
+  backstory-bench run --suite groups --out results      one workload of each group under every collector
+  backstory-bench run --resume --out results            goes on after an interruption
+  backstory-bench run --suite full --collector 'mine=mytool --log {log} -- {cmd}'
+  backstory-bench report results                        docs/benchmark from the results
+  backstory-bench predict results -- make -j4           what would each collector cost on this command?
+"""
 
 
-def _row(workload: Workload, number: int, collector: Collector, cost: Cost, problem: str | None) -> dict[str, object]:
-    per_call = cost.output.decode().strip() if workload.per_call and problem is None else ""
-    return dict(
-        zip(
-            FIELDS,
-            [
-                workload.name,
-                number,
-                collector.name,
-                f"{cost.wall:.6f}",
-                f"{cost.cpu:.6f}",
-                f"{cost.settle:.6f}",
-                per_call,
-                problem or "",
-            ],
-            strict=True,
-        )
-    )
-
-
-def _rounds(
-    workload: Workload, collectors: Sequence[Collector], rounds: int, base: Path, out: csv.DictWriter[str]
-) -> None:
-    root = Path(tempfile.mkdtemp(prefix=f"bench-{workload.name}-", dir=base))
-    try:
-        workload.prepare(root)
-        _measure(workload, COLLECTORS["none"], root)  # warms caches, not counted
-        for number in range(rounds):
-            for collector in random.sample(list(collectors), k=len(collectors)):
-                cost, problem = _measure(workload, collector, root)
-                out.writerow(_row(workload, number, collector, cost, problem))
-                if problem:
-                    print(f"{workload.name} under {collector.name}: {problem}", file=sys.stderr)
-            print(f"\r{workload.name}: round {number + 1} of {rounds}", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+def _paired(args: argparse.Namespace) -> bool:
+    if args.resume or args.suite in MATRIX_SUITES:
+        return False
+    return not args.workloads or all(name in promises.WORKLOADS for name in args.workloads.split(","))
 
 
 def _run(args: argparse.Namespace) -> int:
-    collectors = []
-    for collector in chosen(["none", *(c for c in args.collectors.split(",") if c != "none")]):
-        reason = collector.missing()
-        if reason:
-            print(f"left out: {collector.name}: {reason}", file=sys.stderr)
-        else:
-            collectors.append(collector)
-    names = []
-    for name in args.workloads.split(",") if args.workloads else SUITES[args.suite]:
-        missing = lacking(name)
-        if missing:
-            print(f"SKIPPED: workload {name}: needs {missing}")
-        else:
-            names.append(name)
-    out_path = Path(args.out or f"bench/runs/{time.strftime('%Y-%m-%d-%H%M%S')}.csv")
-    become_subreaper()
-    _measure_all(names, collectors, args, out_path)
-    results = report.load(out_path)
-    print(report.markdown(results))
-    print(f"results: {out_path}", file=sys.stderr)
-    if args.suite != "ci":
-        return 0
-    for name in unjudged(results):
-        print(f"SKIPPED: wall time of {name}: others use the processors")
-    return _check(broken(results), collectors, args, out_path)
+    if _paired(args):
+        args.suite = args.suite or "promises"
+        args.collectors = args.collectors or "backstory,backstory-guard-off,strace-flow"
+        return run_paired(args)
+    from .matrix.start import run_matrix
+
+    return run_matrix(args, *_matrix_choice(args))
 
 
-def _measure_all(names: Sequence[str], collectors: list[Collector], args: argparse.Namespace, out_path: Path) -> None:
-    out_path.parent.mkdir(parents=True, exist_ok=True)
-    with out_path.open("x", newline="") as file:
-        file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={args.workdir}\n")
-        writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
-        for name in names:
-            _rounds(WORKLOADS[name], collectors, args.rounds, Path(args.workdir), writer)
-            file.flush()
-
-
-def _check(first: list[Broken], collectors: list[Collector], args: argparse.Namespace, out_path: Path) -> int:
-    """Measures what broke its bounds once more, and fails if it does again."""
-    if not first:
-        return 0
-    print("once more, as it was slower than it may be:", *first, sep="\n  ", file=sys.stderr)
-    again = out_path.with_suffix(".again.csv")
-    _measure_all(sorted({one.workload for one in first}), collectors, args, again)
-    known = {(one.workload, one.what) for one in first}
-    still = [one for one in broken(report.load(again)) if (one.workload, one.what) in known]
-    for one in still:
-        print(f"FAILED: {one}")
-    return 1 if still else 0
+def _matrix_choice(args: argparse.Namespace) -> tuple[list[Instance], list[Collector]]:
+    own = [from_template(text) for text in args.collector]
+    if args.resume:
+        plan = Journal(Path(args.out)).plan()
+        own = [from_template(text) for text in plan["templates"]]
+        by_name = COLLECTORS | {c.name: c for c in own}
+        return select(plan["workloads"]), [by_name[name] for name in plan["collectors"]]
+    instances = select(args.workloads.split(",")) if args.workloads else suite(args.suite)
+    named = args.collectors.split(",") if args.collectors else [c.name for c in COLLECTORS.values() if not c.privileged]
+    return instances, [*chosen(["none", *(n for n in named if n != "none")]), *own]
 
 
 def _list(args: argparse.Namespace) -> int:
+    rows: list[dict[str, str | None]] = []
     if args.what == "workloads":
-        for w in WORKLOADS.values():
-            print(f"{w.name:14} {w.what}")
+        rows += [
+            {"name": w.name, "group": "promises", "what": w.what, "missing": promises.lacking(w.name)}
+            for w in promises.WORKLOADS.values()
+        ]
+        rows += [{"name": i.key, "group": i.group, "what": i.what, "missing": i.lacking()} for i in INSTANCES.values()]
     else:
-        for c in COLLECTORS.values():
-            print(f"{c.name:20} {c.missing() or 'can run here'}")
+        rows += [
+            {"name": c.name, "what": c.what, "missing": c.missing(), "install": c.how_to_install()}
+            for c in COLLECTORS.values()
+        ]
+    if args.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    for row in rows:
+        state = f"SKIPPED: {row['missing']}" if row["missing"] else "can run here"
+        print(f"{row['name']:32} {row['what']}: {state}")
+        if row["missing"] and row.get("install"):
+            print(f"{'':32} to install: {row['install']}")
     return 0
 
 
 def _report(args: argparse.Namespace) -> int:
-    print(report.markdown(report.load(Path(args.results))))
+    if args.results.is_file() and args.results.suffix == ".csv":
+        print(report.markdown(report.load(args.results)))
+        return 0
+    from .reporting import write
+
+    for path in write(args.results, args.out):
+        print(path)
     return 0
+
+
+def _subset(args: argparse.Namespace) -> int:
+    from .analysis.subset import main_subset
+
+    return main_subset(args.results, args.k, args.write)
+
+
+def _predict(args: argparse.Namespace) -> int:
+    from .analysis.predict import main_predict
+
+    return main_predict(args.results, args.cmd, args.run, args.store, args.native)
 
 
 def _lineage(args: argparse.Namespace) -> int:
@@ -153,25 +117,65 @@ def _lineage(args: argparse.Namespace) -> int:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of the console script."""
-    parser = argparse.ArgumentParser(prog="backstory-bench", description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    p = commands.add_parser(
-        "run", help="measure workloads under collectors, interleaved; suite ci fails above its bounds"
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    p = commands.add_parser("run", help="measure workloads under collectors; suite ci fails above its bounds")
+    p.add_argument(
+        "--suite",
+        choices=[*promises.SUITES, *MATRIX_SUITES],
+        help="paired rounds, or the matrix (full, minimal, groups)",
     )
-    p.add_argument("--suite", choices=list(SUITES), default="promises")
-    p.add_argument("--workloads", help="comma-separated names instead of a suite")
-    p.add_argument("--collectors", default="backstory,backstory-guard-off,strace")
-    p.add_argument("--rounds", type=int, default=11)
+    p.add_argument("--workloads", help="comma-separated names or groups instead of a suite")
+    p.add_argument("--collectors", help="comma-separated names; of the matrix, all that need no privilege")
     p.add_argument("--workdir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
-    p.add_argument("--out", help="CSV to write (must not exist)")
+    p.add_argument("--out", help="CSV of paired rounds, or directory of the matrix (must not exist)")
+    p.add_argument("--rounds", type=int, default=11, help="of the paired suites")
+    m = p.add_argument_group("the matrix")
+    m.add_argument(
+        "--collector", action="append", default=[], metavar="NAME='WORDS {log} {cmd}'", help="one of your own"
+    )
+    m.add_argument("--resume", action="store_true", help="go on with what --out names")
+    m.add_argument("--iterations", type=int, default=3)
+    m.add_argument("--seed", type=int, default=int(time.time()), help="of the random order")
+    m.add_argument("--target", type=float, default=3.0, metavar="SECONDS", help="quick programs are looped to it")
+    m.add_argument(
+        "--cut", type=float, default=20.0, help="a cell that takes so many times the native run is ended and marked"
+    )
+    m.add_argument("--tolerance", type=float, default=1.15, help="a block whose native runs differ more is repeated")
+    m.add_argument(
+        "--memory", type=int, default=4096, metavar="MIB", help="limit of each run, where control groups allow"
+    )
+    m.add_argument("--processor", type=int, default=max(os.sched_getaffinity(0)), help="the one that is used; -1: all")
+    m.add_argument("--sources", help="directory of built lmbench, splash-3, byte-unixbench")
+    m.add_argument("--install", action="store_true", help="install what is missing and in a registry first")
+    m.add_argument("--no-profile", action="store_true", help="leave out syscall counts and quality")
     p.set_defaults(do=_run)
-    p = commands.add_parser("report", help="print the table of a results file")
-    p.add_argument("results")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="backstory-bench", description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    _add_run(commands)
+    p = commands.add_parser("report", help="the table of a CSV, or docs/benchmark of a matrix")
+    p.add_argument("results", type=Path, help="CSV file, or directory that `run` wrote (several: a directory of them)")
+    p.add_argument("--out", type=Path, default=Path("docs/benchmark"))
     p.set_defaults(do=_report)
+    p = commands.add_parser("subset", help="the fewest workloads that tell what all do")
+    p.add_argument("results", type=Path)
+    p.add_argument("--k", type=int, help="how many; where the returns diminish if not given")
+    p.add_argument("--write", action="store_true", help="make it the suite `minimal`")
+    p.set_defaults(do=_subset)
+    p = commands.add_parser("predict", help="what would each collector cost on my program?")
+    p.add_argument("results", type=Path, help="a matrix to fit the model to")
+    p.add_argument("--run", help="a run in the store instead of a command")
+    p.add_argument("--store", type=Path, help="backstory's store")
+    p.add_argument("--native", type=float, metavar="SECONDS", help="how long the program takes without any collector")
+    p.add_argument("cmd", nargs="*", metavar="CMD")
+    p.set_defaults(do=_predict)
     p = commands.add_parser("list", help="what there is")
     p.add_argument("what", choices=["workloads", "collectors"])
+    p.add_argument("--json", action="store_true")
     p.set_defaults(do=_list)
     p = commands.add_parser("lineage", help="fill a store by recording real builds, then time `of` in it")
     p.add_argument("--dir", type=Path, required=True, help="where store and builds are kept; the same one resumes")
@@ -181,8 +185,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     p.add_argument("--minutes", type=float, default=1e6, help="stop building after so many")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=_lineage)
-    args = parser.parse_args(argv)
-    return int(args.do(args))
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the console script."""
+    args = _parser().parse_args(argv)
+    if getattr(args, "sources", None):
+        os.environ[VARIABLE] = str(Path(args.sources).resolve())
+    try:
+        return int(args.do(args))
+    except (Unusable, BadTemplate, KeyError) as error:
+        print(f"backstory-bench: {error.args[0]}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        print(f"backstory-bench: there is no {error.name}: {EXTRA}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nbackstory-bench: interrupted; what was measured is kept: give --resume", file=sys.stderr)
+        return 130
+    except subprocess.CalledProcessError as error:
+        print(f"backstory-bench: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From a results file to the table of ratios."""
+"""Of paired rounds: from a results file to the table of ratios."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from .promises import PROMISED, WORKLOADS
 from .stats import geometric_mean, ratio
-from .workloads import PROMISED, WORKLOADS
 
 Pairs = list[tuple[float, float]]
 

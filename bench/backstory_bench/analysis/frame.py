@@ -1,0 +1,105 @@
+"""Results as tables: which cells count, what they are compared with, and the syscalls of each workload."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from ..matrix.journal import ROWS, Journal, Unusable, parquet
+from .calls import by_category
+
+
+@dataclass(frozen=True)
+class Results:
+    """One matrix, or several of one machine taken together."""
+
+    rows: pd.DataFrame
+    plans: list[dict[str, Any]]
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """Cells of blocks that were kept, each with its ratio to the block's native runs.
+
+        `log_ratio` is of the figure a program prints, or wall time; `log_cpu` of processor time. A cell that was cut off is `censored`: its
+        ratio is at least that.
+        """
+        return _ratios(self.rows)
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """Syscalls of one loop, by workload and category."""
+        found = self.rows[self.rows["kind"] == "counts"].drop_duplicates("workload")
+        table = {row.workload: by_category(json.loads(str(row.counts))) for row in found.itertuples()}
+        return pd.DataFrame.from_dict(table, orient="index").fillna(0.0)
+
+    @property
+    def quality(self) -> pd.DataFrame:
+        """Precision and recall rows."""
+        return self.rows[self.rows["kind"] == "quality"]
+
+    def cap(self) -> float:
+        """A cell was ended after so many times the native run."""
+        return float(self.plans[0]["options"]["cut"])
+
+
+def _one(path: Path) -> Results:
+    if path.is_dir():
+        path = parquet(Journal(path)) if (path / ROWS).exists() else max(path.glob("*.parquet"))
+    table = pq.read_table(path)
+    plan = json.loads((table.schema.metadata or {}).get(b"backstory_bench", b"{}"))
+    rows = table.to_pandas()
+    for column in ("figure", "log_bytes", "disturbed", "kept", "counts", "why"):
+        if column not in rows:
+            rows[column] = None
+    rows["source"] = path.parent.name
+    return Results(rows, [plan])
+
+
+def load(path: Path) -> Results:
+    """Reads a Parquet file, the directory of a matrix, or a directory of such directories.
+
+    # Errors
+    `Unusable` where there are no results.
+    """
+    if path.is_dir() and not (path / ROWS).exists() and not list(path.glob("*.parquet")):
+        inner = sorted({p.parent for p in path.glob("*/*") if p.name == ROWS or p.suffix == ".parquet"})
+        if not inner:
+            raise Unusable(f"{path} holds no results of a matrix")
+        parts = [_one(directory) for directory in inner]
+        return Results(pd.concat([p.rows for p in parts], ignore_index=True), [plan for p in parts for plan in p.plans])
+    if not path.exists():
+        raise Unusable(f"there is no {path}")
+    return _one(path)
+
+
+def holds(rows: pd.DataFrame, kind: str, column: str) -> pd.DataFrame:
+    """The rows of a kind in which a column of truths holds."""
+    return rows[(rows["kind"] == kind) & rows[column].map(lambda value: value is True or value == 1.0)]
+
+
+BLOCK = ["source", "workload", "iteration"]
+
+
+def _ratios(rows: pd.DataFrame) -> pd.DataFrame:
+    kept = holds(rows, "block", "kept")
+    cells = rows[rows["kind"] == "cell"].merge(kept[[*BLOCK, "attempt"]], on=[*BLOCK, "attempt"])
+    cells = cells.assign(value=pd.to_numeric(cells["figure"], errors="coerce").fillna(cells["wall_s"]))
+    native = cells[(cells["collector"] == "none") & (cells["mark"] == "ok")].assign(
+        native_value=lambda t: np.log(t["value"].astype(float)), native_cpu=lambda t: np.log(t["cpu_s"].astype(float).clip(1e-6)),
+        native_wall=lambda t: np.log(t["wall_s"].astype(float)),
+    )  # fmt: skip
+    base = native.groupby(BLOCK)[["native_value", "native_cpu", "native_wall"]].mean().apply(np.exp).reset_index()
+    cells = cells.merge(base, on=BLOCK)
+    counted = cells["mark"].isin(["ok", "left", "cut"])
+    cells["censored"] = cells["mark"] == "cut"
+    value = cells["value"].astype(float).where(~cells["censored"], cells["wall_s"].astype(float))
+    against = cells["native_value"].where(~cells["censored"], cells["native_wall"])
+    cells["log_ratio"] = (value / against).apply(np.log).where(counted)
+    cells["log_cpu"] = (cells["cpu_s"].astype(float).clip(1e-6) / cells["native_cpu"]).apply(np.log).where(counted)
+    return cells

@@ -1,0 +1,87 @@
+"""backstory in its modes. The executable is `$BACKSTORY`, else the one on the path."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from .base import Collector, Log
+
+MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("backstory", ("--contents=off",), "files, processes, channels; recorder and guard; metadata only"),
+    ("backstory-lazy", ("--contents=lazy",), "the same, and contents kept lazily"),
+    ("backstory-all", ("--contents=all",), "the same, and all contents kept"),
+    ("backstory-strict", ("--contents=off", "--guard=strict"), "everything through the kernel"),
+    ("backstory-guard-off", ("--contents=off", "--guard=off"), "the recorder alone"),
+)
+
+
+def program() -> str:
+    """The executable's name or path."""
+    return os.environ.get("BACKSTORY", "backstory")
+
+
+@functools.cache
+def _help() -> str:
+    return subprocess.run([program(), "record", "--help"], capture_output=True, text=True).stdout
+
+
+def _missing(options: tuple[str, ...]) -> Callable[[], str | None]:
+    def check() -> str | None:
+        if not shutil.which(program()):
+            return f"{program()} is not installed (set BACKSTORY to its path)"
+        for option in options:
+            name, value = option.lstrip("-").split("=")
+            line = _help().partition(f"--{name} ")[2].partition("\n      --")[0]
+            offered = line.partition("possible values:")[2].partition("]")[0]
+            if value not in [word.strip() for word in offered.split(",")]:
+                return f"this backstory has no {option}"
+        return None
+
+    return check
+
+
+def _prefix(options: tuple[str, ...]) -> Callable[[Path], list[str]]:
+    return lambda log: [program(), "record", "--store", str(log / "store"), *options, "--"]
+
+
+def _ask(log: Path, what: str) -> list[dict[str, object]]:
+    argv = [program(), what, "--store", str(log / "store"), "--json"]
+    answer = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
+    return list(answer)
+
+
+USED = {"read", "write", "exec", "delete", "rename", "link"}
+"""Accesses that make a file one of the run's; look-ups and missing paths are left out, as most logs lack them."""
+
+
+def read(log: Path) -> Log:
+    """Files that were used and process starts, as the store tells them."""
+    files = {str(f["path"]) for f in _ask(log, "files") if USED & set(f["access"])}  # type: ignore[call-overload]
+    processes = _ask(log, "processes")
+    by_id = {p["id"]: p for p in processes}
+    starts = set()
+    for p in processes:
+        parent = by_id.get(p["parent_id"])
+        if parent is not None:
+            starts.add((Path(str(parent["exec_path"])).name, Path(str(p["exec_path"])).name))
+    return Log(files, starts)
+
+
+COLLECTORS = [
+    Collector(
+        name,
+        _prefix(options),
+        _missing(options),
+        what=what,
+        origin="this repository: make install",
+        read=read,
+        version=(program(), "--version"),
+    )
+    for name, options, what in MODES
+]

@@ -1,0 +1,1 @@
+"""Figures of the papers, each file with its source, and the chosen subset."""

@@ -1,0 +1,50 @@
+"""What machine a matrix ran on, and the versions of what it ran."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..collectors import Collector
+from ..workloads.sources import SOURCES
+from .execute import randomized
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _first_line(argv: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return lines[0].strip() if lines else ""
+
+
+def describe(collectors: Sequence[Collector]) -> dict[str, object]:
+    """Kernel, processor, memory, distribution, address randomisation; versions of collectors, compiler, sources."""
+    release = Path("/etc/os-release")
+    names = [x.partition("=")[2].strip('"') for x in release.read_text().splitlines() if x.startswith("PRETTY_NAME")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    flags = Path("/proc/cpuinfo").read_text()
+    return {
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "distribution": names[0] if names else "",
+        "processor": _cpu(),
+        "processors": os.cpu_count(),
+        "memory_bytes": memory,
+        "virtual_machine": " hypervisor" in flags,
+        "randomized": randomized(),
+        "python": platform.python_version(),
+        "compiler": _first_line(["gcc", "--version"]),
+        "collectors": {c.name: _first_line(c.version) for c in collectors if c.version},
+        "sources": {s.name: {"origin": s.origin, "known": s.commit, "found": s.found()} for s in SOURCES.values()},
+    }

@@ -1,0 +1,185 @@
+"""Runs a matrix: blocks of one workload under all collectors, a native control before and after, each block again if they disagree.
+
+The order of blocks within an iteration and of collectors within a block is random, from the plan's seed. A block is done when its last row
+stands in the journal; after an interruption the next run goes on with the first that is not.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..collectors import COLLECTORS, Collector
+from ..workloads import Instance
+from .cell import Cell, Native, measure
+from .execute import Limits
+from .journal import Journal, Row
+
+Block = tuple[int, str]
+"""(iteration, workload)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to measure; written into the plan."""
+
+    seed: int
+    iterations: int = 3
+    target_s: float = 3.0
+    """How long a native run shall take; quick programs are looped to it."""
+    cut: float = 20.0
+    """A cell that takes so many times the native run is ended."""
+    least_limit_s: float = 2.0
+    native_limit_s: float = 900.0
+    settle_s: float = 60.0
+    tolerance: float = 1.15
+    """The two native runs of a block may differ by so much."""
+    repeats: int = 2
+    """A block that was disturbed is repeated so often at most."""
+    memory: int | None = None
+    processor: int | None = None
+
+
+def order(options: Options, workloads: Sequence[str]) -> list[Block]:
+    """All blocks in their random order."""
+    blocks: list[Block] = []
+    for iteration in range(options.iterations):
+        names = list(workloads)
+        random.Random(f"{options.seed}/{iteration}").shuffle(names)
+        blocks.extend((iteration, name) for name in names)
+    return blocks
+
+
+def done(journal: Journal) -> set[Block]:
+    """Blocks that are finished."""
+    return {(r["iteration"], r["workload"]) for r in journal.rows() if r.get("kind") == "block" and r.get("kept")}
+
+
+class Runner:
+    """A matrix under way."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        options: Options,
+        instances: Sequence[Instance],
+        collectors: Sequence[Collector],
+        work: Path,
+    ):
+        self.journal, self.options = journal, options
+        self.instances = {i.key: i for i in instances}
+        self.collectors = [c for c in collectors if c.name != "none"]
+        self.work = work
+        self.loops = {r["workload"]: r["loops"] for r in journal.rows() if r.get("kind") == "calibrated"}
+
+    def run(self) -> None:
+        """Measures every block that is not done."""
+        finished = done(self.journal)
+        rest = [b for b in order(self.options, list(self.instances)) if b not in finished]
+        began = time.monotonic()
+        for number, (iteration, key) in enumerate(rest):
+            self._progress(number, len(rest), began, f"{key} #{iteration + 1}")
+            scratch = Path(tempfile.mkdtemp(prefix="backstory-bench-", dir=self.work))
+            scratch.chmod(0o755)
+            try:
+                self._block(self.instances[key], iteration, scratch)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+        self._progress(len(rest), len(rest), began, "done")
+
+    def _progress(self, number: int, total: int, began: float, what: str) -> None:
+        if not sys.stderr.isatty():
+            return
+        left = (time.monotonic() - began) / number * (total - number) if number else math.nan
+        remaining = f", {left / 60:.0f} min left" if number else ""
+        print(
+            f"\r\x1b[Kblock {number} of {total}{remaining}: {what}",
+            end="" if number < total else "\n",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def _limits(self, wall_s: float) -> Limits:
+        o = self.options
+        return Limits(wall_s, o.settle_s, o.memory, o.processor)
+
+    def _native(self, instance: Instance, loops: int, root: Path, scratch: Path, native: Native | None) -> Cell:
+        return measure(
+            instance, COLLECTORS["none"], loops, root, scratch, self._limits(self.options.native_limit_s), native
+        )
+
+    def _block(self, instance: Instance, iteration: int, scratch: Path) -> None:
+        root = scratch / "w"
+        root.mkdir()
+        try:
+            instance.prepare(root)
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            self._fails(instance, iteration, f"it can't be prepared: {error}")
+            return
+        loops = self._calibrated(instance, root, scratch)
+        if loops is None:
+            self._fails(instance, iteration, "it fails without a collector, too")
+            return
+        for attempt in range(self.options.repeats + 1):
+            disturbed = self._attempt(instance, iteration, attempt, loops, root, scratch)
+            kept = not disturbed or attempt == self.options.repeats
+            self.journal.append(
+                {
+                    "kind": "block",
+                    "workload": instance.key,
+                    "iteration": iteration,
+                    "attempt": attempt,
+                    "disturbed": disturbed,
+                    "kept": kept,
+                }
+            )
+            if kept:
+                return
+
+    def _fails(self, instance: Instance, iteration: int, why: str) -> None:
+        head = {"workload": instance.key, "iteration": iteration, "attempt": 0}
+        self.journal.append(
+            {"kind": "cell", **head, "group": instance.group, "collector": "none", "mark": "failed", "why": why}
+        )
+        self.journal.append({"kind": "block", **head, "disturbed": False, "kept": True})
+
+    def _calibrated(self, instance: Instance, root: Path, scratch: Path) -> int | None:
+        """How often the instance is looped; measured once for a whole matrix. None if it does not work natively."""
+        if instance.key in self.loops:
+            return int(self.loops[instance.key])
+        self._native(instance, 1, root, scratch, None)
+        once = self._native(instance, 1, root, scratch, None)
+        if once.row["mark"] != "ok":
+            self.journal.append({**once.row, "kind": "broken"})
+            return None
+        loops = 1 if instance.fixed else max(1, round(self.options.target_s / once.outcome.wall_s))
+        self.loops[instance.key] = loops
+        self.journal.append(
+            {"kind": "calibrated", "workload": instance.key, "loops": loops, "once_s": once.outcome.wall_s}
+        )
+        return loops
+
+    def _attempt(self, instance: Instance, iteration: int, attempt: int, loops: int, root: Path, scratch: Path) -> bool:
+        """One pass over the collectors; true if the two native runs differ too much."""
+        place: Row = {"iteration": iteration, "attempt": attempt}
+        first = self._native(instance, loops, root, scratch, None)
+        self.journal.append({**first.row, **place, "position": 0})
+        native = Native(first.outcome.wall_s, first.outcome.status, first.digest)
+        limit = max(self.options.cut * native.wall_s, self.options.least_limit_s)
+        shuffled = list(self.collectors)
+        random.Random(f"{self.options.seed}/{iteration}/{instance.key}/{attempt}").shuffle(shuffled)
+        for position, collector in enumerate(shuffled, 1):
+            cell = measure(instance, collector, loops, root, scratch, self._limits(limit), native)
+            self.journal.append({**cell.row, **place, "position": position})
+        last = self._native(instance, loops, root, scratch, native)
+        self.journal.append({**last.row, **place, "position": len(shuffled) + 1})
+        apart = max(native.wall_s, last.outcome.wall_s) / max(1e-9, min(native.wall_s, last.outcome.wall_s))
+        return apart > self.options.tolerance

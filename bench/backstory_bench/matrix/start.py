@@ -1,0 +1,95 @@
+"""Starts or resumes a matrix: what can run here, the plan, the blocks, the profiles, Parquet."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from ..collectors import Collector
+from ..measure import become_subreaper
+from ..workloads import Instance
+from .journal import Journal, Unusable, parquet
+from .machine import describe
+from .profile import profile
+from .runner import Options, Runner
+
+
+def _install(instances: Sequence[Instance], collectors: Sequence[Collector]) -> None:
+    packages = sorted({n.package for i in instances for n in i.needs if n.package and n.missing()})
+    commands = [c for collector in collectors if collector.missing() for c in collector.install]
+    if packages:
+        commands.insert(0, ("apt-get", "install", "-y", "--no-install-recommends", *packages))
+    for words in commands:
+        print(f"+ {' '.join(words)}", file=sys.stderr)
+        subprocess.run(words, stdout=sys.stderr)
+
+
+def _plan(
+    args: argparse.Namespace, instances: Sequence[Instance], collectors: Sequence[Collector]
+) -> tuple[dict[str, object], Options]:
+    options = Options(
+        seed=args.seed,
+        iterations=args.iterations,
+        target_s=args.target,
+        cut=args.cut,
+        tolerance=args.tolerance,
+        memory=args.memory << 20 if args.memory else None,
+        processor=args.processor if args.processor >= 0 else None,
+    )
+    lacking = {i.key: reason for i in instances if (reason := i.lacking())}
+    missing = {c.name: reason for c in collectors if (reason := c.missing())}
+    for name, reason in [*missing.items(), *lacking.items()]:
+        print(f"SKIPPED: {name}: {reason}", file=sys.stderr)
+    able = [c for c in collectors if c.name not in missing]
+    plan: dict[str, object] = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "options": asdict(options),
+        "workloads": [i.key for i in instances if i.key not in lacking],
+        "collectors": [c.name for c in able],
+        "templates": args.collector,
+        "skipped_workloads": lacking,
+        "skipped_collectors": missing,
+        "machine": describe(able),
+    }
+    return plan, options
+
+
+def run_matrix(args: argparse.Namespace, instances: list[Instance], collectors: list[Collector]) -> int:
+    """The command `run` for suites of the matrix; 1 if nothing could be measured."""
+    directory = Path(args.out or f"bench/runs/matrix-{time.strftime('%Y-%m-%d-%H%M%S')}")
+    journal = Journal(directory)
+    if args.install:
+        _install(instances, collectors)
+    if args.resume:
+        plan = journal.plan()
+        options = Options(**plan["options"])
+    else:
+        plan, options = _plan(args, instances, collectors)
+        journal.create(plan)
+    planned = [i for i in instances if i.key in plan["workloads"]]
+    if not planned:
+        raise Unusable("none of these workloads can run here: see backstory-bench list workloads")
+    become_subreaper()
+    Runner(journal, options, planned, collectors, Path(args.workdir)).run()
+    for instance in planned if not args.no_profile else []:
+        profile(journal, instance, collectors, Path(args.workdir))
+    print(f"rows: {directory}", file=sys.stderr)
+    try:
+        print(parquet(journal))
+    except ModuleNotFoundError:
+        print(
+            "no Parquet file without pyarrow: `report` makes it where the extra `report` is installed", file=sys.stderr
+        )
+    _say_marks(journal)
+    return 0
+
+
+def _say_marks(journal: Journal) -> None:
+    for row in journal.rows():
+        if row.get("kind") == "cell" and row["mark"] != "ok":
+            print(f"{row['workload']} under {row['collector']}: {row['mark']}: {row['why']}", file=sys.stderr)

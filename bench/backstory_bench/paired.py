@@ -1,0 +1,135 @@
+"""Paired rounds of the promised commands: a round runs a workload once under each collector, the native run among them.
+
+This is how bounds and promises are held (`bounds`): fewer commands, more rounds, ratios of medians, results as CSV. The complete matrix of
+the benchmark paper is in `matrix`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import report
+from .bounds import Broken, broken, unjudged
+from .collectors import COLLECTORS, Collector, chosen
+from .measure import Cost, become_subreaper, run
+from .promises import SUITES, WORKLOADS, Workload, lacking
+
+FIELDS = ["workload", "round", "collector", "wall_s", "cpu_s", "settle_s", "per_call_ns", "problem"]
+
+
+def _environment(collector: Collector) -> dict[str, str]:
+    keep = {k: v for k, v in os.environ.items() if not k.startswith("BACKSTORY")}
+    return keep | {"LC_ALL": "C.UTF-8"} | collector.environment
+
+
+def _measure(workload: Workload, collector: Collector, root: Path) -> tuple[Cost, str | None]:
+    scratch = Path(tempfile.mkdtemp(prefix="bench-log-", dir=root.parent))
+    try:
+        workload.reset(root)
+        cost = run(collector.command(workload.command(root), scratch), root, _environment(collector))
+        return cost, workload.check(root, cost)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _row(workload: Workload, number: int, collector: Collector, cost: Cost, problem: str | None) -> dict[str, object]:
+    per_call = cost.output.decode().strip() if workload.per_call and problem is None else ""
+    return dict(
+        zip(
+            FIELDS,
+            [
+                workload.name,
+                number,
+                collector.name,
+                f"{cost.wall:.6f}",
+                f"{cost.cpu:.6f}",
+                f"{cost.settle:.6f}",
+                per_call,
+                problem or "",
+            ],
+            strict=True,
+        )
+    )
+
+
+def _rounds(
+    workload: Workload, collectors: Sequence[Collector], rounds: int, base: Path, out: csv.DictWriter[str]
+) -> None:
+    root = Path(tempfile.mkdtemp(prefix=f"bench-{workload.name}-", dir=base))
+    try:
+        workload.prepare(root)
+        _measure(workload, COLLECTORS["none"], root)  # warms caches, not counted
+        for number in range(rounds):
+            for collector in random.sample(list(collectors), k=len(collectors)):
+                cost, problem = _measure(workload, collector, root)
+                out.writerow(_row(workload, number, collector, cost, problem))
+                if problem:
+                    print(f"{workload.name} under {collector.name}: {problem}", file=sys.stderr)
+            print(f"\r{workload.name}: round {number + 1} of {rounds}", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def run_paired(args: argparse.Namespace) -> int:
+    """The command `run` for the paired suites."""
+    collectors = []
+    for collector in chosen(["none", *(c for c in args.collectors.split(",") if c != "none")]):
+        reason = collector.missing()
+        if reason:
+            print(f"left out: {collector.name}: {reason}", file=sys.stderr)
+        else:
+            collectors.append(collector)
+    names = []
+    for name in args.workloads.split(",") if args.workloads else SUITES[args.suite]:
+        missing = lacking(name)
+        if missing:
+            print(f"SKIPPED: workload {name}: needs {missing}")
+        else:
+            names.append(name)
+    out_path = Path(args.out or f"bench/runs/{time.strftime('%Y-%m-%d-%H%M%S')}.csv")
+    become_subreaper()
+    _measure_all(names, collectors, args, out_path)
+    results = report.load(out_path)
+    print(report.markdown(results))
+    print(f"results: {out_path}", file=sys.stderr)
+    if args.suite != "ci":
+        return 0
+    for name in unjudged(results):
+        print(f"SKIPPED: wall time of {name}: others use the processors")
+    return _check(broken(results), collectors, args, out_path)
+
+
+def _measure_all(names: Sequence[str], collectors: list[Collector], args: argparse.Namespace, out_path: Path) -> None:
+    out_path.parent.mkdir(parents=True, exist_ok=True)
+    with out_path.open("x", newline="") as file:
+        file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={args.workdir}\n")
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for name in names:
+            _rounds(WORKLOADS[name], collectors, args.rounds, Path(args.workdir), writer)
+            file.flush()
+
+
+def _check(first: list[Broken], collectors: list[Collector], args: argparse.Namespace, out_path: Path) -> int:
+    """Measures what broke its bounds once more, and fails if it does again."""
+    if not first:
+        return 0
+    print("once more, as it was slower than it may be:", *first, sep="\n  ", file=sys.stderr)
+    again = out_path.with_suffix(".again.csv")
+    _measure_all(sorted({one.workload for one in first}), collectors, args, again)
+    known = {(one.workload, one.what) for one in first}
+    still = [one for one in broken(report.load(again)) if (one.workload, one.what) in known]
+    for one in still:
+        print(f"FAILED: {one}")
+    return 1 if still else 0

@@ -1,0 +1,79 @@
+"""The HTML page: tables that sort at a click, plots as SVG, nothing from the network."""
+
+from __future__ import annotations
+
+import html
+
+from ..analysis.frame import Results
+from ..analysis.subset import chosen_of, text
+from ..matrix.journal import Unusable
+from . import plots, tables
+from .conclusions import conclusions
+from .tables import Table
+
+STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 1200px; padding: 0 1rem; color: #222; background: #fff; }
+table { border-collapse: collapse; font-size: 13px; } .wide { overflow-x: auto; }
+th, td { border-bottom: 1px solid #ddd; padding: 3px 8px; text-align: left; white-space: nowrap; }
+th { cursor: pointer; background: #f4f4f4; position: sticky; top: 0; } th[data-way=up]::after { content: " ▲"; }
+th[data-way=down]::after { content: " ▼"; } td:last-child { white-space: normal; } svg { max-width: 100%; height: auto; }
+"""
+SCRIPT = """
+const key = cell => { const m = cell.textContent.match(/-?[0-9.]+/); return m ? parseFloat(m[0]) : null; };
+for (const th of document.querySelectorAll('th')) th.addEventListener('click', () => {
+  const table = th.closest('table'), column = [...th.parentNode.children].indexOf(th), body = table.tBodies[0];
+  const up = th.dataset.way !== 'up';
+  for (const other of th.parentNode.children) delete other.dataset.way;
+  th.dataset.way = up ? 'up' : 'down';
+  const compare = (a, b) => {
+    const x = a.cells[column], y = b.cells[column], p = key(x), q = key(y);
+    const by = column && p !== null && q !== null ? p - q : x.textContent.localeCompare(y.textContent);
+    return up ? by : -by;
+  };
+  body.append(...[...body.rows].sort(compare));
+});
+"""
+
+
+def _table(table: Table) -> str:
+    if not table.rows:
+        return ""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
+    rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n" for row in table.rows)
+    title, about = html.escape(table.title), html.escape(table.about)
+    return f"<h2>{title}</h2><p>{about}</p><div class=wide><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n"
+
+
+def _subset(results: Results) -> str:
+    try:
+        table, found, chosen = chosen_of(results)
+    except Unusable as reason:
+        return f"<h2>The subset</h2><p>{html.escape(str(reason))}</p>"
+    parts = [
+        f"<h2>The subset</h2><pre>{html.escape(text(table, chosen))}</pre>",
+        "<h3>Which method, how many (the paper's figure 2)</h3>" + plots.competition(found, chosen),
+        "<h3>Clusters (figure 3a)</h3>" + plots.scatter(table, chosen, by_kind=False),
+        "<h3>Groups (figure 3b)</h3>" + plots.scatter(table, chosen, by_kind=True),
+        "<h3>Distances (figure 4)</h3>" + plots.tree(table),
+    ]
+    theirs = tables.paper("paper_table5.csv")
+    rows = [[f"{row['weight']} %", f"{row['group']}/{row['representative']}"] for row in theirs]
+    parts.append(_table(Table("The paper's subset (its table 5)", "Ward, k = 14.", ["weight", "representative"], rows)))
+    return "\n".join(parts)
+
+
+def page(results: Results) -> str:
+    """The whole page."""
+    said = "".join(f"<li>{html.escape(line)}</li>" for line in conclusions(results))
+    body = [
+        f"<h1>The benchmark suite, and where backstory stands in it</h1><h2>What can be concluded</h2><ul>{said}</ul>",
+        _table(tables.groups(results)),
+        plots.overhead(results),
+        *(_table(make(results)) for make in (tables.against_paper, tables.quality, tables.storage, tables.costs)),
+        _subset(results),
+        *(_table(make(results)) for make in (tables.workloads, tables.left_out, tables.machine)),
+    ]
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8><title>Benchmark of provenance collectors</title>"
+        f"<style>{STYLE}</style></head><body>\n" + "\n".join(body) + f"<script>{SCRIPT}</script></body></html>\n"
+    )

@@ -1,0 +1,95 @@
+"""The report's figures, as SVG text to put into the page."""
+
+from __future__ import annotations
+
+import io
+
+import matplotlib
+import numpy as np
+import pandas as pd
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from scipy.cluster.hierarchy import dendrogram, linkage
+from sklearn.decomposition import PCA
+
+from ..analysis.frame import Results
+from ..analysis.ratios import by_group
+from ..analysis.subset import METHODS, Subset, standardised
+from .tables import collectors
+
+
+def _svg(figure: Figure) -> str:
+    with io.StringIO() as out:
+        figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+        plt.close(figure)
+        text = out.getvalue()
+    return text[text.index("<svg") :]
+
+
+def overhead(results: Results) -> str:
+    """Each group's ratio by collector, with its interval; a triangle where it was cut off."""
+    means, names = by_group(results.cells), collectors(results)
+    groups = sorted({g for g, _ in means}, reverse=True)
+    figure, axes = plt.subplots(figsize=(9, 0.34 * len(groups) + 1.5))
+    for number, name in enumerate(names):
+        shift = 0.7 * (number / max(1, len(names) - 1) - 0.5) if len(names) > 1 else 0.0
+        points = [(y + shift, means[g, name]) for y, g in enumerate(groups) if (g, name) in means]
+        ys, values = [y for y, _ in points], [m.value for _, m in points]
+        spans = [[max(0.0, m.value - (m.low if m.low == m.low else m.value)) for _, m in points], [max(0.0, (m.high if m.high == m.high else m.value) - m.value) for _, m in points]]  # fmt: skip
+        axes.errorbar(values, ys, xerr=spans, fmt="o", markersize=4, label=name, color=f"C{number % 10}")
+        cut = [(m.value, y) for y, m in points if m.at_least]
+        if cut:
+            axes.plot(*zip(*cut, strict=True), ">", color=f"C{number % 10}", markersize=8)
+    axes.set_xscale("log")
+    axes.axvline(1, color="gray", linewidth=0.8)
+    axes.set_yticks(range(len(groups)), groups)
+    axes.set_xlabel("wall time, ratio to native")
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return _svg(figure)
+
+
+def competition(found: list[Subset], chosen: Subset) -> str:
+    """The paper's figure 2: both scores against the size of the subset, by method."""
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4))
+    for panel, score in zip(axes, ("representativeness", "accuracy"), strict=True):
+        for method in METHODS:
+            curve = sorted((s for s in found if s.method == method), key=lambda s: s.k)
+            panel.plot([s.k for s in curve], [getattr(s, score) for s in curve], marker=".", label=method)
+        panel.axvline(chosen.k, linestyle=":", color="gray")
+        panel.axhline(getattr(chosen, score), linestyle=":", color="gray")
+        panel.set_xlabel("size of the subset")
+        panel.set_ylabel(f"{score}: root mean square")
+    axes[0].legend(fontsize=8)
+    return _svg(figure)
+
+
+def scatter(table: pd.DataFrame, chosen: Subset, by_kind: bool) -> str:
+    """The paper's figure 3: two principal components, coloured by cluster or by group; the chosen ones are large."""
+    space = PCA(2, svd_solver="full").fit_transform(standardised(table))
+    names = list(table.index)
+    kinds = [n.split("/", 1)[0] for n in names] if by_kind else [chosen.cluster[n] for n in names]
+    figure, axes = plt.subplots(figsize=(7, 5))
+    colours = plt.get_cmap("tab20")
+    for number, kind in enumerate(sorted(set(kinds), key=str)):
+        at = np.array([i for i, k in enumerate(kinds) if k == kind])
+        large = np.array([60 if names[i] in chosen.chosen else 14 for i in at])
+        label = str(kind) if by_kind else chosen.chosen[int(kind)]
+        axes.scatter(space[at, 0], space[at, 1], s=large, color=colours(number % 20), label=label)
+        if not by_kind:
+            axes.plot(*space[at].mean(axis=0), "x", color=colours(number % 20))
+    axes.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.set_xlabel("first principal component")
+    axes.set_ylabel("second")
+    return _svg(figure)
+
+
+def tree(table: pd.DataFrame) -> str:
+    """The paper's figure 4: how near workloads are to one another (Ward)."""
+    figure, axes = plt.subplots(figsize=(8, 0.18 * len(table) + 1))
+    dendrogram(
+        linkage(standardised(table), "ward"), labels=list(table.index), orientation="right", ax=axes, leaf_font_size=7
+    )
+    axes.set_xlabel("distance")
+    return _svg(figure)

@@ -1,0 +1,203 @@
+"""The report's tables, as rows of cells; page and summary print the same ones."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+
+from ..analysis.frame import Results, holds
+from ..analysis.model import models
+from ..analysis.ratios import by_group, by_workload, common_groups, total
+from ..workloads import PAPER_GROUPS
+
+OURS_IN_PAPER = {"fsatrace": "fsatrace", "care": "care", "strace": "strace", "rr": "rr", "reprozip": "reprozip"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its heading and what it says."""
+
+    title: str
+    about: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+def paper(name: str) -> list[dict[str, str]]:
+    """A paper's table from the data files, without the line that names its source."""
+    text = resources.files("backstory_bench.data").joinpath(name).read_text()
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def collectors(results: Results) -> list[str]:
+    """Measured collectors: backstory's modes first, then by their total."""
+    means = total(results.cells)
+    names = [str(c) for c in results.cells["collector"].unique() if c != "none"]
+    return sorted(names, key=lambda c: (not c.startswith("backstory"), means[c].value if c in means else np.inf, c))
+
+
+def groups(results: Results) -> Table:
+    """Geometric mean of the ratios of wall time, by group."""
+    cells, names = results.cells, collectors(results)
+    means, sums = by_group(cells), total(cells)
+    order = [g for g in PAPER_GROUPS if g in set(cells["group"])]
+    order += sorted(set(map(str, cells["group"])) - set(order))
+    rows = [[g, *(str(means.get((g, c), "–")) for c in names)] for g in order]
+    common = common_groups(cells)
+    rows.append([f"geometric mean of {len(common)} groups", *(str(sums.get(c, "–")) for c in names)])
+    about = "Wall time (or what the program prints of itself) as a ratio to native, geometric mean over the group's workloads, 95 % interval."
+    return Table("Overhead by group", about, ["group", *names], rows)
+
+
+def workloads(results: Results) -> Table:
+    """All ratios, and processor time."""
+    cells, names = results.cells, collectors(results)
+    wall, cpu = by_workload(cells), by_workload(cells, "log_cpu")
+    native = cells[(cells["collector"] == "none") & (cells["mark"] == "ok")].groupby("workload")["wall_s"].median()
+    rows = []
+    for w in sorted(map(str, cells["workload"].unique())):
+        seconds = f"{native[w]:.2f}" if w in native.index else "–"
+        cellsof = [
+            f"{wall[w, c]}; cpu {cpu[w, c].value:.2f}" if (w, c) in wall and (w, c) in cpu else "–" for c in names
+        ]
+        rows.append([w, seconds, *cellsof])
+    return Table(
+        "All workloads", "Wall time and processor time as ratios to native.", ["workload", "native, s", *names], rows
+    )
+
+
+def storage(results: Results) -> Table:
+    """Log, memory and settling."""
+    cells = results.cells
+    rows = []
+    for name in ["none", *collectors(results)]:
+        part = cells[(cells["collector"] == name) & (cells["mark"] == "ok")]
+        if part.empty:
+            continue
+        per_second = part["log_bytes"].astype(float) / part["native_wall"]
+        memory = part["memory_bytes"].astype(float).median() / 2**20
+        settle = part["settle_s"].astype(float)
+        rows.append(
+            [name, f"{per_second.median() / 1e6:.2f}", f"{memory:.1f}", f"{settle.median():.2f}", f"{settle.max():.2f}"]
+        )
+    head = [
+        "collector",
+        "log, MB per native second (median)",
+        "peak memory, MB (median)",
+        "settling, s (median)",
+        "longest",
+    ]
+    return Table(
+        "Storage and memory", "Settling: from the prompt until nothing of the collector runs any more.", head, rows
+    )
+
+
+def quality(results: Results) -> Table:
+    """Precision and recall over all workloads, each weighing the same."""
+    found = results.quality
+    if found.empty or "files_true" not in found:
+        return Table("Quality", "Not measured.", ["collector"], [])
+    rows = []
+    for name, part in found[found["files_true"].notna()].groupby("collector"):
+        recall = (part["files_recalled"] / part["files_true"]).mean()
+        precision = (part["files_right"] / part["files_found"].replace(0, np.nan)).mean()
+        line = [str(name), str(len(part)), f"{recall:.4f}", f"{precision:.4f}"]
+        starts = part[part["starts_true"].notna()] if "starts_true" in part else part.iloc[:0]
+        if len(starts):
+            line.append(f"{(starts['starts_right'] / starts['starts_true'].replace(0, np.nan)).mean():.4f}")
+            line.append(f"{(starts['starts_right'] / starts['starts_found'].replace(0, np.nan)).mean():.4f}")
+        else:
+            line += ["–", "–"]
+        rows.append(line)
+    head = [
+        "collector",
+        "workloads",
+        "files: recall",
+        "files: precision",
+        "process starts: recall",
+        "process starts: precision",
+    ]
+    about = (
+        "Against what the workload itself states (gcc -MD, generators), else against strace of another run; files that are used, not looked "
+        "up. Process starts are pairs of program names. Collectors whose log is not read as a set of files are left out."
+    )
+    return Table("Quality", about, head, rows)
+
+
+def against_paper(results: Results) -> Table:
+    """The paper's table 4 beside ours, in percent of overhead."""
+    means = by_group(results.cells)
+    ours = {c for _, c in means}
+    names = [c for c in OURS_IN_PAPER if c in ours]
+    rows = []
+    for line in paper("paper_table4.csv"):
+        group = line["group"]
+        row = [group]
+        for c in names:
+            m = means.get((group, c)) or (total(results.cells).get(c) if group.startswith("Total") else None)
+            row += [line[c], f"{'≥ ' if m.at_least else ''}{100 * (m.value - 1):.0f}" if m else "–"]
+        rows.append(row)
+    head = ["group", *(f"{c}, {who}" for c in names for who in ("paper", "here"))]
+    return Table(
+        "Beside the paper's table 4",
+        f"Percent of overhead of wall time. Another machine, other versions; our total is over {len(common_groups(results.cells))} groups.",
+        head,
+        rows,
+    )
+
+
+def costs(results: Results) -> Table:
+    """The fitted cost of a call of each kind."""
+    rows = []
+    found = models(results)
+    kinds = [k for k in (found[0].cost if found else {}) if any(m.cost[k] > 0 for m in found)]
+    for m in found:
+        error = f"× {np.exp(m.error):.2f}"
+        rows.append(
+            [
+                m.collector,
+                f"{1000 * m.start_s:.1f}",
+                *(f"{1e6 * m.cost[k]:.2f}" for k in kinds),
+                str(m.workloads),
+                error,
+            ]
+        )
+    head = ["collector", "start, ms", *(f"{k}, µs" for k in kinds), "workloads", "standard error"]
+    about = "ratio − 1 = Σ calls per second × cost + start / native time; the error is of workloads that the fit has not seen."
+    return Table("What a call costs", about, head, rows)
+
+
+def left_out(results: Results) -> Table:
+    """What was not measured and why; what went wrong."""
+    rows: list[list[str]] = []
+    for plan in results.plans:
+        rows += [[name, "", "left out", why] for name, why in plan.get("skipped_collectors", {}).items()]
+        rows += [["", name, "left out", why] for name, why in plan.get("skipped_workloads", {}).items()]
+    cells = results.rows[(results.rows["kind"] == "cell") & (results.rows["mark"] != "ok")]
+    for (c, w, mark), part in cells.groupby(["collector", "workload", "mark"]):
+        rows.append([str(c), str(w), str(mark), str(part.iloc[0]["why"])])
+    disturbed = holds(holds(results.rows, "block", "kept"), "block", "disturbed")
+    for w, part in disturbed.groupby("workload"):
+        rows.append(
+            ["none", str(w), "disturbed", f"the native runs of {len(part)} blocks differ although they were repeated"]
+        )
+    return Table("Left out and gone wrong", "", ["collector", "workload", "mark", "why"], rows)
+
+
+def machine(results: Results) -> Table:
+    """Where it was measured."""
+    rows = []
+    for plan in results.plans:
+        for key, value in {
+            **plan.get("machine", {}),
+            "started": plan.get("started"),
+            **plan.get("options", {}),
+        }.items():
+            if isinstance(value, dict):
+                rows += [[f"{key}: {k}", str(v)] for k, v in value.items()]
+            else:
+                rows.append([str(key), str(value)])
+    return Table("Machine, versions and options", "", ["what", "value"], rows)

@@ -1,0 +1,111 @@
+"""All workloads of the matrix, one file for each kind, and the suites of them."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+from . import (
+    archive,
+    beyond,
+    blast,
+    compile_gcc,
+    compile_latex,
+    compile_package,
+    cp,
+    data_science,
+    ftp,
+    http_client,
+    http_server,
+    lmbench,
+    postmark,
+    splash,
+    unixbench,
+    utils,
+    vcs,
+)
+from .base import Instance
+
+_GROUPS = (
+    blast,
+    splash,
+    compile_package,
+    compile_gcc,
+    compile_latex,
+    data_science,
+    ftp,
+    http_client,
+    http_server,
+    lmbench,
+    postmark,
+    archive,
+    utils,
+    vcs,
+    cp,
+    unixbench,
+    beyond,
+)
+
+INSTANCES: dict[str, Instance] = {i.key: i for group in _GROUPS for i in group.INSTANCES}
+"""By `group/name`."""
+
+PAPER_GROUPS = (
+    "BLAST",
+    "CPU bench SPLASH-3",
+    "Compile w/Spack",
+    "Compile w/gcc",
+    "Compile w/latex",
+    "Data science Notebook",
+    "Data science python",
+    "FTP srv/client",
+    "HTTP srv/client",
+    "HTTP srv/traffic",
+    "IO bench lmbench",
+    "IO bench postmark",
+    "Tar Archive",
+    "Tar Unarchive",
+    "Utils",
+    "Utils bash",
+    "VCS checkout",
+    "cp",
+)
+"""The rows of the paper's table 4."""
+
+
+def minimal() -> dict[str, float]:
+    """The chosen subset with its weights, as `subset --write` left it in data/minimal.json."""
+    text = resources.files(__package__).joinpath("../data/minimal.json").read_text()
+    return {str(key): float(weight) for key, weight in json.loads(text)["weights"].items()}
+
+
+def suite(name: str) -> list[Instance]:
+    """The instances of a suite: `full`, `minimal`, `groups` (the first that can run here of each), or a group's name.
+
+    # Errors
+    `KeyError` with what is known.
+    """
+    if name == "full":
+        return list(INSTANCES.values())
+    if name == "minimal":
+        return [INSTANCES[key] for key in minimal()]
+    if name == "groups":
+        first: dict[str, Instance] = {}
+        for instance in INSTANCES.values():
+            if instance.group not in first and instance.lacking() is None:
+                first[instance.group] = instance
+        return list(first.values())
+    return select([name])
+
+
+def select(names: list[str]) -> list[Instance]:
+    """Instances by group, by name, or by `group/name`."""
+    found = []
+    for name in names:
+        some = [i for i in INSTANCES.values() if name in (i.key, i.group, i.name)]
+        if not some:
+            raise KeyError(f"no workload, group or suite {name!r}; see: backstory-bench list workloads")
+        found.extend(some)
+    return list(dict.fromkeys(found))
+
+
+__all__ = ["INSTANCES", "PAPER_GROUPS", "Instance", "minimal", "select", "suite"]

@@ -1,0 +1,26 @@
+"""IO bench postmark: many small files, made, read, appended to and removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .base import Instance, program
+
+
+def _prepare(root: Path) -> None:
+    (root / "config").write_text(
+        "set size 500 10000\nset number 500\nset transactions 2000\nset seed 42\nset location mail\nrun\nquit\n"
+    )
+
+
+INSTANCES = [
+    Instance(
+        "IO bench postmark",
+        "main",
+        "Postmark: 500 files, 2,000 transactions a loop",
+        "mkdir -p mail; postmark config >postmark.txt; grep -q 'transactions per second' postmark.txt",
+        (program("postmark"),),
+        _prepare,
+        ("mail", "postmark.txt"),
+    )
+]

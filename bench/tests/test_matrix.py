@@ -1,0 +1,173 @@
+"""A broken collector is stopped and marked, the matrix goes on, and nothing measured is lost."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from backstory_bench.collectors import COLLECTORS
+from backstory_bench.collectors.template import BadTemplate, from_template
+from backstory_bench.matrix.cgroup import Group
+from backstory_bench.matrix.execute import Limits, run
+from backstory_bench.matrix.journal import Journal, Unusable
+from backstory_bench.matrix.runner import Options, Runner, order
+from backstory_bench.measure import become_subreaper
+from backstory_bench.workloads import Instance
+
+FAKES = {
+    "good": "env {cmd}",
+    "hangs": "sh -c 'sleep 600' x {cmd}",
+    "crashes": "sh -c 'echo sorry >&2; kill -SEGV $$' x {cmd}",
+    "changes": """sh -c '"$@"; echo more >>made' x {cmd}""",
+    "loses": "sh -c 'exit 0' x {cmd}",
+    "fails": """sh -c '"$@"; exit 3' x {cmd}""",
+    "leaves": """sh -c 'setsid sleep 600 & "$@"' x {cmd}""",
+}
+WORK = Instance("g", "w", "writes a file", "echo text >made", clean=("made",), outputs=("made",))
+QUICK = Options(seed=1, iterations=1, target_s=0.01, least_limit_s=0.5, settle_s=0.3, tolerance=1e9)
+
+
+def _run(journal: Journal, names: list[str], work: Path, options: Options = QUICK) -> None:
+    become_subreaper()
+    collectors = [COLLECTORS["none"], *(from_template(f"{name}={FAKES[name]}") for name in names)]
+    Runner(journal, options, [WORK], collectors, work).run()
+
+
+def _cells(journal: Journal) -> dict[str, dict[str, object]]:
+    return {r["collector"]: r for r in journal.rows() if r["kind"] == "cell"}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    found = Journal(tmp_path / "results")
+    found.create({})
+    return found
+
+
+def test_each_way_of_breaking_is_marked_and_the_matrix_goes_on(journal: Journal, tmp_path: Path) -> None:
+    _run(journal, list(FAKES), tmp_path)
+    cells = _cells(journal)
+    marks = {name: cell["mark"] for name, cell in cells.items()}
+    assert marks == {
+        "none": "ok",
+        "good": "ok",
+        "hangs": "cut",
+        "crashes": "failed",
+        "changes": "changed",
+        "loses": "changed",
+        "fails": "failed",
+        "leaves": "left",
+    }
+    assert cells["crashes"]["stderr"] == "sorry\n"
+    assert cells["crashes"]["why"] == "exit status -11 instead of 0"
+    assert cells["leaves"]["why"] == "left processes behind: sleep"
+
+
+def test_nothing_that_was_left_or_hung_goes_on_running(journal: Journal, tmp_path: Path) -> None:
+    _run(journal, ["hangs", "leaves"], tmp_path)
+    sleeping = [p for p in Path("/proc").glob("[0-9]*/cmdline") if _arguments(p) == ["sleep", "600"] and _ours(p)]
+    assert sleeping == []
+
+
+def _arguments(path: Path) -> list[str]:
+    try:
+        return path.read_text().split("\0")[:-1]
+    except OSError:
+        return []
+
+
+def _ours(path: Path) -> bool:
+    try:
+        return "backstory-bench" in str((path.parent / "cwd").readlink())
+    except OSError:
+        return False
+
+
+def test_an_interrupted_matrix_goes_on_where_it_was(journal: Journal, tmp_path: Path) -> None:
+    _run(journal, ["good"], tmp_path)
+    rows = list(journal.rows())
+    path = journal.directory / "rows.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]) + b'{"kind":"bl')  # the last row was torn
+    _run(journal, ["good"], tmp_path)
+    again = list(journal.rows())
+    assert again[: len(rows) - 1] == rows[:-1], "what was measured stays as it was"
+    assert [r["kind"] for r in again].count("calibrated") == 1
+    assert [r["kind"] for r in again].count("block") == 1
+    before = path.read_bytes()
+    _run(journal, ["good"], tmp_path)
+    assert path.read_bytes() == before, "what is done is not measured again"
+
+
+def test_results_are_never_overwritten(journal: Journal) -> None:
+    with pytest.raises(Unusable, match="holds results already"):
+        journal.create({})
+
+
+def test_a_full_disk_loses_nothing(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal.append({"kind": "cell", "n": 1})
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(Unusable, match="No space left"):
+        journal.append({"kind": "cell", "n": 2})
+    monkeypatch.undo()
+    journal.append({"kind": "cell", "n": 3})
+    assert [r["n"] for r in journal.rows()] == [1, 3]
+
+
+def test_a_block_whose_native_runs_differ_is_repeated(journal: Journal, tmp_path: Path) -> None:
+    options = Options(seed=1, iterations=1, target_s=0.01, least_limit_s=0.5, settle_s=0.3, tolerance=0.0, repeats=2)
+    _run(journal, ["good"], tmp_path, options)
+    blocks = [r for r in journal.rows() if r["kind"] == "block"]
+    assert [(b["attempt"], b["disturbed"], b["kept"]) for b in blocks] == [
+        (0, True, False),
+        (1, True, False),
+        (2, True, True),
+    ]
+
+
+def test_the_order_is_random_complete_and_the_seeds() -> None:
+    names = [f"w{i}" for i in range(20)]
+    one = order(Options(seed=1, iterations=3), names)
+    assert one == order(Options(seed=1, iterations=3), names)
+    assert one != order(Options(seed=2, iterations=3), names)
+    assert sorted(one) == [(i, n) for i in range(3) for n in sorted(names)]
+    assert [n for i, n in one if i == 0] != [n for i, n in one if i == 1]
+
+
+def test_a_group_counts_the_memory_and_time_of_all_its_processes(tmp_path: Path) -> None:
+    become_subreaper()
+    group = Group.make("test", None)
+    if group is None:
+        pytest.skip("SKIPPED: no control group can be made here")
+    burn = "x=bytearray(60_000_000)\nimport time\ne=time.process_time()+0.2\nwhile time.process_time()<e: pass"
+    try:
+        out = run(["sh", "-c", f"{sys.executable} -c '{burn}'; true"], tmp_path, {}, Limits(60), group, tmp_path)
+    finally:
+        group.remove()
+    assert out.cpu_s >= 0.2
+    assert out.counted_by != "cgroup" or out.memory > 60_000_000
+    assert not any(d.exists() for d in group.directories.values())
+
+
+@pytest.mark.parametrize("text", ["", "x", "x=tool", "=tool {cmd}", "x=tool 'a{cmd}'", "x=tool {cmd} 'open"])
+def test_a_template_that_cannot_work_is_refused_with_its_reason(text: str) -> None:
+    with pytest.raises(BadTemplate, match="--collector"):
+        from_template(text)
+
+
+def test_a_template_gets_the_words_of_the_command_unsplit(tmp_path: Path) -> None:
+    mine = from_template("mine=tool -o {log}/x -- {cmd}")
+    assert mine.command(["sh", "-c", "a  b"], tmp_path) == ["tool", "-o", f"{tmp_path}/x", "--", "sh", "-c", "a  b"]
+    assert mine.missing() == "tool is not on the path"
+
+
+def test_rows_that_a_program_damaged_are_left_out_not_fatal(journal: Journal) -> None:
+    (journal.directory / "rows.jsonl").write_bytes(
+        b'{"kind":"cell"}\n\xff\xfe\n[1]\n' + json.dumps({"kind": "block"}).encode()
+    )
+    assert [r["kind"] for r in journal.rows()] == ["cell", "block"]
