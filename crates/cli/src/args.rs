@@ -100,6 +100,38 @@ pub enum Command {
         Exit status: 0 if all is current, 1 if something is not.")]
     Status(StatusArgs),
 
+    /// What do two runs, or the makings of two versions of a file, differ in, and where did that begin?
+    #[command(after_help = "Examples:\n  \
+        backstory diff 7hx2k9qa 8jq0a3zz\n  \
+        backstory diff nightly nightly-old --json | jq .earliest\n  \
+        backstory diff report.txt@7hx2k9qa report.txt@8jq0a3zz\n  \
+        backstory diff report.txt --in 7hx2k9qa 8jq0a3zz\n\n\
+        A file's version is the newest that RUN used or made; without @RUN the newest\n\
+        of all. What is compared is everything that it came from.\n\
+        Exit status: 0 the same, 1 different.")]
+    Diff(DiffArgs),
+
+    /// Play a run again, in an empty root with nothing but what it used, and compare what comes out
+    #[command(after_help = "Examples:\n  \
+        backstory replay nightly\n  \
+        backstory replay 7hx2k9qa --output-dir again\n  \
+        backstory replay --input data.csv=other.csv --env THREADS=1\n  \
+        backstory replay nightly --arg 2=--verbose\n  \
+        backstory replay nightly -- sh              look around in it\n\n\
+        Files come from the store, those of packages from this machine if they are the\n\
+        same. Nothing of yours is written to: outputs go to --output-dir.\n\
+        Exit status: 0 all outputs are identical, 1 something is not, or it could not\n\
+        be replayed.")]
+    Replay(ReplayArgs),
+
+    /// The first process of a replay
+    #[command(hide = true, after_help = "Examples:\n  backstory replay    starts it")]
+    ReplayEnter(ReplayProcessArgs),
+
+    /// The second process of a replay
+    #[command(hide = true, after_help = "Examples:\n  backstory replay    starts it")]
+    ReplayInside(ReplayProcessArgs),
+
     /// Write a run, or all that a file came from, in a format that other tools read
     #[command(after_help = "Examples:\n  \
         backstory export                                     lists the formats\n  \
@@ -362,6 +394,78 @@ pub struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `diff`
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// A run (short id or name), a file's version in a run, or a file
+    #[arg(value_name = "RUN|PATH@RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub a: OsString,
+
+    /// What to compare it with
+    #[arg(value_name = "RUN|PATH@RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub b: Option<OsString>,
+
+    /// Compare the versions that the file had in these two runs
+    #[arg(long = "in", value_name = "RUN", num_args = 2, conflicts_with = "b")]
+    pub within: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `replay`
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Short id or name of the run; the latest if none
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Where outputs go: a new or empty directory; `replay-RUN-1` and so on if none
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub output_dir: Option<PathBuf>,
+
+    /// Another argument instead of the N-th (1 is the first behind the command; repeatable)
+    #[arg(long, value_name = "N=VALUE")]
+    pub arg: Vec<OsString>,
+
+    /// A variable with this value, or with the one it has here (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<OsString>,
+
+    /// The file NEW of this machine in the place of OLD, which the run used (repeatable)
+    #[arg(long, value_name = "OLD=NEW", value_hint = clap::ValueHint::FilePath)]
+    pub input: Vec<OsString>,
+
+    /// Let it use this machine's network
+    #[arg(long)]
+    pub network: bool,
+
+    /// Take what is not in the store from this machine, and let it see directories that the run did not touch
+    #[arg(long)]
+    pub allow_host: bool,
+
+    /// Do not record the replay
+    #[arg(long)]
+    pub no_record: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Another command, in the same surroundings
+    #[arg(value_name = "CMD", last = true, value_hint = clap::ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// The processes of a replay.
+#[derive(Debug, Args)]
+pub struct ReplayProcessArgs {
+    /// The replay's directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// `export`

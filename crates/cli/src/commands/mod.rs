@@ -4,6 +4,7 @@ use std::io::{BufWriter, StdoutLock, Write};
 use std::os::unix::ffi::OsStrExt;
 
 pub mod contents;
+pub mod diff;
 pub mod export;
 pub mod files;
 pub mod generate;
@@ -12,6 +13,7 @@ pub mod log;
 pub mod manage;
 pub mod processes;
 pub mod record;
+pub mod replay;
 pub mod show;
 pub mod status;
 pub mod store;

@@ -6,7 +6,7 @@ use std::fs;
 
 impl Place {
     /// Records a shell line with contents, and waits until they are stored.
-    fn keep(&self, line: &str, options: &[&str]) -> String {
+    pub(crate) fn keep(&self, line: &str, options: &[&str]) -> String {
         let summary = self.path("..summary.json");
         let mut args = vec!["record", "--json-summary", &summary];
         args.extend(options);

@@ -6,7 +6,7 @@ const RANKS: [&[&str]; 6] = [
     &["recorder", "graph"],
     &["capture", "store", "contents"],
     &["query"],
-    &["export"],
+    &["export", "replay"],
     &["cli"],
 ];
 
@@ -14,7 +14,7 @@ const RANKS: [&[&str]; 6] = [
 const BESIDE: [(&str, &str); 1] = [("eventlog", "abi")];
 
 /// What knows nothing of how events are captured.
-const PURE: [&str; 5] = ["graph", "store", "contents", "query", "export"];
+const PURE: [&str; 6] = ["graph", "store", "contents", "query", "export", "replay"];
 
 fn dependencies(name: &str) -> Vec<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

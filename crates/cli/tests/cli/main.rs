@@ -8,6 +8,7 @@ mod ask;
 mod bad_input;
 mod contents;
 mod crowds;
+mod diff;
 mod export;
 mod generated;
 mod layers;

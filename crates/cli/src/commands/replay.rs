@@ -1,0 +1,247 @@
+//! `replay`: a recorded run, played again in an empty root, and compared with what was recorded.
+
+mod inside;
+mod report;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use backstory_contents::{Contents, Digest};
+use backstory_replay::plan::{self, Deviations, Plan, Stdin};
+use backstory_replay::verdict;
+use serde::{Deserialize, Serialize};
+
+pub use inside::{enter, inside};
+
+use super::Outcome;
+use super::diff::store_contents;
+use crate::args::ReplayArgs;
+use crate::ask::Asked;
+use crate::error::{Failure, complain};
+
+/// The plan of a replay, below its directory.
+const PLAN: &str = "plan.json";
+
+/// What became of it.
+const RESULT: &str = "result.json";
+
+/// Where the replay's own recording is.
+const STORE: &str = "store";
+
+/// What the process inside has to say.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Played {
+    /// Why it could not be done.
+    failure: Option<String>,
+    /// The command's status, as `record` has it.
+    status: i32,
+    /// Id of its own recording, if there is one.
+    recorded: Option<String>,
+    /// How long the command ran, in ns.
+    took: u64,
+    /// What it left.
+    left: Vec<backstory_replay::root::left::Left>,
+}
+
+/// How the process inside is to run the command.
+#[derive(Debug, Serialize, Deserialize)]
+struct Job {
+    plan: Plan,
+    record: bool,
+}
+
+/// Plays a run again; exits with 1 if something came out differently.
+pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
+    let deviations = deviations(&args)?;
+    let mut asked = Asked::open(store)?;
+    let run = asked.run(args.run.as_deref())?;
+    store_contents(&mut asked);
+    let plan = plan::plan(&asked.store, asked.home.contents_dir(), &run, &deviations)?;
+    let own = directory(args.output_dir.as_deref(), &run)?;
+    let played = match play(&asked, &own, plan.clone(), !args.no_record) {
+        Ok(played) => played,
+        Err(failure) => {
+            clear(&own);
+            return Err(failure);
+        }
+    };
+    for name in [PLAN, RESULT] {
+        let _ = fs::remove_file(own.join(name));
+    }
+    let _ = fs::remove_dir(own.join("root"));
+    let details = backstory_query::details(&asked.store, &run)?;
+    let verdict = verdict::judge(&asked.store, &plan, &played.left)?;
+    let report = report::Report {
+        plan: &plan,
+        faithful: deviations.is_faithful(),
+        recorded_status: super::log::status(&details.summary),
+        untouched: untouched(&own, &played, &plan),
+        played,
+        verdict,
+        directory: &own,
+    };
+    for note in &plan.notes {
+        complain(note);
+    }
+    report.print(args.json)
+}
+
+/// What the user wants to be different.
+fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
+    let mut wanted = Deviations {
+        allow_host: args.allow_host,
+        network: args.network,
+        command: args.command.iter().map(|arg| arg.as_bytes().into()).collect(),
+        ..Deviations::default()
+    };
+    let split = |text: &OsStr, what: &str| -> Result<(OsString, OsString), Failure> {
+        let bytes = text.as_bytes();
+        let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
+        let at = at.ok_or_else(|| Failure::misuse(format!("{} is not {what}", text.display())))?;
+        Ok((
+            OsStr::from_bytes(&bytes[..at]).to_owned(),
+            OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
+        ))
+    };
+    for arg in &args.arg {
+        let (number, value) = split(arg, "N=VALUE, as in --arg 2=-v")?;
+        let number = number.to_str().and_then(|number| number.parse().ok());
+        let number =
+            number.ok_or_else(|| Failure::misuse("--arg takes the number of an argument: --arg 2=-v"))?;
+        wanted.args.push((number, value.as_bytes().into()));
+    }
+    for env in &args.env {
+        let (name, value) = match env.as_bytes().contains(&b'=') {
+            true => split(env, "NAME=VALUE")?,
+            false => {
+                let value = std::env::var_os(env);
+                let missing = || {
+                    Failure::misuse(format!(
+                        "{} is not set here: give --env NAME=VALUE",
+                        env.display()
+                    ))
+                };
+                (env.clone(), value.ok_or_else(missing)?)
+            }
+        };
+        wanted.env.push((name.as_bytes().into(), value.as_bytes().into()));
+    }
+    for input in &args.input {
+        let (old, new) = split(input, "OLD=NEW, as in --input data.csv=other.csv")?;
+        wanted.inputs.push((old.into(), new.into()));
+    }
+    Ok(wanted)
+}
+
+/// The directory that outputs go to: never one that holds something already.
+fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
+    let fail = |path: &Path, error: &io::Error| {
+        Failure::not_found(format!("cannot make {}: {error}", path.display()))
+    };
+    if let Some(path) = wanted {
+        fs::create_dir_all(path).map_err(|error| fail(path, &error))?;
+        let mut entries = fs::read_dir(path).map_err(|error| fail(path, &error))?;
+        if entries.next().is_some() {
+            let path = path.display();
+            return Err(Failure::misuse(format!(
+                "{path} is not empty: give --output-dir a new directory"
+            )));
+        }
+        return path.canonicalize().map_err(|error| fail(path, &error));
+    }
+    for number in 1..10_000 {
+        let path = PathBuf::from(format!("replay-{run}-{number}"));
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(fail(&path, &error)),
+            Ok(()) => return path.canonicalize().map_err(|error| fail(&path, &error)),
+        }
+    }
+    Err(Failure::not_found(
+        "there are too many replays here: give --output-dir",
+    ))
+}
+
+/// Takes away what a replay that could not be done has put into its directory.
+fn clear(own: &Path) {
+    for name in [PLAN, RESULT] {
+        let _ = fs::remove_file(own.join(name));
+    }
+    for name in ["root", STORE, backstory_replay::root::left::FILES] {
+        let _ = fs::remove_dir_all(own.join(name));
+    }
+    let _ = fs::remove_dir(own);
+}
+
+/// Builds the root in a process of its own, runs the command there and waits.
+fn play(asked: &Asked, own: &Path, plan: Plan, record: bool) -> Result<Played, Failure> {
+    let fail =
+        |what: &str, error: io::Error| Failure::not_found(format!("cannot {what} the replay: {error}"));
+    let stdin = stdin(asked, &plan)?;
+    let env = plan.env.clone();
+    let job = Job { plan, record };
+    let text = serde_json::to_vec(&job).map_err(|error| fail("plan", error.into()))?;
+    super::contents::whole_file(&own.join(PLAN), |file| file.write_all(&text))
+        .map_err(|error| fail("plan", error))?;
+    let program = std::env::current_exe().map_err(|error| fail("start", error))?;
+    let mut command = Command::new(program);
+    command.arg("replay-enter").arg(own).env_clear().stdin(stdin);
+    command.envs(
+        env.into_iter()
+            .map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))),
+    );
+    let status = command.status().map_err(|error| fail("start", error))?;
+    let read = fs::read(own.join(RESULT))
+        .ok()
+        .and_then(|text| serde_json::from_slice::<Played>(&text).ok());
+    match read {
+        Some(Played {
+            failure: Some(line), ..
+        }) => Err(Failure::not_found(line)),
+        Some(played) => Ok(played),
+        None => Err(Failure::not_found(format!(
+            "the replay was ended before it was done ({status})"
+        ))),
+    }
+}
+
+/// The standard input that the run had.
+fn stdin(asked: &Asked, plan: &Plan) -> Result<Stdio, Failure> {
+    Ok(match &plan.stdin {
+        Stdin::Callers => Stdio::inherit(),
+        Stdin::Empty => Stdio::null(),
+        Stdin::Kept(digest) => {
+            let mut object = Contents::open(&asked.home.contents_dir())?.read(&Digest(*digest))?;
+            let mut file: File = tempfile::tempfile()?;
+            io::copy(&mut object, &mut file)?;
+            file.rewind()?;
+            file.into()
+        }
+    })
+}
+
+/// Files of this machine that the replay looked for and that the recorded run did not touch: named if the replay was recorded.
+fn untouched(own: &Path, played: &Played, plan: &Plan) -> Vec<Vec<u8>> {
+    use backstory_query::answer::Access;
+    let Some(run) = &played.recorded else {
+        return Vec::new();
+    };
+    let Ok(asked) = Asked::open(Some(&own.join(STORE))) else {
+        return Vec::new();
+    };
+    let Ok(files) = backstory_query::files(&asked.store, run) else {
+        return Vec::new();
+    };
+    let missing = files
+        .into_iter()
+        .filter(|file| file.access.contains(&Access::Missing));
+    let here = missing.filter(|file| {
+        fs::symlink_metadata(OsStr::from_bytes(&file.path)).is_ok()
+            && !plan.missing.contains(&file.path.to_vec())
+    });
+    here.map(|file| file.path.to_vec()).collect()
+}

@@ -1,0 +1,158 @@
+//! The two processes of a replay that are not in the machine's own namespaces.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use backstory_capture as capture;
+use backstory_replay::root::{self, OWN, left::Snapshot};
+use backstory_store::{Home, SqliteStore};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::{Job, PLAN, Played, RESULT, STORE};
+use crate::commands::Outcome;
+use crate::error::{Failure, chain};
+use crate::index::{self, Busy};
+
+/// The first process: leaves the machine's namespaces and starts the second in them.
+pub fn enter(own: &Path) -> Outcome {
+    orphaned();
+    let result = job(&own.join(PLAN)).and_then(|job| {
+        root::enter(&job.plan)?;
+        // By its link: in a root of its own the path may lead elsewhere.
+        let mut second = Command::new("/proc/self/exe");
+        let status = second.arg0("backstory").arg("replay-inside").arg(own).status()?;
+        Ok(status.code().unwrap_or(1))
+    });
+    match result {
+        Ok(status) => Ok(status as u8),
+        Err(failure) => tell(
+            &own.join(RESULT),
+            &Played {
+                failure: Some(failure.line),
+                ..Played::default()
+            },
+        ),
+    }
+}
+
+/// The second process: the first one of a pid namespace. Builds the root, runs the command and takes what it left.
+pub fn inside(own: &Path) -> Outcome {
+    orphaned();
+    let job = job(&own.join(PLAN))?;
+    // Where the result goes depends on how far it came.
+    if let Err(error) = root::build(&job.plan, own) {
+        let played = Played {
+            failure: Some(chain(&error)),
+            ..Played::default()
+        };
+        return tell(&own.join(RESULT), &played).or_else(|_| tell(&Path::new(OWN).join(RESULT), &played));
+    }
+    let played = play(&job).unwrap_or_else(|failure| Played {
+        failure: Some(failure.line),
+        ..Played::default()
+    });
+    tell(&Path::new(OWN).join(RESULT), &played)
+}
+
+/// Whoever asked is gone: so are we, and with the second process everything inside.
+fn orphaned() {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+fn job(path: &Path) -> Result<Job, Failure> {
+    let fail = |error: std::io::Error| Failure::not_found(format!("cannot read {}: {error}", path.display()));
+    let text = fs::read(path).map_err(fail)?;
+    serde_json::from_slice(&text).map_err(|error| fail(error.into()))
+}
+
+fn tell(path: &Path, played: &Played) -> Outcome {
+    let text = serde_json::to_vec(played).map_err(Failure::not_found)?;
+    let mut file = fs::File::create(path)?;
+    file.write_all(&text)?;
+    Ok(0)
+}
+
+fn play(job: &Job) -> Result<Played, Failure> {
+    let plan = &job.plan;
+    let snapshot = Snapshot::take(plan)?;
+    root::become_user(plan)?;
+    let began = Instant::now();
+    let mut played = match job.record {
+        true => record(job)?,
+        false => plain(job)?,
+    };
+    if played.took == 0 {
+        played.took = began.elapsed().as_nanos() as u64;
+    }
+    played.left = snapshot.collect()?;
+    Ok(played)
+}
+
+/// Without a recording: the command is our child.
+fn plain(job: &Job) -> Result<Played, Failure> {
+    use std::os::unix::process::ExitStatusExt;
+    let mut argv = job
+        .plan
+        .argv
+        .iter()
+        .map(|arg| std::ffi::OsString::from_vec(arg.clone()));
+    let name = argv.next().unwrap_or_default();
+    let status = match Command::new(&name).args(argv).status() {
+        Ok(status) => status
+            .code()
+            .or(status.signal().map(|signal| 128 + signal))
+            .unwrap_or(125),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 127,
+        Err(_) => 126,
+    };
+    Ok(Played {
+        status,
+        ..Played::default()
+    })
+}
+
+/// Recorded into a store of its own, and indexed here: only from inside can be told which versions the paths lead to.
+fn record(job: &Job) -> Result<Played, Failure> {
+    let home = Home::locate(Some(&Path::new(OWN).join(STORE))).map_err(Failure::not_found)?;
+    let id = home.new_run_id();
+    let began = Instant::now();
+    let recorded = capture::record(capture::Options {
+        command: job
+            .plan
+            .argv
+            .iter()
+            .map(|arg| std::ffi::OsString::from_vec(arg.clone()))
+            .collect(),
+        name: Some(format!("replay-of-{}", job.plan.run)),
+        part: home.part_path(&id),
+        log: home.log_path(&id),
+        id,
+        guard: capture::GuardMode::On,
+        lookups: capture::Lookups::Library,
+        io_uring: capture::IoUring::Decode,
+        contents: capture::Contents::Off,
+        self_contained: false,
+        suppress: true,
+        redact: Vec::new(),
+        detach_after: None,
+        library_dir: home.dir().join("lib"),
+        after: Vec::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+    .map_err(Failure::not_found)?;
+    let took = began.elapsed().as_nanos() as u64;
+    let mut store = SqliteStore::open(&home)?;
+    // A replay that cannot be asked about has been played all the same.
+    let indexed = index::bring_up_to_date(&home, &mut store, Busy::Wait, false).is_ok();
+    Ok(Played {
+        status: recorded.status(),
+        recorded: indexed.then(|| recorded.run.clone()),
+        took,
+        ..Played::default()
+    })
+}

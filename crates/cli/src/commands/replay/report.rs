@@ -1,0 +1,194 @@
+//! How a replay came out, in words or JSON.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use backstory_replay::plan::Plan;
+use backstory_replay::root::left::FILES;
+use backstory_replay::verdict::{Output, State, Verdict};
+
+use super::{Played, STORE};
+use crate::commands::{Outcome, answer};
+use crate::json::{self, Value};
+use crate::text::shell::quote;
+use crate::text::style::{Role, Style};
+
+/// Everything there is to say.
+pub struct Report<'r> {
+    /// What was played.
+    pub plan: &'r Plan,
+    /// Nothing was changed.
+    pub faithful: bool,
+    /// How the recorded command ended.
+    pub recorded_status: Option<i32>,
+    /// Files of this machine that were looked for, and not in the record.
+    pub untouched: Vec<Vec<u8>>,
+    /// What was played.
+    pub played: Played,
+    /// How its outputs came out.
+    pub verdict: Verdict,
+    /// Where they are.
+    pub directory: &'r Path,
+}
+
+impl Report<'_> {
+    /// It came out as recorded.
+    fn is_identical(&self) -> bool {
+        self.verdict.is_identical()
+            && self
+                .recorded_status
+                .is_none_or(|status| status == self.played.status)
+    }
+
+    /// Prints it; 1 if something is different.
+    pub fn print(&self, json: bool) -> Outcome {
+        answer(|out| match json {
+            true => json::object(out, self.fields()),
+            false => self.text(Style::of_stdout(), out),
+        })?;
+        Ok(u8::from(!self.is_identical()))
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        let output = |output: &Output| {
+            Value::Object(vec![
+                ("path", (&output.path).into()),
+                ("state", word(&output.state).into()),
+                ("fed_by", Value::array(&output.fed_by)),
+            ])
+        };
+        vec![
+            ("run", (&self.plan.run).into()),
+            ("identical", self.is_identical().into()),
+            ("faithful", self.faithful.into()),
+            ("exit", self.played.status.into()),
+            ("recorded_exit", self.recorded_status.into()),
+            (
+                "outputs",
+                Value::Array(self.verdict.outputs.iter().map(output).collect()),
+            ),
+            ("new", Value::array(&self.verdict.new)),
+            (
+                "not_touched",
+                Value::array(self.untouched.iter().map(Vec::as_slice)),
+            ),
+            ("notes", Value::array(&self.plan.notes)),
+            ("directory", os(self.directory)),
+            ("replay", self.played.recorded.as_ref().into()),
+            ("took_ns", self.played.took.into()),
+        ]
+    }
+
+    fn text(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
+        let outputs = &self.verdict.outputs;
+        let count = outputs.len();
+        let unknown = outputs
+            .iter()
+            .filter(|o| matches!(o.state, State::Unknown(_)))
+            .count();
+        let noun = if count == 1 { "output" } else { "outputs" };
+        if self.is_identical() && unknown == 0 {
+            writeln!(
+                out,
+                "{}: {count} {noun}, status {}",
+                style.paint(Role::Good, "identical"),
+                self.played.status
+            )?;
+        } else if self.is_identical() {
+            writeln!(
+                out,
+                "{}: {} of {count} {noun}; what {unknown} held is not known",
+                style.paint(Role::Good, "identical as far as is known"),
+                count - unknown
+            )?;
+        } else {
+            let same = outputs.iter().filter(|o| o.state == State::Identical).count();
+            writeln!(
+                out,
+                "{}: {same} of {count} {noun} are identical",
+                style.paint(Role::Bad, "different")
+            )?;
+        }
+        if let Some(status) = self
+            .recorded_status
+            .filter(|status| *status != self.played.status)
+        {
+            writeln!(
+                out,
+                "  the command ended with status {}, recorded was {status}",
+                self.played.status
+            )?;
+        }
+        self.differing(style, out)?;
+        for path in self.verdict.new.iter().take(SHOWN) {
+            writeln!(out, "  {} {}", style.paint(Role::Dim, "new"), quote(path))?;
+        }
+        if self.verdict.new.len() > SHOWN {
+            writeln!(out, "  and {} more new files", self.verdict.new.len() - SHOWN)?;
+        }
+        for path in self.untouched.iter().take(SHOWN) {
+            writeln!(
+                out,
+                "  {} was looked for; the recorded run did not touch it, so it is not there: --allow-host takes it from this machine",
+                quote(path)
+            )?;
+        }
+        let files = self.directory.join(FILES);
+        if files.is_dir() {
+            writeln!(
+                out,
+                "outputs are below {}",
+                quote(std::os::unix::ffi::OsStrExt::as_bytes(files.as_os_str()))
+            )?;
+        }
+        if let Some(run) = &self.played.recorded {
+            let store = self.directory.join(STORE);
+            writeln!(
+                out,
+                "recorded as run {run} in --store {}",
+                quote(std::os::unix::ffi::OsStrExt::as_bytes(store.as_os_str()))
+            )?;
+        }
+        Ok(())
+    }
+
+    fn differing(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
+        let wrong = |output: &&Output| matches!(output.state, State::Different | State::Missing);
+        let wrong: Vec<&Output> = self.verdict.outputs.iter().filter(wrong).collect();
+        for (at, output) in wrong.iter().take(SHOWN).enumerate() {
+            let first = if at == 0 && wrong.len() > 1 { "first " } else { "" };
+            let word = format!("{first}{}", word(&output.state));
+            writeln!(out, "  {} {}", style.paint(Role::Bad, &word), quote(&output.path))?;
+            for source in output.fed_by.iter().take(SHOWN) {
+                writeln!(out, "    {} {source}", style.paint(Role::Dim, "fed by"))?;
+            }
+            if output.fed_by.is_empty() && self.faithful {
+                writeln!(
+                    out,
+                    "    nothing that leaves a trace: the time, getrandom, a process number, or an address in memory"
+                )?;
+            }
+        }
+        if wrong.len() > SHOWN {
+            writeln!(out, "  and {} more", wrong.len() - SHOWN)?;
+        }
+        Ok(())
+    }
+}
+
+/// So many of a kind are told one by one.
+const SHOWN: usize = 10;
+
+fn os(path: &Path) -> Value {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes().into()
+}
+
+fn word(state: &State) -> &'static str {
+    match state {
+        State::Identical => "identical",
+        State::Different => "different",
+        State::Missing => "missing",
+        State::Unknown(_) => "unknown",
+    }
+}

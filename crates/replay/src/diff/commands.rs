@@ -1,0 +1,169 @@
+//! Commands of two sides, aligned and compared.
+
+use std::collections::BTreeSet;
+
+use backstory_eventlog::event::Bytes;
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use super::{Command, Difference, Found, Kind, Side, variables};
+
+/// Finds out which commands belong together, and what they differ in.
+pub fn compare(a: &Side, b: &Side, found: &mut Found) {
+    let mut open = (Vec::new(), Vec::new());
+    let shape = |side: &Side| -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+        let of = |command: &Command| (program(command), command.argv.clone());
+        side.commands.iter().map(of).collect()
+    };
+    for op in capture_diff_slices(Algorithm::Myers, &shape(a), &shape(b)) {
+        match op {
+            DiffOp::Equal {
+                old_index,
+                new_index,
+                len,
+            } => {
+                // What was left open before this can only be aligned with what was before it.
+                flush(a, b, &mut open, found);
+                for at in 0..len {
+                    pair(&a.commands[old_index + at], &b.commands[new_index + at], found);
+                }
+            }
+            DiffOp::Delete {
+                old_index, old_len, ..
+            } => open.0.extend(old_index..old_index + old_len),
+            DiffOp::Insert {
+                new_index, new_len, ..
+            } => open.1.extend(new_index..new_index + new_len),
+            DiffOp::Replace {
+                old_index,
+                old_len,
+                new_index,
+                new_len,
+            } => {
+                open.0.extend(old_index..old_index + old_len);
+                open.1.extend(new_index..new_index + new_len);
+            }
+        }
+    }
+    flush(a, b, &mut open, found);
+}
+
+/// Commands that have no equal: paired by their programs, in order; what is left ran on one side only.
+fn flush(a: &Side, b: &Side, open: &mut (Vec<usize>, Vec<usize>), found: &mut Found) {
+    let (old, new) = std::mem::take(open);
+    let programs = |side: &Side, which: &[usize]| -> Vec<Vec<u8>> {
+        which.iter().map(|&at| program(&side.commands[at])).collect()
+    };
+    let ops = capture_diff_slices(Algorithm::Myers, &programs(a, &old), &programs(b, &new));
+    for op in ops {
+        if let DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        } = op
+        {
+            for at in 0..len {
+                pair(
+                    &a.commands[old[old_index + at]],
+                    &b.commands[new[new_index + at]],
+                    found,
+                );
+            }
+            continue;
+        }
+        for &at in &old[op.old_range()] {
+            alone(&a.commands[at], true, found);
+        }
+        for &at in &new[op.new_range()] {
+            alone(&b.commands[at], false, found);
+        }
+    }
+}
+
+/// What a command is called: the last component of its program's path, since the same tool may be in two places.
+fn program(command: &Command) -> Vec<u8> {
+    let path = command.activity.exec_path.as_deref();
+    let path = path.or(command.activity.argv.first().map(|arg| &**arg));
+    let path = path.unwrap_or_default();
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path).to_vec()
+}
+
+fn line(command: &Command) -> Vec<u8> {
+    command.argv.join(&b' ')
+}
+
+fn alone(command: &Command, first: bool, found: &mut Found) {
+    let text = Some(line(command));
+    let (a, b) = if first { (text, None) } else { (None, text) };
+    let mut difference = Difference::new(Kind::Command, program(command), a, b, command.at);
+    difference.activities.push(command.key);
+    found.differences.push(difference);
+}
+
+/// What two commands that belong together differ in.
+fn pair(a: &Command, b: &Command, found: &mut Found) {
+    let at = a.at.min(b.at);
+    let name = program(a);
+    let mut push = |kind, of: Vec<u8>, x: Option<Vec<u8>>, y: Option<Vec<u8>>, at| {
+        let mut difference = Difference::new(kind, of, x, y, at);
+        difference.activities.extend([a.key, b.key]);
+        found.differences.push(difference);
+    };
+    if a.argv != b.argv {
+        push(Kind::Arguments, name.clone(), Some(line(a)), Some(line(b)), at);
+    }
+    if a.cwd != b.cwd {
+        push(
+            Kind::Directory,
+            name.clone(),
+            Some(a.cwd.clone()),
+            Some(b.cwd.clone()),
+            at,
+        );
+    }
+    // The first command's variables are the run's environment.
+    let (was, is) = (variables(&a.activity.env_set), variables(&b.activity.env_set));
+    let names: BTreeSet<&[u8]> = was.keys().chain(is.keys()).copied().collect();
+    for variable in names {
+        let (x, y) = (was.get(variable), is.get(variable));
+        if x != y && a.activity.parent.is_some() {
+            let of = [variable, b" of ", &name].concat();
+            let own = |value: Option<&&[u8]>| value.map(|value| value.to_vec());
+            push(Kind::Variable, of, own(x), own(y), at);
+        }
+    }
+    let gone =
+        |command: &Command| -> BTreeSet<Bytes> { command.activity.env_unset.iter().cloned().collect() };
+    let (was, is) = (gone(a), gone(b));
+    for variable in was.symmetric_difference(&is) {
+        let of = [variable, &b" of "[..], &name].concat();
+        let said = |gone: bool| {
+            Some(if gone {
+                b"removed".to_vec()
+            } else {
+                b"left".to_vec()
+            })
+        };
+        push(
+            Kind::Variable,
+            of,
+            said(was.contains(variable)),
+            said(is.contains(variable)),
+            at,
+        );
+    }
+    let (x, y) = (ending(a), ending(b));
+    if x != y {
+        let end =
+            |command: &Command| command.activity.interval.end - command.activity.interval.start + command.at;
+        push(Kind::Exit, name, x, y, end(a).min(end(b)));
+    }
+}
+
+fn ending(command: &Command) -> Option<Vec<u8>> {
+    let activity = &command.activity;
+    match (activity.exit, activity.signal) {
+        (_, Some(signal)) => Some(format!("signal {signal}").into_bytes()),
+        (Some(status), None) => Some(format!("status {status}").into_bytes()),
+        (None, None) => None,
+    }
+}

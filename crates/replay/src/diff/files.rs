@@ -1,0 +1,103 @@
+//! Files of two sides, by path.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use backstory_graph::model::EntityKind;
+use backstory_store::facts::Held;
+use backstory_store::same_version;
+
+use super::{Difference, File, Found, Kind, Side};
+
+/// Whether two files held the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Same {
+    Yes,
+    No,
+    Unknown,
+}
+
+/// Compares what was used and what was left.
+pub fn compare(a: &Side, b: &Side, found: &mut Found) {
+    each(&a.inputs, &b.inputs, false, found);
+    each(&a.outputs, &b.outputs, true, found);
+}
+
+fn each(a: &BTreeMap<Vec<u8>, File>, b: &BTreeMap<Vec<u8>, File>, output: bool, found: &mut Found) {
+    let names: BTreeSet<&Vec<u8>> = a.keys().chain(b.keys()).collect();
+    for name in names {
+        let (old, new) = (a.get(name), b.get(name));
+        let same = match (old, new) {
+            (Some(old), Some(new)) => same(old, new),
+            // What only one side looked for and neither found makes no difference.
+            (Some(one), None) | (None, Some(one)) if one.kind == EntityKind::Missing => continue,
+            _ => Same::No,
+        };
+        match same {
+            Same::Unknown => found.unknown.push(name.clone()),
+            Same::Yes if output => found.same_outputs.push(name.clone()),
+            Same::Yes => {}
+            Same::No => {
+                let file = old.into_iter().chain(new);
+                let at = file.clone().map(|file| file.at).min().unwrap_or_default();
+                let kind = match output {
+                    true => Kind::Output,
+                    false => kind(name, file.clone().any(|file| file.executed)),
+                };
+                let mut difference = Difference::new(kind, name.clone(), said(old), said(new), at);
+                difference.paths = file.map(|file| file.path.clone()).collect();
+                found.differences.push(difference);
+            }
+        }
+    }
+}
+
+fn kind(name: &[u8], executed: bool) -> Kind {
+    let base = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
+    let library = base.windows(3).any(|part| part == b".so");
+    match executed {
+        _ if library => Kind::Library,
+        true => Kind::Program,
+        false => Kind::Input,
+    }
+}
+
+fn same(a: &File, b: &File) -> Same {
+    if (a.kind == EntityKind::Missing) != (b.kind == EntityKind::Missing) {
+        return Same::No;
+    }
+    if a.kind == EntityKind::Missing {
+        return Same::Yes;
+    }
+    match (a.digest, b.digest, &a.ident, &b.ident) {
+        (Some(x), Some(y), ..) if x == y => Same::Yes,
+        (Some(_), Some(_), ..) => Same::No,
+        (_, _, Some(x), Some(y)) if same_version(x, y) => Same::Yes,
+        (_, _, Some(x), Some(y)) if x.size != y.size => Same::No,
+        _ => Same::Unknown,
+    }
+}
+
+/// A version in words: the package it is from, else its content's name and size.
+fn said(file: Option<&File>) -> Option<Vec<u8>> {
+    let file = file?;
+    if file.kind == EntityKind::Missing {
+        return Some(b"not there".to_vec());
+    }
+    let mut words = Vec::new();
+    if let Some(Held::Package(package)) = &file.held {
+        words.push(format!(
+            "{} {} ({})",
+            package.name, package.version, package.manager
+        ));
+    }
+    if let Some(digest) = &file.digest {
+        words.push(digest.to_string().chars().take(12).collect());
+    }
+    if let Some(ident) = &file.ident {
+        words.push(format!("{} bytes", ident.size));
+    }
+    if words.is_empty() {
+        words.push("a version that is not known".to_owned());
+    }
+    Some(words.join(", ").into_bytes())
+}

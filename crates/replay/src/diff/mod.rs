@@ -1,0 +1,225 @@
+//! What two runs, or the makings of two versions of a file, differ in, and where that began.
+//!
+//! In: two [`Side`]s. Out: [`Difference`]s in the order in which they can have mattered: what the first program started with, then
+//! whatever each program got and did, by the time from the beginning. Commands are aligned as the lines of a text are, by program and
+//! arguments; what is left between them by program alone. Files are aligned by path.
+
+mod commands;
+mod files;
+mod side;
+
+use std::collections::{BTreeMap, HashSet};
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_query::answer::RunDetails;
+use backstory_store::{ActivityKey, Store};
+
+pub use side::{Command, File, Side, Subject};
+
+use crate::Result;
+
+/// What sort of difference it is, in the order in which those at one moment are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Kernel, processor or distribution.
+    Machine,
+    /// A variable that the run's command began with.
+    Environment,
+    /// The directory that a command ran in.
+    Directory,
+    /// The arguments of a command.
+    Arguments,
+    /// A variable that was set or removed for a command.
+    Variable,
+    /// A program's file.
+    Program,
+    /// A shared library.
+    Library,
+    /// Any other file that was read.
+    Input,
+    /// A command that only one side ran.
+    Command,
+    /// How a command ended.
+    Exit,
+    /// A file that was left.
+    Output,
+}
+
+impl Kind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Machine => "machine",
+            Kind::Environment => "environment",
+            Kind::Directory => "directory",
+            Kind::Arguments => "arguments",
+            Kind::Variable => "variable",
+            Kind::Program => "program",
+            Kind::Library => "library",
+            Kind::Input => "input",
+            Kind::Command => "command",
+            Kind::Exit => "exit",
+            Kind::Output => "output",
+        }
+    }
+}
+
+/// Something that is not the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// What sort.
+    pub kind: Kind,
+    /// Of what: a path, a variable, a command.
+    pub of: Vec<u8>,
+    /// How it was on the first side; none: not at all.
+    pub a: Option<Vec<u8>>,
+    /// How it was on the second.
+    pub b: Option<Vec<u8>>,
+    /// When it can have mattered first: ns from the beginning, of the side where that was earlier.
+    pub at: Time,
+    /// Of an output: which other differences, as indexes into [`Diff::differences`], it came from.
+    pub fed_by: Vec<usize>,
+    /// The paths it is about, on either side.
+    paths: Vec<Bytes>,
+    /// The activities it is about, on either side.
+    activities: Vec<ActivityKey>,
+}
+
+impl Difference {
+    fn new(
+        kind: Kind,
+        of: impl Into<Vec<u8>>,
+        a: Option<Vec<u8>>,
+        b: Option<Vec<u8>>,
+        at: Time,
+    ) -> Difference {
+        Difference {
+            kind,
+            of: of.into(),
+            a,
+            b,
+            at,
+            fed_by: Vec::new(),
+            paths: Vec::new(),
+            activities: Vec::new(),
+        }
+    }
+
+    /// True of what was there before any program ran: it can have had a part in everything.
+    pub fn is_general(&self) -> bool {
+        matches!(self.kind, Kind::Machine | Kind::Environment)
+    }
+}
+
+/// The result of a comparison.
+#[derive(Debug)]
+pub struct Diff {
+    /// The runs of the first side, oldest first.
+    pub a: Vec<RunDetails>,
+    /// The runs of the second side.
+    pub b: Vec<RunDetails>,
+    /// All differences, the earliest first.
+    pub differences: Vec<Difference>,
+    /// Files that both sides used or left and that could not be compared, because the content of one is not known.
+    pub unknown: Vec<Vec<u8>>,
+    /// Outputs that are the same on both sides.
+    pub same_outputs: Vec<Vec<u8>>,
+}
+
+/// Compares two sides. Of `outputs`, at most so many are followed to what fed them.
+pub fn diff(store: &dyn Store, a: &Subject, b: &Subject) -> Result<Diff> {
+    let (a, b) = (Side::load(store, a)?, Side::load(store, b)?);
+    let mut found = Found::default();
+    surroundings(&a, &b, &mut found);
+    commands::compare(&a, &b, &mut found);
+    files::compare(&a, &b, &mut found);
+    found
+        .differences
+        .sort_by(|x, y| (x.at, x.kind, &x.of).cmp(&(y.at, y.kind, &y.of)));
+    feed(store, &a, &b, &mut found.differences)?;
+    Ok(Diff {
+        a: a.runs,
+        b: b.runs,
+        differences: found.differences,
+        unknown: found.unknown,
+        same_outputs: found.same_outputs,
+    })
+}
+
+/// What has been found so far.
+#[derive(Debug, Default)]
+struct Found {
+    differences: Vec<Difference>,
+    unknown: Vec<Vec<u8>>,
+    same_outputs: Vec<Vec<u8>>,
+}
+
+/// Outputs that are followed to what fed them; of more, that would be told by nobody.
+const FOLLOWED: usize = 50;
+
+fn feed(store: &dyn Store, a: &Side, b: &Side, differences: &mut [Difference]) -> Result<()> {
+    let outputs: Vec<usize> = (0..differences.len())
+        .filter(|&at| differences[at].kind == Kind::Output)
+        .take(FOLLOWED)
+        .collect();
+    for at in outputs {
+        let name = differences[at].of.clone();
+        let (mut paths, mut activities) = (HashSet::new(), HashSet::new());
+        for side in [a, b] {
+            if let Some(file) = side.outputs.get(&name) {
+                let (more, ran) = side.behind(store, file)?;
+                paths.extend(more);
+                activities.extend(ran);
+            }
+        }
+        differences[at].fed_by = (0..differences.len())
+            .filter(|&from| from != at && differences[from].kind < Kind::Exit)
+            .filter(|&from| {
+                let from = &differences[from];
+                from.paths.iter().any(|path| paths.contains(path))
+                    || from.activities.iter().any(|ran| activities.contains(ran))
+            })
+            .collect();
+    }
+    Ok(())
+}
+
+/// Variables that say nothing: the shell sets them for each command, or they name the directory, which is compared by itself.
+const NOISE: [&[u8]; 4] = [b"_", b"PWD", b"OLDPWD", b"SHLVL"];
+
+fn variables<'v>(pairs: &'v [Bytes]) -> BTreeMap<&'v [u8], &'v [u8]> {
+    let split = |pair: &'v Bytes| {
+        let at = pair.iter().position(|&byte| byte == b'=')?;
+        Some((&pair[..at], &pair[at + 1..]))
+    };
+    let all = pairs.iter().filter_map(split);
+    all.filter(|(name, _)| !NOISE.contains(name)).collect()
+}
+
+fn surroundings(a: &Side, b: &Side, found: &mut Found) {
+    let (Some(x), Some(y)) = (a.runs.last(), b.runs.last()) else {
+        return;
+    };
+    let machine = [
+        ("kernel", &x.machine.kernel, &y.machine.kernel),
+        ("distribution", &x.machine.distribution, &y.machine.distribution),
+        ("processor", &x.machine.cpu, &y.machine.cpu),
+    ];
+    for (what, a, b) in machine.into_iter().filter(|(_, a, b)| a != b) {
+        let (a, b) = (a.clone().into_bytes(), b.clone().into_bytes());
+        found
+            .differences
+            .push(Difference::new(Kind::Machine, what, Some(a), Some(b), 0));
+    }
+    let (was, is) = (variables(&x.environment), variables(&y.environment));
+    let names: std::collections::BTreeSet<&[u8]> = was.keys().chain(is.keys()).copied().collect();
+    for name in names {
+        let (a, b) = (was.get(name), is.get(name));
+        if a != b {
+            let own = |value: Option<&&[u8]>| value.map(|value| value.to_vec());
+            found
+                .differences
+                .push(Difference::new(Kind::Environment, name, own(a), own(b), 0));
+        }
+    }
+}

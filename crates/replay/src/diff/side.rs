@@ -1,0 +1,329 @@
+//! One side of a comparison: what ran, what was used and what was made, in terms that another run can have, too.
+//!
+//! A path below the run's directory is named from there, so that the same work done in two directories is the same work. What a run
+//! made and removed again (`/tmp/ccZq1x.o`) has no name that means anything: in arguments it is [`TEMPORARY`].
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_graph::model::{Activity, Edge, Entity, EntityKind, Relation};
+use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
+use backstory_query::{self as query};
+use backstory_store::facts::Held;
+use backstory_store::{ActivityKey, EntityKey, Store};
+
+use crate::Result;
+
+/// Stands in arguments for a file that is not there any more.
+pub const TEMPORARY: &[u8] = b"<temporary file>";
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A run, by its id.
+    Run(String),
+    /// A version of a file, and what it came from: the newest, or the newest that this run used or made.
+    File(PathBuf, Option<String>),
+}
+
+/// A program that ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    /// Its activity.
+    pub key: ActivityKey,
+    /// As recorded.
+    pub activity: Activity,
+    /// Its arguments in terms that another run can have.
+    pub argv: Vec<Vec<u8>>,
+    /// Its directory in such terms.
+    pub cwd: Vec<u8>,
+    /// When it began, from the side's beginning.
+    pub at: Time,
+}
+
+/// A version of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct File {
+    /// Absolute path.
+    pub path: Bytes,
+    /// What it is; [`EntityKind::Missing`] if it was looked for and not there.
+    pub kind: EntityKind,
+    /// Its identity, if it was taken for certain.
+    pub ident: Option<Ident>,
+    /// The name of its content, if it is known.
+    pub digest: Option<Digest>,
+    /// Where it can be had.
+    pub held: Option<Held>,
+    /// It was executed.
+    pub executed: bool,
+    /// When it was first used, or complete if it was made, from the side's beginning.
+    pub at: Time,
+}
+
+/// One side.
+#[derive(Debug)]
+pub struct Side {
+    /// The runs that it is from, oldest first.
+    pub runs: Vec<RunDetails>,
+    /// What ran, in the order in which it began.
+    pub commands: Vec<Command>,
+    /// What was there before, by its name from the run's directory.
+    pub inputs: BTreeMap<Vec<u8>, File>,
+    /// What was left, by its name from the run's directory.
+    pub outputs: BTreeMap<Vec<u8>, File>,
+}
+
+/// Which part of the runs is compared; everything if none.
+struct Part {
+    activities: HashSet<ActivityKey>,
+    entities: HashSet<EntityKey>,
+}
+
+impl Part {
+    fn of(lineage: &Lineage) -> Part {
+        let mut part = Part {
+            activities: HashSet::new(),
+            entities: HashSet::new(),
+        };
+        for node in &lineage.nodes {
+            match node {
+                Node::Activity { id, .. } => drop(part.activities.insert(ActivityKey(*id))),
+                Node::Entity { id, .. } => drop(part.entities.insert(EntityKey(*id))),
+            }
+        }
+        part
+    }
+}
+
+impl Side {
+    /// Reads what is compared.
+    pub fn load(store: &dyn Store, subject: &Subject) -> Result<Side> {
+        let (runs, part) = match subject {
+            Subject::Run(run) => (vec![run.clone()], None),
+            Subject::File(path, run) => {
+                let lineage = lineage(store, path, run.as_deref())?;
+                let mut runs: Vec<String> = Vec::new();
+                for node in &lineage.nodes {
+                    let (Node::Activity { run, .. } | Node::Entity { run, .. }) = node;
+                    if !runs.contains(run) {
+                        runs.push(run.clone());
+                    }
+                }
+                (runs, Some(Part::of(&lineage)))
+            }
+        };
+        let mut details = Vec::new();
+        for run in runs {
+            details.push(query::details(store, &run)?);
+        }
+        details.sort_by_key(|run| run.summary.started);
+        let mut side = Side {
+            runs: details,
+            commands: Vec::new(),
+            inputs: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+        };
+        for at in 0..side.runs.len() {
+            side.read(store, at, part.as_ref())?;
+        }
+        side.commands.sort_by_key(|command| (command.at, command.key));
+        Ok(side)
+    }
+
+    /// When the first run began.
+    fn began(&self) -> Time {
+        self.runs.first().map_or(0, |run| run.summary.started)
+    }
+
+    /// The run's directory, from which names are told.
+    pub fn base(&self) -> &[u8] {
+        self.runs.last().map_or(b"", |run| &run.summary.cwd)
+    }
+
+    fn read(&mut self, store: &dyn Store, run: usize, part: Option<&Part>) -> Result<()> {
+        let id = self.runs[run].summary.id.clone();
+        let record = store.run(&id)?.ok_or(query::Error::NoRun(id))?;
+        let entities = store.entities(record.key)?;
+        let mut used: HashMap<u32, Use> = HashMap::new();
+        let mut activities = Vec::new();
+        for activity in store.activities(record.key)? {
+            let key = ActivityKey::new(record.key, activity.id);
+            if part.is_some_and(|part| !part.activities.contains(&key)) {
+                continue;
+            }
+            for edge in &store.stream(key)?.edges {
+                used.entry(edge.entity.0).or_default().add(edge);
+            }
+            activities.push((key, activity));
+        }
+        let gone: HashSet<&[u8]> = entities
+            .iter()
+            .filter(|entity| entity.version > 0 && !entity.last)
+            .map(|entity| &*entity.path)
+            .collect();
+        let left: HashSet<&[u8]> = entities
+            .iter()
+            .filter(|e| e.last && e.kind != EntityKind::Missing)
+            .map(|e| &*e.path)
+            .collect();
+        let temporary: HashSet<&[u8]> = gone.difference(&left).copied().collect();
+        for (key, activity) in activities.into_iter().filter(|(_, a)| a.epoch > 0) {
+            self.command(key, activity, &temporary);
+        }
+        for entity in &entities {
+            let wanted =
+                part.is_none_or(|part| part.entities.contains(&EntityKey::new(record.key, entity.id)));
+            let Some(used) = used.get(&entity.id.0).filter(|_| wanted) else {
+                continue;
+            };
+            self.file(store, entity, used)?;
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, key: ActivityKey, activity: Activity, temporary: &HashSet<&[u8]>) {
+        let argv = activity.argv.iter().map(|arg| {
+            let path = absolute(arg, &activity.cwd);
+            match temporary.contains(&*path) {
+                true => TEMPORARY.to_vec(),
+                false if arg.starts_with(b"/") => self.name(arg),
+                false => arg.to_vec(),
+            }
+        });
+        let argv = argv.collect();
+        self.commands.push(Command {
+            argv,
+            cwd: self.name(&activity.cwd),
+            at: (activity.interval.start - self.began()).max(0),
+            key,
+            activity,
+        });
+    }
+
+    fn file(&mut self, store: &dyn Store, entity: &Entity, used: &Use) -> Result<()> {
+        let plain = matches!(
+            entity.kind,
+            EntityKind::File | EntityKind::Symlink | EntityKind::Missing
+        );
+        let missing = entity.kind == EntityKind::Missing;
+        let made = used.made && !missing;
+        let input = (used.read || missing) && entity.version == 0;
+        if !plain || !entity.path.starts_with(b"/") || !(input || made && entity.last) {
+            return Ok(());
+        }
+        let known = query::known(store, entity.ident.as_ref())?;
+        let (digest, held) = known.map_or((None, None), |(digest, held)| (digest, Some(held)));
+        let file = File {
+            path: entity.path.clone(),
+            kind: entity.kind,
+            ident: entity.ident,
+            digest,
+            held,
+            executed: used.executed,
+            at: (if input { used.first } else { used.complete } - self.began()).max(0),
+        };
+        let name = self.name(&entity.path);
+        match made && !input {
+            true => drop(self.outputs.insert(name, file)),
+            // That it was missing says nothing if it was there, too.
+            false if missing => drop(self.inputs.entry(name).or_insert(file)),
+            false => drop(self.inputs.insert(name, file)),
+        }
+        Ok(())
+    }
+
+    /// A path in terms that another run can have.
+    pub fn name(&self, path: &[u8]) -> Vec<u8> {
+        let base = self.base();
+        match path.strip_prefix(base) {
+            Some(b"") if base != b"/" => b".".to_vec(),
+            Some([b'/', rest @ ..]) if base != b"/" => rest.to_vec(),
+            _ => path.to_vec(),
+        }
+    }
+
+    /// The paths and activities that an output came from, in its run.
+    pub fn behind(&self, store: &dyn Store, output: &File) -> Result<(HashSet<Bytes>, HashSet<ActivityKey>)> {
+        use std::os::unix::ffi::OsStrExt;
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(&output.path));
+        let run = self.runs.last().map(|run| run.summary.id.as_str());
+        let lineage = lineage(store, &path, run)?;
+        let (mut paths, mut activities) = (HashSet::new(), HashSet::new());
+        for node in lineage.nodes {
+            match node {
+                Node::Entity { path, .. } => drop(paths.insert(path)),
+                Node::Activity { id, .. } => drop(activities.insert(ActivityKey(id))),
+            }
+        }
+        Ok((paths, activities))
+    }
+}
+
+fn lineage(store: &dyn Store, path: &std::path::Path, run: Option<&str>) -> Result<Lineage> {
+    let scope = Scope {
+        possible: true,
+        run: run.map(str::to_owned),
+        ..Scope::default()
+    };
+    Ok(query::ancestry(store, path, &scope)?)
+}
+
+/// `path` from `base`, if it is not absolute; `./` before it left out.
+fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
+    let path = path.strip_prefix(b"./").unwrap_or(path);
+    match path.starts_with(b"/") {
+        true => path.to_vec(),
+        false => [base, b"/", path].concat(),
+    }
+}
+
+/// What was done with an entity.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    first: Time,
+    /// When it was complete: what was read until then can be in it.
+    complete: Time,
+    read: bool,
+    executed: bool,
+    made: bool,
+}
+
+impl Default for Use {
+    fn default() -> Use {
+        Use {
+            first: Time::MAX,
+            complete: 0,
+            read: false,
+            executed: false,
+            made: false,
+        }
+    }
+}
+
+impl Use {
+    fn add(&mut self, edge: &Edge) {
+        self.first = self.first.min(edge.interval.start);
+        match edge.relation {
+            Relation::Read => self.read = true,
+            Relation::Execute => (self.read, self.executed) = (true, true),
+            Relation::Write | Relation::Rename | Relation::Make => {
+                self.made = true;
+                self.complete = self.complete.max(edge.interval.end);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_paths_from_where_the_command_stood() {
+        assert_eq!(absolute(b"./x", b"/w"), b"/w/x");
+        assert_eq!(absolute(b"/tmp/x", b"/w"), b"/tmp/x");
+    }
+}

@@ -1,0 +1,304 @@
+//! What is to be built, run and compared to play a run again: everything that has to be known of the store and of this machine, so
+//! that who carries it out asks neither.
+//!
+//! [`first`] says what was at each path before the run, [`source`] where its content can be had.
+
+mod first;
+mod interpreter;
+mod source;
+mod stdin;
+
+use std::path::PathBuf;
+
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::Bytes;
+use backstory_eventlog::run::RunHeader;
+use backstory_query::{self as query, Role};
+use backstory_store::Store;
+use backstory_store::facts::Held;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Lack, Result};
+
+pub use stdin::Stdin;
+
+/// What is done differently from the recorded run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deviations {
+    /// Arguments by number (1 is the first behind the command), and what they are instead.
+    pub args: Vec<(usize, Bytes)>,
+    /// Variables and their values. They add to or replace those that were recorded.
+    pub env: Vec<(Bytes, Bytes)>,
+    /// Files that the run read, and files of this machine that take their places.
+    pub inputs: Vec<(PathBuf, PathBuf)>,
+    /// Another command; empty: the recorded one.
+    pub command: Vec<Bytes>,
+    /// What is not in the store may be taken from this machine, and files that the run did not touch are there.
+    pub allow_host: bool,
+    /// The network is this machine's; else there is only an own loopback device.
+    pub network: bool,
+}
+
+impl Deviations {
+    /// Nothing is changed that the outputs could depend on.
+    pub fn is_faithful(&self) -> bool {
+        self.args.is_empty() && self.env.is_empty() && self.inputs.is_empty() && self.command.is_empty()
+    }
+}
+
+/// What is put at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// A directory.
+    Directory,
+    /// A symbolic link with this text.
+    Link(Vec<u8>),
+    /// A file with a content of the store.
+    Kept([u8; 32]),
+    /// This machine's file, shown there and not to be written to.
+    Shown(Vec<u8>),
+    /// A copy of this machine's file.
+    Copied(Vec<u8>),
+    /// A file of this size whose content nobody read.
+    Blank(u64),
+    /// Another name of the file at this path.
+    Also(Vec<u8>),
+}
+
+/// Something that was there before the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Where: an absolute path.
+    pub path: Vec<u8>,
+    /// What.
+    pub what: What,
+    /// Permission bits.
+    pub mode: u32,
+    /// Last modification, ns since 1970; 0 if it is not known.
+    pub mtime: i64,
+}
+
+/// A file that the run left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// Its path.
+    pub path: Bytes,
+    /// The same without links in it.
+    pub real: Vec<u8>,
+    /// The name of its content, or why that is not known.
+    pub digest: std::result::Result<Digest, String>,
+}
+
+/// Everything that is needed to play a run again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The run's id.
+    pub run: String,
+    /// What is executed.
+    pub argv: Vec<Vec<u8>>,
+    /// The environment it begins with.
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The directory it begins in.
+    pub cwd: Vec<u8>,
+    /// Whom it believes to be.
+    pub uid: u32,
+    /// What the machine is called.
+    pub host: String,
+    /// What is there, in the order in which it can be made.
+    pub entries: Vec<Entry>,
+    /// The directory of the contents.
+    pub contents: PathBuf,
+    /// The run looked at what the kernel tells below `/sys`.
+    pub sys: bool,
+    /// See [`Deviations::network`].
+    pub network: bool,
+    /// See [`Deviations::allow_host`].
+    pub allow_host: bool,
+    /// What it reads from the start.
+    pub stdin: Stdin,
+    /// What was recorded of it.
+    #[serde(skip)]
+    pub expected: Vec<Expected>,
+    /// What the run looked for and did not find.
+    #[serde(skip)]
+    pub missing: std::collections::BTreeSet<Vec<u8>>,
+    /// What the user has to know, one sentence each.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+}
+
+/// Plans a replay. `contents` is where the store keeps them. Fails, naming all that is missing, if the run cannot be played again.
+pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviations) -> Result<Plan> {
+    let record = store
+        .run(run)?
+        .ok_or_else(|| query::Error::NoRun(run.to_owned()))?;
+    let header = &record.header;
+    if record.end.not_started.is_some() {
+        return Err(Error::NeverRan(run.to_owned()));
+    }
+    let off = matches!(header.modes.contents.as_str(), "" | "off");
+    if off && !deviations.allow_host {
+        return Err(Error::NoContents(run.to_owned()));
+    }
+    let held = query::contents(store, run)?;
+    let mut notes = Vec::new();
+    let first = first::before(store, &record, &held)?;
+    let stdin = stdin::of(store, header, &mut notes)?;
+    let mut builder = source::Builder::new(store, &contents, deviations, &header.cwd)?;
+    builder.places(&first);
+    builder.files(&first)?;
+    builder.interpreters(&first);
+    let expected = expected(&held, header, &builder);
+    let (entries, lacking, more) = builder.finish();
+    notes.extend(more);
+    if !lacking.is_empty() {
+        return Err(Error::Lacking {
+            run: run.to_owned(),
+            what: Lack(lacking),
+        });
+    }
+    if !record.end.incomplete_because.is_empty() || record.end.lost > 0 {
+        notes.push("the record of this run is not complete: what it lacks is missing here, too".to_owned());
+    }
+    let sys = first.paths.iter().any(|path| path.path.starts_with(b"/sys/"));
+    Ok(Plan {
+        run: run.to_owned(),
+        argv: arguments(&header.command, deviations)?,
+        env: environment(&header.environment, deviations, &mut notes),
+        cwd: header.cwd.clone(),
+        uid: header.uid,
+        host: header.machine.host.clone(),
+        entries,
+        contents,
+        sys,
+        network: deviations.network,
+        allow_host: deviations.allow_host,
+        stdin,
+        expected,
+        missing: first.missing.iter().map(|path| path.to_vec()).collect(),
+        notes,
+    })
+}
+
+fn arguments(recorded: &[Vec<u8>], deviations: &Deviations) -> Result<Vec<Vec<u8>>> {
+    let mut argv = recorded.to_vec();
+    if !deviations.command.is_empty() {
+        argv = deviations.command.iter().map(|arg| arg.to_vec()).collect();
+    }
+    let count = argv.len().saturating_sub(1);
+    for (number, value) in &deviations.args {
+        match argv.get_mut(*number).filter(|_| *number > 0) {
+            Some(arg) => *arg = value.to_vec(),
+            None => {
+                return Err(Error::NoArgument {
+                    number: *number,
+                    count,
+                });
+            }
+        }
+    }
+    Ok(argv)
+}
+
+/// What stands in a record for a value that must not be in it.
+const REDACTED: &[u8] = b"<redacted>";
+
+fn environment(
+    recorded: &[Vec<u8>],
+    deviations: &Deviations,
+    notes: &mut Vec<String>,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut env: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    for pair in recorded {
+        let Some(at) = pair.iter().position(|&byte| byte == b'=').filter(|&at| at > 0) else {
+            continue;
+        };
+        let (name, value) = (&pair[..at], &pair[at + 1..]);
+        let given = deviations.env.iter().any(|(given, _)| **given == *name);
+        if value == REDACTED && !given {
+            notes.push(format!(
+                "the value of {name} is not in the record, so it is not set: give it with --env {name} (yours) or --env {name}=VALUE",
+                name = String::from_utf8_lossy(name)
+            ));
+        } else if !given {
+            env.push((name.to_vec(), value.to_vec()));
+        }
+    }
+    env.extend(
+        deviations
+            .env
+            .iter()
+            .map(|(name, value)| (name.to_vec(), value.to_vec())),
+    );
+    env
+}
+
+fn expected(held: &query::RunContents, header: &RunHeader, builder: &source::Builder<'_>) -> Vec<Expected> {
+    use backstory_graph::model::EntityKind;
+    let mut outputs: Vec<Expected> = Vec::new();
+    for file in &held.files {
+        let plain = file.kind == EntityKind::File && file.role == Role::Output;
+        // Where the command's own output went is its caller's affair.
+        let callers = header.descriptors.iter().any(|(_, target)| *target == *file.path);
+        if !plain || callers || !first::is_plain(&file.path) {
+            continue;
+        }
+        let digest = match (&file.digest, &file.held) {
+            (Some(digest), _) => Ok(*digest),
+            (None, Held::Missing(why)) => Err(why.clone()),
+            (None, _) => Err("its content was not read".to_owned()),
+        };
+        // The last version of a path is the output; there is one with `last` at most, but names may join.
+        match outputs.iter_mut().find(|known| known.path == file.path) {
+            Some(known) => known.digest = digest,
+            None => outputs.push(Expected {
+                real: builder.real(&file.path),
+                path: file.path.clone(),
+                digest,
+            }),
+        }
+    }
+    outputs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Bytes {
+        text.as_bytes().into()
+    }
+
+    #[test]
+    fn an_argument_is_replaced_by_its_number_and_one_that_is_not_there_is_named() {
+        let argv = [b"sort".to_vec(), b"-n".to_vec()];
+        let mut deviations = Deviations {
+            args: vec![(1, bytes("-r"))],
+            ..Deviations::default()
+        };
+        assert_eq!(arguments(&argv, &deviations).unwrap()[1], b"-r");
+        deviations.args[0].0 = 2;
+        assert!(matches!(
+            arguments(&argv, &deviations),
+            Err(Error::NoArgument { number: 2, count: 1 })
+        ));
+        deviations.args[0].0 = 0;
+        assert!(arguments(&argv, &deviations).is_err());
+    }
+
+    #[test]
+    fn a_redacted_variable_is_not_set_and_named_unless_it_is_given() {
+        let recorded = [b"A=1".to_vec(), b"TOKEN=<redacted>".to_vec()];
+        let mut notes = Vec::new();
+        let env = environment(&recorded, &Deviations::default(), &mut notes);
+        assert_eq!(env, [(b"A".to_vec(), b"1".to_vec())]);
+        assert!(notes[0].contains("TOKEN"));
+        let given = Deviations {
+            env: vec![(bytes("TOKEN"), bytes("x"))],
+            ..Deviations::default()
+        };
+        let mut none = Vec::new();
+        assert_eq!(environment(&recorded, &given, &mut none).len(), 2);
+        assert!(none.is_empty());
+    }
+}

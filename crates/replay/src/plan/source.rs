@@ -1,0 +1,493 @@
+//! Where what was there can be had: in the store, from a package on this machine, or nowhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use backstory_contents::{Contents, Digest};
+use backstory_eventlog::event::{Bytes, Ident};
+use backstory_graph::model::EntityKind;
+use backstory_query as query;
+use backstory_store::facts::{Held, Package};
+use backstory_store::{Store, same_version};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use super::first::{Before, First, is_plain};
+use super::{Deviations, Entry, What, interpreter};
+use crate::{Error, Result};
+
+/// Smaller files are copied: showing this machine's own costs as much, and cannot be changed by the program.
+const SMALL: i64 = 16 << 10;
+
+/// Links that lead to links: as many as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Entries of a listed directory that are put there although nobody used them; of more, the listing is not the point.
+const LISTED: usize = 10_000;
+
+/// Collects what is put where.
+pub struct Builder<'s> {
+    store: &'s dyn Store,
+    contents: Option<Contents>,
+    deviations: &'s Deviations,
+    cwd: Vec<u8>,
+    entries: BTreeMap<Vec<u8>, Entry>,
+    also: Vec<Entry>,
+    lacking: Vec<(Bytes, String)>,
+    notes: Vec<String>,
+}
+
+impl<'s> Builder<'s> {
+    /// An empty root. `cwd` is what relative paths of `deviations` start from.
+    pub fn new(
+        store: &'s dyn Store,
+        contents: &Path,
+        deviations: &'s Deviations,
+        cwd: &[u8],
+    ) -> Result<Builder<'s>> {
+        let contents = match Contents::open(contents) {
+            Ok(contents) => Some(contents),
+            Err(backstory_contents::Error::None(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Builder {
+            store,
+            contents,
+            deviations,
+            cwd: cwd.to_vec(),
+            entries: BTreeMap::new(),
+            also: Vec::new(),
+            lacking: Vec::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// Directories and links, and those above them.
+    pub fn places(&mut self, first: &First) {
+        for place in first.places.iter().filter(|place| is_plain(&place.path)) {
+            let what = match &place.target {
+                Some(target) => What::Link(target.to_vec()),
+                None => What::Directory,
+            };
+            self.put(&place.path, what, place.mode & 0o7777, 0);
+        }
+        let cwd = self.cwd.clone();
+        self.directories_to(&cwd);
+    }
+
+    /// Where a path leads through the links that are put there.
+    pub fn real(&self, path: &[u8]) -> Vec<u8> {
+        let mut rest: Vec<Vec<u8>> = parts(path);
+        let mut at: Vec<u8> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = rest.pop() {
+            match &*part {
+                b"" | b"." => continue,
+                b".." => {
+                    let up = at.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+                    at.truncate(up);
+                    continue;
+                }
+                _ => {}
+            }
+            let next = [&at[..], b"/", &part].concat();
+            match self.entries.get(&next).map(|entry| &entry.what) {
+                Some(What::Link(target)) if links < MOST_LINKS => {
+                    links += 1;
+                    if target.starts_with(b"/") {
+                        at.clear();
+                    }
+                    rest.extend(parts(target));
+                }
+                _ => at = next,
+            }
+        }
+        at
+    }
+
+    /// The directory and all above it.
+    fn directories_to(&mut self, path: &[u8]) {
+        let ends: Vec<usize> = (1..=path.len())
+            .filter(|&at| at == path.len() || path[at] == b'/')
+            .collect();
+        for end in ends {
+            let part = &path[..end];
+            if !self.entries.contains_key(part) && part != b"/" && !part.is_empty() {
+                let now = fs::symlink_metadata(Path::new(std::ffi::OsStr::from_bytes(part)));
+                let mode = now.map_or(0o755, |now| now.mode() & 0o7777);
+                self.put(part, What::Directory, mode, 0);
+            }
+        }
+    }
+
+    fn put(&mut self, path: &[u8], what: What, mode: u32, mtime: i64) {
+        let path = match what {
+            // A link is where the directory leads that it is in.
+            What::Link(_) => {
+                let name = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+                [&self.real(&path[..name])[..], &path[name..]].concat()
+            }
+            _ => self.real(path),
+        };
+        self.entries.insert(
+            path.clone(),
+            Entry {
+                path,
+                what,
+                mode,
+                mtime,
+            },
+        );
+    }
+
+    /// Everything else that was there.
+    pub fn files(&mut self, first: &First) -> Result<()> {
+        let mut replaced: BTreeMap<Vec<u8>, &Path> = BTreeMap::new();
+        for (old, new) in &self.deviations.inputs {
+            let cwd = Path::new(std::ffi::OsStr::from_bytes(&self.cwd));
+            replaced.insert(cwd.join(old).as_os_str().as_bytes().to_vec(), new);
+        }
+        for before in &first.paths {
+            if !is_plain(&before.path) {
+                continue;
+            }
+            let names = || std::iter::once(&before.path).chain(&before.aliases);
+            if let Some((old, new)) =
+                names().find_map(|name| replaced.get_key_value(&**name).map(|(o, n)| (o.clone(), *n)))
+            {
+                replaced.remove(&old);
+                self.replace(before, new)?;
+            } else {
+                self.one(before)?;
+            }
+            for alias in &before.aliases {
+                let what = What::Also(self.real(&before.path));
+                self.also.push(Entry {
+                    path: self.real(alias),
+                    what,
+                    mode: 0,
+                    mtime: 0,
+                });
+            }
+        }
+        for before in first.paths.iter().filter(|before| before.listed) {
+            self.listed(before, first);
+        }
+        match replaced.into_keys().next() {
+            Some(path) => Err(Error::NotAnInput(path.into())),
+            None => Ok(()),
+        }
+    }
+
+    fn replace(&mut self, before: &Before, new: &Path) -> Result<()> {
+        let fail = |source| Error::Input {
+            path: new.to_owned(),
+            source,
+        };
+        let path = std::path::absolute(new).map_err(fail)?;
+        let meta = fs::metadata(&path).map_err(fail)?;
+        File::open(&path).map_err(fail)?;
+        let what = What::Copied(without_links(path.as_os_str().as_bytes()));
+        self.put(&before.path, what, meta.permissions().mode() & 0o7777, 0);
+        Ok(())
+    }
+
+    fn one(&mut self, before: &Before) -> Result<()> {
+        match before.kind {
+            EntityKind::Directory => self.directory(before),
+            EntityKind::Symlink => self.link(before),
+            EntityKind::File if before.content => return self.content(before),
+            EntityKind::File => self.blank(before),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, before: &Before) {
+        let now = fs::metadata(host(&before.path)).ok().filter(|now| now.is_dir());
+        let known = self.entries.get(&self.real(&before.path)).map(|entry| entry.mode);
+        let mode = known
+            .or(before.ident.map(|i| i.mode))
+            .or(now.map(|now| now.mode()));
+        if known.is_none() {
+            self.put(&before.path, What::Directory, mode.unwrap_or(0o755) & 0o7777, 0);
+        }
+    }
+
+    fn link(&mut self, before: &Before) {
+        if self.entries.contains_key(&*before.path) {
+            return;
+        }
+        match fs::read_link(host(&before.path)) {
+            Ok(target) => self.put(
+                &before.path,
+                What::Link(target.as_os_str().as_bytes().to_vec()),
+                0o777,
+                0,
+            ),
+            Err(_) => self.notes.push(format!(
+                "{} was a symbolic link; where it led is not known any more, so it is left out",
+                shown(&before.path)
+            )),
+        }
+    }
+
+    /// What was only looked at: there, with its size and times if they can still be told.
+    fn blank(&mut self, before: &Before) {
+        if self.entries.contains_key(&self.real(&before.path)) {
+            return;
+        }
+        let now = fs::symlink_metadata(host(&before.path)).ok();
+        let mode = before.ident.map(|ident| ident.mode);
+        match now {
+            Some(now) if now.is_dir() => self.put(&before.path, What::Directory, now.mode() & 0o7777, 0),
+            Some(now) if now.is_symlink() => self.link(before),
+            Some(now) if now.is_file() => {
+                let mtime = now.mtime() * 1_000_000_000 + now.mtime_nsec();
+                let what = match self.deviations.allow_host && File::open(host(&before.path)).is_ok() {
+                    true => What::Copied(without_links(&before.path)),
+                    false => What::Blank(now.len()),
+                };
+                self.put(&before.path, what, now.mode() & 0o7777, mtime);
+            }
+            _ => {
+                let size = before.ident.map_or(0, |ident| ident.size.max(0) as u64);
+                let mtime = before.ident.map_or(0, |ident| ident.mtime);
+                self.put(
+                    &before.path,
+                    What::Blank(size),
+                    mode.unwrap_or(0o644) & 0o7777,
+                    mtime,
+                );
+            }
+        }
+    }
+
+    fn content(&mut self, before: &Before) -> Result<()> {
+        let known = query::known(self.store, before.ident.as_ref())?;
+        let now = look(&before.path);
+        let same = match (&now, &before.ident) {
+            (Some(now), Some(then)) => same_version(now, then),
+            _ => false,
+        };
+        let large = before.ident.is_some_and(|ident| ident.size >= SMALL);
+        let from_here = || match large && !before.changed {
+            true => What::Shown(without_links(&before.path)),
+            false => What::Copied(without_links(&before.path)),
+        };
+        let what = match known {
+            Some((Some(digest), Held::Kept)) => match same && large && !before.changed {
+                true => Ok(from_here()),
+                false => self.kept(&digest),
+            },
+            Some((digest, Held::Package(package))) => match same || self.is_content(&before.path, digest) {
+                true => Ok(from_here()),
+                false => Err(missing_package(&package, now.is_some())),
+            },
+            Some((_, Held::Missing(_))) if same => Ok(from_here()),
+            Some((_, Held::Missing(why))) => Err(why),
+            _ if same => Ok(from_here()),
+            _ => Err("nothing is known of its content".to_owned()),
+        };
+        let what = match what {
+            Err(_) if self.deviations.allow_host && now.is_some() => Ok(from_here()),
+            what => what,
+        };
+        let mode = before.ident.map_or(0o644, |ident| ident.mode) & 0o7777;
+        let mtime = before.ident.map_or(0, |ident| ident.mtime);
+        match what {
+            Ok(what) => self.put(&before.path, what, mode, mtime),
+            // It could have been read and was not seen to: a run that did not need it is played without it.
+            Err(_) if !before.certain => self.blank(before),
+            Err(why) => self.lacking.push((before.path.clone(), why)),
+        }
+        Ok(())
+    }
+
+    fn kept(&self, digest: &Digest) -> std::result::Result<What, String> {
+        let contents = self.contents.as_ref();
+        match contents.map(|contents| contents.size(digest)) {
+            Some(Ok(Some(_))) => Ok(What::Kept(digest.0)),
+            Some(Err(error)) => Err(error.to_string()),
+            _ => Err("its content was kept, and is not in the store any more; `backstory store verify` lists what is damaged".to_owned()),
+        }
+    }
+
+    fn is_content(&self, path: &[u8], digest: Option<Digest>) -> bool {
+        let found = File::open(host(path)).and_then(|mut file| backstory_contents::digest_of(&mut file));
+        found.is_ok_and(|(now, _)| Some(now) == digest)
+    }
+
+    /// Whatever the kernel opens to run what was executed, where the record lacks it: this machine's.
+    pub fn interpreters(&mut self, first: &First) {
+        let executed = first.paths.iter().filter(|before| before.executed);
+        let mut waiting: Vec<Vec<u8>> = executed.map(|before| self.real(&before.path)).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(path) = waiting.pop() {
+            let Some(named) = self.head(&path).and_then(|head| interpreter::named(&head)) else {
+                continue;
+            };
+            if !seen.insert(named.clone()) {
+                continue;
+            }
+            self.from_host(&named);
+            waiting.push(self.real(&named));
+        }
+    }
+
+    /// The first bytes of what is put at a path.
+    fn head(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let mut head = Vec::new();
+        match &self.entries.get(path)?.what {
+            What::Kept(digest) => {
+                let object = self.contents.as_ref()?.read(&Digest(*digest)).ok()?;
+                object
+                    .take(interpreter::HEAD as u64)
+                    .read_to_end(&mut head)
+                    .ok()?;
+            }
+            What::Shown(from) | What::Copied(from) => {
+                let file = File::open(host(from)).ok()?;
+                file.take(interpreter::HEAD as u64).read_to_end(&mut head).ok()?;
+            }
+            _ => return None,
+        }
+        Some(head)
+    }
+
+    /// Puts this machine's file there, and the links that lead to it, if nothing is there.
+    fn from_host(&mut self, path: &[u8]) {
+        for _ in 0..MOST_LINKS {
+            let real = self.real(path);
+            if self
+                .entries
+                .get(&real)
+                .is_some_and(|entry| entry.what != What::Directory)
+            {
+                return;
+            }
+            let link = (1..=real.len())
+                .filter(|&end| end == real.len() || real[end] == b'/')
+                .find(|&end| {
+                    !self.entries.contains_key(&real[..end]) && fs::read_link(host(&real[..end])).is_ok()
+                });
+            match link.and_then(|end| Some((end, fs::read_link(host(&real[..end])).ok()?))) {
+                Some((end, target)) => {
+                    self.put(
+                        &real[..end],
+                        What::Link(target.as_os_str().as_bytes().to_vec()),
+                        0o777,
+                        0,
+                    );
+                }
+                None => {
+                    if let Ok(meta) = fs::metadata(host(&real)) {
+                        self.directories_to(
+                            &real[..real.iter().rposition(|&byte| byte == b'/').unwrap_or(0)],
+                        );
+                        self.put(&real, What::Shown(without_links(&real)), meta.mode() & 0o7777, 0);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Names in a listed directory that nobody used, if they can still be told: programs that take what they find see them.
+    fn listed(&mut self, before: &Before, first: &First) {
+        let system = [&b"/usr/"[..], b"/lib", b"/etc", b"/bin", b"/sbin", b"/var/"];
+        if system.iter().any(|prefix| before.path.starts_with(prefix)) {
+            return;
+        }
+        let Ok(entries) = fs::read_dir(host(&before.path)) else {
+            return;
+        };
+        let touched: BTreeSet<&[u8]> = first
+            .made
+            .iter()
+            .chain(&first.missing)
+            .map(|path| &**path)
+            .collect();
+        for entry in entries.flatten().take(LISTED) {
+            let path = [&before.path, &b"/"[..], entry.file_name().as_bytes()].concat();
+            let Ok(meta) = entry.metadata() else { continue };
+            if self.entries.contains_key(&self.real(&path)) || touched.contains(&*path) {
+                continue;
+            }
+            let mtime = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
+            let what = match meta.file_type() {
+                kind if kind.is_dir() => What::Directory,
+                kind if kind.is_symlink() => match fs::read_link(entry.path()) {
+                    Ok(target) => What::Link(target.as_os_str().as_bytes().to_vec()),
+                    Err(_) => continue,
+                },
+                kind if kind.is_file() => What::Blank(meta.len()),
+                _ => continue,
+            };
+            self.put(&path, what, meta.mode() & 0o7777, mtime);
+        }
+    }
+
+    /// What is put where, what cannot be had, and what the user has to know.
+    pub fn finish(self) -> (Vec<Entry>, Vec<(Bytes, String)>, Vec<String>) {
+        let (mut entries, files): (Vec<Entry>, Vec<Entry>) = self
+            .entries
+            .into_values()
+            .partition(|entry| matches!(entry.what, What::Directory | What::Link(_)));
+        entries.extend(files);
+        entries.extend(self.also);
+        (entries, self.lacking, self.notes)
+    }
+}
+
+fn missing_package(package: &Package, there: bool) -> String {
+    let Package {
+        manager,
+        name,
+        version,
+        ..
+    } = package;
+    let how = if there {
+        "another version of it is installed here"
+    } else {
+        "it is not here"
+    };
+    format!(
+        "it is from the package {name} {version} ({manager}), and {how}: install that, or record with --self-contained"
+    )
+}
+
+/// The components of a path, the last one first.
+fn parts(path: &[u8]) -> Vec<Vec<u8>> {
+    path.split(|&byte| byte == b'/')
+        .rev()
+        .map(<[u8]>::to_vec)
+        .collect()
+}
+
+fn host(path: &[u8]) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(path))
+}
+
+/// The path on this machine as it is without links: absolute ones lead elsewhere where the machine is seen from inside.
+fn without_links(path: &[u8]) -> Vec<u8> {
+    let real = fs::canonicalize(host(path));
+    real.map_or_else(|_| path.to_vec(), |real| real.as_os_str().as_bytes().to_vec())
+}
+
+fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+fn look(path: &[u8]) -> Option<Ident> {
+    let found = statx(
+        CWD,
+        host(path),
+        AtFlags::empty(),
+        StatxFlags::BASIC_STATS | StatxFlags::BTIME,
+    );
+    found.ok().map(|found| Ident::from(&found))
+}

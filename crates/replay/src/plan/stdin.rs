@@ -1,0 +1,47 @@
+//! What a run's command read from the start.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use backstory_eventlog::run::RunHeader;
+use backstory_query as query;
+use backstory_store::Store;
+use backstory_store::facts::Held;
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+
+/// Where standard input comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stdin {
+    /// From whoever asked for the replay.
+    Callers,
+    /// Nothing is there to be read.
+    Empty,
+    /// A content of the store.
+    Kept([u8; 32]),
+}
+
+/// What it was: a file's content if it is kept, nothing if it was nothing, else the caller's, of which the notes tell.
+pub fn of(store: &dyn Store, header: &RunHeader, notes: &mut Vec<String>) -> Result<Stdin> {
+    let Some(at) = header.descriptors.iter().position(|(number, _)| *number == 0) else {
+        return Ok(Stdin::Empty);
+    };
+    let target = &header.descriptors[at].1;
+    if target == b"/dev/null" {
+        return Ok(Stdin::Empty);
+    }
+    let Some(ident) = header.descriptor_files.get(at).copied().flatten() else {
+        return Ok(Stdin::Callers);
+    };
+    match query::known(store, Some(&ident))? {
+        Some((Some(digest), Held::Kept)) => Ok(Stdin::Kept(digest.0)),
+        _ => {
+            let path = Path::new(std::ffi::OsStr::from_bytes(target)).display();
+            notes.push(format!(
+                "standard input was {path}, whose content is not kept: yours is used"
+            ));
+            Ok(Stdin::Callers)
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Puts into an empty root what a plan says was there.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use backstory_contents::{Contents, Digest};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+
+use super::{devices, on_host, path, show};
+use crate::plan::{Entry, Plan, What};
+use crate::{Error, Result};
+
+/// Fills the root. Directories get their modes last: some cannot be written to by their owner.
+pub fn fill(plan: &Plan) -> Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = on_host(plan.contents.as_os_str().as_bytes());
+    let kept = plan
+        .entries
+        .iter()
+        .any(|entry| matches!(entry.what, What::Kept(_)));
+    let contents = match kept {
+        true => Some(Contents::open(&dir)?),
+        false => None,
+    };
+    for entry in &plan.entries {
+        put(entry, contents.as_ref()).map_err(|problem| match problem {
+            Problem::Ours(error) => error,
+            Problem::Io(source) => Error::Build {
+                doing: "make",
+                path: path(&entry.path).to_owned(),
+                source,
+            },
+        })?;
+    }
+    if plan.allow_host {
+        devices::rest_of_host()?;
+    }
+    for entry in plan.entries.iter().rev() {
+        let own = path(&entry.path);
+        if entry.what == What::Directory && !is_ours(own) {
+            fs::set_permissions(own, Permissions::from_mode(entry.mode))
+                .map_err(Error::io("set the mode of", own))?;
+        }
+    }
+    Ok(())
+}
+
+/// Directories that are there in any case, as they have to be.
+fn is_ours(path: &Path) -> bool {
+    ["/", "/dev", "/proc", "/sys", "/tmp"]
+        .iter()
+        .any(|own| path == Path::new(own))
+}
+
+enum Problem {
+    Ours(Error),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Problem {
+        Problem::Io(error)
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem::Ours(error)
+    }
+}
+
+fn put(entry: &Entry, contents: Option<&Contents>) -> std::result::Result<(), Problem> {
+    let to = path(&entry.path);
+    match &entry.what {
+        What::Directory => {
+            fs::create_dir_all(to)?;
+            return Ok(());
+        }
+        What::Link(target) => {
+            parents(to)?;
+            match symlink(path(target), to) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => made?,
+            }
+            return Ok(());
+        }
+        What::Also(of) => return Ok(another_name(path(of), to)?),
+        What::Shown(from) => {
+            parents(to)?;
+            create(to, entry.mode)?;
+            return Ok(show(&on_host(from), to)?);
+        }
+        What::Kept(digest) => {
+            let digest = Digest(*digest);
+            let contents = contents.ok_or(Error::Contents(backstory_contents::Error::NotKept(digest)))?;
+            let mut object = contents.read(&digest).map_err(Error::Contents)?;
+            parents(to)?;
+            io::copy(&mut object, &mut create(to, entry.mode)?)?;
+        }
+        What::Copied(from) => {
+            let mut from = File::open(on_host(from))?;
+            parents(to)?;
+            io::copy(&mut from, &mut create(to, entry.mode)?)?;
+        }
+        What::Blank(size) => {
+            parents(to)?;
+            create(to, entry.mode)?.set_len(*size)?;
+        }
+    }
+    dated(to, entry.mtime)?;
+    Ok(())
+}
+
+fn parents(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if fs::metadata(parent).is_err() => fs::create_dir_all(parent),
+        _ => Ok(()),
+    }
+}
+
+fn create(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .write(true)
+        .create_new(true)
+        .mode(mode | 0o200)
+        .open(path)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
+}
+
+/// A name that leads to the file already, through a link, needs nothing.
+fn another_name(of: &Path, to: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(to).is_ok() || fs::symlink_metadata(of).is_err() {
+        return Ok(());
+    }
+    parents(to)?;
+    match fs::hard_link(of, to) {
+        // What is shown of the machine is of another file system: its name leads there instead.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => symlink(of, to),
+        made => made,
+    }
+}
+
+fn dated(path: &Path, mtime: i64) -> io::Result<()> {
+    if mtime == 0 {
+        return Ok(());
+    }
+    let time = Timespec {
+        tv_sec: mtime.div_euclid(1_000_000_000),
+        tv_nsec: mtime.rem_euclid(1_000_000_000),
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! The place a replay runs in: namespaces of its own, and a file system with nothing in it but what the run used.
+//!
+//! Two processes build it. [`enter`] is for the first, which gives up what it can see of the machine; its child, the first process of
+//! the new pid namespace, calls [`build`], then [`become_user`], then runs the command, then [`left::collect`]s what it left. Neither
+//! needs a privilege. When the child ends, everything is gone but what was collected.
+//!
+//! Invariant: nothing of the machine can be changed from inside: what is shown of it is shown read-only.
+
+pub mod left;
+
+mod devices;
+mod fill;
+mod network;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
+};
+use rustix::thread::UnshareFlags;
+
+use crate::plan::Plan;
+use crate::{Error, Result};
+
+/// Where the replay's own directory is seen from inside.
+pub const OWN: &str = "/.backstory";
+
+/// Where the machine is seen from while the root is being filled.
+const HOST: &str = "/.host";
+
+/// Leaves the machine: the calling process, which must have one thread, is root of a user namespace of its own, and its children begin
+/// a pid namespace.
+pub fn enter(plan: &Plan) -> Result<()> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    unshare("user", UnshareFlags::NEWUSER)?;
+    map("0", &uid.as_raw().to_string(), &gid.as_raw().to_string(), "0")?;
+    unshare("mount", UnshareFlags::NEWNS)?;
+    unshare(
+        "process",
+        UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS,
+    )?;
+    if !plan.network {
+        unshare("network", UnshareFlags::NEWNET)?;
+    }
+    Ok(())
+}
+
+/// Safe here: the process has one thread, and what it holds open stays open.
+#[allow(deprecated)]
+fn unshare(what: &'static str, flags: UnshareFlags) -> Result<()> {
+    rustix::thread::unshare(flags).map_err(|error| Error::NoNamespace {
+        what,
+        source: error.into(),
+    })
+}
+
+/// User `uid` and group `gid` of here are `as_uid` and `as_gid` from now on.
+fn map(as_uid: &str, uid: &str, gid: &str, as_gid: &str) -> Result<()> {
+    let no = |source| Error::NoNamespace { what: "user", source };
+    match fs::write("/proc/self/setgroups", "deny") {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(no(error)),
+        _ => {}
+    }
+    fs::write("/proc/self/uid_map", format!("{as_uid} {uid} 1")).map_err(no)?;
+    fs::write("/proc/self/gid_map", format!("{as_gid} {gid} 1")).map_err(no)
+}
+
+/// Builds the root that the plan describes, and goes into it. `own` is the replay's directory, seen as [`OWN`] afterwards.
+pub fn build(plan: &Plan, own: &Path) -> Result<()> {
+    let at = |path: &str| PathBuf::from(path);
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(Error::build("separate the mounts below", "/"))?;
+    let root = own.join("root");
+    fs::create_dir_all(&root).map_err(Error::io("make", &root))?;
+    tmpfs(&root, c"mode=755")?;
+    for dir in [HOST, OWN] {
+        let dir = root.join(&dir[1..]);
+        fs::create_dir(&dir).map_err(Error::io("make", dir))?;
+    }
+    let within = root.join(&OWN[1..]);
+    mount_bind(own, &within).map_err(Error::build("show", own))?;
+    rustix::process::chdir(&root).map_err(Error::build("enter", &root))?;
+    rustix::process::pivot_root(".", &HOST[1..]).map_err(Error::build("change the root to", &root))?;
+    rustix::process::chdir("/").map_err(Error::build("enter", at("/")))?;
+    devices::make(plan)?;
+    fill::fill(plan)?;
+    unmount(HOST, UnmountFlags::DETACH).map_err(Error::build("leave", at(HOST)))?;
+    fs::remove_dir(HOST).map_err(Error::io("remove", at(HOST)))?;
+    if !plan.network {
+        network::loopback().map_err(Error::io("bring up", at("lo")))?;
+    }
+    // A host without a name keeps what the namespace has.
+    if !plan.host.is_empty() {
+        rustix::system::sethostname(plan.host.as_bytes()).map_err(Error::build("name", at("the host")))?;
+    }
+    Ok(())
+}
+
+/// Is the recorded user from now on, with that user's rights: none beyond its own files.
+pub fn become_user(plan: &Plan) -> Result<()> {
+    if plan.uid != 0 {
+        unshare("user", UnshareFlags::NEWUSER)?;
+        map(&plan.uid.to_string(), "0", "0", &plan.uid.to_string())?;
+    }
+    let cwd = path(&plan.cwd);
+    rustix::process::chdir(cwd).map_err(Error::build("enter", cwd))
+}
+
+fn tmpfs(path: &Path, options: &std::ffi::CStr) -> Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", path, "tmpfs", flags, options)
+        .map_err(Error::build("mount a file system in memory at", path))
+}
+
+/// Shows a file or directory of the machine at a path, read-only where it could be written to otherwise.
+fn show(from: &Path, to: &Path) -> Result<()> {
+    mount_bind(from, to).map_err(Error::build("show", from))?;
+    let writable = rustix::fs::access(from, rustix::fs::Access::WRITE_OK).is_ok();
+    if !writable {
+        return Ok(());
+    }
+    // What the machine's mount forbids cannot be allowed by us, and has to be said again.
+    let kept = rustix::fs::statvfs(to).map_err(Error::build("look at", to))?;
+    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+    for (has, flag) in [
+        (rustix::fs::StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (rustix::fs::StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (rustix::fs::StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (rustix::fs::StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (rustix::fs::StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (rustix::fs::StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ] {
+        if kept.f_flag.contains(has) {
+            flags |= flag;
+        }
+    }
+    mount_remount(to, flags, c"").map_err(Error::build("protect", to))
+}
+
+fn path(bytes: &[u8]) -> &Path {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// Where a path of the machine is while the root is being filled.
+fn on_host(bytes: &[u8]) -> PathBuf {
+    let below = path(bytes);
+    Path::new(HOST).join(below.strip_prefix("/").unwrap_or(below))
+}

@@ -1,0 +1,187 @@
+//! Whether a replay came out as recorded; and if not, what can have made the difference.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{EntityKind, Relation};
+use backstory_query::answer::{Node, Scope};
+use backstory_query::{self as query};
+use backstory_store::{ActivityKey, Store};
+
+use crate::Result;
+use crate::plan::Plan;
+use crate::root::left::Left;
+
+/// How an output came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Bit by bit as recorded.
+    Identical,
+    /// Not as recorded.
+    Different,
+    /// It is not there.
+    Missing,
+    /// What was recorded of it is not known: why.
+    Unknown(String),
+}
+
+/// An output of the recorded run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Its path.
+    pub path: Bytes,
+    /// How it came out.
+    pub state: State,
+    /// If it is not identical: what the recorded run was seen to use that is not the same each time, on the way to it.
+    pub fed_by: Vec<String>,
+}
+
+/// How a replay came out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// The recorded outputs, in the order in which they were made.
+    pub outputs: Vec<Output>,
+    /// Files that the replay left and the recorded run did not.
+    pub new: Vec<Bytes>,
+}
+
+impl Verdict {
+    /// Every output is as recorded, as far as that is known.
+    pub fn is_identical(&self) -> bool {
+        let fine = |output: &Output| matches!(output.state, State::Identical | State::Unknown(_));
+        self.outputs.iter().all(fine)
+    }
+}
+
+/// Compares what was left with what was recorded.
+pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
+    let found: HashMap<&[u8], &Left> = left.iter().map(|left| (&*left.path, left)).collect();
+    let kept: HashMap<&[u8], Digest> = plan
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.what {
+            crate::plan::What::Kept(digest) => Some((&*entry.path, Digest(*digest))),
+            _ => None,
+        })
+        .collect();
+    let mut verdict = Verdict::default();
+    let mut sources = None;
+    for expected in &plan.expected {
+        // What is as it was before was not collected.
+        let now = match found.get(&*expected.real) {
+            Some(left) => Some(Digest(left.digest)),
+            None => kept.get(&*expected.real).copied(),
+        };
+        let state = match (&expected.digest, now) {
+            (_, None) => State::Missing,
+            (Err(why), Some(_)) => State::Unknown(why.clone()),
+            (Ok(then), Some(now)) if *then == now => State::Identical,
+            (Ok(_), Some(_)) => State::Different,
+        };
+        let fed_by = match state {
+            State::Different | State::Missing => {
+                let sources = match &mut sources {
+                    Some(sources) => sources,
+                    none => none.insert(Sources::of(store, &plan.run)?),
+                };
+                sources.behind(store, &plan.run, &expected.path)?
+            }
+            _ => Vec::new(),
+        };
+        verdict.outputs.push(Output {
+            path: expected.path.clone(),
+            state,
+            fed_by,
+        });
+    }
+    let known: HashSet<&[u8]> = plan.expected.iter().map(|expected| &*expected.real).collect();
+    let new = left.iter().filter(|left| !known.contains(&*left.path));
+    verdict.new = new.map(|left| left.path.as_slice().into()).collect();
+    Ok(verdict)
+}
+
+/// What each activity of a run used that is not the same each time.
+struct Sources(HashMap<ActivityKey, BTreeSet<String>>);
+
+impl Sources {
+    fn of(store: &dyn Store, run: &str) -> Result<Sources> {
+        let record = store
+            .run(run)?
+            .ok_or_else(|| query::Error::NoRun(run.to_owned()))?;
+        let entities = store.entities(record.key)?;
+        let mut all = HashMap::new();
+        for activity in store.activities(record.key)? {
+            let key = ActivityKey::new(record.key, activity.id);
+            let mut sources = BTreeSet::new();
+            for edge in store.stream(key)?.edges {
+                if let Some(entity) = entities.get(edge.entity.0 as usize)
+                    && let Some(source) = source(edge.relation, entity.kind, &entity.path)
+                {
+                    let name = activity
+                        .argv
+                        .first()
+                        .map(|name| String::from_utf8_lossy(name).into_owned());
+                    sources.insert(format!("{source}, by {}", name.unwrap_or_default()));
+                }
+            }
+            all.insert(key, sources);
+        }
+        Ok(Sources(all))
+    }
+
+    fn behind(&self, store: &dyn Store, run: &str, path: &[u8]) -> Result<Vec<String>> {
+        use std::os::unix::ffi::OsStrExt;
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+        let scope = Scope {
+            possible: true,
+            run: Some(run.to_owned()),
+            ..Scope::default()
+        };
+        let lineage = query::ancestry(store, &path, &scope)?;
+        let mut all = BTreeSet::new();
+        for node in &lineage.nodes {
+            if let Node::Activity { id, .. } = node
+                && let Some(sources) = self.0.get(&ActivityKey(*id))
+            {
+                all.extend(sources.iter().cloned());
+            }
+        }
+        Ok(all.into_iter().collect())
+    }
+}
+
+/// What is not the same each time, if this is.
+fn source(relation: Relation, kind: EntityKind, path: &[u8]) -> Option<String> {
+    let name = || String::from_utf8_lossy(path).into_owned();
+    match (relation, kind) {
+        (Relation::Read, _) if matches!(path, b"/dev/urandom" | b"/dev/random") => {
+            Some(format!("randomness ({})", name()))
+        }
+        (Relation::Read, EntityKind::Socket) => Some(format!("the network or another program ({})", name())),
+        (Relation::Read, _) if path.starts_with(b"/proc/") => {
+            Some(format!("what the kernel told ({})", name()))
+        }
+        (Relation::Read, _) if path.starts_with(b"/sys/") => Some(format!("the machine ({})", name())),
+        (Relation::List, EntityKind::Directory) => Some(format!("the order of entries in {}", name())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_each_time_is_told_by_what_was_read() {
+        let random = source(Relation::Read, EntityKind::Device, b"/dev/urandom").unwrap();
+        assert!(random.contains("randomness"));
+        assert!(
+            source(Relation::List, EntityKind::Directory, b"/w")
+                .unwrap()
+                .contains("order")
+        );
+        assert_eq!(source(Relation::Read, EntityKind::File, b"/w/x"), None);
+    }
+}
