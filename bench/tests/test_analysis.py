@@ -1,0 +1,161 @@
+"""Ratios, subset, model and report give back what synthetic rows were made from."""
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from backstory_bench.analysis.calls import BY_OPERATION, by_category
+from backstory_bench.matrix.journal import Journal
+
+WHY = "SKIPPED: needs bench/requirements-report.txt"
+pd = pytest.importorskip("pandas", reason=WHY)
+pytest.importorskip("sklearn", reason=WHY)
+pytest.importorskip("pyarrow", reason=WHY)
+pytest.importorskip("matplotlib", reason=WHY)
+
+from backstory_bench.analysis import model, predict, ratios, subset  # noqa: E402
+from backstory_bench.analysis.frame import Results, load  # noqa: E402
+from backstory_bench.reporting import write  # noqa: E402
+
+OPEN_S, EXEC_S, START_S = 20e-6, 3e-3, 0.05
+"""What a call costs under the made-up collector `slow`."""
+
+
+def _cell(workload: str, collector: str, iteration: int, wall: float, **more: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "kind": "cell", "workload": workload, "group": workload.split("/")[0], "collector": collector, "loops": 1, "mark": "ok",
+        "why": "", "stderr": "", "status": 0, "wall_s": wall, "cpu_s": wall * 0.9, "settle_s": 0.0, "memory_bytes": 1 << 20,
+        "read_bytes": 0, "written_bytes": 0, "log_bytes": 1000, "figure": None, "counted_by": "cgroup", "load": 0.0,
+        "iteration": iteration, "attempt": 0, "position": 0,
+    }  # fmt: skip
+    return row | more
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+    directory = tmp_path_factory.mktemp("matrix") / "one"
+    journal = Journal(directory)
+    plan = {
+        "options": {"cut": 20.0},
+        "machine": {"kernel": "k"},
+        "skipped_collectors": {"rr": "no <counters>"},
+        "skipped_workloads": {},
+    }
+    journal.create(plan)
+    rng = random.Random(3)
+    for n in range(12):
+        name = f"g{n % 4}/w{n}"
+        opens, execs = rng.randrange(0, 20000), rng.randrange(0, 300)
+        journal.append(
+            {"kind": "counts", "workload": name, "group": f"g{n % 4}", "counts": {"openat": opens, "execve": execs}}
+        )
+        for i in range(3):
+            slow = 2 + START_S + OPEN_S * opens + EXEC_S * execs
+            journal.append(_cell(name, "none", i, 2 * rng.lognormvariate(0, 0.002)))
+            journal.append(_cell(name, "slow", i, slow * rng.lognormvariate(0, 0.002)))
+            journal.append(_cell(name, "backstory", i, 2.02 * rng.lognormvariate(0, 0.002)))
+            journal.append(_cell(name, "none", i, 2 * rng.lognormvariate(0, 0.002), position=3))
+            journal.append(
+                {"kind": "block", "workload": name, "iteration": i, "attempt": 0, "disturbed": False, "kept": True}
+            )
+    journal.append({"kind": "quality", "workload": "g0/w0", "collector": "slow", "files_true": 4, "files_found": 5, "files_recalled": 3,
+                    "files_right": 4, "starts_true": 2, "starts_found": 2, "starts_right": 2})  # fmt: skip
+    return directory, load(directory)
+
+
+def test_the_interval_of_a_known_ratio_holds_it(results: tuple[Path, Results]) -> None:
+    means = ratios.by_workload(results[1].cells)
+    held = [m.low <= 1.01 <= m.high for (_, c), m in means.items() if c == "backstory"]
+    assert sum(held) >= 10 and len(held) == 12
+    assert 1.0 < ratios.total(results[1].cells)["backstory"].value < 1.02
+
+
+def test_a_block_that_was_repeated_counts_once(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.create({"options": {"cut": 20.0}})
+    for attempt, wall in ((0, 9.0), (1, 1.5)):
+        journal.append(_cell("g/w", "none", 0, 1.0, attempt=attempt))
+        journal.append(_cell("g/w", "c", 0, wall, attempt=attempt))
+        journal.append(
+            {
+                "kind": "block",
+                "workload": "g/w",
+                "iteration": 0,
+                "attempt": attempt,
+                "disturbed": attempt == 0,
+                "kept": attempt == 1,
+            }
+        )
+    (mean,) = ratios.by_workload(load(tmp_path).cells).values()
+    assert mean.value == pytest.approx(1.5)
+    assert math.isnan(mean.low), "one iteration gives no interval"
+
+
+def test_a_cell_that_was_cut_off_is_a_lower_bound_and_one_that_failed_is_none(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.create({"options": {"cut": 20.0}})
+    journal.append(_cell("g/w", "none", 0, 1.0))
+    journal.append(_cell("g/w", "hangs", 0, 20.0, mark="cut"))
+    journal.append(_cell("g/w", "fails", 0, 0.1, mark="failed"))
+    journal.append({"kind": "block", "workload": "g/w", "iteration": 0, "attempt": 0, "disturbed": False, "kept": True})
+    means = ratios.by_workload(load(tmp_path).cells)
+    assert str(means["g/w", "hangs"]) == "≥ 20.00"
+    assert ("g/w", "fails") not in means
+
+
+def test_the_model_finds_what_a_call_costs(results: tuple[Path, Results]) -> None:
+    slow = next(m for m in model.models(results[1]) if m.collector == "slow")
+    assert slow.cost["file"] == pytest.approx(OPEN_S, rel=0.1)
+    assert slow.cost["exec"] == pytest.approx(EXEC_S, rel=0.1)
+    assert slow.error < 0.05
+    assert slow.ratio({"file": 10000.0, "exec": 100.0}, 2.0) == pytest.approx(1 + 0.2 + 0.3 + 0.025, rel=0.05)
+
+
+def test_weights_are_not_negative_sum_to_one_and_all_rows_make_their_own_mean(results: tuple[Path, Results]) -> None:
+    table = subset.features(results[1])
+    z = subset.standardised(table)
+    weights, error = subset.weights_of(z, range(len(z)))
+    assert weights.sum() == pytest.approx(1) and (weights >= 0).all() and error < 1e-6
+    for found in subset.sweep(table, 6):
+        assert sum(found.weights) == pytest.approx(1) and min(found.weights) >= 0
+        assert len(set(found.chosen)) == found.k
+        assert all(found.cluster[name] == i for i, name in enumerate(found.chosen))
+
+
+def test_two_kinds_of_workloads_have_a_subset_of_two_that_tells_all() -> None:
+    rng = random.Random(1)
+    rows = {f"g/{kind}{i}": [kind + rng.gauss(0, 1e-6), 2 * kind] for kind in (0, 5) for i in range(5)}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["log ratio a", "log ratio b"])
+    for method in subset.METHODS:
+        chosen = subset.choose(list(table.index), subset.standardised(table), method, 2)
+        assert {name[2] for name in chosen.chosen} == {"0", "5"}
+        assert chosen.accuracy < 1e-3 and chosen.representativeness < 1e-3
+        assert all(abs(miss) < 1e-3 for miss in subset.held_out(table, chosen).values())
+
+
+def test_operations_of_a_raw_log_are_counted_by_the_same_kinds() -> None:
+    raw = 'chunk 2 at 0x1\n     64 4 OPEN fd=-100 arg=0x0 aux=0x0 -> 3 "/a"\n     96 5 IDENT x\n    128 6 EXEC y\n'
+    counted = by_category(predict.operations(raw), BY_OPERATION)
+    assert (counted["file"], counted["exec"], counted["other"]) == (1, 1, 1)
+
+
+def test_the_report_is_whole_needs_no_network_and_says_what_was_left_out(
+    results: tuple[Path, Results], tmp_path: Path
+) -> None:
+    page, summary = (path.read_text() for path in write(results[0], tmp_path))
+    assert "no &lt;counters&gt;" in page and "| rr |" in summary
+    assert "| slow | 1 | 0.7500 | 0.8000 | 1.0000 | 1.0000 |" in summary
+    assert page.count("<svg") == 5
+    assert not [part for part in ("src=", "<link", "@import", "fetch(") if part in page]
+
+
+def test_parquet_is_never_overwritten_and_grows_with_the_rows(results: tuple[Path, Results]) -> None:
+    journal = Journal(results[0])
+    (first,) = results[0].glob("*.parquet")
+    before = first.read_bytes()
+    journal.append({"kind": "counts", "workload": "g/x", "group": "g", "counts": {}})
+    load(results[0])
+    assert first.read_bytes() == before
+    assert len(list(results[0].glob("*.parquet"))) == 2
