@@ -1,6 +1,7 @@
 """A broken collector is stopped and marked, the matrix goes on, and nothing measured is lost."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from backstory_bench.collectors import COLLECTORS
 from backstory_bench.collectors.template import BadTemplate, from_template
-from backstory_bench.matrix.cgroup import Group
+from backstory_bench.matrix.cgroup import Group, clear_stale
 from backstory_bench.matrix.execute import Limits, run
 from backstory_bench.matrix.journal import Journal, Unusable
 from backstory_bench.matrix.runner import Options, Runner, order
@@ -151,6 +152,18 @@ def test_a_group_counts_the_memory_and_time_of_all_its_processes(tmp_path: Path)
         group.remove()
     assert out.cpu_s >= 0.2
     assert out.counted_by != "cgroup" or out.memory > 60_000_000
+    assert not any(d.exists() for d in group.directories.values())
+
+
+def test_what_a_killed_matrix_left_is_ended_by_the_next(tmp_path: Path) -> None:
+    maker = subprocess.Popen(["true"])
+    maker.wait()
+    group = Group.make("stale", None, maker.pid)
+    if group is None:
+        pytest.skip("SKIPPED: no control group can be made here")
+    left = subprocess.Popen(["sleep", "600"], preexec_fn=group.enter)
+    clear_stale()
+    assert left.wait() == -9
     assert not any(d.exists() for d in group.directories.values())
 
 

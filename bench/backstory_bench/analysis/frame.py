@@ -35,7 +35,8 @@ class Results:
     def counts(self) -> pd.DataFrame:
         """Syscalls of one loop, by workload and category."""
         found = self.rows[self.rows["kind"] == "counts"].drop_duplicates("workload")
-        table = {row.workload: by_category(json.loads(str(row.counts))) for row in found.itertuples()}
+        known = ((str(row.workload), json.loads(str(row.counts))) for row in found.itertuples())
+        table = {workload: by_category(calls) for workload, calls in known if calls}
         return pd.DataFrame.from_dict(table, orient="index").fillna(0.0)
 
     @property

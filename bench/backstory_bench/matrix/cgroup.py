@@ -47,6 +47,23 @@ def _mine() -> dict[str, Path]:
     return found
 
 
+def _wanted() -> dict[str, Path]:
+    """Where groups are to be made, by controller."""
+    mine = _mine()
+    return {name: mine[name] for name in (*CONTROLLERS.values(), "") if name in mine}
+
+
+def clear_stale() -> None:
+    """Ends what a matrix that was itself killed has left: groups whose maker is no more, and all in them."""
+    for parent in _wanted().values():
+        for directory in parent.glob("backstory-bench-*"):
+            maker = directory.name.split("-")[2]
+            if maker.isdigit() and not Path("/proc", maker).exists():
+                stale = Group({"": directory})
+                stale.kill()
+                stale.remove()
+
+
 class Group:
     """One run's group, in every hierarchy that is of use."""
 
@@ -54,15 +71,12 @@ class Group:
         self.directories = directories
 
     @staticmethod
-    def make(name: str, memory: int | None) -> Group | None:
-        """A new group with a memory limit in bytes; None where we may not."""
-        mine = _mine()
-        wanted = {v1: mine[v1] for v1 in CONTROLLERS.values() if v1 in mine}
-        if "" in mine:
-            wanted[""] = mine[""]
+    def make(name: str, memory: int | None, maker: int | None = None) -> Group | None:
+        """A new group with a memory limit in bytes, named after the process that is answerable for it (us); None where we may not."""
+        wanted = _wanted()
         made: dict[str, Path] = {}
         for controller, parent in wanted.items():
-            directory = parent / f"backstory-bench-{os.getpid()}-{name}"
+            directory = parent / f"backstory-bench-{maker or os.getpid()}-{name}"
             with contextlib.suppress(OSError):
                 directory.mkdir()
                 made[controller] = directory

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,24 +24,25 @@ _TEMPORARY = re.compile(r"^/tmp/(cc\w{6}|tmp\w+|sh-thd\S+)")
 _NOT_FILES = re.compile(r"^/(proc|sys)/|^/dev/(?!shm/)")
 
 
-def _traced(instance: Instance, root: Path, scratch: Path, words: list[str], log: Path) -> bool:
+def _traced(instance: Instance, root: Path, scratch: Path, words: list[str]) -> bool:
     io = Path(tempfile.mkdtemp(prefix="io-", dir=scratch))
     instance.reset(root)
     env = environment(COLLECTORS["none"])
     return execute.run([*words, *instance.command(1)], root, env, LIMITS, None, io).status == 0
 
 
-def counts(instance: Instance, root: Path, scratch: Path) -> Row | None:
+def counts(instance: Instance, root: Path, scratch: Path) -> Row:
     """Syscalls of one loop by name, as `strace -c` counts them."""
     out = scratch / "counts"
-    if not _traced(instance, root, scratch, ["strace", "-f", "-qq", "-c", "-U", "name,calls", "-o", str(out)], out):
-        return None
+    head = {"kind": "counts", "workload": instance.key, "group": instance.group}
+    if not _traced(instance, root, scratch, ["strace", "-f", "-qq", "-c", "-U", "name,calls", "-o", str(out)]):
+        return {**head, "counts": {}, "why": "it does not run under strace"}
     found = {}
     for line in out.read_text().splitlines():
         words = line.split()
         if len(words) == 2 and words[1].isdigit() and words[0] != "total":
             found[words[0]] = int(words[1])
-    return {"kind": "counts", "workload": instance.key, "group": instance.group, "counts": found}
+    return {**head, "counts": found}
 
 
 def names(files: set[str], apart: Path) -> set[str]:
@@ -57,7 +60,7 @@ def truth(instance: Instance, root: Path, scratch: Path) -> tuple[Log, set[str] 
     log = Path(tempfile.mkdtemp(prefix="truth-", dir=scratch))
     path = log / "strace.log"
     words = ["strace", "-f", "-y", "-qq", "-s", "4096", "-e", f"trace={TRUTH_CALLS}", "-o", str(path)]
-    if not _traced(instance, root, scratch, words, path):
+    if not _traced(instance, root, scratch, words):
         return None
     seen = read_strace(path, str(root))
     stated = instance.truth(root) if instance.truth else None
@@ -65,12 +68,14 @@ def truth(instance: Instance, root: Path, scratch: Path) -> tuple[Log, set[str] 
 
 
 def quality(
-    instance: Instance, collector: Collector, root: Path, scratch: Path, true: tuple[Log, set[str] | None]
-) -> Row | None:
-    """How much of the truth a collector's log names, and how much else; None if its log can't be read."""
+    instance: Instance, collector: Collector, root: Path, scratch: Path, true: tuple[Log, set[str] | None] | None
+) -> Row:
+    """How much of the truth a collector's log names, and how much else; why, where that can't be said."""
+    head = {"kind": "quality", "workload": instance.key, "group": instance.group, "collector": collector.name}
+    if true is None:
+        return {**head, "why": "it does not run under strace"}
     log = Path(tempfile.mkdtemp(prefix="log-", dir=scratch))
     io = Path(tempfile.mkdtemp(prefix="io-", dir=scratch))
-    head = {"kind": "quality", "workload": instance.key, "group": instance.group, "collector": collector.name}
     try:
         instance.reset(root)
         argv = collector.command(instance.command(1), log)
@@ -80,7 +85,7 @@ def quality(
         (log / "cwd").write_text(str(root))
         found = collector.read(log)
         if found.files is None:
-            return None
+            return {**head, "why": "its log is not read as a set of files"}
         seen, stated = true
         files, all_true = names(found.files, log), seen.files or set()
         wanted = stated if stated is not None else all_true
@@ -108,13 +113,21 @@ def quality(
         shutil.rmtree(io, ignore_errors=True)
 
 
-def profile(journal: Journal, instance: Instance, collectors: list[Collector], work: Path) -> None:
-    """Adds the counts and quality rows of one workload that the journal lacks."""
+def _lacking(journal: Journal, instance: Instance, collectors: list[Collector]) -> tuple[bool, list[Collector]]:
+    """Whether its calls are to be counted, and whose quality is to be found."""
     have = {
         (r["kind"], r["workload"], r.get("collector")) for r in journal.rows() if r.get("kind") in ("counts", "quality")
     }
-    missing = [c for c in collectors if c.name != "none" and ("quality", instance.key, c.name) not in have]
-    if ("counts", instance.key, None) in have and not missing:
+    if instance.figure:
+        collectors = []  # it runs for a time: what it does depends on how slow it is made
+    named = [c for c in collectors if c.name != "none" and ("quality", instance.key, c.name) not in have]
+    return ("counts", instance.key, None) not in have, named
+
+
+def profile(journal: Journal, instance: Instance, collectors: list[Collector], work: Path) -> None:
+    """Adds the counts and quality rows of one workload that the journal lacks; without strace there are none."""
+    count, missing = _lacking(journal, instance, collectors)
+    if not (count or missing) or not shutil.which("strace"):
         return
     scratch = Path(tempfile.mkdtemp(prefix="backstory-bench-", dir=work))
     scratch.chmod(0o755)
@@ -122,14 +135,12 @@ def profile(journal: Journal, instance: Instance, collectors: list[Collector], w
         root = scratch / "w"
         root.mkdir()
         instance.prepare(root)
-        if ("counts", instance.key, None) not in have and (row := counts(instance, root, scratch)):
-            journal.append(row)
-        if instance.fixed and instance.figure:
-            return
-        true = truth(instance, root, scratch)
-        for collector in missing if true else []:
-            assert true is not None
-            if row := quality(instance, collector, root, scratch, true):
-                journal.append(row)
+        if count:
+            journal.append(counts(instance, root, scratch))
+        true = truth(instance, root, scratch) if missing else None
+        for collector in missing:
+            journal.append(quality(instance, collector, root, scratch, true))
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        print(f"{instance.key}: not profiled: {error}", file=sys.stderr)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

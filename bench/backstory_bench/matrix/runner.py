@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,11 +73,14 @@ class Runner:
         instances: Sequence[Instance],
         collectors: Sequence[Collector],
         work: Path,
-    ):
+        after: Callable[[Instance], None] = lambda _: None,
+    ) -> None:
+        """`work` is where workloads are prepared; `after` is called with the instance of each finished block."""
         self.journal, self.options = journal, options
         self.instances = {i.key: i for i in instances}
         self.collectors = [c for c in collectors if c.name != "none"]
         self.work = work
+        self.after = after
         self.loops = {r["workload"]: r["loops"] for r in journal.rows() if r.get("kind") == "calibrated"}
 
     def run(self) -> None:
@@ -93,6 +96,7 @@ class Runner:
                 self._block(self.instances[key], iteration, scratch)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
+            self.after(self.instances[key])
         self._progress(len(rest), len(rest), began, "done")
 
     def _progress(self, number: int, total: int, began: float, what: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from ..collectors import Collector
 from ..measure import become_subreaper
 from ..workloads import Instance
+from .cgroup import clear_stale
 from .journal import Journal, Unusable, parquet
 from .machine import describe
 from .profile import profile
@@ -75,9 +77,16 @@ def run_matrix(args: argparse.Namespace, instances: list[Instance], collectors: 
     if not planned:
         raise Unusable("none of these workloads can run here: see backstory-bench list workloads")
     become_subreaper()
-    Runner(journal, options, planned, collectors, Path(args.workdir)).run()
-    for instance in planned if not args.no_profile else []:
-        profile(journal, instance, collectors, Path(args.workdir))
+    clear_stale()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def after(instance: Instance) -> None:
+        if not args.no_profile:
+            profile(journal, instance, collectors, Path(args.workdir))
+
+    Runner(journal, options, planned, collectors, Path(args.workdir), after).run()
+    for instance in planned:
+        after(instance)
     print(f"rows: {directory}", file=sys.stderr)
     try:
         print(parquet(journal))
