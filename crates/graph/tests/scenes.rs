@@ -3,7 +3,7 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Ident, Op, Outcome};
+use backstory_eventlog::event::{CWD, Ident, Meta, Op, Outcome};
 use backstory_graph::lineage::Follow;
 use common::*;
 
@@ -321,6 +321,42 @@ fn an_older_link_is_known_by_the_identity_behind_it() {
         "real@1 from real@0
          sh#1 Read real@1
          sh#1 Write real@1",
+    );
+}
+
+/// `utimensat(path)`, and what the file was before.
+fn dates(s: &mut Scene, path: &str, before: Option<Ident>) {
+    let op = Op::Meta {
+        dir: CWD,
+        path: bytes(path),
+        what: Meta::Times,
+        link: false,
+    };
+    s.done(2, op).ident = before;
+}
+
+#[test]
+fn other_times_make_another_version_of_what_was_there_before() {
+    let mut s = Scene::new(&["sh"]);
+    dates(&mut s, "a", None);
+    s.reads(2, "a");
+    check(
+        &s,
+        "a@1 from a@0
+         sh#1 Meta a@1
+         sh#1 Read a@1",
+    );
+}
+
+#[test]
+fn other_times_of_what_the_run_wrote_are_that_versions() {
+    let mut s = Scene::new(&["sh"]);
+    s.writes(2, "a", WRONLY | CREAT | TRUNC);
+    dates(&mut s, "a", None);
+    check(
+        &s,
+        "sh#1 Meta a@1
+         sh#1 Write a@1",
     );
 }
 

@@ -76,7 +76,7 @@ impl Unwatched {
             Told::Program(path) if path.starts_with(b"/") => self.program(path),
             Told::Program(path) => match self.went.get(&pid).and_then(|places| places.last()) {
                 Some(place) => {
-                    let file = place.join(OsStr::from_bytes(path));
+                    let file = joined(place, path);
                     self.program(file.as_os_str().as_bytes());
                 }
                 None if self.relative.len() < LOOKED_AT => {
@@ -92,9 +92,7 @@ impl Unwatched {
         let mut found = HashSet::new();
         for (parent, path) in &self.relative {
             let places = self.of_ancestors(*parent);
-            let files = places
-                .into_iter()
-                .map(|place| place.join(OsStr::from_bytes(path)));
+            let files = places.into_iter().map(|place| joined(place, path));
             let unseen = |file: &PathBuf| !self.seen.contains(file.as_os_str().as_bytes());
             found.extend(files.filter(unseen).find(|file| takes_no_recorder(file, DEPTH)));
         }
@@ -122,7 +120,7 @@ impl Unwatched {
             return;
         }
         self.seen.insert(path.into());
-        let file = self.directory.join(OsStr::from_bytes(path));
+        let file = joined(&self.directory, path);
         if !takes_no_recorder(&file, DEPTH) {
             return;
         }
@@ -142,6 +140,11 @@ impl Unwatched {
         let named = named.join(", ");
         (count > 0).then(|| format!("without the guard nothing is known of what {named}{more} did"))
     }
+}
+
+/// A program's path as a person would write it: without the `.` of `./prog`.
+fn joined(place: &Path, path: &[u8]) -> PathBuf {
+    place.join(OsStr::from_bytes(path)).components().collect()
 }
 
 /// The file is a program into which the loader puts no library of ours: it has no loader, another machine's, or more rights than
@@ -245,7 +248,7 @@ mod tests {
         };
         let itself = reason(&[chunk(7, 6, &[&other, &own], "./fixed")]);
         assert!(
-            itself.contains("/own/./fixed") && !itself.contains("/other"),
+            itself.contains("/own/fixed") && !itself.contains("/other"),
             "{itself}"
         );
         let parent = chunk(7, 6, &[&own], "/bin/none");

@@ -4,6 +4,7 @@
 
 use super::conclude::{Concluded, Context, OK, WRITE, fails};
 use super::decode::Named;
+use super::mounts::Names;
 use super::resolve::{Looked, There};
 use super::slots::{Fields, Result as Outcome};
 use super::table::Changed;
@@ -14,6 +15,9 @@ impl Context<'_> {
     fn remove(&mut self, name: &Named, there: &There) -> Concluded<Outcome> {
         if self.resolver.readonly(self.caller, &there.st, self.now) {
             return Ok(fails(libc::EROFS));
+        }
+        if self.resolver.names(self.caller, &there.st, self.now) != Names::Anyone {
+            return Ok(Outcome::Unknown);
         }
         let rights = self.rights();
         if rights.uid == 0 {
@@ -27,6 +31,25 @@ impl Context<'_> {
                 if sticky && !own { fails(libc::EPERM) } else { OK }
             }
             Ok((_, failed)) => failed,
+        })
+    }
+
+    /// What comes of taking away a directory, as far as what is in it goes.
+    fn vacant(&mut self, name: &Named, there: &There) -> Concluded<Outcome> {
+        if there.st.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0 {
+            return Ok(fails(libc::EBUSY));
+        }
+        if name.dot {
+            return Ok(fails(libc::EINVAL));
+        }
+        if name.inside.ends_with(b"/..") {
+            return Ok(fails(libc::ENOTEMPTY));
+        }
+        let empty = self.resolver.is_empty(self.caller, &name.inside, self.now)?;
+        Ok(match empty {
+            Some(true) => OK,
+            Some(false) => fails(libc::ENOTEMPTY),
+            None => Outcome::Unknown,
         })
     }
 
@@ -44,8 +67,7 @@ impl Context<'_> {
             _ if removed != OK => removed,
             (true, false) => fails(libc::EISDIR),
             (false, true) => fails(libc::ENOTDIR),
-            // Whether a directory is empty can't be asked without touching it.
-            (true, true) => Outcome::Unknown,
+            (true, true) => self.vacant(name, &there)?,
             (false, false) => OK,
         };
         Ok(())
@@ -92,7 +114,7 @@ impl Context<'_> {
                         OK if flags & libc::RENAME_EXCHANGE != 0 => OK,
                         OK if directory && !into => fails(libc::ENOTDIR),
                         OK if into && !directory => fails(libc::EISDIR),
-                        OK if into => Outcome::Unknown,
+                        OK if into => self.vacant(to, &target)?,
                         verdict => verdict,
                     },
                 }
@@ -172,10 +194,13 @@ impl Context<'_> {
         fields.result = match self.look(name, follow)? {
             Looked::Error(e) => fails(e),
             Looked::There(there) => {
+                fields.ident = Some(there.ident());
                 let rights = self.rights();
                 let owner = [0, there.st.stx_uid].contains(&rights.uid);
                 if self.resolver.readonly(self.caller, &there.st, self.now) {
                     fails(libc::EROFS)
+                } else if self.resolver.names(self.caller, &there.st, self.now) != Names::Anyone {
+                    Outcome::Unknown
                 } else if owner && (what != Changed::Owner || rights.uid == 0) {
                     OK
                 } else if matches!(what, Changed::Mode) {

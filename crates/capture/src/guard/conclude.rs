@@ -6,6 +6,7 @@
 use super::ask::Ask;
 use super::caller::{Caller, Callers, Rights, View};
 use super::decode::Named;
+use super::mounts::Names;
 use super::resolve::{Looked, NotCached, Resolver, There, is_own};
 use super::slots::{Fields, Result as Outcome};
 use backstory_abi::F_CUT;
@@ -141,12 +142,17 @@ impl Context<'_> {
             Looked::There(there) => there,
             Looked::Error(e) => return Ok(Err(e)),
         };
+        let names = self.resolver.names(self.caller, &there.st, self.now);
         let verdict = if there.kind() != libc::S_IFDIR {
             fails(libc::ENOTDIR)
+        } else if names == Names::KernelAlone {
+            fails(libc::ENOENT)
         } else if self.resolver.readonly(self.caller, &there.st, self.now) {
             fails(libc::EROFS)
         } else if !self.rights().permit(&there.st, WRITE | EXECUTE) {
             fails(libc::EACCES)
+        } else if names == Names::Kernel {
+            Outcome::Unknown
         } else {
             OK
         };

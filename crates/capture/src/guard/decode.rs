@@ -18,6 +18,8 @@ pub struct Named {
     pub itself: bool,
     /// It was given as an empty string, which names nothing.
     pub empty: bool,
+    /// Its last component was `.`, which can be neither made nor removed.
+    pub dot: bool,
     /// It was too long, and is cut.
     pub cut: bool,
     /// The directory descriptor it was relative to.
@@ -131,9 +133,14 @@ fn absolute(caller: &Caller, raw: &[u8]) -> Named {
         View::Other(root) if root.ours => tidy(&[&root.prefix[..], &inside].concat()),
         _ => inside.clone(),
     };
+    let end = raw
+        .iter()
+        .rposition(|byte| *byte != b'/')
+        .map_or(0, |last| last + 1);
     Named {
         path,
         inside,
+        dot: raw.get(..end).is_some_and(|raw| raw.ends_with(b"/.")),
         ..Named::default()
     }
 }
@@ -196,7 +203,7 @@ mod tests {
             (itself.path.as_slice(), itself.itself),
             (real.as_os_str().as_encoded_bytes(), true)
         );
-        assert!(a.path(0, 3, false).unwrap().empty);
+        assert!(a.path(0, 3, false).unwrap().empty && !joined.dot);
         assert_eq!(a.path(0, 2, false), Err(Unreadable::Fault));
         let args = [libc::AT_FDCWD as u32 as u64, c"y".as_ptr() as u64, 0, 0, 0, 0];
         a.args = &args;

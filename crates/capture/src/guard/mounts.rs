@@ -12,12 +12,29 @@ pub struct Mount {
     pub local: bool,
     /// Nothing in it can be changed.
     pub readonly: bool,
+    /// Who makes its names.
+    pub names: Names,
+}
+
+/// Who decides which names a file system has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// Whoever has the right to.
+    Anyone,
+    /// The kernel; what it lets others make or remove can't be told from rights.
+    Kernel,
+    /// The kernel alone, which says of all others that they are not there.
+    KernelAlone,
 }
 
 /// File systems that ask no process and no other machine.
 const LOCAL: &str = " ext2 ext3 ext4 xfs btrfs f2fs bcachefs zfs tmpfs ramfs rootfs devtmpfs proc sysfs overlay squashfs \
     erofs iso9660 udf vfat exfat ntfs3 cgroup cgroup2 devpts hugetlbfs debugfs tracefs securityfs mqueue nilfs2 jfs \
     reiserfs fusectl binfmt_misc pstore bpf configfs efivarfs nsfs selinuxfs ";
+
+/// File systems in which the kernel makes the names.
+const KERNELS: &str = " sysfs cgroup cgroup2 devpts debugfs tracefs securityfs mqueue fusectl binfmt_misc pstore bpf configfs \
+    efivarfs nsfs selinuxfs ";
 
 /// Ticks after which our own mounts are looked at again: about a second.
 const SOON: u64 = 10 * MOMENT;
@@ -97,7 +114,17 @@ fn parse(line: &str) -> Option<(u64, Mount)> {
     let local = LOCAL.split_whitespace().any(|name| name == kind);
     // Its automatic mount asks only for itself.
     let local = local || kind == "autofs" && target == "/proc/sys/fs/binfmt_misc";
-    Some((id, Mount { local, readonly }))
+    let names = match kind {
+        "proc" => Names::KernelAlone,
+        _ if KERNELS.split_whitespace().any(|name| name == kind) => Names::Kernel,
+        _ => Names::Anyone,
+    };
+    let mount = Mount {
+        local,
+        readonly,
+        names,
+    };
+    Some((id, mount))
 }
 
 #[cfg(test)]
@@ -113,7 +140,8 @@ mod tests {
                 36,
                 Mount {
                     local: true,
-                    readonly: false
+                    readonly: false,
+                    names: Names::Anyone
                 }
             ))
         );
@@ -124,7 +152,8 @@ mod tests {
                 40,
                 Mount {
                     local: false,
-                    readonly: true
+                    readonly: true,
+                    names: Names::Anyone
                 }
             ))
         );
@@ -135,7 +164,8 @@ mod tests {
                 41,
                 Mount {
                     local: true,
-                    readonly: true
+                    readonly: true,
+                    names: Names::Kernel
                 }
             ))
         );
@@ -146,6 +176,6 @@ mod tests {
         let st = super::super::sys::statx(libc::AT_FDCWD, c"/proc", 0).unwrap();
         let mut mounts = Mounts::new(Arc::default());
         let proc = mounts.find(std::process::id(), st.stx_mnt_id, 1).unwrap();
-        assert!(proc.local);
+        assert!(proc.local && proc.names == Names::KernelAlone);
     }
 }

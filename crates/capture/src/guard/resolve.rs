@@ -5,7 +5,7 @@
 //! A resolver that is allowed to wait does so.
 
 use super::caller::{Caller, View};
-use super::mounts::Mounts;
+use super::mounts::{Mounts, Names};
 use super::sys;
 use backstory_abi::Ident;
 use std::ffi::CString;
@@ -199,6 +199,28 @@ impl Resolver {
             };
         }
         Err(NotCached)
+    }
+
+    /// Whether a directory of the caller's has no names in it. Looked at only where that makes nobody wait and leaves no trace in the
+    /// directory's times.
+    pub fn is_empty(&mut self, caller: &Caller, path: &[u8], now: u64) -> Result<Option<bool>, NotCached> {
+        let Looked::There(there) = self.look_carefully(caller, path, false, now)? else {
+            return Ok(None);
+        };
+        let mount = self.mounts.find(caller.tid, there.st.stx_mnt_id, now);
+        let plain = mount.is_some_and(|mount| mount.local && mount.names == Names::Anyone);
+        let Some(fd) = there.into_fd().filter(|_| plain) else {
+            return Ok(None);
+        };
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOATIME;
+        let opened = sys::openat2(fd.as_raw_fd(), c".", flags, 0);
+        Ok(opened.ok().and_then(|fd| sys::is_empty(&fd).ok()))
+    }
+
+    /// Who makes the names where the file is.
+    pub fn names(&mut self, caller: &Caller, st: &libc::statx, now: u64) -> Names {
+        let mount = self.mounts.find(caller.tid, st.stx_mnt_id, now);
+        mount.map_or(Names::Anyone, |mount| mount.names)
     }
 
     /// True if nothing can be changed where the file is.

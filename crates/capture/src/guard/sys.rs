@@ -189,6 +189,38 @@ pub fn statx(dir: RawFd, path: &CStr, flags: c_int) -> io::Result<libc::statx> {
     Ok(unsafe { buffer.assume_init() })
 }
 
+/// True if a directory, opened for reading, has no names but `.` and `..`.
+pub fn is_empty(directory: &OwnedFd) -> io::Result<bool> {
+    /// Where the kernel puts an entry's length, and where its name begins.
+    const LENGTH: usize = 16;
+    const NAME: usize = 19;
+    let mut buffer = [0u8; 512];
+    loop {
+        // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`.
+        let got = unsafe {
+            libc::syscall(
+                libc::SYS_getdents64,
+                directory.as_raw_fd(),
+                buffer.as_mut_ptr(),
+                buffer.len(),
+            )
+        };
+        let mut rest = match usize::try_from(got) {
+            Err(_) => return Err(io::Error::last_os_error()),
+            Ok(0) => return Ok(true),
+            Ok(got) => buffer.get(..got).unwrap_or_default(),
+        };
+        while let Some(&[low, high]) = rest.get(LENGTH..LENGTH + 2) {
+            let name = rest.get(NAME..).unwrap_or_default();
+            if !name.starts_with(b".\0") && !name.starts_with(b"..\0") {
+                return Ok(false);
+            }
+            let length = usize::from(u16::from_ne_bytes([low, high]));
+            rest = rest.get(length.max(1)..).unwrap_or_default();
+        }
+    }
+}
+
 /// Reads a symbolic link into `buffer`.
 pub fn readlink<'a>(dir: RawFd, path: &CStr, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     // SAFETY: the kernel writes at most the buffer's length into it.

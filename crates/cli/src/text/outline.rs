@@ -2,7 +2,8 @@
 //!
 //! A graph says everything; a reader wants the story. So a pipe is not a stop but a way (`piped from`), the same version in two runs
 //! is one, what a shell does between fork and exec belongs to the command it starts, and what only could have happened is told
-//! where nothing that was seen tells it already. What is left out for being only possible is counted; with `possible`, nothing is.
+//! where nothing that was seen tells it already: only a writer that was seen hides those that could have written the same. What is
+//! left out for being only possible is counted; with `possible`, nothing is.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,10 +26,12 @@ pub struct Step {
     pub node: usize,
     /// What precedes its name: `read`, `ran and read`.
     pub words: String,
-    /// The strongest of the links.
+    /// The strongest of the links. What is weaker says so in `words`.
     pub certainty: Certainty,
     /// True if it leads to who started it (or whom it started), not to data.
     pub informs: bool,
+    /// True if it tells who wrote (or is written by) the node, itself and not through a pipe.
+    pub writes: bool,
 }
 
 /// The steps from a node, and what was left out.
@@ -130,6 +133,7 @@ impl<'a> Outline<'a> {
                         words: way.unwrap_or(word(&link.flow, self.direction)).to_owned(),
                         certainty,
                         informs: matches!(link.flow, Flow::Informed(_)) && way.is_none(),
+                        writes: matches!(link.flow, Flow::Generated(_)) && way.is_none(),
                     });
                 }
             }
@@ -161,20 +165,37 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Links that a reader is spared unless asked for: what only could have happened between fork and exec, to a file that was
-    /// opened for more than was done with it, or at a dead end.
+    /// Links that a reader is spared unless asked for: what only could have happened on the way to an exec, to a file that was
+    /// opened for more than was done with it, at a dead end, or beside a writer who was seen.
     fn is_noise(&self, root: usize, link: &Link, other: usize) -> bool {
         if self.possible || link.certainty == Certainty::Seen {
             return false;
         }
-        let forked = |node: usize| is_forked(&self.lineage.nodes[node]);
         let file = |node: usize| matches!(&self.lineage.nodes[node], Node::Entity { kind, .. } if !matches!(kind, EntityKind::Pipe | EntityKind::Socket));
         let dead_end = other != root && self.around(other).all(|(_, next)| next == root);
         match link.flow {
-            Flow::Used(_) => forked(link.to) || file(link.from) || dead_end,
-            Flow::Generated(_) => forked(link.from) || dead_end && self.direction == Direction::Uses,
+            Flow::Used(_) => self.execs(link.to) || file(link.from) || dead_end,
+            Flow::Generated(_) if self.direction == Direction::Uses => self.execs(link.from) || dead_end,
+            Flow::Generated(_) => is_forked(&self.lineage.nodes[link.from]) && self.is_told_by_another(link),
             _ => false,
         }
+    }
+
+    /// True if it is what a process was before it executed the command that it belongs to.
+    fn execs(&self, node: usize) -> bool {
+        self.whole[node] != node
+    }
+
+    /// True if what a process without a program of its own could have written has a better-known writer: one who was seen or, if
+    /// it went on to exec, any program. A subshell is a writer like others.
+    fn is_told_by_another(&self, link: &Link) -> bool {
+        self.links[link.to].iter().any(|&index| {
+            let another = &self.lineage.links[index];
+            let program = self.execs(link.from) && !is_forked(&self.lineage.nodes[another.from]);
+            matches!(another.flow, Flow::Generated(_))
+                && another.from != link.from
+                && (program || another.certainty == Certainty::Seen)
+        })
     }
 
     /// True if the reader knows it already: the program that a command runs, what it wrote itself, or the source of a copy that
@@ -198,15 +219,17 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Where something was seen to make a file, who else could have is left out.
+    /// Where somebody was seen to write a file, who else could have is left out.
     fn prefer_seen(&self, node: usize, steps: &mut Steps) {
         let entity = matches!(self.lineage.nodes[node], Node::Entity { .. });
-        let seen = steps.shown.iter().any(|step| step.certainty == Certainty::Seen);
-        if self.possible || self.direction == Direction::Uses || !entity || !seen {
+        let seen = |step: &Step| step.writes && step.certainty == Certainty::Seen;
+        if self.possible || self.direction == Direction::Uses || !entity || !steps.shown.iter().any(seen) {
             return;
         }
         let before = steps.shown.len();
-        steps.shown.retain(|step| step.certainty == Certainty::Seen);
+        steps
+            .shown
+            .retain(|step| !step.writes || step.certainty == Certainty::Seen);
         steps.hidden += before - steps.shown.len();
     }
 
@@ -245,22 +268,44 @@ fn is_forked(node: &Node) -> bool {
     matches!(node, Node::Activity { epoch: 0, .. })
 }
 
-/// Steps to one node become one.
+/// Steps to one node become one. What of it was seen comes first; the rest is called possible.
 fn joined(steps: Vec<Step>) -> Vec<Step> {
     let mut places: HashMap<usize, usize> = HashMap::new();
-    let mut joined: Vec<Step> = Vec::new();
+    let mut groups: Vec<Vec<Step>> = Vec::new();
     for step in steps {
-        let place = *places.entry(step.node).or_insert(joined.len());
-        match joined.get_mut(place) {
-            Some(known) => {
-                known.certainty = known.certainty.max(step.certainty);
-                known.informs &= step.informs;
-                if !known.words.contains(&step.words) {
-                    known.words = format!("{} and {}", known.words, step.words);
-                }
-            }
-            None => joined.push(step),
+        let place = *places.entry(step.node).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(step),
+            None => groups.push(vec![step]),
         }
     }
-    joined
+    groups.into_iter().filter_map(one).collect()
+}
+
+/// One step for several to the same node.
+fn one(group: Vec<Step>) -> Option<Step> {
+    let words = |certainty: Certainty| -> Vec<&str> {
+        let mut words = Vec::new();
+        for step in group.iter().filter(|step| step.certainty == certainty) {
+            if !words.contains(&step.words.as_str()) {
+                words.push(&step.words);
+            }
+        }
+        words
+    };
+    let seen = words(Certainty::Seen);
+    let mut possible = words(Certainty::Possible);
+    possible.retain(|word| !seen.contains(word));
+    let text = match (seen.is_empty(), possible.is_empty()) {
+        (true, _) => possible.join(" and "),
+        (false, true) => seen.join(" and "),
+        (false, false) => format!("{} and possibly {}", seen.join(" and "), possible.join(" and ")),
+    };
+    Some(Step {
+        node: group.first()?.node,
+        words: text,
+        certainty: group.iter().map(|step| step.certainty).max()?,
+        informs: group.iter().all(|step| step.informs),
+        writes: group.iter().any(|step| step.writes),
+    })
 }

@@ -107,6 +107,7 @@ mod tests {
             words: String::new(),
             certainty: Certainty::Seen,
             informs,
+            writes: false,
         }
     }
 

@@ -168,8 +168,9 @@ impl<'l> Tree<'l, '_> {
         }
         let hidden: usize = unfolded().map(|node| self.steps(node).hidden).sum();
         if hidden > 0 {
+            let plural = if hidden == 1 { "" } else { "s" };
             notes.push(format!(
-                "(--possible shows {hidden} more links, of what could have happened but was not seen to)"
+                "(--possible shows {hidden} more link{plural}, of what could have happened but was not seen to)"
             ));
         }
         notes.extend(self.further());

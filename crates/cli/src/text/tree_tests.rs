@@ -199,7 +199,7 @@ fn what_only_could_have_happened_is_counted_and_told_when_asked_for() {
     lineage.links[1].certainty = Certainty::Possible;
     let text = drawn(&lineage, Direction::Of, false);
     assert!(
-        text.ends_with("(--possible shows 1 more links, of what could have happened but was not seen to)\n"),
+        text.ends_with("(--possible shows 1 more link, of what could have happened but was not seen to)\n"),
         "{text}"
     );
     let mut out = Vec::new();
@@ -250,6 +250,64 @@ fn a_pipe_is_a_way_and_no_stop() {
         text.starts_with("/w/out\n└─ written by sort\n   └─ piped from awk x\n"),
         "{text}"
     );
+}
+
+#[test]
+fn what_derives_from_an_older_version_does_not_hide_who_could_have_written_this_one() {
+    let nodes = vec![
+        file("/w/out", 2),
+        file("/w/out", 1),
+        command("one", 1),
+        command("two", 1),
+    ];
+    let mut links = vec![
+        link(1, 0, Flow::Derived),
+        link(2, 0, Flow::Generated(Relation::Write)),
+        link(3, 0, Flow::Generated(Relation::Write)),
+    ];
+    (links[1].certainty, links[2].certainty) = (Certainty::Possible, Certainty::Possible);
+    let mut lineage = Lineage {
+        nodes,
+        roots: 1,
+        links,
+        cut: false,
+    };
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(
+        text.contains("possibly written by one\n") && text.contains("possibly written by two\n"),
+        "{text}"
+    );
+    lineage.links[1].certainty = Certainty::Seen;
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(
+        text.contains("─ written by one\n") && !text.contains("two"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_was_seen_does_not_make_the_rest_of_a_line_certain() {
+    let mut pipe = file("pipe:1", 1);
+    let Node::Entity { kind, .. } = &mut pipe else {
+        panic!()
+    };
+    *kind = EntityKind::Pipe;
+    let nodes = vec![file("/w/out", 1), command("cat", 1), pipe, command("sh", 0)];
+    let mut links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 2, Flow::Generated(Relation::Write)),
+        link(3, 1, Flow::Informed(Informed::Fork)),
+    ];
+    links[2].certainty = Certainty::Possible;
+    let lineage = Lineage {
+        nodes,
+        roots: 1,
+        links,
+        cut: false,
+    };
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(text.contains("started by and possibly piped from"), "{text}");
 }
 
 #[test]

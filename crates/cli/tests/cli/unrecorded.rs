@@ -167,3 +167,79 @@ fn a_file_that_loses_its_other_name_while_it_is_read_still_comes_from_where_it_c
     place.record("cat d > f; rm -f e");
     assert!(came_from(&place, "f").contains(&"a".to_owned()));
 }
+
+/// The tree of where a file came from, as text.
+fn tree(place: &Place, name: &str) -> String {
+    let answer = place.run(&["of", name, "--tree"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    answer.out
+}
+
+#[test]
+fn the_tree_tells_what_a_subshell_could_have_passed_on() {
+    let Some(place) = place() else { return };
+    for line in [
+        "{ read x < a; echo $x; } | /bin/busybox sort > c",
+        "/bin/busybox cat a | while read x; do echo $x; done > c",
+        "/bin/busybox cat a | (while read x; do echo $x; done) | /bin/busybox cat > c",
+        "(read x < a; echo $x; /bin/busybox cat b; true) | /bin/busybox sort > c",
+    ] {
+        record(&place, line);
+        let text = tree(&place, "c");
+        assert!(text.contains("/work/a\n"), "{line}\n{text}");
+        assert!(text.contains("possibly piped from"), "{line}\n{text}");
+    }
+}
+
+/// What is told of a path: each word with its certainty.
+fn deeds(place: &Place, path: &str) -> Vec<(String, String)> {
+    let files = place.json(&["files", "--json"]);
+    let of_path = |file: &&Value| file["path"] == path;
+    let mut deeds = Vec::new();
+    for file in files.as_array().unwrap().iter().filter(of_path) {
+        let certainty = file["certainty"].as_str().unwrap();
+        for word in file["access"].as_array().unwrap() {
+            deeds.push((word.as_str().unwrap().to_owned(), certainty.to_owned()));
+        }
+    }
+    deeds
+}
+
+#[test]
+fn a_static_program_that_removes_an_empty_directory_was_seen_to() {
+    let Some(place) = place() else { return };
+    record(
+        &place,
+        "mkdir -p m n/o k; rmdir m; rmdir n 2>/dev/null; (cd k; rmdir . 2>/dev/null); true",
+    );
+    let removed = |name: &str| {
+        let deeds = deeds(&place, &place.path(name));
+        let found = deeds.iter().find(|(word, _)| word == "delete");
+        found.map(|(_, certainty)| certainty.clone())
+    };
+    assert_eq!(removed("m").as_deref(), Some("seen"));
+    assert_eq!(removed("n"), None, "it is not empty");
+    assert_eq!(removed("k"), None, "its name was given as a dot");
+}
+
+#[test]
+fn nobody_is_said_to_have_made_what_only_the_kernel_makes() {
+    if place().is_none() {
+        return;
+    }
+    for place in [Some(Place::new()), Place::of_root()].into_iter().flatten() {
+        let line = "mkdir /proc/backstory-x /sys/backstory-x; rmdir /proc/sys; : > /proc/backstory-y";
+        place.run(&["record", "--", BUSYBOX, "sh", "-c", line]);
+        let changes = ["write", "dir", "delete", "rename"];
+        for path in [
+            "/proc/backstory-x",
+            "/sys/backstory-x",
+            "/proc/sys",
+            "/proc/backstory-y",
+        ] {
+            let wrong = |deed: &&(String, String)| deed.1 == "seen" && changes.contains(&deed.0.as_str());
+            let deeds = deeds(&place, path);
+            assert_eq!(deeds.iter().find(wrong), None, "{path}: {deeds:?}");
+        }
+    }
+}

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::Via;
+use backstory_eventlog::event::{Meta, Via};
 
 use super::descriptors::at;
 use super::{Call, Fold};
-use crate::model::{Certainty, Derived, EntityKind, Interval, Relation, Sink};
+use crate::model::{Certainty, Derived, EntityKind, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
 use crate::process::{Description, Held};
@@ -267,7 +267,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Mode, owner, times or attributes were changed; of a link itself if `link`.
-    pub(super) fn meta(&mut self, call: Call, dir: i32, path: &[u8], link: bool) -> Result<(), S::Error> {
+    pub(super) fn meta(
+        &mut self,
+        call: Call,
+        dir: i32,
+        path: &[u8],
+        what: Meta,
+        link: bool,
+    ) -> Result<(), S::Error> {
         if path.is_empty() {
             if call.outcome.failed() {
                 return Ok(());
@@ -275,10 +282,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let Some((object, path)) = self.object_of_descriptor(call, dir)? else {
                 return Ok(());
             };
-            let entity = self.entity_now(call, object, path)?;
-            self.touch(call, entity, Relation::Meta);
-            self.status_changes(call, object);
-            return Ok(());
+            return self.changed_status(call, object, path, what);
         }
         if call.outcome.failed() {
             return self.look(call, dir, path, true);
@@ -296,22 +300,43 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Some(link) => link,
             None => self.lookup(place, call, call.ident)?,
         };
-        let entity = self.entity_now(call, object, named)?;
+        self.changed_status(call, object, named, what)
+    }
+
+    fn changed_status(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        path: PathId,
+        what: Meta,
+    ) -> Result<(), S::Error> {
+        self.entity_now(call, object, path)?;
         self.status_changes(call, object);
-        self.edge(
-            call.epoch,
-            entity,
-            Relation::Meta,
-            moment(call),
-            call.certainty(),
-            call.via,
-        );
+        if what == Meta::Times {
+            self.dated(call, object, path)?;
+        }
+        let entity = self.entity_now(call, object, path)?;
+        self.touch(call, entity, Relation::Meta);
         Ok(())
     }
-}
 
-fn moment(call: Call) -> Interval {
-    at(call.time)
+    /// A file got other times, which are part of its identity. If it was there before the run, other runs know it by those it had: it
+    /// gets a version of the same content. A version that the run made is known by those that it has at last; while somebody has it
+    /// open for writing, closing it tells.
+    fn dated(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<(), S::Error> {
+        let held = self.object_mut(object);
+        if held.kind != EntityKind::File || held.writers > 0 {
+            return Ok(());
+        }
+        if held.now().number == 0 {
+            self.next_version(call, object, path, false)?;
+            return self.forget(object);
+        }
+        let now = held.now_mut();
+        now.ident = None;
+        now.news |= now.entity.is_some();
+        Ok(())
+    }
 }
 
 fn copied(what: &Description) -> Description {

@@ -224,7 +224,12 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Unlink { dir, path, .. } => self.unlink(call, dir, &path),
             Op::Mkdir { dir, path } => self.make(call, dir, &path, crate::model::EntityKind::Directory),
             Op::Mknod { dir, path, mode } => self.make(call, dir, &path, crate::object::kind_of(mode)),
-            Op::Meta { dir, path, link, .. } => self.meta(call, dir, &path, link),
+            Op::Meta {
+                dir,
+                path,
+                what,
+                link,
+            } => self.meta(call, dir, &path, what, link),
             Op::Chdir { fd, path, now } => self.chdir(call, fd, &path, &now),
             Op::Chroot { path } => self.chroot(call, &path),
             Op::Pivot { new_root, put_old } => self.pivot(call, &new_root, &put_old),

@@ -153,7 +153,7 @@ impl SqliteStore {
     }
 
     /// Looks at a version without copying it.
-    fn version<T>(&self, at: VersionRef, look: impl FnOnce(&Version) -> T) -> Result<T> {
+    pub(super) fn version<T>(&self, at: VersionRef, look: impl FnOnce(&Version) -> T) -> Result<T> {
         let key = i64::from(at.dir) << 32 | i64::from(at.index);
         let cached = {
             let cache = self.cache.borrow();

@@ -8,6 +8,8 @@ use super::*;
 use crate::MemoryStore;
 use crate::api::Appender;
 
+mod hostile;
+
 fn header(id: &str) -> RunHeader {
     RunHeader {
         id: id.into(),

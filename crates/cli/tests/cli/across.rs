@@ -1,0 +1,104 @@
+//! What a file is taken for in a later run, when its times, mode or name changed in between.
+
+use super::Place;
+use backstory_testkit::need::needs;
+
+/// Changes the times of `f` by its path alone, without opening it.
+const DATES: &str = "python3 -c 'import os; os.utime(\"f\", (1, 1))'";
+
+/// The commands that `g` came from.
+fn makers(place: &Place) -> Vec<String> {
+    let json = place.json(&["of", "g", "--json"]);
+    let nodes = json["nodes"].as_array().unwrap();
+    nodes
+        .iter()
+        .filter_map(|node| node["argv"].as_array())
+        .map(|argv| {
+            argv.iter()
+                .map(|word| word.as_str().unwrap())
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect()
+}
+
+#[track_caller]
+fn leads_to(place: &Place, commands: &[&str]) {
+    let makers = makers(place);
+    for command in commands {
+        assert!(
+            makers.iter().any(|maker| maker.contains(command)),
+            "no {command:?} in {makers:?}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_got_other_times_leads_to_who_wrote_it() {
+    if !needs("times set by path", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.record("echo x > f");
+    place.record(DATES);
+    place.settle("f");
+    place.record("cat f > g");
+    leads_to(&place, &["echo x > f"]);
+}
+
+#[test]
+fn a_file_that_its_run_wrote_and_dated_leads_to_that_run() {
+    if !needs("times set by path", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.record(&format!("echo x > f; {DATES}"));
+    place.settle("f");
+    place.record("cat f > g");
+    leads_to(&place, &["echo x > f"]);
+}
+
+#[test]
+fn a_file_that_a_static_program_dated_leads_to_who_wrote_it() {
+    if !needs("times set by a static program", &["busybox"]) {
+        return;
+    }
+    let place = Place::new();
+    place.record("echo x > f");
+    place.record("busybox touch -d 2001-01-01 f");
+    place.settle("f");
+    place.record("cat f > g");
+    leads_to(&place, &["echo x > f"]);
+}
+
+#[test]
+fn touch_opens_what_it_dates_and_is_part_of_the_way() {
+    let place = Place::new();
+    place.record("echo x > f");
+    place.record("touch -d 2001-01-01 f");
+    place.settle("f");
+    place.record("cat f > g");
+    leads_to(&place, &["echo x > f", "touch -d"]);
+}
+
+#[test]
+fn a_file_whose_mode_changed_unseen_leads_to_who_wrote_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.record("echo x > f");
+    std::fs::set_permissions(place.work().join("f"), PermissionsExt::from_mode(0o600)).unwrap();
+    place.settle("f");
+    place.record("cat f > g");
+    leads_to(&place, &["echo x > f"]);
+}
+
+#[test]
+fn a_file_that_was_moved_unseen_leads_to_who_wrote_it() {
+    let place = Place::new();
+    place.record("echo x > e");
+    place.run(&["files"]);
+    std::fs::rename(place.work().join("e"), place.work().join("f")).unwrap();
+    place.settle("f");
+    place.record("cat f > g");
+    leads_to(&place, &["echo x > e"]);
+}
