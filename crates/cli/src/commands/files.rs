@@ -7,6 +7,7 @@ use backstory_graph::model::Certainty;
 use backstory_query as query;
 use backstory_query::answer::{Access, FileUse};
 
+use super::kept::Versions;
 use super::{Outcome, answer};
 use crate::args::FilesArgs;
 use crate::ask::Asked;
@@ -21,13 +22,20 @@ pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
     let run = asked.run(args.run.run.as_deref())?;
     let mut files = query::files(&asked.store, &run)?;
     files.retain(|file| !exclude.matches(&file.path));
-    answer(|out| match args.run.json {
-        true => json::lines(out, files.iter().map(json)),
-        false => table(&files, args.all, Style::of_stdout(), out),
+    let versions = match args.run.json {
+        true => Some(Versions::of_run(&asked.store, &run)?),
+        false => None,
+    };
+    answer(|out| match &versions {
+        Some(versions) => json::lines(
+            out,
+            files.iter().map(|file| json(file, versions.json(&file.path))),
+        ),
+        None => table(&files, args.all, Style::of_stdout(), out),
     })
 }
 
-fn json(file: &FileUse) -> Value {
+fn json(file: &FileUse, versions: Value) -> Value {
     Value::Object(vec![
         ("path", (&file.path).into()),
         (
@@ -36,6 +44,7 @@ fn json(file: &FileUse) -> Value {
         ),
         ("via", via(file.via).into()),
         ("certainty", certainty(file.certainty).into()),
+        ("versions", versions),
     ])
 }
 
@@ -156,10 +165,13 @@ mod tests {
     #[test]
     fn the_json_form_has_the_promised_keys() {
         let mut out = Vec::new();
-        json(&file("/a\u{e9}", &[Access::Read, Access::Stat]))
-            .write(&mut out)
-            .unwrap();
-        let wanted = "{\"path\": \"/a\u{e9}\", \"access\": [\"read\", \"stat\"], \"via\": \"library\", \"certainty\": \"seen\"}";
+        json(
+            &file("/a\u{e9}", &[Access::Read, Access::Stat]),
+            Value::Array(Vec::new()),
+        )
+        .write(&mut out)
+        .unwrap();
+        let wanted = "{\"path\": \"/a\u{e9}\", \"access\": [\"read\", \"stat\"], \"via\": \"library\", \"certainty\": \"seen\", \"versions\": []}";
         assert_eq!(String::from_utf8(out).unwrap(), wanted);
     }
 }

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod export;
 pub mod files;
 pub mod generate;
+mod kept;
 pub mod lineage;
 pub mod log;
 pub mod manage;

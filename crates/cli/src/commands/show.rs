@@ -6,6 +6,7 @@ use std::path::Path;
 use backstory_query as query;
 use backstory_query::answer::{RunDetails, RunSummary};
 
+use super::kept::{self, Kept};
 use super::log::{ending, status};
 use super::{Outcome, answer};
 use crate::args::RunArgs;
@@ -16,18 +17,25 @@ use crate::text::shell::{self, Call};
 use crate::text::style::{Role, Style};
 use crate::text::{when, words};
 
+/// Files that are named whose contents are not kept.
+const NAMED: usize = 5;
+
 /// Prints a run.
 pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
     let asked = Asked::open(store)?;
     let run = asked.run(args.run.as_deref())?;
     let details = query::details(&asked.store, &run)?;
+    let kept = match details.modes.contents.as_str() {
+        "" | "off" => None,
+        _ => Some(kept::of_run(&asked.store, &run)?),
+    };
     answer(|out| match args.json {
-        true => json::object(out, fields(&details)),
-        false => text(&details, Style::of_stdout(), out),
+        true => json::object(out, fields(&details, kept.as_ref())),
+        false => text(&details, kept.as_ref(), Style::of_stdout(), out),
     })
 }
 
-fn fields(details: &RunDetails) -> Vec<(&'static str, Value)> {
+fn fields(details: &RunDetails, kept: Option<&Kept>) -> Vec<(&'static str, Value)> {
     let mut fields = summary_fields(&details.summary);
     let (machine, modes) = (&details.machine, &details.modes);
     let unknown = details
@@ -59,6 +67,7 @@ fn fields(details: &RunDetails) -> Vec<(&'static str, Value)> {
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
+        ("contents", kept.map_or(Value::Null, Kept::json)),
     ]);
     fields
 }
@@ -84,7 +93,7 @@ pub fn summary_fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn text(details: &RunDetails, style: Style, out: &mut impl Write) -> io::Result<()> {
+fn text(details: &RunDetails, kept: Option<&Kept>, style: Style, out: &mut impl Write) -> io::Result<()> {
     let run = &details.summary;
     let mut line =
         |key: &str, value: &str| writeln!(out, "{} {value}", style.paint(Role::Dim, &format!("{key:<12}")));
@@ -134,6 +143,15 @@ fn text(details: &RunDetails, style: Style, out: &mut impl Write) -> io::Result<
     }
     if !details.lookups_unknown.is_empty() {
         line("look-ups", &unknown_lookups(details))?;
+    }
+    if let Some(kept) = kept {
+        line("contents", &kept.text())?;
+        for (path, why) in kept.missing.iter().take(NAMED) {
+            line("  not kept", &one_line(&format!("{}: {why}", shell::quote(path))))?;
+        }
+        if let Some(more) = kept.missing.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            line("  not kept", &format!("{more} more (--json lists them)"))?;
+        }
     }
     let modes = &details.modes;
     line(

@@ -12,6 +12,7 @@ mod crowds;
 mod diff;
 mod export;
 mod generated;
+mod kept;
 mod layers;
 mod record;
 mod root;

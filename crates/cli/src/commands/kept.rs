@@ -1,0 +1,106 @@
+//! What is known of the contents of a run's files, as `files` and `show` tell it.
+
+use std::collections::HashMap;
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::EntityKind;
+use backstory_query as query;
+use backstory_query::{Content, Role};
+use backstory_store::Store;
+use backstory_store::facts::Held;
+
+use crate::json::Value;
+
+/// What became of the contents of one run.
+pub struct Kept {
+    /// All of its files have been looked at: contents are stored in the background.
+    pub settled: bool,
+    /// Versions whose content is kept.
+    pub kept: usize,
+    /// Versions that a package has.
+    pub packages: usize,
+    /// Paths of versions that nobody has any more, and why.
+    pub missing: Vec<(Bytes, String)>,
+}
+
+/// What became of the contents of a run that was recorded with `--contents`.
+pub fn of_run(store: &dyn Store, run: &str) -> query::Result<Kept> {
+    let contents = query::contents(store, run)?;
+    let mut all = Kept {
+        settled: contents.settled,
+        kept: 0,
+        packages: 0,
+        missing: Vec::new(),
+    };
+    let files = contents.files.into_iter();
+    for file in files.filter(|file| file.kind == EntityKind::File) {
+        match file.held {
+            Held::Kept => all.kept += 1,
+            Held::Package(_) => all.packages += 1,
+            // What the run made, did not read and changed again was never wanted.
+            Held::Missing(_) if !contents.settled || !was_wanted(store, &file)? => {}
+            Held::Missing(ref why) => all.missing.push((file.path, why.clone())),
+        }
+    }
+    Ok(all)
+}
+
+fn was_wanted(store: &dyn Store, file: &Content) -> query::Result<bool> {
+    let known = query::known(store, file.ident.as_ref())?;
+    Ok(known.is_some() || file.ident.is_none() && file.role != Role::Intermediate)
+}
+
+impl Kept {
+    /// For `show --json`.
+    pub fn json(&self) -> Value {
+        let missing = self
+            .missing
+            .iter()
+            .map(|(path, why)| Value::Object(vec![("path", path.into()), ("because", why.as_str().into())]));
+        Value::Object(vec![
+            ("settled", self.settled.into()),
+            ("kept", self.kept.into()),
+            ("in_packages", self.packages.into()),
+            ("not_kept", Value::Array(missing.collect())),
+        ])
+    }
+
+    /// `12 kept, 40 in packages`
+    pub fn text(&self) -> String {
+        match self.settled {
+            false => "not stored yet (`backstory index --wait` stores them now)".to_owned(),
+            true => format!("{} kept, {} in packages", self.kept, self.packages),
+        }
+    }
+}
+
+/// The versions of each path whose digest is known, in the order of their first use.
+pub struct Versions(HashMap<Bytes, Vec<Content>>);
+
+impl Versions {
+    /// Of a run.
+    pub fn of_run(store: &dyn Store, run: &str) -> query::Result<Versions> {
+        let mut by_path: HashMap<Bytes, Vec<Content>> = HashMap::new();
+        for file in query::contents(store, run)?.files {
+            if file.digest.is_some() {
+                for path in std::iter::once(&file.path).chain(&file.aliases) {
+                    by_path.entry(path.clone()).or_default().push(file.clone());
+                }
+            }
+        }
+        Ok(Versions(by_path))
+    }
+
+    /// For `files --json`.
+    pub fn json(&self, path: &Bytes) -> Value {
+        let one = |file: &Content| {
+            let digest = file.digest.as_ref().map(ToString::to_string);
+            Value::Object(vec![
+                ("version", u64::from(file.version).into()),
+                ("digest", digest.as_ref().into()),
+                ("last", file.last.into()),
+            ])
+        };
+        Value::Array(self.0.get(path).into_iter().flatten().map(one).collect())
+    }
+}

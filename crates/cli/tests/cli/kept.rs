@@ -1,0 +1,145 @@
+//! What is told of contents, and that whoever keeps them or takes them away may be killed at any moment.
+
+use super::Place;
+use backstory_testkit::need::needs;
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+
+impl Place {
+    /// Runs `backstory` and kills it when it is about to make its `at`th call that changes files. False: it made fewer.
+    fn kill_at(&self, at: usize, args: &[&str]) -> bool {
+        let calls = "write,pwrite64,fsync,fdatasync,rename,unlink,unlinkat,mkdir,ftruncate,flock";
+        let mut command = self.stage.command("strace");
+        command
+            .env("BACKSTORY_STORE", self.stage.store())
+            .current_dir(self.work());
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}")]);
+        command.arg(format!("--inject={calls}:signal=SIGKILL:when={at}"));
+        command.arg(env!("CARGO_BIN_EXE_backstory")).args(args);
+        command.output().unwrap().status.signal() == Some(9)
+    }
+
+    /// That the store is whole, and holds the content that `name` had.
+    fn is_whole(&self, name: &str, text: &str, when: &str) {
+        let verified = self.run(&["store", "verify"]);
+        assert_eq!(verified.status, 0, "{when}: {}{}", verified.out, verified.err);
+        assert_eq!(self.run(&["contents", name]).out, text, "{when}");
+    }
+}
+
+#[test]
+fn what_is_not_kept_is_named_with_the_reason() {
+    let place = Place::new();
+    place.write_settled("in", "as it was read\n");
+    place.write_settled("stays", "as it stays\n");
+    place.keep(
+        "cat in stays > out; echo new > in",
+        &["--contents=lazy", "--guard=off"],
+    );
+    let shown = place.json(&["show", "--json"]);
+    let contents = &shown["contents"];
+    assert_eq!(contents["settled"], true);
+    let missing: Vec<&str> = contents["not_kept"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| !one["because"].as_str().unwrap().is_empty())
+        .filter_map(|one| one["path"].as_str())
+        .collect();
+    assert_eq!(missing, [place.path("in")]);
+    assert!(contents["kept"].as_u64().unwrap() >= 3, "{contents}");
+    assert!(place.run(&["show"]).out.contains("not kept"));
+}
+
+#[test]
+fn files_tell_the_digest_of_each_version_and_all_keeps_those_that_nobody_read() {
+    let place = Place::new();
+    place.keep(
+        "printf first | dd of=f 2>/dev/null; printf second | dd of=f 2>/dev/null; rm f; printf third > f",
+        &["--contents=all"],
+    );
+    let files = place.json(&["files", "--json"]);
+    let path = place.path("f");
+    let f = files
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|file| file["path"] == path.as_str());
+    let versions = f.unwrap()["versions"].as_array().unwrap();
+    let texts: Vec<String> = versions
+        .iter()
+        .map(|v| place.run(&["contents", v["digest"].as_str().unwrap()]).out)
+        .collect();
+    assert_eq!(texts, ["first", "second", "third"]);
+}
+
+#[test]
+fn runs_of_some_age_are_forgotten_with_their_contents() {
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    let run = place.keep("cat in > out", &["--contents=lazy"]);
+    let young = place.json(&["store", "gc", "--older-than", "1h", "--json"]);
+    assert_eq!(young["runs"], Value::Array(Vec::new()));
+    let old = place.json(&["store", "gc", "--older-than", "0h", "--json"]);
+    assert_eq!(old["runs"][0], run.as_str());
+    let stats = place.json(&["store", "stats", "--json"]);
+    assert_eq!(stats["contents"]["objects"], 0);
+    assert_eq!(place.json(&["log", "--json"]), Value::Array(Vec::new()));
+}
+
+#[test]
+fn who_stores_contents_may_be_killed_at_any_change_and_nothing_is_lost() {
+    if !needs("kills while contents are stored", &["strace"]) {
+        return;
+    }
+    let place = Place::new();
+    place.keep("echo > first", &["--contents=lazy"]);
+    let lock = File::open(place.stage.store().join("keep.lock")).unwrap();
+    for at in (1..=40).step_by(3) {
+        let (name, text) = (format!("in{at}"), format!("as it was read {at}\n"));
+        place.write_settled(&name, &text);
+        flock(&lock, FlockOperation::LockExclusive).unwrap();
+        let line = format!("cat {name} > out; echo new > {name}; rm {name}; cat out");
+        let recorded = place.run(&["record", "--contents=lazy", "--", "sh", "-c", &line]);
+        assert_eq!((recorded.status, recorded.err.as_str()), (0, ""));
+        place.sealed();
+        flock(&lock, FlockOperation::Unlock).unwrap();
+        let killed = place.kill_at(at, &["index", "--wait"]);
+        assert_eq!(place.run(&["index", "--wait"]).status, 0);
+        place.is_whole("out", &text, &format!("killed at {at}: {killed}"));
+    }
+}
+
+#[test]
+fn who_collects_garbage_or_imports_may_be_killed_at_any_change() {
+    if !needs("kills while contents are collected", &["strace"]) {
+        return;
+    }
+    let (place, there) = (Place::new(), Place::new());
+    place.write_settled("in", "as it was read\n");
+    there.keep("echo > first", &["--contents=lazy"]);
+    let run = place.keep("cat in > out; rm in", &["--contents=lazy"]);
+    let file = place.path("x.backstory");
+    place.run(&["store", "export", &run, "-o", &file]);
+    let copy = there.path("x.backstory");
+    fs::copy(&file, &copy).unwrap();
+    there.stage.user().owns(copy.as_ref()).unwrap();
+    for at in (1..=31).step_by(3) {
+        place.write_settled("other", &format!("to be forgotten {at}\n"));
+        let gone = place.keep("cat other > other2", &["--contents=lazy"]);
+        place.run(&["rm", &gone]);
+        place.kill_at(at, &["store", "gc"]);
+        place.is_whole("out", "as it was read\n", &format!("gc killed at {at}"));
+        there.kill_at(at, &["store", "import", &copy]);
+        assert_eq!(there.run(&["store", "verify"]).status, 0, "import killed at {at}");
+        let known = there.run(&["log"]).out.lines().count();
+        assert!(known <= 2, "import killed at {at}: {known}");
+    }
+    assert_eq!(there.run(&["store", "import", &copy]).status, 0);
+    assert_eq!(
+        there.run(&["contents", &place.path("out")]).out,
+        "as it was read\n"
+    );
+}
