@@ -124,6 +124,17 @@ pub enum Command {
         be replayed.")]
     Replay(ReplayArgs),
 
+    /// Bring a file up to date: do again only those of the recorded steps behind it whose circumstances have changed
+    #[command(after_help = "Examples:\n  \
+        backstory rerun --dry-run report.txt     which steps are stale, and why\n  \
+        backstory rerun report.txt -j 4\n  \
+        backstory rerun report.txt --env THREADS=1\n\n\
+        A step is stale if its inputs, programs or libraries have changed, what it\n\
+        looked for in vain is there now, or its outputs are not as it left them. Steps\n\
+        are recorded. What comes out the same is followed no further.\n\
+        Exit status: 0 up to date, 1 a step failed, or is stale with --dry-run.")]
+    Rerun(RerunArgs),
+
     /// The first process of a replay
     #[command(hide = true, after_help = "Examples:\n  backstory replay    starts it")]
     ReplayEnter(ReplayProcessArgs),
@@ -458,6 +469,30 @@ pub struct ReplayArgs {
     /// Another command, in the same surroundings
     #[arg(value_name = "CMD", last = true, value_hint = clap::ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// `rerun`
+#[derive(Debug, Args)]
+pub struct RerunArgs {
+    /// The file
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    pub path: PathBuf,
+
+    /// Run at most N steps at once
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    pub jobs: usize,
+
+    /// Only say which steps are stale, and why
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+
+    /// A variable with this value, or with the one it has here; steps that had another are stale (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<OsString>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The processes of a replay.

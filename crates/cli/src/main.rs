@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::Status(args) => commands::status::run(args, store),
         Command::Diff(args) => commands::diff::run(args, store),
         Command::Replay(args) => commands::replay::run(args, store),
+        Command::Rerun(args) => commands::rerun::run(args, store),
         Command::ReplayEnter(args) => commands::replay::enter(&args.directory),
         Command::ReplayInside(args) => commands::replay::inside(&args.directory),
         Command::Export(args) => commands::export::run(args, store),

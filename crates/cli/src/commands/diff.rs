@@ -178,6 +178,7 @@ impl From<backstory_replay::Error> for Failure {
         match error {
             Error::Query(error) => error.into(),
             Error::Store(error) => error.into(),
+            Error::Steps(error) => error.into(),
             _ => Failure::not_found(line),
         }
     }

@@ -15,6 +15,7 @@ pub mod manage;
 pub mod processes;
 pub mod record;
 pub mod replay;
+pub mod rerun;
 pub mod show;
 pub mod status;
 pub mod store;

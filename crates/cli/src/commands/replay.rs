@@ -6,11 +6,13 @@ mod report;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use backstory_contents::{Contents, Digest};
+use backstory_eventlog::event::Bytes;
 use backstory_replay::plan::{self, Deviations, Plan, Stdin};
 use backstory_replay::verdict;
 use serde::{Deserialize, Serialize};
@@ -62,7 +64,7 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     store_contents(&mut asked);
     let plan = plan::plan(&asked.store, asked.home.contents_dir(), &run, &deviations)?;
     let own = directory(args.output_dir.as_deref(), &run)?;
-    let played = match play(&asked, &own, plan.clone(), !args.no_record) {
+    let played = match play(&asked, &own, plan.clone(), &args) {
         Ok(played) => played,
         Err(failure) => {
             clear(&own);
@@ -95,17 +97,9 @@ fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
     let mut wanted = Deviations {
         allow_host: args.allow_host,
         network: args.network,
+        env: variables(&args.env)?,
         command: args.command.iter().map(|arg| arg.as_bytes().into()).collect(),
         ..Deviations::default()
-    };
-    let split = |text: &OsStr, what: &str| -> Result<(OsString, OsString), Failure> {
-        let bytes = text.as_bytes();
-        let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
-        let at = at.ok_or_else(|| Failure::misuse(format!("{} is not {what}", text.display())))?;
-        Ok((
-            OsStr::from_bytes(&bytes[..at]).to_owned(),
-            OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
-        ))
     };
     for arg in &args.arg {
         let (number, value) = split(arg, "N=VALUE, as in --arg 2=-v")?;
@@ -114,27 +108,42 @@ fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
             number.ok_or_else(|| Failure::misuse("--arg takes the number of an argument: --arg 2=-v"))?;
         wanted.args.push((number, value.as_bytes().into()));
     }
-    for env in &args.env {
+    for input in &args.input {
+        let (old, new) = split(input, "OLD=NEW, as in --input data.csv=other.csv")?;
+        wanted.inputs.push((old.into(), new.into()));
+    }
+    Ok(wanted)
+}
+
+/// At its first equals sign, if something is before that.
+fn split(text: &OsStr, what: &str) -> Result<(OsString, OsString), Failure> {
+    let bytes = text.as_bytes();
+    let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
+    let at = at.ok_or_else(|| Failure::misuse(format!("{} is not {what}", text.display())))?;
+    Ok((
+        OsStr::from_bytes(&bytes[..at]).to_owned(),
+        OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
+    ))
+}
+
+/// `NAME=VALUE`, or `NAME` with the value that it has here.
+pub fn variables(given: &[OsString]) -> Result<Vec<(Bytes, Bytes)>, Failure> {
+    let one = |env: &OsString| {
         let (name, value) = match env.as_bytes().contains(&b'=') {
             true => split(env, "NAME=VALUE")?,
             false => {
-                let value = std::env::var_os(env);
                 let missing = || {
                     Failure::misuse(format!(
                         "{} is not set here: give --env NAME=VALUE",
                         env.display()
                     ))
                 };
-                (env.clone(), value.ok_or_else(missing)?)
+                (env.clone(), std::env::var_os(env).ok_or_else(missing)?)
             }
         };
-        wanted.env.push((name.as_bytes().into(), value.as_bytes().into()));
-    }
-    for input in &args.input {
-        let (old, new) = split(input, "OLD=NEW, as in --input data.csv=other.csv")?;
-        wanted.inputs.push((old.into(), new.into()));
-    }
-    Ok(wanted)
+        Ok((name.as_bytes().into(), value.as_bytes().into()))
+    };
+    given.iter().map(one).collect()
 }
 
 /// The directory that outputs go to: never one that holds something already.
@@ -178,18 +187,25 @@ fn clear(own: &Path) {
 }
 
 /// Builds the root in a process of its own, runs the command there and waits.
-fn play(asked: &Asked, own: &Path, plan: Plan, record: bool) -> Result<Played, Failure> {
+fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Played, Failure> {
     let fail =
         |what: &str, error: io::Error| Failure::not_found(format!("cannot {what} the replay: {error}"));
     let stdin = stdin(asked, &plan)?;
     let env = plan.env.clone();
-    let job = Job { plan, record };
+    let job = Job {
+        plan,
+        record: !args.no_record,
+    };
     let text = serde_json::to_vec(&job).map_err(|error| fail("plan", error.into()))?;
     super::contents::whole_file(&own.join(PLAN), |file| file.write_all(&text))
         .map_err(|error| fail("plan", error))?;
     let program = std::env::current_exe().map_err(|error| fail("start", error))?;
     let mut command = Command::new(program);
     command.arg("replay-enter").arg(own).env_clear().stdin(stdin);
+    if args.json {
+        // Where the command would print is where the report goes.
+        command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+    }
     command.envs(
         env.into_iter()
             .map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))),

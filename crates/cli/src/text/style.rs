@@ -30,10 +30,19 @@ impl Style {
 
     /// What stdout deserves.
     pub fn of_stdout() -> Style {
+        Style::of(std::io::stdout().is_terminal())
+    }
+
+    /// What stderr deserves.
+    pub fn of_stderr() -> Style {
+        Style::of(std::io::stderr().is_terminal())
+    }
+
+    fn of(terminal: bool) -> Style {
         let declined = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Style {
-            colour: !declined && std::io::stdout().is_terminal(),
+            colour: !declined && terminal,
         }
     }
 

@@ -85,7 +85,7 @@ fn help_is_a_command_and_a_misspelt_one_is_recognised() {
     }
     place
         .run(&["recrod", "--", "true"])
-        .is_error(2, &["recrod", "did you mean record?", "`backstory --help`"]);
+        .is_error(2, &["recrod", "record? (see", "`backstory --help`"]);
     place
         .run(&["record", "--gaurd=off", "--", "true"])
         .is_error(125, &["--gaurd", "did you mean --guard?"]);

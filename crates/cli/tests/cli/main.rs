@@ -15,6 +15,8 @@ mod generated;
 mod kept;
 mod layers;
 mod record;
+mod replay;
+mod rerun;
 mod root;
 mod runs;
 mod stores;

@@ -3,6 +3,7 @@
 //! A path that the run used as it was (a version 0) was there; one of which only later versions are known was made by the run, and
 //! what is only known to be missing was not there. How directories and links lay is known from the run's end: less what it made.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Ident};
@@ -34,6 +35,21 @@ pub struct Before {
     pub listed: bool,
     /// The run changed, renamed or removed it, or something at its path.
     pub changed: bool,
+}
+
+impl Before {
+    /// A path may have been a link to whoever looked at it, and a file to whoever opened it: what was opened says more.
+    fn join(&mut self, other: Before) {
+        if other.content && !self.content {
+            (self.kind, self.ident) = (other.kind, other.ident);
+        }
+        self.ident = self.ident.or(other.ident);
+        self.content |= other.content;
+        self.certain |= other.certain;
+        self.executed |= other.executed;
+        self.listed |= other.listed;
+        self.aliases.extend(other.aliases);
+    }
 }
 
 /// The state of the file system before the run, as far as the run had to do with it.
@@ -91,20 +107,21 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
             made.insert(entity.path.clone());
             continue;
         }
-        there.insert(
-            entity.path.clone(),
-            Before {
-                path: entity.path.clone(),
-                aliases: entity.aliases.clone(),
-                kind: entity.kind,
-                ident: entity.ident,
-                content: done.content || done.became,
-                certain: done.certain || done.became,
-                executed: done.executed,
-                listed: done.listed,
-                changed: false,
-            },
-        );
+        let before = Before {
+            path: entity.path.clone(),
+            aliases: entity.aliases.clone(),
+            kind: entity.kind,
+            ident: entity.ident,
+            content: done.content || done.became,
+            certain: done.certain || done.became,
+            executed: done.executed,
+            listed: done.listed,
+            changed: false,
+        };
+        match there.entry(entity.path.clone()) {
+            Entry::Vacant(free) => drop(free.insert(before)),
+            Entry::Occupied(mut known) => known.get_mut().join(before),
+        }
     }
     // A link or directory that only was made has version 1, or 0 with a deed that makes.
     for entity in entities.iter().filter(|entity| entity.version == 0) {

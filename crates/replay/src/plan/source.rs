@@ -173,7 +173,11 @@ impl<'s> Builder<'s> {
                 });
             }
         }
-        for before in first.paths.iter().filter(|before| before.listed) {
+        for before in first
+            .paths
+            .iter()
+            .filter(|before| before.listed && is_plain(&before.path))
+        {
             self.listed(before, first);
         }
         match replaced.into_keys().next() {
@@ -244,7 +248,19 @@ impl<'s> Builder<'s> {
         let mode = before.ident.map(|ident| ident.mode);
         match now {
             Some(now) if now.is_dir() => self.put(&before.path, What::Directory, now.mode() & 0o7777, 0),
-            Some(now) if now.is_symlink() => self.link(before),
+            Some(now) if now.is_symlink() => {
+                self.link(before);
+                // Whoever looked at it may have seen what it leads to.
+                let real = self.real(&before.path);
+                let target = Before {
+                    path: without_links(&real).into(),
+                    ..before.clone()
+                };
+                if *target.path != *before.path && fs::symlink_metadata(host(&target.path)).is_ok() {
+                    self.on_the_way(&real);
+                    self.blank(&target);
+                }
+            }
             Some(now) if now.is_file() => {
                 let mtime = now.mtime() * 1_000_000_000 + now.mtime_nsec();
                 let what = match self.deviations.allow_host && File::open(host(&before.path)).is_ok() {
@@ -393,6 +409,23 @@ impl<'s> Builder<'s> {
                     return;
                 }
             }
+        }
+    }
+
+    /// Links of this machine between a path and what it leads to.
+    fn on_the_way(&mut self, path: &[u8]) {
+        let mut path = path.to_vec();
+        for _ in 0..MOST_LINKS {
+            let Ok(target) = fs::read_link(host(&path)) else {
+                return;
+            };
+            self.put(
+                &path,
+                What::Link(target.as_os_str().as_bytes().to_vec()),
+                0o777,
+                0,
+            );
+            path = self.real(&path);
         }
     }
 

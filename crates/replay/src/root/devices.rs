@@ -60,7 +60,9 @@ pub fn make(plan: &Plan) -> Result<()> {
     if plan.sys {
         fs::create_dir("/sys").map_err(Error::io("make", "/sys"))?;
         let sys = Path::new(HOST).join("sys");
-        mount_bind_recursive(&sys, "/sys")
+        // One of its own shows the devices of its own network.
+        mount("sysfs", "/sys", "sysfs", flags | MountFlags::RDONLY, c"")
+            .or_else(|_| mount_bind_recursive(&sys, "/sys"))
             .or_else(|_| mount_bind(&sys, "/sys"))
             .map_err(Error::build("show", sys))?;
     }

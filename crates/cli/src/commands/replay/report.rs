@@ -42,10 +42,15 @@ impl Report<'_> {
 
     /// Prints it; 1 if something is different.
     pub fn print(&self, json: bool) -> Outcome {
-        answer(|out| match json {
-            true => json::object(out, self.fields()),
-            false => self.text(Style::of_stdout(), out),
-        })?;
+        match json {
+            true => drop(answer(|out| json::object(out, self.fields()))?),
+            // What the command printed is on standard output: what we say of it is not part of that.
+            false => {
+                let mut text = Vec::new();
+                self.text(Style::of_stderr(), &mut text)?;
+                io::stderr().write_all(&text)?;
+            }
+        }
         Ok(u8::from(!self.is_identical()))
     }
 
@@ -126,7 +131,9 @@ impl Report<'_> {
         if self.verdict.new.len() > SHOWN {
             writeln!(out, "  and {} more new files", self.verdict.new.len() - SHOWN)?;
         }
-        for path in self.untouched.iter().take(SHOWN) {
+        // Of a faithful replay that came out as recorded nobody asks what it did without.
+        let silent = self.faithful && self.is_identical();
+        for path in self.untouched.iter().take(SHOWN).filter(|_| !silent) {
             writeln!(
                 out,
                 "  {} was looked for; the recorded run did not touch it, so it is not there: --allow-host takes it from this machine",

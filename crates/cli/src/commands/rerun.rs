@@ -1,0 +1,252 @@
+//! `rerun`: brings a result up to date by doing again what has to be done again, each step recorded.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use backstory_replay::rerun::work::{self, Done, Progress, Runner};
+use backstory_replay::rerun::{self, Step};
+
+use super::diff::store_contents;
+use super::{Outcome, answer};
+use crate::args::RerunArgs;
+use crate::ask::Asked;
+use crate::error::{Failure, complain};
+use crate::json::{self, Value};
+use crate::text::shell::quote;
+use crate::text::style::{Role, Style};
+
+/// Brings a file up to date; exits with 1 if a step failed, or (with `--dry-run`) if one is stale.
+pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
+    let mut asked = Asked::open(store)?;
+    store_contents(&mut asked);
+    let env = super::replay::variables(&args.env)?;
+    let path = std::path::absolute(&args.path).map_err(Failure::not_found)?;
+    let steps = rerun::plan(&asked.store, path, &env)?;
+    if args.dry_run {
+        answer(|out| match args.json {
+            true => json::lines(
+                out,
+                steps
+                    .iter()
+                    .enumerate()
+                    .map(|(at, step)| planned(&steps, at, step)),
+            ),
+            false => explain(&steps, Style::of_stdout(), out),
+        })?;
+        return Ok(u8::from(steps.iter().any(|step| !step.reasons.is_empty())));
+    }
+    let runner = Records {
+        program: std::env::current_exe()?,
+        store: asked.home.dir().to_owned(),
+    };
+    let mut tells = Tells {
+        style: Style::of_stdout(),
+        quiet: args.json,
+    };
+    let done = work::bring_up_to_date(&steps, args.jobs, &runner, &mut tells);
+    let failed = done.iter().any(|done| matches!(done, Done::Failed(_)));
+    if args.json {
+        let lines = steps.iter().zip(&done).map(|(step, done)| {
+            Value::Object(vec![
+                ("step", (&step.name).into()),
+                ("state", word(done).into()),
+                ("script", (&step.script).into()),
+            ])
+        });
+        answer(|out| json::lines(out, lines))?;
+    } else if done.iter().all(|done| *done == Done::Current) {
+        answer(|out| {
+            writeln!(
+                out,
+                "{} is up to date: {} steps",
+                quote(args.path.as_os_str().as_bytes()),
+                steps.len()
+            )
+        })?;
+    }
+    if let Some(at) = done.iter().position(|done| matches!(done, Done::Failed(_))) {
+        let how = match &done[at] {
+            Done::Failed(Ok(status)) => format!("status {status}"),
+            Done::Failed(Err(why)) => why.clone(),
+            _ => String::new(),
+        };
+        let left = done.iter().filter(|done| **done == Done::NotBegun).count();
+        complain(&format!(
+            "the step {} failed ({how}): {}; {left} steps were not begun, what others made is left",
+            steps[at].name, steps[at].script
+        ));
+    }
+    Ok(u8::from(failed))
+}
+
+fn word(done: &Done) -> &'static str {
+    match done {
+        Done::Current => "current",
+        Done::Again(different) if different.is_empty() => "same",
+        Done::Again(_) => "again",
+        Done::Failed(_) => "failed",
+        Done::NotBegun => "not begun",
+    }
+}
+
+fn planned(steps: &[Step], at: usize, step: &Step) -> Value {
+    let reasons = step.reasons.iter().map(|reason| {
+        Value::Object(vec![
+            ("about", reason.subject().into()),
+            ("why", reason.words().into()),
+        ])
+    });
+    let fed = step.fed_by.iter().map(|(from, path)| {
+        Value::Object(vec![("step", (&steps[*from].name).into()), ("path", path.into())])
+    });
+    Value::Object(vec![
+        ("step", (&step.name).into()),
+        ("state", standing(steps, at).into()),
+        ("script", (&step.script).into()),
+        ("run", (&step.run).into()),
+        ("outputs", Value::array(step.outputs.iter().map(|(path, _)| path))),
+        ("reasons", Value::Array(reasons.collect())),
+        ("fed_by", Value::Array(fed.collect())),
+    ])
+}
+
+/// `stale`, `current`, or `waits` for what a stale step will make.
+fn standing(steps: &[Step], at: usize) -> &'static str {
+    let mut above = vec![at];
+    let mut seen = vec![false; steps.len()];
+    while let Some(now) = above.pop() {
+        if std::mem::replace(&mut seen[now], true) {
+            continue;
+        }
+        if !steps[now].reasons.is_empty() {
+            return if now == at { "stale" } else { "waits" };
+        }
+        above.extend(steps[now].fed_by.iter().map(|(from, _)| *from));
+    }
+    "current"
+}
+
+/// So many reasons are told one by one.
+const SHOWN: usize = 5;
+
+fn explain(steps: &[Step], style: Style, out: &mut impl Write) -> io::Result<()> {
+    for (at, step) in steps.iter().enumerate() {
+        let standing = standing(steps, at);
+        let role = match standing {
+            "stale" => Role::Bad,
+            "current" => Role::Good,
+            _ => Role::Dim,
+        };
+        let word = style.paint(role, &format!("{standing:<8}"));
+        writeln!(
+            out,
+            "{word} {}  {}",
+            step.name,
+            style.paint(Role::Command, &step.script.replace('\n', "; "))
+        )?;
+        for reason in step.reasons.iter().take(SHOWN) {
+            writeln!(out, "         {}: {}", quote(reason.subject()), reason.words())?;
+        }
+        if step.reasons.len() > SHOWN {
+            writeln!(out, "         and {} more reasons", step.reasons.len() - SHOWN)?;
+        }
+        if standing == "waits" {
+            for (from, path) in &step.fed_by {
+                writeln!(
+                    out,
+                    "         {}: done again only if step {} makes something else",
+                    quote(path),
+                    steps[*from].name
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs steps under `record`, so that what they make has a history, too.
+struct Records {
+    program: PathBuf,
+    store: PathBuf,
+}
+
+impl Runner for Records {
+    fn run(&self, step: &Step) -> io::Result<i32> {
+        for directory in &step.directories {
+            std::fs::create_dir_all(OsStr::from_bytes(directory))?;
+        }
+        let os = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        let contents = match step.contents.as_str() {
+            "lazy" | "all" => step.contents.as_str(),
+            _ => "off",
+        };
+        // Lines are written for a shell that knows `$'…'`.
+        let shell = if Path::new("/bin/bash").exists() {
+            "bash"
+        } else {
+            "sh"
+        };
+        let options: &[&str] = if step.script.contains('\n') {
+            &["-e", "-c"]
+        } else {
+            &["-c"]
+        };
+        let mut command = Command::new(&self.program);
+        command
+            .arg("record")
+            .arg("--store")
+            .arg(&self.store)
+            .arg("--contents")
+            .arg(contents);
+        command.arg("--").arg(shell).args(options).arg(&step.script);
+        command
+            .env_clear()
+            .envs(step.env.iter().map(|(name, value)| (os(name), os(value))));
+        command
+            .current_dir(OsStr::from_bytes(&step.cwd))
+            .stdin(Stdio::null());
+        let status = command.status()?;
+        Ok(status.code().unwrap_or(128))
+    }
+}
+
+/// Says what happens.
+struct Tells {
+    style: Style,
+    quiet: bool,
+}
+
+impl Tells {
+    fn say(&self, role: Role, word: &str, step: &Step) {
+        if !self.quiet {
+            let script = step.script.replace('\n', "; ");
+            let line = format!(
+                "{} {}  {}\n",
+                self.style.paint(role, &format!("{word:<9}")),
+                step.name,
+                script
+            );
+            // Nobody reads it: the work goes on.
+            let _ = io::stdout().write_all(line.as_bytes());
+        }
+    }
+}
+
+impl Progress for Tells {
+    fn begins(&mut self, step: &Step) {
+        self.say(Role::Dim, "begins", step);
+    }
+
+    fn done(&mut self, step: &Step, done: &Done) {
+        match done {
+            Done::Current => {}
+            Done::Again(different) if different.is_empty() => self.say(Role::Good, "same", step),
+            Done::Again(_) => self.say(Role::Good, "again", step),
+            Done::Failed(_) => self.say(Role::Bad, "failed", step),
+            Done::NotBegun => {}
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How much of the corpus comes out bit by bit the same when it is replayed from the store alone: every case is recorded with contents, its
+//! directory removed, and the run replayed in an empty root.
+//!
+//! It takes minutes and judges nothing but itself, so it is run by hand: `cargo test -p backstory --test fidelity -- --ignored`.
+//! `docs/replay.md` has what it said last.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "oracle/common.rs"]
+mod common;
+#[path = "oracle/corpus.rs"]
+mod corpus;
+#[path = "oracle/each.rs"]
+mod each;
+
+use std::fs;
+
+use backstory_testkit::need::say;
+use backstory_testkit::oracle::{Bench, Case};
+use backstory_testkit::user::User;
+use serde_json::Value;
+
+/// Outputs that were identical, outputs that were compared, and what is to be said.
+type Share = (usize, usize, String);
+
+fn share(bench: &Bench, case: &Case) -> Share {
+    let Ok((_, store)) = bench.recorded(case, &["--contents=lazy"]) else {
+        return (0, 0, "not recorded".to_owned());
+    };
+    if let Err(error) = bench.ask(&store, &["index", "--wait"]) {
+        return (0, 0, error.to_string());
+    }
+    fs::remove_dir_all(bench.stage().path().join("work").join(case.name)).unwrap();
+    let again = bench.stage().path().join("home").join(case.name);
+    let mut command = bench.stage().backstory(&["replay", "--json", "--output-dir"]);
+    command.arg(&again).env("BACKSTORY_STORE", &store);
+    let output = command.output().unwrap();
+    let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else {
+        return (0, 1, String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    };
+    let states: Vec<&str> = report["outputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["state"].as_str())
+        .collect();
+    let same = states.iter().filter(|state| **state == "identical").count();
+    let known = states.iter().filter(|state| **state != "unknown").count();
+    let mut said = String::new();
+    if report["exit"] != report["recorded_exit"] {
+        said = format!("status {}, recorded {}", report["exit"], report["recorded_exit"]);
+    }
+    for one in report["outputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["state"] != "identical")
+    {
+        said.push_str(&format!(" {} {}", one["state"], one["path"]));
+    }
+    (same, known, said)
+}
+
+#[test]
+#[ignore = "takes minutes; its figures are for docs/replay.md"]
+fn the_corpus_is_replayed() {
+    let bench = common::bench(User::ordinary());
+    let mut total = (0, 0, 0, 0);
+    for (case, (same, known, said)) in each::each(corpus::all(), |case| share(&bench, case)) {
+        let whole = same == known && said.is_empty();
+        total = (
+            total.0 + same,
+            total.1 + known,
+            total.2 + usize::from(whole),
+            total.3 + 1,
+        );
+        if !whole {
+            let restless = if case.restless {
+                " (differs natively, too)"
+            } else {
+                ""
+            };
+            say(&format!("{}{restless}: {same} of {known} {said}", case.name));
+        }
+    }
+    say(&format!(
+        "{} of {} outputs are identical; {} of {} commands came out as recorded",
+        total.0, total.1, total.2, total.3
+    ));
+    assert!(total.0 > 0, "something came back");
+}

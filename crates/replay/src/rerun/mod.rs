@@ -1,0 +1,100 @@
+//! A result brought up to date: of the recorded steps behind it, those are done again whose circumstances have changed.
+//!
+//! In: a store and a path. Out: [`Step`]s with the reasons why they are stale ([`plan`]), and their execution ([`work::bring_up_to_date`])
+//! through a [`work::Runner`]. The steps are those that `export` writes: what a person would have written.
+
+mod stale;
+pub mod work;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::Bytes;
+use backstory_export::recording::Recording;
+use backstory_export::{Request, Subject, View};
+use backstory_store::Store;
+
+use crate::Result;
+
+pub use stale::Reason;
+
+/// Something that is done to make files from files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// A short name, after its first output.
+    pub name: String,
+    /// What is run, for a shell that stands in the step's directory; one line for each command.
+    pub script: String,
+    /// The directory.
+    pub cwd: Bytes,
+    /// The environment it is run with.
+    pub env: Vec<(Bytes, Bytes)>,
+    /// The run that it was recorded in.
+    pub run: String,
+    /// How contents were kept then: `off`, `lazy` or `all`.
+    pub contents: String,
+    /// Directories that its outputs need.
+    pub directories: Vec<Bytes>,
+    /// Files that it makes, and what they held as far as it is known.
+    pub outputs: Vec<(Bytes, Option<Digest>)>,
+    /// Files that it reads and another step makes: the step, and the file.
+    pub fed_by: Vec<(usize, Bytes)>,
+    /// Why it has to be done again; none: it does not, unless one that feeds it makes something else.
+    pub reasons: Vec<Reason>,
+}
+
+/// What is behind a path, and which of it is stale. `env`: variables that are to be different.
+pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<Vec<Step>> {
+    let view = View::load(store, &Request::new(Subject::Path(path)))?;
+    let workflow = view.steps()?;
+    let recordings = view
+        .runs
+        .iter()
+        .map(|run| Recording::load(store, &run.summary.id))
+        .collect::<backstory_export::Result<Vec<_>>>()?;
+    let maker: HashMap<&Bytes, usize> = workflow
+        .steps
+        .iter()
+        .enumerate()
+        .flat_map(|(at, step)| step.outputs.iter().map(move |output| (output, at)))
+        .collect();
+    let made: HashSet<&Bytes> = maker.keys().copied().collect();
+    let surroundings = stale::Surroundings::new(store, &recordings, &made, env);
+    let mut steps = Vec::new();
+    for (at, step) in workflow.steps.iter().enumerate() {
+        let recording = &recordings[step.run];
+        let script: Vec<String> = step
+            .lines
+            .iter()
+            .map(|line| {
+                let text = line.shell(&view.base);
+                if step.lines.len() > 1 {
+                    format!("( {text} )")
+                } else {
+                    text
+                }
+            })
+            .collect();
+        let read = step.inputs.iter().chain(&step.tools);
+        let fed_by = read.filter_map(|input| {
+            maker
+                .get(input)
+                .filter(|&&from| from != at)
+                .map(|&from| (from, input.clone()))
+        });
+        steps.push(Step {
+            name: step.name.clone(),
+            script: script.join("\n"),
+            cwd: view.base.clone(),
+            env: stale::environment(&recording.details.environment, env),
+            run: recording.details.summary.id.clone(),
+            contents: recording.details.modes.contents.clone(),
+            directories: step.directories.clone(),
+            outputs: surroundings.outputs(step)?,
+            fed_by: fed_by.collect(),
+            reasons: surroundings.reasons(step)?,
+        });
+    }
+    Ok(steps)
+}

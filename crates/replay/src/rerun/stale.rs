@@ -1,0 +1,311 @@
+//! Why a step has to be done again.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use backstory_contents::digest_of;
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_export::paths::parent;
+use backstory_export::recording::{Recording, split};
+use backstory_export::steps::Step as Recorded;
+use backstory_graph::model::{Certainty, Edge, Entity, EntityKind, Relation};
+use backstory_query as query;
+use backstory_store::{Store, same_version};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use crate::Result;
+
+/// Why a step is stale.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// An output is not there.
+    OutputGone(Bytes),
+    /// An output is not as the step left it.
+    OutputChanged(Bytes),
+    /// What it read is not there any more.
+    InputGone(Bytes),
+    /// What it read has changed.
+    InputChanged(Bytes),
+    /// A program or library of it has changed.
+    ToolChanged(Bytes),
+    /// What it looked for and did not find is there now.
+    Appeared(Bytes),
+    /// A directory that it listed has changed.
+    DirectoryChanged(Bytes),
+    /// Its look-ups are not known, and a directory that it opened something from has changed.
+    MayHaveLooked(Bytes),
+    /// A variable is to be different.
+    Environment(Bytes),
+}
+
+impl Reason {
+    /// What it is about.
+    pub fn subject(&self) -> &Bytes {
+        match self {
+            Reason::OutputGone(it)
+            | Reason::OutputChanged(it)
+            | Reason::InputGone(it)
+            | Reason::InputChanged(it)
+            | Reason::ToolChanged(it)
+            | Reason::Appeared(it)
+            | Reason::DirectoryChanged(it)
+            | Reason::MayHaveLooked(it)
+            | Reason::Environment(it) => it,
+        }
+    }
+
+    /// What is the matter with it.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Reason::OutputGone(_) => "its output is not there",
+            Reason::OutputChanged(_) => "its output was changed since",
+            Reason::InputGone(_) => "its input is not there any more",
+            Reason::InputChanged(_) => "its input has changed",
+            Reason::ToolChanged(_) => "a program or library it used has changed",
+            Reason::Appeared(_) => "it looked for this, which was not there and is now",
+            Reason::DirectoryChanged(_) => "a directory it listed has changed",
+            Reason::MayHaveLooked(_) => {
+                "what it looked at is not known, and a directory it opened files from has changed"
+            }
+            Reason::Environment(_) => "a variable of its environment is to be different",
+        }
+    }
+}
+
+/// What all steps are looked at against.
+pub struct Surroundings<'s> {
+    store: &'s dyn Store,
+    recordings: &'s [Recording],
+    /// What some step makes.
+    made: &'s HashSet<&'s Bytes>,
+    env: &'s [(Bytes, Bytes)],
+    /// When the recorded steps were last at work in a directory: until then its changes are theirs.
+    worked: HashMap<Vec<u8>, Time>,
+}
+
+impl<'s> Surroundings<'s> {
+    /// The present, and what is to be different.
+    pub fn new(
+        store: &'s dyn Store,
+        recordings: &'s [Recording],
+        made: &'s HashSet<&'s Bytes>,
+        env: &'s [(Bytes, Bytes)],
+    ) -> Surroundings<'s> {
+        let mut worked: HashMap<Vec<u8>, Time> = HashMap::new();
+        for recording in recordings {
+            let end = ended(recording);
+            for edge in recording
+                .edges
+                .iter()
+                .flatten()
+                .filter(|edge| !edge.relation.is_use())
+            {
+                let directory = parent(&recording.entity(edge.entity).path).to_vec();
+                let last = worked.entry(directory).or_insert(end);
+                *last = end.max(*last);
+            }
+        }
+        Surroundings {
+            store,
+            recordings,
+            made,
+            env,
+            worked,
+        }
+    }
+
+    /// What a step makes, and what that held.
+    pub fn outputs(&self, step: &Recorded) -> Result<Vec<(Bytes, Option<Digest>)>> {
+        let recording = &self.recordings[step.run];
+        let mut outputs = Vec::new();
+        for output in &step.outputs {
+            let digest = match self.version(recording, output) {
+                Some(entity) => {
+                    query::known(self.store, entity.ident.as_ref())?.and_then(|(digest, _)| digest)
+                }
+                None => None,
+            };
+            outputs.push((output.clone(), digest));
+        }
+        Ok(outputs)
+    }
+
+    /// The version of an output that its run left.
+    fn version<'r>(&self, recording: &'r Recording, path: &Bytes) -> Option<&'r Entity> {
+        let named = recording
+            .entities
+            .iter()
+            .filter(|entity| entity.path == *path && entity.version > 0);
+        named.max_by_key(|entity| (entity.last, entity.version))
+    }
+
+    /// Why a step is stale, in an order that does not change.
+    pub fn reasons(&self, step: &Recorded) -> Result<Vec<Reason>> {
+        let recording = &self.recordings[step.run];
+        let mut reasons = BTreeSet::new();
+        for output in &step.outputs {
+            let version = self.version(recording, output);
+            match look(output) {
+                None => drop(reasons.insert(Reason::OutputGone(output.clone()))),
+                Some(now) => {
+                    if !self.is(output, &now, version, ended(recording))? && !self.made_later(step, output) {
+                        reasons.insert(Reason::OutputChanged(output.clone()));
+                    }
+                }
+            }
+        }
+        let own: HashSet<_> = step
+            .members
+            .iter()
+            .flat_map(|&at| &recording.edges[at])
+            .filter(|edge| !edge.relation.is_use())
+            .map(|edge| recording.entity(edge.entity).path.clone())
+            .collect();
+        for &at in &step.members {
+            for edge in &recording.edges[at] {
+                if let Some(reason) = self.reason(recording, edge, at, &own)? {
+                    reasons.insert(reason);
+                }
+            }
+        }
+        for (name, value) in self.env {
+            let pairs = recording
+                .details
+                .environment
+                .iter()
+                .filter_map(|pair| split(pair));
+            if !pairs
+                .into_iter()
+                .any(|(was, then)| *was == **name && *then == **value)
+            {
+                reasons.insert(Reason::Environment(name.clone()));
+            }
+        }
+        Ok(reasons.into_iter().collect())
+    }
+
+    /// A later run left its own version of it.
+    fn made_later(&self, step: &Recorded, path: &Bytes) -> bool {
+        let later = &self.recordings[step.run + 1..];
+        later
+            .iter()
+            .any(|recording| self.version(recording, path).is_some())
+    }
+
+    fn reason(
+        &self,
+        recording: &Recording,
+        edge: &Edge,
+        at: usize,
+        own: &HashSet<Bytes>,
+    ) -> Result<Option<Reason>> {
+        let entity = recording.entity(edge.entity);
+        let path = &entity.path;
+        let made_up = [&b"/dev/"[..], b"/proc/", b"/sys/"];
+        if !path.starts_with(b"/")
+            || made_up.iter().any(|prefix| path.starts_with(prefix))
+            || edge.certainty == Certainty::Possible
+        {
+            return Ok(None);
+        }
+        let ended = ended(recording);
+        let known = recording.activities[at].lookups_known;
+        Ok(match edge.relation {
+            Relation::Read | Relation::Execute if entity.kind == EntityKind::File => {
+                if entity.version > 0 || self.made.contains(path) || own.contains(path) {
+                    return Ok(None);
+                }
+                let tool = edge.relation == Relation::Execute || backstory_export::paths::is_tool(path);
+                match look(path) {
+                    None => Some(Reason::InputGone(path.clone())),
+                    Some(now) if !self.is(path, &now, Some(entity), ended)? => Some(match tool {
+                        true => Reason::ToolChanged(path.clone()),
+                        false => Reason::InputChanged(path.clone()),
+                    }),
+                    Some(_) if !known => self.directory(parent(path), ended).map(Reason::MayHaveLooked),
+                    Some(_) => None,
+                }
+            }
+            Relation::Missing if !own.contains(path) && !self.made.contains(path) => {
+                let there = fs::symlink_metadata(path_of(path)).is_ok();
+                // What the run made later was there when it ended: that is no news.
+                let since = there && self.version(recording, path).is_none();
+                since.then(|| Reason::Appeared(path.clone()))
+            }
+            Relation::List => self.directory(path, ended).map(Reason::DirectoryChanged),
+            _ => None,
+        })
+    }
+
+    /// The directory, if it has changed since the steps were at work there, or had ended.
+    fn directory(&self, path: &[u8], ended: Time) -> Option<Bytes> {
+        let until = self.worked.get(path).copied().unwrap_or(ended).max(ended);
+        let now = fs::metadata(path_of(path)).ok()?;
+        let changed = now.mtime() * 1_000_000_000 + now.mtime_nsec();
+        (changed > until).then(|| path.into())
+    }
+
+    /// True if what is there now is the version: by identity, else by content; where neither is known, by when it was changed.
+    fn is(&self, path: &[u8], now: &Ident, version: Option<&Entity>, ended: Time) -> Result<bool> {
+        let Some(then) = version.and_then(|version| version.ident) else {
+            return Ok(now.mtime.max(now.ctime) <= ended);
+        };
+        if same_version(now, &then) {
+            return Ok(true);
+        }
+        let digest = query::known(self.store, Some(&then))?.and_then(|(digest, _)| digest);
+        Ok(now.size == then.size && digest.is_some() && digest == held(path))
+    }
+}
+
+/// The digest of what a file holds now.
+pub fn held(path: &[u8]) -> Option<Digest> {
+    let mut file = File::open(path_of(path)).ok()?;
+    digest_of(&mut file).ok().map(|(digest, _)| digest)
+}
+
+fn ended(recording: &Recording) -> Time {
+    let summary = &recording.details.summary;
+    // A run ends a little before the file system's clock says so.
+    const TICK: Time = 20_000_000;
+    summary.ended.unwrap_or(summary.started) + TICK
+}
+
+/// Stands in a record for a value that must not be in it.
+const REDACTED: &[u8] = b"<redacted>";
+
+/// The recorded environment with what is to be different; what was redacted is the caller's.
+pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut all: Vec<(Bytes, Bytes)> = Vec::new();
+    for (name, value) in recorded.iter().filter_map(|pair| split(pair)) {
+        if different.iter().any(|(given, _)| **given == *name) {
+            continue;
+        }
+        let value = match value == REDACTED {
+            true => std::env::var_os(std::ffi::OsStr::from_bytes(name)).map(|value| value.into_vec().into()),
+            false => Some(value.into()),
+        };
+        all.extend(value.map(|value| (name.into(), value)));
+    }
+    all.extend(different.iter().cloned());
+    all
+}
+
+fn path_of(path: &[u8]) -> &Path {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(path))
+}
+
+fn look(path: &[u8]) -> Option<Ident> {
+    let found = statx(
+        CWD,
+        path_of(path),
+        AtFlags::empty(),
+        StatxFlags::BASIC_STATS | StatxFlags::BTIME,
+    );
+    found.ok().map(|found| Ident::from(&found))
+}

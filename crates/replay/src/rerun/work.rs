@@ -1,0 +1,211 @@
+//! Steps done again: in the order of what feeds what, several at once where the graph allows it, and no further than something differs.
+
+use std::io;
+use std::sync::mpsc;
+
+use backstory_eventlog::Digest;
+
+use super::{Step, stale::held};
+
+/// Does a step.
+pub trait Runner: Sync {
+    /// Runs the step's script and gives its status. An error: it could not be started.
+    fn run(&self, step: &Step) -> io::Result<i32>;
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing had changed: it was left alone.
+    Current,
+    /// It was done again; these of its outputs came out differently.
+    Again(Vec<Vec<u8>>),
+    /// It was done again and failed with this status, or could not be started: why.
+    Failed(Result<i32, String>),
+    /// One that feeds it failed, or another step did and no more were begun.
+    NotBegun,
+}
+
+/// Tells what happens, as it happens.
+pub trait Progress {
+    /// A step begins.
+    fn begins(&mut self, step: &Step);
+    /// What became of it.
+    fn done(&mut self, step: &Step, done: &Done);
+}
+
+/// Does what has to be done, at most `jobs` steps at once. When one fails, those at work are waited for and no more are begun.
+pub fn bring_up_to_date(
+    steps: &[Step],
+    jobs: usize,
+    runner: &dyn Runner,
+    progress: &mut dyn Progress,
+) -> Vec<Done> {
+    let mut state: Vec<Option<Done>> = vec![None; steps.len()];
+    let mut at_work: Vec<bool> = vec![false; steps.len()];
+    let (tell, told) = mpsc::channel::<(usize, io::Result<i32>, Vec<Option<Digest>>)>();
+    std::thread::scope(|scope| {
+        loop {
+            let failed = state.iter().any(|done| matches!(done, Some(Done::Failed(_))));
+            while let Some(at) = next(steps, &state, &at_work).filter(|_| !failed) {
+                if !is_stale(&steps[at], &state) {
+                    progress.done(&steps[at], &Done::Current);
+                    state[at] = Some(Done::Current);
+                } else if at_work.iter().filter(|busy| **busy).count() < jobs.max(1) {
+                    at_work[at] = true;
+                    progress.begins(&steps[at]);
+                    let (tell, step) = (tell.clone(), &steps[at]);
+                    scope.spawn(move || {
+                        let before = step
+                            .outputs
+                            .iter()
+                            .map(|(path, known)| known.or_else(|| held(path)))
+                            .collect();
+                        let status = runner.run(step);
+                        // The receiver is there until all have told.
+                        let _ = tell.send((at, status, before));
+                    });
+                } else {
+                    break;
+                }
+            }
+            if !at_work.contains(&true) {
+                break;
+            }
+            let Ok((at, status, before)) = told.recv() else {
+                break;
+            };
+            at_work[at] = false;
+            let done = became(&steps[at], status, &before);
+            progress.done(&steps[at], &done);
+            state[at] = Some(done);
+        }
+    });
+    state
+        .into_iter()
+        .map(|done| done.unwrap_or(Done::NotBegun))
+        .collect()
+}
+
+/// A step that is not begun and whose feeders are done.
+fn next(steps: &[Step], state: &[Option<Done>], at_work: &[bool]) -> Option<usize> {
+    let fed = |step: &Step| {
+        let mut from = step.fed_by.iter();
+        from.all(|(from, _)| matches!(state[*from], Some(Done::Current | Done::Again(_))))
+    };
+    (0..steps.len()).find(|&at| state[at].is_none() && !at_work[at] && fed(&steps[at]))
+}
+
+/// It has a reason of its own, or something that feeds it came out differently.
+fn is_stale(step: &Step, state: &[Option<Done>]) -> bool {
+    let fed = |(from, path): &(usize, backstory_eventlog::event::Bytes)| match &state[*from] {
+        Some(Done::Again(different)) => different.iter().any(|other| **other == **path),
+        _ => false,
+    };
+    !step.reasons.is_empty() || step.fed_by.iter().any(fed)
+}
+
+fn became(step: &Step, status: io::Result<i32>, before: &[Option<Digest>]) -> Done {
+    match status {
+        Err(error) => Done::Failed(Err(error.to_string())),
+        Ok(0) => {
+            let outputs = step.outputs.iter().zip(before);
+            let different = outputs.filter(|((path, _), before)| before.is_none() || held(path) != **before);
+            Done::Again(different.map(|((path, _), _)| path.to_vec()).collect())
+        }
+        Ok(status) => Done::Failed(Ok(status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Reason;
+    use super::*;
+    use std::sync::Mutex;
+
+    struct Silent;
+
+    impl Progress for Silent {
+        fn begins(&mut self, _: &Step) {}
+        fn done(&mut self, _: &Step, _: &Done) {}
+    }
+
+    /// Writes what it is told to into the outputs of a step.
+    struct Writes<'w>(&'w str, Mutex<Vec<String>>);
+
+    impl Runner for Writes<'_> {
+        fn run(&self, step: &Step) -> io::Result<i32> {
+            use std::os::unix::ffi::OsStrExt;
+            self.1.lock().unwrap().push(step.name.clone());
+            for (path, _) in &step.outputs {
+                std::fs::write(std::ffi::OsStr::from_bytes(path), self.0)?;
+            }
+            Ok(i32::from(step.name == "fails"))
+        }
+    }
+
+    fn step(
+        name: &str,
+        output: &std::path::Path,
+        fed_by: Vec<(usize, backstory_eventlog::event::Bytes)>,
+        stale: bool,
+    ) -> Step {
+        use std::os::unix::ffi::OsStrExt;
+        let path: backstory_eventlog::event::Bytes = output.as_os_str().as_bytes().into();
+        Step {
+            name: name.to_owned(),
+            script: String::new(),
+            cwd: b"/"[..].into(),
+            env: Vec::new(),
+            run: String::new(),
+            contents: String::new(),
+            directories: Vec::new(),
+            outputs: vec![(path.clone(), None)],
+            fed_by,
+            reasons: if stale {
+                vec![Reason::InputChanged(path)]
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    #[test]
+    fn nothing_is_done_beyond_what_comes_out_the_same() {
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        std::fs::write(&a, "same").unwrap();
+        let feeds = vec![(0, a.as_os_str().as_bytes().into())];
+        let steps = [
+            step("first", &a, Vec::new(), true),
+            step("second", &b, feeds, false),
+        ];
+        let runner = Writes("same", Mutex::default());
+        let done = bring_up_to_date(&steps, 2, &runner, &mut Silent);
+        assert_eq!(done, [Done::Again(Vec::new()), Done::Current]);
+        let runner = Writes("other", Mutex::default());
+        let done = bring_up_to_date(&steps, 2, &runner, &mut Silent);
+        assert!(
+            matches!(&done[1], Done::Again(different) if different.len() == 1),
+            "{done:?}"
+        );
+        assert_eq!(*runner.1.lock().unwrap(), ["first", "second"]);
+    }
+
+    #[test]
+    fn after_a_failure_nothing_more_is_begun() {
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        let feeds = vec![(0, a.as_os_str().as_bytes().into())];
+        let steps = [
+            step("fails", &a, Vec::new(), true),
+            step("fed", &b, feeds, false),
+            step("other", &b, Vec::new(), true),
+        ];
+        let runner = Writes("x", Mutex::default());
+        let done = bring_up_to_date(&steps, 1, &runner, &mut Silent);
+        assert_eq!(done, [Done::Failed(Ok(1)), Done::NotBegun, Done::NotBegun]);
+    }
+}
