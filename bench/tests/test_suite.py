@@ -107,8 +107,17 @@ def test_reprozip_s_trace_gives_files_and_starts_through_plain_forks(tmp_path: P
 def test_names_are_compared_across_links_and_random_names(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("")
     (tmp_path / "link").symlink_to("real")
-    files = {str(tmp_path / "link"), "/tmp/ccAbCdEf.o", "/proc/self/maps", "/dev/null", "/log/x", str(tmp_path)}
-    assert names(files, Path("/log")) == {str(tmp_path / "real"), "/tmp/(random).o"}
+    files = {
+        str(tmp_path / "link"),
+        "/tmp/ccAbCdEf.o",
+        "/proc/self/maps",
+        "/dev/null",
+        "/log/x",
+        "/io/stdout",
+        "/lib64/ld-linux-x86-64.so.2",
+        str(tmp_path),
+    }
+    assert names(files, Path("/log"), Path("/io")) == {str(tmp_path / "real"), "/tmp/(random).o"}
 
 
 @pytest.mark.parametrize(

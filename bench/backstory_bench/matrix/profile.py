@@ -21,7 +21,8 @@ from .journal import Journal, Row
 LIMITS = Limits(600.0)
 TRUTH_CALLS = "%file,%process,fchdir"
 _TEMPORARY = re.compile(r"^/tmp/(cc\w{6}|tmp\w+|sh-thd\S+)")
-_NOT_FILES = re.compile(r"^/(proc|sys)/|^/dev/(?!shm/)")
+_NOT_FILES = re.compile(r"^/(proc|sys)/|^/dev/(?!shm/)|/ld-(linux|musl)[^/]*$")
+# The loader is left out as well: the kernel opens it, and strace can't see that.
 
 
 def _traced(instance: Instance, root: Path, scratch: Path, words: list[str]) -> bool:
@@ -45,12 +46,12 @@ def counts(instance: Instance, root: Path, scratch: Path) -> Row:
     return {**head, "counts": found}
 
 
-def names(files: set[str], apart: Path) -> set[str]:
-    """Files as they can be compared across runs: links resolved, random names alike, kernel files and the log itself left out."""
+def names(files: set[str], *apart: Path) -> set[str]:
+    """Files as they can be compared across runs: links resolved, random names alike, kernel files and what lies `apart` (a log) left out."""
     found = set()
     for path in files:
         real = _TEMPORARY.sub("/tmp/(random)", os.path.realpath(path))
-        if not _NOT_FILES.match(real) and not real.startswith(str(apart)) and not os.path.isdir(real):
+        if not _NOT_FILES.search(real) and not any(real.startswith(f"{p}/") for p in apart) and not os.path.isdir(real):
             found.add(real)
     return found
 
@@ -87,7 +88,7 @@ def quality(
         if found.files is None:
             return {**head, "why": "its log is not read as a set of files"}
         seen, stated = true
-        files, all_true = names(found.files, log), seen.files or set()
+        files, all_true = names(found.files, log, io), seen.files or set()
         wanted = stated if stated is not None else all_true
         row: Row = {
             **head,

@@ -30,7 +30,8 @@ def conclusions(results: Results) -> list[str]:
         )
     if OURS in sums:
         mean = sums[OURS]
-        found.append(f"Over {len(common_groups(cells))} groups {OURS} takes {mean} times the native time.")
+        if not np.isnan(mean.low):
+            found.append(f"Over {len(common_groups(cells))} groups {OURS} takes {mean} times the native time.")
         slower = [c for c in sums if not c.startswith(OURS) and _apart(mean, sums[c])]
         if slower:
             found.append(
