@@ -111,6 +111,7 @@ impl Guarding {
         let watch = Watch {
             gate: Some(backstory_recorder::GATE),
             strict: options.guard == GuardMode::Strict,
+            lookups: options.lookups == Lookups::All,
             arena_path: ways.arena,
             arena: stock.arena.fd().try_clone_to_owned().ok(),
             hidden: vec![ways.library],

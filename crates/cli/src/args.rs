@@ -239,7 +239,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODE", default_value = "library")]
     pub lookups: Lookups,
 
-    /// What to do about io_uring: let it through (a run that uses it is not complete), or refuse it so that programs fall back
+    /// What to do about io_uring: read what is submitted (not complete if the kernel polls), or refuse it so that programs fall back
     #[arg(long, value_name = "MODE", default_value = "decode")]
     pub io_uring: IoUring,
 

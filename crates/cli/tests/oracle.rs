@@ -9,6 +9,8 @@ mod common;
 mod corpus;
 #[path = "oracle/each.rs"]
 mod each;
+#[path = "oracle/rings.rs"]
+mod rings;
 
 use std::io;
 
@@ -165,6 +167,21 @@ fn nothing_is_missed_and_nothing_invented() {
     }
     let bench = common::bench(User::ordinary());
     assert_holds("ordinary user", &compare(&bench, corpus::all(), &[]), PRECISION);
+}
+
+#[test]
+fn what_goes_through_a_ring_is_told() {
+    let bench = common::bench(User::ordinary());
+    let polled = |case: &Case| case.name == "ring-polled";
+    let wrong: Vec<String> = corpus::RINGS
+        .iter()
+        .flat_map(|case| {
+            let found = rings::complaints(&bench, case, polled(case));
+            let found = found.unwrap_or_else(|error| vec![error.to_string()]);
+            found.into_iter().map(|line| format!("{}: {line}", case.name))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn list(tid: u32) -> io::Result<(Vec<Descriptor>, bool)> {
 }
 
 /// How a descriptor is open.
-fn flags(tid: u32, number: i32) -> Option<u32> {
+pub(super) fn flags(tid: u32, number: i32) -> Option<u32> {
     const WORTH: u32 = (libc::O_ACCMODE | libc::O_PATH | libc::O_CLOEXEC) as u32;
     let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{number}")).ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("flags:"))?;

@@ -15,6 +15,8 @@ pub struct Watch {
     pub gate: Option<u64>,
     /// The gate is not trusted: what comes from it is logged, too.
     pub strict: bool,
+    /// Look-ups are watched: also those that a ring is given.
+    pub lookups: bool,
     /// The arena's path as recorders open it. An open that comes to us is one whose gate does not pass, and fails.
     pub arena_path: Vec<u8>,
     /// The arena, for who can't reach its path.

@@ -7,7 +7,8 @@
 //! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system,
 //! `resolve` looks without ever waiting, `conclude` and `changes` draw the conclusion, `fields` and `write` make slots of it. `holds`
 //! asks for the descriptors of who has no recorder. `preserve`
-//! lets calls wait while contents are kept. `shared` outlives the
+//! lets calls wait while contents are kept. `uring` reads the entries of rings (`uring_map`) and takes each for the call that does the
+//! same (`uring_ops`). `shared` outlives the
 //! supervisor in the keeper. `receivers` starts and ends the threads: `receiver` answers, `late` looks at what would have kept it waiting.
 
 mod ask;
@@ -36,6 +37,9 @@ mod slots;
 mod standby;
 mod sys;
 pub mod table;
+mod uring;
+mod uring_map;
+mod uring_ops;
 mod write;
 
 pub use filter::{Filter, FilterSpec, InstallError};

@@ -41,8 +41,8 @@ pub(super) struct Job {
 pub(super) enum About {
     /// A recorder asks; what, its arguments say.
     Asked,
-    /// The guard has seen the call itself.
-    Seen(Box<Seen>),
+    /// The guard has seen the call itself, or those that a ring was given.
+    Seen(Vec<Seen>),
 }
 
 /// A call that the guard has seen and that will change a file.
@@ -228,11 +228,14 @@ impl Common {
         resolver: &mut Resolver,
         out: &mut SlotWriter<S>,
     ) {
-        let kept = match &job.about {
-            About::Seen(seen) => self.seen(keep, job, seen, resolver),
-            About::Asked => self.asked(keep, job, resolver),
+        let kept: Vec<Done> = match &job.about {
+            About::Seen(all) => {
+                let keep_one = |seen| self.seen(keep, job, seen, resolver);
+                all.iter().filter_map(keep_one).collect()
+            }
+            About::Asked => self.asked(keep, job, resolver).into_iter().collect(),
         };
-        if let Some((caller, path, kept)) = kept {
+        for (caller, path, kept) in kept {
             let fields = Fields {
                 arg: kept.number,
                 aux: kept.how,
@@ -348,11 +351,14 @@ pub(super) fn not_kept<S: SlotSink>(
         ..Fields::of(op::KEPT)
     };
     let nobody = Caller::unknown(call.tid);
-    let (caller, path) = match about {
-        About::Seen(seen) => (&seen.caller, &seen.target.name.path[..]),
-        About::Asked => (&nobody, &b""[..]),
-    };
-    out.put(time, who(caller, call), &fields, &[path]);
+    match about {
+        About::Seen(all) => {
+            for seen in all {
+                out.put(time, who(&seen.caller, call), &fields, &[&seen.target.name.path]);
+            }
+        }
+        About::Asked => out.put(time, who(&nobody, call), &fields, &[b""]),
+    }
 }
 
 /// There is a content to lose.

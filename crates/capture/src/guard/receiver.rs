@@ -17,7 +17,8 @@ use super::shared::Notification;
 use super::slots::SlotWriter;
 use super::standby::Standby;
 use super::sys;
-use super::table::{Abi, Guard, Row};
+use super::table::{Abi, Guard, Row, Shape};
+use super::uring::RingCall;
 use super::write::{fingerprint, who, write, write_born};
 use crate::sink::SlotSink;
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_PRESERVE};
@@ -33,16 +34,16 @@ const BUSY: u64 = 5_000;
 
 /// One receiver.
 pub(super) struct Worker<S> {
-    common: Arc<Common>,
+    pub(super) common: Arc<Common>,
     index: usize,
-    out: SlotWriter<S>,
+    pub(super) out: SlotWriter<S>,
     resolver: Resolver,
     late: Sender<Box<Late>>,
     reserve: Weak<Reserve>,
 }
 
 /// How a call is answered.
-enum Answer {
+pub(super) enum Answer {
     Continue,
     Error(i32),
     Value(i64),
@@ -135,7 +136,7 @@ impl<S: SlotSink> Worker<S> {
         // Where the kernel has no x32, nothing comes of such a call but ENOSYS.
         let abi = Abi::of(call.arch, call.nr).filter(|&abi| abi != Abi::X32 || sys::has_x32());
         let row = abi.and_then(|abi| abi.row(call.nr));
-        let mut late = None;
+        let mut late = Vec::new();
         let answer = match (abi, row) {
             (
                 Some(_),
@@ -155,8 +156,8 @@ impl<S: SlotSink> Worker<S> {
             Answer::Later | Answer::Done => Ok(()),
         };
         self.common.shared.clear(self.index);
-        if let Some(job) = late {
-            self.look_later(job);
+        for job in late {
+            self.look_later(Box::new(job));
         }
     }
 
@@ -192,7 +193,7 @@ impl<S: SlotSink> Worker<S> {
         mut time: u64,
         abi: Abi,
         row: &Row,
-        late: &mut Option<Box<Late>>,
+        late: &mut Vec<Late>,
     ) -> Answer {
         let common = self.common.clone();
         let Some(shape) = row.guard.shape() else {
@@ -216,6 +217,7 @@ impl<S: SlotSink> Worker<S> {
         }
         if caller.new {
             let at = common.occasion(&caller, call, time);
+            common.rings.forget(caller.pid);
             time = common.holders.introduce(&mut self.out, &at);
             write_born(&mut self.out, &caller, call, time);
             // A child that never calls exec has an end, too.
@@ -238,6 +240,15 @@ impl<S: SlotSink> Worker<S> {
             // The call will fail with EFAULT, whatever it is.
             Err(Unreadable::Fault | Unreadable::Gone) => return Answer::Continue,
         };
+        if let Shape::RingSetup | Shape::RingEnter | Shape::RingRegister = shape {
+            let at = RingCall {
+                call,
+                caller: &caller,
+                memory: &mut memory,
+                time,
+            };
+            return self.ring(shape, at, late);
+        }
         if let Some(answer) = self.ours(call, &caller, time, &ask) {
             return answer;
         }
@@ -249,15 +260,15 @@ impl<S: SlotSink> Worker<S> {
         let about = self.about_to_lose(&caller, &ask, time);
         let reads = may_read(&ask);
         self.log(call, caller, time, ask, late);
-        self.count(reads, late.is_some());
+        self.count(reads, !late.is_empty());
         match about {
-            Some(seen) => self.preserve(call, time, About::Seen(seen)),
+            Some(seen) => self.preserve(call, time, About::Seen(vec![seen])),
             None => Answer::Continue,
         }
     }
 
     /// What is still to be looked at is counted before its caller goes on, and so is told to be read more than is known.
-    fn count(&self, reads: bool, late: bool) {
+    pub(super) fn count(&self, reads: bool, late: bool) {
         let common = &self.common;
         if late {
             common.queued.fetch_add(1, Ordering::AcqRel);
@@ -266,14 +277,14 @@ impl<S: SlotSink> Worker<S> {
     }
 
     /// The file whose content is lost by a call unless it is kept, where contents are kept.
-    fn about_to_lose(&mut self, caller: &Caller, ask: &Ask, time: u64) -> Option<Box<Seen>> {
+    pub(super) fn about_to_lose(&mut self, caller: &Caller, ask: &Ask, time: u64) -> Option<Seen> {
         self.common.hooks.keep()?;
         let resolver = &mut self.resolver;
         let target: Target = target(ask, |name, follow| {
             resolver.look(caller, &name.inside, follow, time).ok()
         })?;
         let caller = caller.clone();
-        Some(Box::new(Seen { caller, target }))
+        Some(Seen { caller, target })
     }
 
     /// Nobody needs what a recorder asks for, and that can be told at once.
@@ -289,7 +300,7 @@ impl<S: SlotSink> Worker<S> {
     }
 
     /// Lets a call wait until what it changes has been kept.
-    fn preserve(&mut self, call: &Notification, time: u64, about: About) -> Answer {
+    pub(super) fn preserve(&mut self, call: &Notification, time: u64, about: About) -> Answer {
         let common = &self.common;
         if common.hooks.keep().is_none() {
             return Answer::Continue;
@@ -309,13 +320,13 @@ impl<S: SlotSink> Worker<S> {
         Answer::Later
     }
 
-    fn log(
+    pub(super) fn log(
         &mut self,
         call: &Notification,
         caller: Caller,
         time: u64,
         ask: Ask,
-        late: &mut Option<Box<Late>>,
+        late: &mut Vec<Late>,
     ) {
         let common = &self.common;
         let stamp = (time, who(&caller, call));
@@ -346,13 +357,13 @@ impl<S: SlotSink> Worker<S> {
             }
             Err(_) if repeated => {}
             Err(_) => {
-                *late = Some(Box::new(Late {
+                late.push(Late {
                     call: *call,
                     caller,
                     time,
                     real: real_time(),
                     ask,
-                }))
+                });
             }
         }
     }

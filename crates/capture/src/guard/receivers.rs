@@ -14,6 +14,7 @@ use super::shared::{Notification, RECEIVERS, SharedMap};
 use super::slots::SlotWriter;
 use super::standby::Standby;
 use super::sys;
+use super::uring::Rings;
 use super::write::Environments;
 use crate::sink::SlotSink;
 use std::io;
@@ -41,6 +42,7 @@ pub(super) struct Common {
     pub(super) exits: Exits,
     pub(super) holders: Holders,
     pub(super) preservers: Preservers,
+    pub(super) rings: Rings,
     pub(super) stop: AtomicBool,
     /// Raised when calls queue up; helpers sleep on it.
     pub(super) wanted: AtomicU32,
@@ -199,6 +201,7 @@ impl Common {
             environments: Environments::default(),
             holders: Holders::default(),
             preservers: Preservers::default(),
+            rings: Rings::default(),
             stop: AtomicBool::new(false),
             wanted: AtomicU32::new(0),
             running: std::array::from_fn(|_| AtomicU32::new(0)),

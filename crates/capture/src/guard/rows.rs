@@ -5,7 +5,8 @@
 
 use super::shape::Shape::{
     Address, Chdir, Chroot, Creat, Exec, Fchdir, Link, Look, Mkdir, Mknod, Mount, MoveMount, Opaque, Open,
-    OpenHow, Pivot, Rename, Rmdir, Setns, Symlink, Truncate, Umount, Unlink, Unshare,
+    OpenHow, Pivot, Rename, RingEnter, RingRegister, RingSetup, Rmdir, Setns, Symlink, Truncate, Umount,
+    Unlink, Unshare,
 };
 use super::shape::{Changed, LookUp, Peer};
 use super::shape::{look, look_at, look_link, meta, meta_at, meta_fd, meta_link};
@@ -28,7 +29,6 @@ pub(super) const WAITS: &str = "the exit status is known from the recorder or fr
 pub(super) const CHANNEL: &str = "an anonymous channel or its traffic; connect and bind name the peers";
 pub(super) const SHM: &str = "System V memory, queues and semaphores name no files";
 const SIGNALS: &str = "sends a signal; recorded in process";
-const RING: &str = "io_uring is marked when it is set up";
 const MOUNT_FD: &str = "prepares a mount that move_mount makes visible";
 const KERNEL: &str = "changes the kernel, with privileges, not files of the run";
 pub(super) const CREDENTIALS: &str = "changes rights of the process";
@@ -42,6 +42,22 @@ const MQ: &str = "message queues are marked when they are opened";
 
 /// PTRACE_TRACEME, PTRACE_ATTACH, PTRACE_SEIZE: with these one process begins to control another.
 const PTRACE_BEGINS: &[u32] = &[0, 16, 0x4206];
+
+/// `IORING_REGISTER_*`: FILES, FILES_UPDATE, FILES2, FILES_UPDATE2, RING_FDS, UNREGISTER_RING_FDS; each also of a registered ring.
+const RING_REGISTERS: &[u32] = &[
+    2,
+    6,
+    13,
+    14,
+    20,
+    21,
+    0x8000_0002,
+    0x8000_0006,
+    0x8000_000d,
+    0x8000_000e,
+    0x8000_0014,
+    0x8000_0015,
+];
 
 /// Every system call of x86-64.
 #[rustfmt::skip]
@@ -384,9 +400,9 @@ pub const ROWS: &[Row] = &[
     row("uretprobe", 335, -1, ___, Free(MEMORY)),
     row("uprobe", 336, -1, ___, Free(MEMORY)),
     row("pidfd_send_signal", 424, 424, ___, Never(SIGNALS)),
-    row("io_uring_setup", 425, 425, ___, Flow(Always, Opaque("io_uring"))),
-    row("io_uring_enter", 426, 426, ___, Never(RING)),
-    row("io_uring_register", 427, 427, ___, Never(RING)),
+    row("io_uring_setup", 425, 425, ___, Flow(Always, RingSetup)),
+    row("io_uring_enter", 426, 426, ___, Flow(Any { arg: 1, mask: u32::MAX }, RingEnter)),
+    row("io_uring_register", 427, 427, ___, Flow(OneOf { arg: 1, values: RING_REGISTERS }, RingRegister)),
     row("open_tree", 428, 428, ___, Never(MOUNT_FD)),
     row("move_mount", 429, 429, ___, View(Always, MoveMount { from_dir: 0, from: 1, to_dir: 2, to: 3 })),
     row("fsopen", 430, 430, ___, Never(MOUNT_FD)),

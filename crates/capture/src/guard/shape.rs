@@ -159,6 +159,12 @@ pub enum Shape {
     },
     /// i386: the call is argument 0, its arguments lie in memory.
     SocketCall,
+    /// Entries, `struct io_uring_params`: how a ring will lie in memory.
+    RingSetup,
+    /// Ring, number of entries, -, flags: what the entries say is about to be done.
+    RingEnter,
+    /// Ring, what, address, number: descriptors go into a ring, or a ring into its thread's own table.
+    RingRegister,
     /// An interface that can't be decoded.
     Opaque(&'static str),
 }

@@ -1,4 +1,5 @@
-//! The system calls of the guard, each behind a safe function. All `unsafe` of the guard is here and in `shared.rs`.
+//! The system calls of the guard, each behind a safe function. All `unsafe` of the guard is here, in `shared.rs` and in
+//! `uring_map.rs`.
 #![allow(unsafe_code)]
 
 use libc::{c_int, c_long, c_ulong, c_void};
@@ -284,6 +285,12 @@ pub fn pidfd_open(pid: u32, thread: bool) -> io::Result<OwnedFd> {
     let flags = if thread { libc::O_EXCL } else { 0 };
     // SAFETY: takes no pointers.
     check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, flags) }).map(own)
+}
+
+/// A copy of another process's descriptor, for us; needs the rights of a tracer.
+pub fn pidfd_getfd(process: BorrowedFd<'_>, fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) }).map(own)
 }
 
 /// Inode number of a descriptor: for a pidfd of a recent kernel, unique among all processes since boot.

@@ -148,23 +148,27 @@ fn a_namespace_is_noticed_even_from_the_gate() {
 }
 
 #[test]
-fn io_uring_is_marked_once_or_refused() {
-    let setup = || {
-        let mut params = [0u64; 15];
-        let once = |params: &mut [u64; 15]| {
-            call(
-                libc::SYS_io_uring_setup,
-                [4, params.as_mut_ptr() as usize, 0, 0, 0],
-            )
-        };
-        (once(&mut params), once(&mut [0; 15]))
+fn a_polled_io_uring_is_marked_once_and_any_is_refused_where_asked() {
+    const SQPOLL: u64 = 2 << 32;
+    let setup = move |params: &mut [u64; 15]| {
+        call(
+            libc::SYS_io_uring_setup,
+            [4, params.as_mut_ptr() as usize, 0, 0, 0],
+        )
     };
-    let outcome = watch_with(spec(), watch(), Arc::default(), setup);
-    assert_eq!(outcome.of(op::OPAQUE, "io_uring").len(), 1);
+    let both = move |flags: u64| {
+        let params = [0, flags >> 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        (setup(&mut params.clone()), setup(&mut params.clone()))
+    };
+    let polled = "io_uring with kernel-side polling";
+    let outcome = watch_with(spec(), watch(), Arc::default(), move || both(SQPOLL));
+    assert_eq!(outcome.of(op::OPAQUE, polled).len(), 1);
+    let outcome = watch_with(spec(), watch(), Arc::default(), move || both(0));
+    assert!(outcome.seen.iter().all(|s| s.slot.op != op::OPAQUE));
     let refuse = FilterSpec {
         refuse_io_uring: true,
         ..spec()
     };
-    let outcome = watch_with(refuse, watch(), Arc::default(), setup);
+    let outcome = watch_with(refuse, watch(), Arc::default(), move || both(0));
     assert_eq!(outcome.result.0, -i64::from(libc::ENOSYS));
 }

@@ -1,0 +1,58 @@
+//! What goes through an io_uring: strace sees none of it, so the witness is the program's own statement.
+
+use std::io;
+
+use backstory_testkit::answer::{self, Certainty, FileLine, Show};
+use backstory_testkit::need::skipped;
+use backstory_testkit::oracle::{Bench, Case};
+
+/// The program says that this kernel has no such ring.
+pub const NO_RING: i32 = 77;
+
+/// What is wrong with the account of a case; none if this kernel can't run it.
+pub fn complaints(bench: &Bench, case: &Case, polled: bool) -> io::Result<Vec<String>> {
+    let plain = bench.plain(case)?;
+    if plain.code() == NO_RING {
+        skipped(case.name, "this kernel gives no such ring");
+        return Ok(Vec::new());
+    }
+    let (recorded, store) = bench.recorded(case, &[])?;
+    let mut wrong = Vec::new();
+    if recorded != plain {
+        wrong.push(format!("recorded it differs: {recorded:?} from {plain:?}"));
+    }
+    let files: Vec<FileLine> = answer::read(&bench.ask(&store, &["files", "--json"])?)?;
+    let show: Show = answer::read(&bench.ask(&store, &["show", "--json"])?)?;
+    if show.complete == polled {
+        wrong.push(format!(
+            "complete: {}; {:?}",
+            show.complete, show.incomplete_because
+        ));
+    }
+    let text = String::from_utf8_lossy(&plain.stdout).into_owned();
+    let stated: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    if stated.is_empty() {
+        wrong.push("it stated nothing".to_owned());
+    }
+    let told = |line: &FileLine, word: &str| {
+        line.access
+            .iter()
+            .any(|w| format!("{w:?}").to_lowercase() == word)
+    };
+    for (word, path) in stated.iter().filter(|_| !polled) {
+        if !files.iter().any(|f| f.path.0 == path.as_bytes() && told(f, word)) {
+            wrong.push(format!("missed: {word} {path}"));
+        }
+    }
+    let root = stated
+        .first()
+        .map_or("", |(_, path)| path.rsplit_once('/').map_or("", |p| p.0));
+    let claims = files.iter().filter(|f| matches!(f.certainty, Certainty::Seen));
+    for line in claims.filter(|f| f.path.0.starts_with(format!("{root}/").as_bytes())) {
+        if !stated.iter().any(|(_, path)| line.path.0 == path.as_bytes()) && !line.path.0.ends_with(b"/chain")
+        {
+            wrong.push(format!("invented: {line:?}"));
+        }
+    }
+    Ok(wrong)
+}
