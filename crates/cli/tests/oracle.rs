@@ -173,7 +173,7 @@ fn nothing_is_missed_and_nothing_invented() {
 fn what_goes_through_a_ring_is_told() {
     let bench = common::bench(User::ordinary());
     let polled = |case: &Case| case.name == "ring-polled";
-    let wrong: Vec<String> = corpus::RINGS
+    let wrong: Vec<String> = rings::RINGS
         .iter()
         .flat_map(|case| {
             let found = rings::complaints(&bench, case, polled(case));

@@ -387,13 +387,3 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         .into_iter()
         .flatten()
 }
-
-/// Programs whose calls no tracer sees, because they are made through a ring; each states on stdout what it did: `WORD PATH` lines.
-pub const RINGS: &[Case] = &[
-    program("ring", &["$FIX/ring", "plain"]),
-    program("ring-wide", &["$FIX/ring", "wide"]),
-    program("ring-own-memory", &["$FIX/ring", "own"]),
-    program("ring-without-array", &["$FIX/ring", "no-array"]),
-    program("ring-by-place", &["$FIX/ring", "by-place"]),
-    program("ring-polled", &["$FIX/ring", "polled"]),
-];

@@ -4,10 +4,20 @@ use std::io;
 
 use backstory_testkit::answer::{self, Certainty, FileLine, Show};
 use backstory_testkit::need::skipped;
-use backstory_testkit::oracle::{Bench, Case};
+use backstory_testkit::oracle::{Bench, Case, program};
+
+/// Programs whose calls no tracer sees, because they are made through a ring; each states on stdout what it did: `WORD PATH` lines.
+pub const RINGS: &[Case] = &[
+    program("ring", &["$FIX/ring", "plain"]),
+    program("ring-wide", &["$FIX/ring", "wide"]),
+    program("ring-own-memory", &["$FIX/ring", "own"]),
+    program("ring-without-array", &["$FIX/ring", "no-array"]),
+    program("ring-by-place", &["$FIX/ring", "by-place"]),
+    program("ring-polled", &["$FIX/ring", "polled"]),
+];
 
 /// The program says that this kernel has no such ring.
-pub const NO_RING: i32 = 77;
+const NO_RING: i32 = 77;
 
 /// What is wrong with the account of a case; none if this kernel can't run it.
 pub fn complaints(bench: &Bench, case: &Case, polled: bool) -> io::Result<Vec<String>> {
