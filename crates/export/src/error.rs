@@ -60,6 +60,22 @@ pub enum Error {
         /// What it said, or what to do.
         why: String,
     },
+    /// A content is needed, and cannot be had.
+    #[error("the content of {path} is not to be had: {why}; {advice}")]
+    NoContent {
+        /// Which file.
+        path: String,
+        /// Why.
+        why: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The store of contents failed.
+    #[error(transparent)]
+    Contents(#[from] backstory_contents::Error),
+    /// A database that is part of the export cannot be written.
+    #[error("cannot write the export's database: {0}")]
+    Database(#[from] rusqlite::Error),
     /// Writing the stream failed.
     #[error(transparent)]
     Stream(#[from] io::Error),

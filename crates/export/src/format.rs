@@ -79,6 +79,18 @@ pub const ALL: &[&dyn Format] = &[
     &formats::Svg,
     &formats::CompileCommands,
     &formats::GraphMl,
+    &formats::CycloneDx,
+    &formats::InToto,
+    &formats::OpenLineage,
+    &formats::ProvJson,
+    &formats::ProvN,
+    &formats::RoCrate,
+    &formats::Spdx,
+    &formats::DockerArchive,
+    &formats::Dockerfile,
+    &formats::Oci,
+    &formats::OciArchive,
+    &formats::ReproZip,
 ];
 
 /// The format of this name.
@@ -99,6 +111,15 @@ impl<'t> Target<'t> {
             Target::Stream(out) => out,
             // `export` gives each format what its shape asks for.
             Target::Directory(_) => unreachable!("a stream was asked for"),
+        }
+    }
+
+    /// The directory of a format of [`Shape::Directory`].
+    pub fn directory(self) -> &'t Path {
+        match self {
+            Target::Directory(path) => path,
+            // As above.
+            Target::Stream(_) => unreachable!("a directory was asked for"),
         }
     }
 }

@@ -5,11 +5,14 @@
 //! - A [`Format`] writes a view down; [`ALL`] lists them, one file each in `formats/`.
 //! - [`export`] writes it to a file or directory completely or not at all.
 //!
-//! Reads only through query and store; knows nothing of how events were captured.
+//! Reads only through query, store and contents; knows nothing of how events were captured.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod bill;
 pub mod format;
+pub mod holdings;
+pub mod image;
 pub mod paths;
 pub mod recording;
 pub mod shell;
@@ -18,6 +21,8 @@ pub mod view;
 
 mod error;
 mod formats;
+mod loader;
+
 mod target;
 
 pub use error::{Error, Result};

@@ -12,6 +12,7 @@ use backstory_query::answer::{Flow, Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query, Globs};
 use backstory_store::{ActivityKey, EntityKey, Store, same_version};
 
+use crate::holdings::Holdings;
 use crate::paths::is_tool;
 use crate::recording::Recording;
 use crate::steps::{Workflow, workflow};
@@ -49,6 +50,8 @@ pub struct Request {
     pub exclude: Vec<String>,
     /// Write steps that differ only in a name as one rule.
     pub generalise: bool,
+    /// Where the store keeps contents.
+    pub contents: Option<PathBuf>,
 }
 
 impl Request {
@@ -59,6 +62,7 @@ impl Request {
             level: Level::default(),
             exclude: Vec::new(),
             generalise: true,
+            contents: None,
         }
     }
 }
@@ -144,6 +148,8 @@ pub struct Link {
 /// A program as it was called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
+    /// Absolute path, if it is known.
+    pub path: Option<Bytes>,
     /// Arguments with the name it was called by.
     pub argv: Vec<Bytes>,
     /// Current directory.
@@ -155,6 +161,10 @@ pub struct Program {
 pub struct View {
     /// `run ID` or the path.
     pub subject: String,
+    /// The file that was asked for; none if it was a run.
+    pub asked: Option<Bytes>,
+    /// What the runs' files held.
+    pub holdings: Holdings,
     /// How much there is of it.
     pub level: Level,
     /// The runs it is from, oldest first.
@@ -193,8 +203,8 @@ struct Part {
 impl View {
     /// Reads what was asked for.
     pub fn load(store: &dyn Store, request: &Request) -> Result<View> {
-        let (runs, part, subject) = match &request.subject {
-            Subject::Run(run) => (vec![run.clone()], None, format!("run {run}")),
+        let (runs, part, subject, asked) = match &request.subject {
+            Subject::Run(run) => (vec![run.clone()], None, format!("run {run}"), None),
             Subject::Path(path) => {
                 let scope = Scope {
                     possible: true,
@@ -203,12 +213,13 @@ impl View {
                     ..Scope::default()
                 };
                 let lineage = query::ancestry(store, path, &scope)?;
-                let subject = lineage.nodes.first().map(|node| match node {
-                    Node::Entity { path, .. } => shell::quote(path),
-                    Node::Activity { id, .. } => id.to_string(),
+                let asked = lineage.nodes.first().and_then(|node| match node {
+                    Node::Entity { path, .. } => Some(path.clone()),
+                    Node::Activity { .. } => None,
                 });
+                let subject = asked.as_deref().map(shell::quote).unwrap_or_default();
                 let runs = runs_of(store, &lineage)?;
-                (runs, Some(Part::of(&lineage)), subject.unwrap_or_default())
+                (runs, Some(Part::of(&lineage)), subject, asked)
             }
         };
         let recordings = runs
@@ -223,6 +234,8 @@ impl View {
         );
         let mut view = View {
             subject,
+            asked,
+            holdings: Holdings::load(store, &runs, request.contents.as_deref())?,
             level: request.level,
             base: recordings.last().map(|r| r.cwd().into()).unwrap_or_default(),
             runs: recordings.iter().map(|r| r.details.clone()).collect(),
@@ -323,8 +336,11 @@ fn programs(recordings: &[Recording], part: Option<&Part>) -> Vec<Program> {
         for activity in recording.activities.iter().filter(|activity| activity.epoch > 0) {
             let key = ActivityKey::new(recording.key, activity.id);
             if part.is_none_or(|part| part.activities.contains(&key)) {
-                let (argv, cwd) = (activity.argv.clone(), activity.cwd.clone());
-                programs.push(Program { argv, cwd });
+                programs.push(Program {
+                    path: activity.exec_path.clone(),
+                    argv: activity.argv.clone(),
+                    cwd: activity.cwd.clone(),
+                });
             }
         }
     }

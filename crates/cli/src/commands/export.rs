@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use backstory_export::{self as export, Error, Format, Request, Shape, Subject, Target, View};
+use backstory_export::{self as export, Error, Family, Format, Request, Shape, Subject, Target, View};
 
 use super::Outcome;
 use crate::args::{ExportArgs, Level};
@@ -29,6 +29,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     };
     request.exclude = args.exclude;
     request.generalise = !args.no_patterns;
+    request.contents = Some(asked.home.contents_dir());
     let view = View::load(&asked.store, &request)?;
     if to_stdout {
         let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
@@ -37,7 +38,11 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     } else {
         export::export(&view, format, &args.output)?;
     }
-    view.warnings.iter().for_each(|warning| complain(warning));
+    // A container runs the command as it was: what the steps leave out is in it.
+    let whole = format.family() == Family::Container;
+    let said = view.warnings.iter();
+    said.filter(|warning| !whole || !view.workflow.notes.contains(warning))
+        .for_each(|warning| complain(warning));
     Ok(0)
 }
 

@@ -7,6 +7,7 @@
 mod across;
 mod ask;
 mod bad_input;
+mod containers;
 mod contents;
 mod crowds;
 mod diff;
@@ -19,6 +20,7 @@ mod replay;
 mod rerun;
 mod root;
 mod runs;
+mod standards;
 mod stores;
 mod terminal;
 mod unrecorded;

@@ -1,25 +1,42 @@
 //! One file for each format.
 
 mod compile_commands;
+mod container;
+mod cyclonedx;
 mod dot;
 mod graphml;
+mod in_toto;
 mod make;
 mod mermaid;
 mod ninja;
+mod openlineage;
 mod perfetto;
+mod prov;
+mod reprozip;
+mod ro_crate;
+mod say;
 mod shell;
 mod snakemake;
+mod spdx;
 mod svg;
 
 pub use compile_commands::CompileCommands;
+pub use container::{DockerArchive, Dockerfile, Oci, OciArchive};
+pub use cyclonedx::CycloneDx;
 pub use dot::Dot;
 pub use graphml::GraphMl;
+pub use in_toto::InToto;
 pub use make::Make;
 pub use mermaid::Mermaid;
 pub use ninja::Ninja;
+pub use openlineage::OpenLineage;
 pub use perfetto::Perfetto;
+pub use prov::{ProvJson, ProvN};
+pub use reprozip::ReproZip;
+pub use ro_crate::RoCrate;
 pub use shell::Shell;
 pub use snakemake::Snakemake;
+pub use spdx::Spdx;
 pub use svg::Svg;
 
 use backstory_graph::model::{EntityKind, Informed, Relation};

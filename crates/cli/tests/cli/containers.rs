@@ -1,0 +1,251 @@
+//! Containers and packs: run by their tools after every original input is gone, they give what the recorded run gave.
+
+use std::process::Command;
+
+use super::Place;
+use backstory_testkit::need::{find, needs, skipped};
+
+/// A command with an input, a script and a directory, that prints and writes.
+fn recorded() -> Place {
+    let place = Place::new();
+    std::fs::create_dir(place.work().join("data")).unwrap();
+    place.stage.user().owns(&place.work().join("data")).unwrap();
+    place.write_settled("data/in", "b\na\nb\n");
+    place.write_settled("secret", "nobody read this\n");
+    place.write_settled(
+        "run.sh",
+        "sort data/in > sorted\nuniq -c < sorted\necho \"$GREETING\"\n",
+    );
+    let mut command = place.command(&["record", "--contents=lazy", "--", "sh", "run.sh"]);
+    let output = command.env("GREETING", "good 'morning' $HOME").output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), EXPECTED);
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    place
+}
+
+const EXPECTED: &str = "      1 a\n      2 b\ngood 'morning' $HOME\n";
+
+fn export(place: &Place, format: &str, name: &str) -> String {
+    let answer = place.run(&["export", format, "-o", name]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{format}");
+    place.path(name)
+}
+
+/// Whatever the run had of its user's is gone.
+fn unlink(place: &Place) {
+    for name in ["data/in", "run.sh", "sorted", "secret"] {
+        std::fs::remove_file(place.work().join(name)).unwrap();
+    }
+}
+
+/// podman with everything below the test's own directory, and limits that a machine without privileges grants.
+struct Podman {
+    root: tempfile::TempDir,
+}
+
+impl Podman {
+    fn new(what: &str) -> Option<Podman> {
+        if !needs(what, &["podman", "runc"]) {
+            return None;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let text = "[containers]\ndefault_ulimits=[\"nofile=1024:4096\",\"nproc=500:1000\"]\n\
+                    [engine]\nruntime=\"runc\"\ncgroup_manager=\"cgroupfs\"\nevents_logger=\"file\"\n";
+        std::fs::write(root.path().join("containers.conf"), text).unwrap();
+        std::fs::write(
+            root.path().join("policy.json"),
+            r#"{"default": [{"type": "insecureAcceptAnything"}]}"#,
+        )
+        .unwrap();
+        let podman = Podman { root };
+        let answer = podman.command(&["info"]).output().unwrap();
+        if !answer.status.success() {
+            skipped(
+                what,
+                &format!(
+                    "podman does not work here: {}",
+                    String::from_utf8_lossy(&answer.stderr)
+                ),
+            );
+            return None;
+        }
+        Some(podman)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let at = |name: &str| {
+            self.root
+                .path()
+                .join(name)
+                .into_os_string()
+                .into_string()
+                .unwrap()
+        };
+        let mut command = Command::new(find("podman").unwrap());
+        command
+            .env("CONTAINERS_CONF", at("containers.conf"))
+            .args([
+                "--root",
+                &at("root"),
+                "--runroot",
+                &at("run"),
+                "--storage-driver",
+                "vfs",
+            ])
+            .args(args);
+        command
+    }
+
+    /// What an image prints.
+    fn run(&self, directory: &std::path::Path, image: &str) -> String {
+        // The path becomes a name, which has no capitals: a relative one.
+        let mut command = self.command(&["run", "--rm", "--network", "none", "--signature-policy"]);
+        let output = command
+            .arg(self.root.path().join("policy.json"))
+            .arg(image)
+            .current_dir(directory)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{image}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+#[test]
+fn a_container_runs_without_any_of_the_original_files() {
+    let Some(podman) = Podman::new("export oci, docker-archive, dockerfile") else {
+        return;
+    };
+    let place = recorded();
+    export(&place, "oci", "oci");
+    export(&place, "oci-archive", "oci.tar");
+    export(&place, "docker-archive", "docker.tar");
+    let build = export(&place, "dockerfile", "build");
+    unlink(&place);
+    for image in ["oci:oci", "oci-archive:oci.tar", "docker-archive:docker.tar"] {
+        assert_eq!(podman.run(&place.work(), image), EXPECTED, "{image}");
+    }
+    let output = podman
+        .command(&["build", "-q", "--isolation", "chroot", &build])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let image = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(podman.run(&place.work(), image.trim()), EXPECTED, "dockerfile");
+}
+
+#[test]
+fn an_image_has_what_was_used_and_no_more_with_the_users_files_apart() {
+    if !needs("layers of an image", &["tar"]) {
+        return;
+    }
+    let place = recorded();
+    let build = export(&place, "dockerfile", "build");
+    let list = |layer: &str| {
+        let output = Command::new("tar")
+            .arg("-tf")
+            .arg(format!("{build}/{layer}"))
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let own = list("layer1.tar");
+    let base = place.work();
+    let base = base.to_str().unwrap().trim_start_matches('/');
+    for name in ["data/in", "run.sh"] {
+        assert!(own.contains(&format!("{base}/{name}\n")), "no {name} in {own}");
+    }
+    for name in ["secret", "sorted"] {
+        assert!(!own.contains(&format!("{base}/{name}\n")), "{name} in {own}");
+    }
+    let packages = list("layer0.tar");
+    assert!(
+        packages.contains("bin/sort\n") && packages.contains("/libc.so.6\n"),
+        "{packages}"
+    );
+    assert!(
+        !packages.contains("run.sh") && !packages.contains("bin/tac\n"),
+        "{packages}"
+    );
+}
+
+#[test]
+fn reprounzip_unpacks_a_pack_and_runs_it() {
+    let Some(python) = super::standards::python("export reprozip", "reprounzip.main") else {
+        return;
+    };
+    let place = recorded();
+    let pack = export(&place, "reprozip", "pack.rpz");
+    unlink(&place);
+    let into = tempfile::tempdir().unwrap();
+    let target = into.path().join("unpacked");
+    let reprounzip = |args: &[&str]| {
+        let code = "from reprounzip.main import main; main()";
+        let mut command = Command::new(&python);
+        command
+            .args(["-W", "ignore", "-c", code])
+            .args(args)
+            .arg(&target)
+            .env("REPROZIP_USAGE_STATS", "off");
+        // The message that it does not know whether to send statistics is not for here.
+        let output = command.env("HOME", into.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    reprounzip(&["directory", "setup", &pack]);
+    let printed = reprounzip(&["directory", "run"]);
+    assert!(printed.contains(EXPECTED), "{printed}");
+}
+
+#[test]
+fn a_container_of_what_nobody_kept_is_an_error_that_says_what_is_missing() {
+    let place = Place::new();
+    place.write_settled("in", "a\n");
+    place.record("sort in > out");
+    std::fs::remove_file(place.path("in")).unwrap();
+    for format in ["oci", "docker-archive", "dockerfile", "reprozip"] {
+        place
+            .run(&["export", format, "-o", "image"])
+            .is_error(1, &["/in", "--contents"]);
+        assert!(!place.work().join("image").exists());
+    }
+    place.run(&["export", "oci"]).is_error(2, &["oci", "-o"]);
+}
+
+#[test]
+fn a_content_that_is_damaged_in_the_store_is_never_exported() {
+    let place = recorded();
+    let contents = place.stage.store().join("contents");
+    let mut packs = Vec::new();
+    let mut waiting = vec![contents];
+    while let Some(directory) = waiting.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => waiting.push(path),
+                false => packs.push(path),
+            }
+        }
+    }
+    // The originals are still there: what the store has and is damaged is not replaced in silence.
+    for path in packs {
+        let mut bytes = std::fs::read(&path).unwrap();
+        let half = bytes.len() / 2;
+        if let Some(byte) = bytes.get_mut(half) {
+            *byte ^= 0x10;
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let answer = place.run(&["export", "oci", "-o", "image"]);
+    assert_eq!(answer.status, 1, "{answer:?}");
+    assert!(!place.work().join("image").exists());
+    assert!(answer.err.starts_with("backstory: "), "{answer:?}");
+}

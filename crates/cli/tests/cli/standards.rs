@@ -1,0 +1,220 @@
+//! Exports into standards, each read by the standard's own library: `tests/standards/check.py`, in the Python that `scripts/setup test` made.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Place;
+use backstory_testkit::need::skipped;
+
+const SCRIPT: &str =
+    "sort in1 > s1\nsort in2 > s2\ncat s1 s2 | tr a-z A-Z > out.txt\nwc -l < out.txt > count\n";
+
+/// The Python with the library `module`.
+pub fn python(what: &str, module: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = root.join(".venv/bin/python");
+    let import = format!("import {module}");
+    let there = Command::new(&python).args(["-c", &import]).output();
+    if there.is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    skipped(
+        what,
+        &format!("needs Python's {module}, which `scripts/setup test` installs"),
+    );
+    None
+}
+
+/// What the checker says of an export.
+fn check(python: &Path, args: &[&str]) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standards/check.py");
+    let output = Command::new(python).arg(script).args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+}
+
+/// Four steps, recorded with what the files held.
+fn recorded() -> Place {
+    let place = Place::new();
+    place.write_settled("in1", "b\na\nb\n");
+    place.write_settled("in2", "c\n");
+    place.write_settled("run.sh", SCRIPT);
+    let answer = place.run(&["record", "--contents=lazy", "--", "sh", "run.sh"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    place
+}
+
+/// Exports without a word, and gives the path.
+fn exported(place: &Place, args: &[&str], name: &str) -> String {
+    let answer = place.run(&[&["export"], args, &["-o", name]].concat());
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{args:?}");
+    place.path(name)
+}
+
+/// The paths in the answer of `of`.
+fn ancestry(place: &Place, args: &[&str]) -> Vec<String> {
+    let answer = place.json(&[&["of", "--json"], args].concat());
+    let nodes = answer["nodes"].as_array().unwrap().iter();
+    let mut paths: Vec<String> = nodes
+        .filter(|node| node["type"] == "entity")
+        .map(|node| node["path"].as_str().unwrap().to_owned())
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+#[test]
+fn prov_gives_the_ancestry_that_of_gives() {
+    let Some(python) = python("export prov-json, prov-n", "prov") else {
+        return;
+    };
+    let place = recorded();
+    let file = place.path("out.txt");
+    for (subject, level) in [
+        (None, "all"),
+        (Some("out.txt"), "all"),
+        (None, "process"),
+        (None, "command"),
+    ] {
+        let args = |format| [&[format, "--level", level][..], subject.as_slice()].concat();
+        let json = exported(&place, &args("prov-json"), "p.json");
+        let n = exported(&place, &args("prov-n"), "p.provn");
+        let found = check(&python, &["prov", &json, &n, &file]);
+        let found: Vec<&str> = found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|path| path.as_str().unwrap())
+            .collect();
+        let mut expected = ancestry(&place, &["out.txt", "--lookups"]);
+        if level == "all" && subject.is_some() {
+            assert_eq!(found, expected);
+        }
+        expected.retain(|path| found.contains(&path.as_str()));
+        for name in ["in1", "in2", "s1", "s2", "out.txt"] {
+            assert!(
+                found.contains(&place.path(name).as_str()),
+                "{level}: no {name} in {found:?}"
+            );
+        }
+        assert!(!found.contains(&place.path("count").as_str()), "{level}");
+    }
+}
+
+#[test]
+fn openlineage_has_a_start_and_an_end_of_each_step() {
+    let Some(python) = python("export openlineage", "openlineage.client") else {
+        return;
+    };
+    let place = recorded();
+    let events = exported(&place, &["openlineage"], "events");
+    let found = check(&python, &["openlineage", &events]);
+    assert_eq!(found["runs"], 4);
+    let outputs = ["count", "out.txt", "s1", "s2"].map(|name| place.path(name));
+    assert_eq!(found["outputs"], serde_json::json!(outputs));
+}
+
+#[test]
+fn an_attestation_names_the_results_by_their_digests_and_what_they_were_made_from() {
+    let Some(python) = python("export in-toto", "in_toto_attestation") else {
+        return;
+    };
+    let place = recorded();
+    let found = check(
+        &python,
+        &["in-toto", &exported(&place, &["in-toto", "out.txt"], "att")],
+    );
+    // printf 'A\nB\nB\nC\n' | sha256sum
+    let sum = Command::new("sha256sum")
+        .arg(place.path("out.txt"))
+        .output()
+        .unwrap()
+        .stdout;
+    let sum = String::from_utf8(sum).unwrap();
+    let subjects = serde_json::json!({place.path("out.txt"): sum.split(' ').next().unwrap()});
+    assert_eq!(found["subjects"], subjects);
+    let needed = found["dependencies"].as_array().unwrap();
+    for name in ["in1", "in2"] {
+        assert!(
+            needed.contains(&Value::from(format!("file://{}", place.path(name)))),
+            "{needed:?}"
+        );
+    }
+}
+
+#[test]
+fn bills_of_materials_are_valid_and_name_files_and_packages() {
+    let place = recorded();
+    if let Some(python) = python("export spdx", "spdx_tools") {
+        let found = check(&python, &["spdx", &exported(&place, &["spdx"], "bill.spdx.json")]);
+        let relations = found["relations"].as_array().unwrap();
+        let from = |to: &str, how: &str, from: &str| {
+            let name = |file: &str| format!(".{}", place.path(file));
+            relations.contains(&serde_json::json!([name(to), how, name(from)]))
+        };
+        assert!(from("out.txt", "GENERATED_FROM", "s1"), "{relations:?}");
+        assert!(from("s1", "GENERATED_FROM", "in1") && !from("s1", "GENERATED_FROM", "in2"));
+        if Path::new("/var/lib/dpkg/info/coreutils.list").exists() {
+            let packages = found["packages"].as_array().unwrap();
+            assert!(packages.contains(&Value::from("coreutils")), "{packages:?}");
+        } else {
+            skipped("packages in spdx", "needs dpkg");
+        }
+    }
+    if let Some(python) = python("export cyclonedx", "cyclonedx") {
+        check(
+            &python,
+            &["cyclonedx", &exported(&place, &["cyclonedx"], "bill.cdx.json")],
+        );
+    }
+}
+
+#[test]
+fn a_crate_is_valid_holds_the_files_and_answers_sparql_as_of_does() {
+    let Some(python) = python("export ro-crate", "rocrate_validator, rocrate") else {
+        return;
+    };
+    let place = recorded();
+    let own = place.path("");
+    let mut expected = ancestry(&place, &["out.txt"]);
+    expected
+        .retain(|path| path.starts_with(&own) && !path.ends_with("/out.txt") && !path.ends_with("run.sh"));
+    // Its inputs are gone: what is in the crate comes from the store.
+    let before = std::fs::read(place.path("in1")).unwrap();
+    std::fs::remove_file(place.path("in1")).unwrap();
+    let into = exported(&place, &["ro-crate"], "crate");
+    let found = check(&python, &["ro-crate", &into, &place.path("out.txt")]);
+    let found = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path.as_str().unwrap().to_owned());
+    let found: Vec<String> = found.filter(|path| path.starts_with(&own)).collect();
+    assert_eq!(found, expected);
+    let kept = std::fs::read(format!("{into}/files{}", place.path("in1"))).unwrap();
+    assert_eq!(kept, before);
+}
+
+#[test]
+fn a_document_about_contents_that_nobody_has_is_an_error() {
+    let place = Place::new();
+    place.write_settled("in", "a\n");
+    place.write_settled("run.sh", "sort in > out\n");
+    assert_eq!(place.run(&["record", "--", "sh", "run.sh"]).status, 0);
+    // Neither kept nor there.
+    std::fs::remove_file(place.path("out")).unwrap();
+    place
+        .run(&["export", "in-toto", "./out", "-o", "att"])
+        .is_error(1, &["out", "content", "--contents"]);
+    assert!(!Path::new(&place.path("att")).exists());
+    // Documents that can do without say nothing of digests, and are written.
+    assert_eq!(
+        place.run(&["export", "cyclonedx", "./out", "-o", "bill"]).status,
+        0
+    );
+}

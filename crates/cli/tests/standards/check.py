@@ -1,0 +1,199 @@
+"""Reads an export with its standard's own library. `check.py FORMAT FILE…`: silent and 0 if it is sound.
+
+What is asked of the content beyond being valid is printed as JSON, for the test to compare with `backstory`'s own answers.
+Nothing here needs the network.
+"""
+
+import importlib.util
+import json
+import pathlib
+import sys
+
+
+def prov(path: str, form: str):
+    from prov.model import ProvDocument
+
+    return ProvDocument.deserialize(content=pathlib.Path(path).read_text(), format=form)
+
+
+def check_prov(as_json: str, as_n: str, file: str) -> None:
+    """Both forms say the same; prints every entity's path that leads to `file`."""
+    document = prov(as_json, "json")
+    assert document == prov(as_n, "provn"), "PROV-JSON and PROV-N differ"
+    backwards: dict[str, set[str]] = {}
+    ends = {
+        "Usage": ("prov:activity", "prov:entity"),
+        "Generation": ("prov:entity", "prov:activity"),
+        "Derivation": ("prov:generatedEntity", "prov:usedEntity"),
+        "Communication": ("prov:informed", "prov:informant"),
+    }
+    paths, start = {}, []
+    for record in document.get_records():
+        sort = record.get_type().localpart
+        attributes = {str(name): value for name, value in record.attributes}
+        if sort == "Entity":
+            paths[str(record.identifier)] = attributes["prov:label"]
+            if attributes["prov:label"] == file:
+                start.append(str(record.identifier))
+        if sort in ends:
+            later, earlier = ends[sort]
+            backwards.setdefault(str(attributes[later]), set()).add(str(attributes[earlier]))
+        if sort in ("Usage", "Generation"):
+            assert attributes["backstory:certainty"] in ("seen", "possible")
+    known, waiting = set(start), start
+    while waiting:
+        for earlier in backwards.get(waiting.pop(), ()):
+            if earlier not in known:
+                known.add(earlier)
+                waiting.append(earlier)
+    print(json.dumps(sorted({paths[node] for node in known if node in paths})))
+
+
+def check_openlineage(path: str) -> None:
+    """Every event is one that the client's own classes accept."""
+    from openlineage.client import event_v2, facet_v2
+
+    facets = {
+        "parent": facet_v2.parent_run.ParentRunFacet,
+        "sourceCode": facet_v2.source_code_job.SourceCodeJobFacet,
+        "jobType": facet_v2.job_type_job.JobTypeJobFacet,
+        "version": facet_v2.dataset_version_dataset.DatasetVersionDatasetFacet,
+    }
+
+    def known(given: dict) -> dict:
+        made = {}
+        for name, fields in given.items():
+            assert fields["_producer"] and fields["_schemaURL"], name
+            if name in facets:
+                fields = {key: value for key, value in fields.items() if not key.startswith("_")}
+                if name == "parent":
+                    fields = {
+                        "run": facet_v2.parent_run.Run(**fields["run"]),
+                        "job": facet_v2.parent_run.Job(**fields["job"]),
+                    }
+                made[name] = facets[name](**fields)
+            else:
+                assert name.startswith("backstory_"), name
+        return made
+
+    events = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
+    for event in events:
+        run, job = event["run"], event["job"]
+        event_v2.RunEvent(
+            eventTime=event["eventTime"],
+            producer=event["producer"],
+            eventType=event_v2.RunState[event["eventType"]],
+            run=event_v2.Run(runId=run["runId"], facets=known(run["facets"])),
+            job=event_v2.Job(namespace=job["namespace"], name=job["name"], facets=known(job["facets"])),
+            inputs=[event_v2.InputDataset(d["namespace"], d["name"], known(d["facets"])) for d in event["inputs"]],
+            outputs=[event_v2.OutputDataset(d["namespace"], d["name"], known(d["facets"])) for d in event["outputs"]],
+        )
+        assert event["schemaURL"].endswith("#/$defs/RunEvent")
+    begun = {event["run"]["runId"] for event in events if event["eventType"] == "START"}
+    ended = {event["run"]["runId"] for event in events if event["eventType"] == "COMPLETE"}
+    assert begun and begun == ended
+    times = [event["eventTime"] for event in events]
+    print(json.dumps({"runs": len(begun), "outputs": sorted({d["name"] for e in events for d in e["outputs"]})}))
+    assert len(times) == 2 * len(begun)
+
+
+def check_in_toto(path: str) -> None:
+    import google.protobuf.json_format as protobuf
+    from in_toto_attestation.predicates.provenance.v1 import provenance_pb2
+    from in_toto_attestation.v1 import statement_pb2
+    from in_toto_attestation.v1.statement import Statement
+
+    text = pathlib.Path(path).read_text()
+    statement = Statement.copy_from_pb(protobuf.Parse(text, statement_pb2.Statement()))
+    statement.validate()
+    predicate = json.loads(text)["predicate"]
+    parsed = protobuf.ParseDict(predicate, provenance_pb2.Provenance())
+    subjects = {subject.name: subject.digest["sha256"] for subject in statement.pb.subject}
+    needed = [entry.uri for entry in parsed.build_definition.resolved_dependencies]
+    print(json.dumps({"subjects": subjects, "dependencies": needed}))
+
+
+def check_spdx(path: str) -> None:
+    from spdx_tools.spdx.parser.parse_anything import parse_file
+    from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+
+    document = parse_file(path)
+    assert not (said := validate_full_spdx_document(document)), [message.validation_message for message in said]
+    names = {entry.spdx_id: entry.name for entry in document.files + document.packages}
+    relations = [
+        [names[r.spdx_element_id], r.relationship_type.name, names[r.related_spdx_element_id]]
+        for r in document.relationships
+        if r.spdx_element_id in names
+    ]
+    print(json.dumps({"relations": relations, "packages": [package.name for package in document.packages]}))
+
+
+def check_cyclonedx(path: str) -> None:
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    said = JsonStrictValidator(SchemaVersion.V1_6).validate_str(pathlib.Path(path).read_text())
+    assert said is None, said
+
+
+def check_ro_crate(path: str, file: str) -> None:
+    """The profile's validator, and the ancestry of a file by SPARQL."""
+    import requests
+    from rdflib.plugins.shared.jsonld import context, util
+
+    place = pathlib.Path(importlib.util.find_spec("rocrate").origin).parent / "data/ro-crate.jsonld"
+    vocabulary = place.read_text()
+    native = util.source_to_json
+
+    # Tests are offline: the context is the one that the reference library brings.
+    def local(source, *rest, **named):
+        if isinstance(source, str) and source.startswith("http"):
+            assert source.startswith("https://w3id.org/ro/crate/1.1/context"), source
+            return json.loads(vocabulary), None
+        return native(source, *rest, **named)
+
+    def send(_, request, **__):
+        answer = requests.Response()
+        answer.request, answer.url = request, request.url
+        answer.status_code = 200 if request.url.startswith("https://w3id.org/ro/crate/1.1/context") else 404
+        answer._content = vocabulary.encode()
+        answer.headers["Content-Type"] = "application/ld+json"
+        return answer
+
+    util.source_to_json = context.source_to_json = local
+    requests.Session.send = send
+    from rocrate_validator import models, services
+    from rocrate_validator.utils import document_loader
+
+    document_loader._installed = True
+    settings = {
+        "rocrate_uri": path,
+        "profile_identifier": "process-run-crate-0.5",
+        "requirement_severity": models.Severity.REQUIRED,
+        "no_cache": True,
+    }
+    result = services.validate(settings)
+    assert result.passed(), [issue.message for issue in result.get_issues()]
+
+    import rdflib
+
+    graph = rdflib.Graph()
+    graph.parse(str(pathlib.Path(path) / "ro-crate-metadata.json"), format="json-ld")
+    found = graph.query(
+        """PREFIX s: <http://schema.org/>
+           SELECT DISTINCT ?path WHERE {
+             ?file s:alternateName ?wanted . ?file (^s:result / s:object)+ ?source . ?source s:alternateName ?path }""",
+        initBindings={"wanted": rdflib.Literal(file)},
+    )
+    print(json.dumps(sorted(str(row.path) for row in found)))
+
+
+if __name__ == "__main__":
+    {
+        "prov": check_prov,
+        "openlineage": check_openlineage,
+        "in-toto": check_in_toto,
+        "spdx": check_spdx,
+        "cyclonedx": check_cyclonedx,
+        "ro-crate": check_ro_crate,
+    }[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,198 @@
+//! The bill of materials of a view: what was made, from which files and which packages, by which steps. What the standards' documents
+//! are written from.
+//!
+//! Files of packages are not listed one by one: their package stands for them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_query::{Content, Role};
+use backstory_store::facts::Package;
+
+use crate::holdings::{Sums, package};
+use crate::{Result, View};
+
+/// What a view is made of.
+#[derive(Debug, Default)]
+pub struct Bill {
+    /// Versions of files, in the order of their first use.
+    pub items: Vec<Item>,
+    /// What package managers brought.
+    pub packages: Vec<Package>,
+    /// The steps, by the numbers of items and packages.
+    pub steps: Vec<Made>,
+}
+
+/// A version of a file.
+#[derive(Debug)]
+pub struct Item {
+    /// Which of the view's runs it is from.
+    pub run: usize,
+    /// Absolute path.
+    pub path: Bytes,
+    /// 0 for what was there before.
+    pub version: u32,
+    /// It is what was made, and is there.
+    pub result: bool,
+    /// Made by a step, kept or not.
+    pub made: bool,
+    /// A program or library.
+    pub software: bool,
+    /// It belongs to the system or to a tool.
+    pub tool: bool,
+    /// Checksums, if its content can be had.
+    pub sums: Option<Sums>,
+}
+
+/// A step and what it took and made.
+#[derive(Debug)]
+pub struct Made {
+    /// Unique among the steps.
+    pub name: String,
+    /// Lines of shell, from the step's own directory.
+    pub lines: Vec<String>,
+    /// Where it stood.
+    pub cwd: Bytes,
+    /// When it began.
+    pub start: Time,
+    /// When it ended.
+    pub end: Time,
+    /// Which of the view's runs it is from.
+    pub run: usize,
+    /// Numbers of items that it read.
+    pub inputs: Vec<usize>,
+    /// Numbers of items that it made.
+    pub outputs: Vec<usize>,
+    /// Numbers of packages that it used.
+    pub packages: Vec<usize>,
+}
+
+impl Bill {
+    /// Draws up the bill. Reads every content once.
+    pub fn of(view: &View) -> Result<Bill> {
+        let wanted = Wanted::of(view);
+        // What no step is for: where the output of the whole run went, files that came and went.
+        let outputs: HashSet<(usize, &Bytes)> = view
+            .workflow
+            .steps
+            .iter()
+            .flat_map(|step| step.outputs.iter().map(|path| (step.run, path)))
+            .collect();
+        let mut bill = Bill::default();
+        let mut at_path: BTreeMap<(usize, Bytes), Vec<usize>> = BTreeMap::new();
+        let mut package_at: BTreeMap<(usize, Bytes), usize> = BTreeMap::new();
+        let mut packages: BTreeMap<Package, usize> = BTreeMap::new();
+        for run in 0..view.runs.len() {
+            for content in &view.holdings.run(run).files {
+                if !is_file(content) || !wanted.has(run, &content.path) {
+                    continue;
+                }
+                if let Some(package) = package(content) {
+                    let next = packages.len();
+                    let at = *packages.entry(unverified(package)).or_insert(next);
+                    package_at.insert((run, content.path.clone()), at);
+                    continue;
+                }
+                let made = matches!(content.role, Role::Output | Role::Intermediate);
+                if made && !outputs.contains(&(run, &content.path)) {
+                    continue;
+                }
+                at_path
+                    .entry((run, content.path.clone()))
+                    .or_default()
+                    .push(bill.items.len());
+                bill.items.push(Item {
+                    run,
+                    path: content.path.clone(),
+                    version: content.version,
+                    result: content.role == Role::Output
+                        && view.asked.as_ref().is_none_or(|asked| *asked == content.path),
+                    made,
+                    tool: crate::paths::is_tool(&content.path),
+                    software: matches!(content.role, Role::Program | Role::Library),
+                    sums: view.holdings.sums(content)?,
+                });
+            }
+        }
+        let mut all: Vec<(Package, usize)> = packages.into_iter().collect();
+        all.sort_by_key(|(_, at)| *at);
+        bill.packages = all.into_iter().map(|(package, _)| package).collect();
+        bill.steps = steps(view, &bill.items, &at_path, &package_at);
+        Ok(bill)
+    }
+}
+
+/// One entry for a package, whether or not each of its files was compared.
+fn unverified(package: &Package) -> Package {
+    Package {
+        verified: false,
+        ..package.clone()
+    }
+}
+
+fn is_file(content: &Content) -> bool {
+    use backstory_graph::model::EntityKind;
+    content.kind == EntityKind::File
+}
+
+fn steps(
+    view: &View,
+    items: &[Item],
+    at_path: &BTreeMap<(usize, Bytes), Vec<usize>>,
+    package_at: &BTreeMap<(usize, Bytes), usize>,
+) -> Vec<Made> {
+    let versions =
+        |run: usize, path: &Bytes| at_path.get(&(run, path.clone())).map_or(&[][..], Vec::as_slice);
+    let steps = view.workflow.steps.iter().map(|step| {
+        let run = step.run;
+        let outputs = step.outputs.iter().flat_map(|path| {
+            let made = versions(run, path).iter().copied().filter(|&at| items[at].made);
+            made.max_by_key(|&at| items[at].version)
+        });
+        // Of what it read: what an earlier step made, or what was there before.
+        let inputs = step.inputs.iter().chain(&step.tools).flat_map(|path| {
+            let all = versions(run, path).iter().copied();
+            all.max_by_key(|&at| (items[at].made, items[at].version))
+        });
+        let packages = step.inputs.iter().chain(&step.tools);
+        let packages: BTreeSet<usize> = packages
+            .filter_map(|path| package_at.get(&(run, path.clone())).copied())
+            .collect();
+        Made {
+            name: step.name.clone(),
+            lines: step.lines.iter().map(|line| line.shell(&line.cwd)).collect(),
+            cwd: step.lines[0].cwd.clone(),
+            start: step.start,
+            end: step.end,
+            run,
+            inputs: inputs.collect(),
+            outputs: outputs.collect(),
+            packages: packages.into_iter().collect(),
+        }
+    });
+    steps.collect()
+}
+
+/// Which files belong to what was asked for; none: all.
+struct Wanted(Option<HashSet<(usize, Bytes)>>);
+
+impl Wanted {
+    fn of(view: &View) -> Wanted {
+        let Some(asked) = &view.asked else {
+            return Wanted(None);
+        };
+        let mut wanted = HashSet::new();
+        for step in &view.workflow.steps {
+            let paths = step.inputs.iter().chain(&step.tools).chain(&step.outputs);
+            wanted.extend(paths.map(|path| (step.run, path.clone())));
+        }
+        wanted.extend((0..view.runs.len()).map(|run| (run, asked.clone())));
+        Wanted(Some(wanted))
+    }
+
+    fn has(&self, run: usize, path: &Bytes) -> bool {
+        self.0
+            .as_ref()
+            .is_none_or(|wanted| wanted.contains(&(run, path.clone())))
+    }
+}

@@ -1,0 +1,180 @@
+//! OpenLineage: a START and a COMPLETE (or FAIL) event for each activity, one JSON object a line, in order of time.
+//!
+//! Files are datasets as the naming page of the standard has local files: namespace `file`, name the absolute path. A dataset has no versions in
+//! its name: they are in the `version` facet.
+
+use std::collections::BTreeMap;
+
+use backstory_graph::model::{Certainty, EntityKind, Relation};
+use backstory_query::answer::Flow;
+use serde_json::{Value, json};
+
+use super::say::{self, moment, text, uuid};
+use crate::format::{Family, Format, Target};
+use crate::view::{Activity, End};
+use crate::{Result, View};
+
+/// `openlineage`
+pub struct OpenLineage;
+
+/// The version of the standard's event.
+const EVENT: &str = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent";
+
+/// Where the standard's facets are defined.
+const FACETS: &str = "https://openlineage.io/spec/facets";
+
+impl Format for OpenLineage {
+    fn name(&self) -> &'static str {
+        "openlineage"
+    }
+    fn about(&self) -> &'static str {
+        "OpenLineage events, one a line"
+    }
+    fn family(&self) -> Family {
+        Family::Standard
+    }
+    fn proven_by(&self) -> &'static str {
+        "the standard's JSON schema"
+    }
+
+    fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
+        let out = target.stream();
+        let mut events = Vec::new();
+        for (at, activity) in view.activities.iter().enumerate() {
+            let (inputs, outputs) = datasets(view, at);
+            events.push((
+                activity.interval.start,
+                event(view, activity, activity.interval.start, "START", &inputs, &[]),
+            ));
+            let failed = activity.exit.is_some_and(|exit| exit != 0) || activity.signal.is_some();
+            let end = if failed { "FAIL" } else { "COMPLETE" };
+            events.push((
+                activity.interval.end,
+                event(view, activity, activity.interval.end, end, &inputs, &outputs),
+            ));
+        }
+        events.sort_by_key(|(time, _)| *time);
+        for (_, event) in events {
+            writeln!(out, "{event}")?;
+        }
+        Ok(())
+    }
+}
+
+fn facet(name: &str, fields: Value) -> Value {
+    let mut facet = json!({"_producer": producer(), "_schemaURL": format!("{FACETS}/{name}")});
+    if let (Some(facet), Value::Object(fields)) = (facet.as_object_mut(), fields) {
+        facet.extend(fields);
+    }
+    facet
+}
+
+fn producer() -> String {
+    format!("urn:backstory:{}", say::VERSION)
+}
+
+fn job(activity: &Activity) -> Value {
+    json!({"namespace": "backstory", "name": activity.id})
+}
+
+fn event(
+    view: &View,
+    activity: &Activity,
+    time: i64,
+    kind: &str,
+    inputs: &[Value],
+    outputs: &[Value],
+) -> Value {
+    let mut facets = json!({
+        "backstory_process": facet("../OpenLineage.json#/$defs/RunFacet", json!({
+            "run": view.runs[activity.run].summary.id, "pid": activity.pid, "epoch": activity.epoch,
+            "cwd": text(&activity.cwd), "exit": activity.exit, "signal": activity.signal,
+            "argv": activity.argv.iter().map(|word| text(word)).collect::<Vec<_>>(),
+        })),
+    });
+    facets["backstory_process"]["_schemaURL"] =
+        Value::from("https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet");
+    if let Some(parent) = activity.parent.map(|parent| &view.activities[parent]) {
+        facets["parent"] = facet(
+            "1-0-1/ParentRunFacet.json#/$defs/ParentRunFacet",
+            json!({"run": {"runId": uuid(&parent.id)}, "job": job(parent)}),
+        );
+    }
+    let mut job = job(activity);
+    job["facets"] = json!({
+        "sourceCode": facet("1-0-1/SourceCodeJobFacet.json#/$defs/SourceCodeJobFacet",
+            json!({"language": "sh", "sourceCode": activity.label})),
+        "jobType": facet("2-0-4/JobTypeJobFacet.json#/$defs/JobTypeJobFacet",
+            json!({"processingType": "BATCH", "integration": "BACKSTORY", "jobType": "COMMAND"})),
+    });
+    json!({
+        "eventType": kind, "eventTime": moment(time), "producer": producer(), "schemaURL": EVENT,
+        "run": {"runId": uuid(&activity.id), "facets": facets}, "job": job, "inputs": inputs, "outputs": outputs,
+    })
+}
+
+/// What an activity read and what it made.
+fn datasets(view: &View, activity: usize) -> (Vec<Value>, Vec<Value>) {
+    let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
+    for link in &view.links {
+        let (entity, used) = match (link.from, link.to, link.flow) {
+            (End::Entity(at), End::Activity(who), Flow::Used(Relation::Read | Relation::Execute))
+                if who == activity =>
+            {
+                (at, true)
+            }
+            (
+                End::Activity(who),
+                End::Entity(at),
+                Flow::Generated(Relation::Write | Relation::Rename | Relation::Make),
+            ) if who == activity => (at, false),
+            _ => continue,
+        };
+        if view.entities[entity].kind != EntityKind::File {
+            continue;
+        }
+        let side = if used { &mut inputs } else { &mut outputs };
+        let certainty = side.entry(entity).or_insert(link.certainty);
+        *certainty = (*certainty).max(link.certainty);
+    }
+    let list = |side: BTreeMap<usize, Certainty>, facets: &str| {
+        let each = side.into_iter();
+        each.map(|(at, certainty)| dataset(view, at, certainty, facets))
+            .collect()
+    };
+    (list(inputs, "inputFacets"), list(outputs, "outputFacets"))
+}
+
+fn dataset(view: &View, at: usize, certainty: Certainty, facets: &str) -> Value {
+    let entity = &view.entities[at];
+    let certainty = match certainty {
+        Certainty::Seen => "seen",
+        Certainty::Possible => "possible",
+    };
+    let content = view.holdings.of(entity.run, &entity.path, entity.version);
+    let digest = content
+        .and_then(|content| content.digest)
+        .map(|digest| digest.to_string());
+    let version = digest.clone().unwrap_or_else(|| entity.id.clone());
+    let mut own = facet(
+        "",
+        json!({"entity": entity.id, "certainty": certainty, "blake3": digest}),
+    );
+    let sort = if facets == "inputFacets" {
+        "InputDatasetFacet"
+    } else {
+        "OutputDatasetFacet"
+    };
+    own["_schemaURL"] = Value::from(format!(
+        "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/{sort}"
+    ));
+    let mut dataset = json!({
+        "namespace": "file", "name": text(&entity.path),
+        "facets": {
+            "version": facet("1-0-1/DatasetVersionDatasetFacet.json#/$defs/DatasetVersionDatasetFacet",
+                json!({"datasetVersion": version})),
+        },
+    });
+    dataset[facets] = json!({"backstory_edge": own});
+    dataset
+}

@@ -1,0 +1,193 @@
+//! RO-Crate 1.1 with the Process Run Crate 0.5 profile: what was run, with what, on what, and what came out, beside the files themselves.
+//!
+//! A step is a `CreateAction`. Files whose contents are kept, or that are still what they were, are in the crate; of others stands only what is
+//! known.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::say::{self, escaped, file_uri, moment, purl, text};
+use crate::bill::{Bill, Item, Made};
+use crate::format::{Family, Format, Shape, Target};
+use crate::{Error, Result, View};
+
+/// `ro-crate`
+pub struct RoCrate;
+
+const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
+
+impl Format for RoCrate {
+    fn name(&self) -> &'static str {
+        "ro-crate"
+    }
+    fn about(&self) -> &'static str {
+        "an RO-Crate (Process Run Crate) with the files"
+    }
+    fn family(&self) -> Family {
+        Family::Standard
+    }
+    fn proven_by(&self) -> &'static str {
+        "roc-validator, rdflib"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Directory
+    }
+
+    fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
+        let directory = target.directory();
+        let bill = Bill::of(view)?;
+        // A crate is about what was done.
+        view.steps()?;
+        let mut names = HashSet::new();
+        let mut ids = Vec::new();
+        for item in &bill.items {
+            ids.push(match in_crate(item) {
+                true => put(view, item, directory, &mut names)?,
+                false => format!("{}#v{}-{}", file_uri(&item.path), item.version, item.run),
+            });
+        }
+        let mut graph = vec![
+            json!({
+                "@id": "ro-crate-metadata.json", "@type": "CreativeWork", "about": {"@id": "./"},
+                "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
+            }),
+            root(view, &bill, &ids),
+            json!({"@id": PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}),
+            json!({"@id": "#recorder", "@type": "SoftwareApplication", "name": say::TOOL, "softwareVersion": say::VERSION}),
+        ];
+        graph.extend((0..bill.items.len()).map(|at| file(&bill.items[at], &ids[at])));
+        let distribution = &view.runs[view.runs.len() - 1].machine.distribution;
+        graph.extend(bill.packages.iter().map(|package| {
+            json!({"@id": purl(package, distribution), "@type": "SoftwareApplication", "name": package.name,
+                   "softwareVersion": package.version})
+        }));
+        let mut instruments = BTreeMap::new();
+        for step in &bill.steps {
+            graph.push(action(view, &bill, step, &ids, distribution, &mut instruments));
+        }
+        graph.extend(instruments.into_values());
+        let document = json!({
+            "@context": [
+                "https://w3id.org/ro/crate/1.1/context",
+                {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"},
+            ],
+            "@graph": graph,
+        });
+        let text = serde_json::to_vec_pretty(&document).map_err(io::Error::from)?;
+        fs::write(directory.join("ro-crate-metadata.json"), text)?;
+        Ok(())
+    }
+}
+
+/// Files of the system are named only.
+fn in_crate(item: &Item) -> bool {
+    item.sums.is_some() && !item.tool
+}
+
+/// Copies a file's content into the crate and says its name there.
+fn put(view: &View, item: &Item, directory: &Path, names: &mut HashSet<Vec<u8>>) -> Result<String> {
+    let mut name = [b"files".as_slice(), &item.path].concat();
+    if !names.insert(name.clone()) {
+        name.extend(format!("~{}-{}", item.run, item.version).into_bytes());
+        names.insert(name.clone());
+    }
+    let path = directory.join(std::ffi::OsStr::from_bytes(&name));
+    let content = view.holdings.of(item.run, &item.path, item.version);
+    let content = content.ok_or_else(|| Error::NoContent {
+        path: crate::shell::quote(&item.path),
+        why: "the run does not know this version".to_owned(),
+        advice: "record again with --contents=lazy",
+    })?;
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    io::copy(&mut view.holdings.open(content)?, &mut fs::File::create(&path)?)?;
+    Ok(escaped(&name))
+}
+
+fn references(ids: impl Iterator<Item = impl Into<String>>) -> Vec<Value> {
+    let unique: BTreeSet<String> = ids.map(Into::into).collect();
+    unique.into_iter().map(|id| json!({"@id": id})).collect()
+}
+
+fn root(view: &View, bill: &Bill, ids: &[String]) -> Value {
+    let last = &view.runs[view.runs.len() - 1];
+    json!({
+        "@id": "./", "@type": "Dataset",
+        "name": format!("Provenance of {}", view.subject),
+        "description": format!("What was run to make it, as {} recorded it on {}.", say::TOOL, last.machine.distribution),
+        "datePublished": moment(last.summary.ended.unwrap_or(last.summary.started)),
+        "license": "Not stated: that of the files is their owners' to say.",
+        "conformsTo": {"@id": PROFILE},
+        "hasPart": references(ids.iter().zip(&bill.items).filter(|(_, item)| in_crate(item)).map(|(id, _)| id.as_str())),
+        "mentions": references(bill.steps.iter().map(action_id)),
+    })
+}
+
+fn file(item: &Item, id: &str) -> Value {
+    // A `File` is a part of the crate; of others something is known.
+    let sort = if in_crate(item) { "File" } else { "CreativeWork" };
+    let mut file = json!({
+        "@id": id, "@type": sort, "name": text(crate::paths::base_name(&item.path)), "alternateName": text(&item.path),
+        "description": format!("{} (version {})", text(&item.path), item.version),
+    });
+    if let Some(sums) = &item.sums {
+        file["contentSize"] = Value::from(sums.size.to_string());
+        file["sha256"] = Value::from(sums.sha256.as_str());
+    }
+    file
+}
+
+fn action_id(step: &Made) -> String {
+    format!("#action-{}-{}", step.run, escaped(step.name.as_bytes()))
+}
+
+fn action(
+    view: &View,
+    bill: &Bill,
+    step: &Made,
+    ids: &[String],
+    distribution: &str,
+    instruments: &mut BTreeMap<String, Value>,
+) -> Value {
+    let line = step.lines.join(" && ");
+    let instrument = instrument(view, bill, step, distribution, instruments);
+    json!({
+        "@id": action_id(step), "@type": "CreateAction",
+        "name": step.name, "description": line,
+        "instrument": {"@id": instrument},
+        "object": references(step.inputs.iter().map(|&at| ids[at].as_str())),
+        "result": references(step.outputs.iter().map(|&at| ids[at].as_str())),
+        "startTime": moment(step.start), "endTime": moment(step.end),
+        "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
+    })
+}
+
+/// The program of a step: its package's, if it is from one.
+fn instrument(
+    view: &View,
+    bill: &Bill,
+    step: &Made,
+    distribution: &str,
+    instruments: &mut BTreeMap<String, Value>,
+) -> String {
+    let name = step.lines.first().map_or("command", String::as_str);
+    let name = name.split_whitespace().next().unwrap_or("command").to_owned();
+    let id = format!("#program-{}", escaped(name.as_bytes()));
+    let run = &view.runs[step.run];
+    let requirements = step
+        .packages
+        .iter()
+        .map(|&at| purl(&bill.packages[at], distribution));
+    let requirements = references(requirements);
+    instruments.entry(id.clone()).or_insert_with(|| {
+        json!({"@id": id, "@type": "SoftwareApplication", "name": name,
+               "operatingSystem": run.machine.distribution, "softwareRequirements": requirements})
+    });
+    id
+}

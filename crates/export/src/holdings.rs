@@ -1,0 +1,163 @@
+//! What the files of a view held, and where that can be had now: from the contents beside the store, else from the file itself if it is
+//! still the version that was recorded.
+//!
+//! Invariant: what is read here is what the run had, or an error. A file that has changed since is never taken for what it was.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use backstory_contents::{Contents, Error as ContentsError};
+use backstory_eventlog::Digest;
+use backstory_eventlog::event::{Bytes, Ident};
+use backstory_query::{Content, RunContents, contents};
+use backstory_store::facts::{Held, Package};
+use backstory_store::{Store, same_version};
+use sha1::Digest as _;
+
+use crate::{Error, Result, shell};
+
+/// What the files of some runs held.
+#[derive(Debug, Default)]
+pub struct Holdings {
+    runs: Vec<RunContents>,
+    kept: Option<Contents>,
+    index: HashMap<(usize, Bytes, u32), usize>,
+}
+
+/// Checksums of one content, in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct Sums {
+    pub size: u64,
+    pub sha1: String,
+    pub sha256: String,
+    pub blake3: String,
+}
+
+impl Holdings {
+    /// Reads what is known of these runs' contents. `dir`: where contents are kept; it need not be there.
+    pub fn load(store: &dyn Store, runs: &[String], dir: Option<&Path>) -> Result<Holdings> {
+        let runs = runs
+            .iter()
+            .map(|run| Ok(contents(store, run)?))
+            .collect::<Result<Vec<_>>>()?;
+        let kept = match dir.map(Contents::open) {
+            Some(Ok(contents)) => Some(contents),
+            None | Some(Err(ContentsError::None(_))) => None,
+            Some(Err(error)) => return Err(error.into()),
+        };
+        let mut index = HashMap::new();
+        for (run, contents) in runs.iter().enumerate() {
+            for (at, content) in contents.files.iter().enumerate() {
+                index.insert((run, content.path.clone(), content.version), at);
+            }
+        }
+        Ok(Holdings { runs, kept, index })
+    }
+
+    /// The files of one of the view's runs.
+    pub fn run(&self, run: usize) -> &RunContents {
+        &self.runs[run]
+    }
+
+    /// A version of a file in a run.
+    pub fn of(&self, run: usize, path: &[u8], version: u32) -> Option<&Content> {
+        let at = *self.index.get(&(run, path.into(), version))?;
+        Some(&self.runs[run].files[at])
+    }
+
+    /// Opens what a version held. [`Error::NoContent`] if nobody has it any more.
+    pub fn open(&self, content: &Content) -> Result<Box<dyn Read + '_>> {
+        if let (Held::Kept, Some(digest), Some(kept)) = (&content.held, &content.digest, &self.kept) {
+            return Ok(Box::new(kept.read(digest)?));
+        }
+        if let Some(file) = live(content) {
+            return Ok(Box::new(file));
+        }
+        let (why, advice) = match &content.held {
+            Held::Package(package) => (
+                format!(
+                    "it comes from {} {} ({}), which is not here as it was",
+                    package.name, package.version, package.manager
+                ),
+                "install that version, or record with --self-contained",
+            ),
+            Held::Missing(why) => (why.clone(), "record again with --contents=lazy"),
+            Held::Kept => (
+                "the store has no contents beside it".to_owned(),
+                "name the store it was recorded into",
+            ),
+        };
+        let path = shell::quote(&content.path);
+        Err(Error::NoContent { path, why, advice })
+    }
+
+    /// The checksums of what a version held; none if nobody has it any more. What is kept and damaged is an error.
+    pub fn sums(&self, content: &Content) -> Result<Option<Sums>> {
+        let mut from = match self.open(content) {
+            Ok(from) => from,
+            Err(Error::NoContent { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (mut sha1, mut sha256) = (sha1::Sha1::new(), sha2::Sha256::new());
+        let mut blake3 = blake3::Hasher::new();
+        let (mut buffer, mut size) = (vec![0; 1 << 16], 0);
+        loop {
+            let got = from.read(&mut buffer)?;
+            if got == 0 {
+                break;
+            }
+            size += got as u64;
+            sha1.update(&buffer[..got]);
+            sha256.update(&buffer[..got]);
+            blake3.update(&buffer[..got]);
+        }
+        Ok(Some(Sums {
+            size,
+            sha1: hex(&sha1.finalize()),
+            sha256: hex(&sha256.finalize()),
+            blake3: blake3.finalize().to_hex().to_string(),
+        }))
+    }
+}
+
+/// The package that a version is from.
+pub fn package(content: &Content) -> Option<&Package> {
+    match &content.held {
+        Held::Package(package) => Some(package),
+        _ => None,
+    }
+}
+
+/// The name of a content, where it is known without reading it.
+pub fn digest(content: &Content) -> Option<&Digest> {
+    content.digest.as_ref()
+}
+
+/// The file itself, if it still is the version that was recorded.
+fn live(content: &Content) -> Option<File> {
+    let was = content.ident?;
+    let file = File::open(Path::new(std::ffi::OsStr::from_bytes(&content.path))).ok()?;
+    let is = file.metadata().ok()?;
+    let is = Ident {
+        dev: is.dev(),
+        ino: is.ino(),
+        size: i64::try_from(is.size()).ok()?,
+        mtime: is.mtime() * 1_000_000_000 + is.mtime_nsec(),
+        ctime: is.ctime() * 1_000_000_000 + is.ctime_nsec(),
+        // Unknown: the rest tells.
+        birth: 0,
+        mode: is.mode(),
+        nlink: u32::try_from(is.nlink()).unwrap_or(u32::MAX),
+    };
+    same_version(&was, &is).then_some(file)
+}
+
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
