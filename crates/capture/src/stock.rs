@@ -73,9 +73,14 @@ impl Stock {
         free
     }
 
-    /// Drops `guest` once chunks have been drained. Does not wait.
+    /// Drops `guest` once chunks have been drained, or at once if nobody drains (any more). Does not wait.
     pub(crate) fn ask(&self, guest: Box<dyn Send>) {
-        self.wishes().guests.push(guest);
+        let mut wishes = self.wishes();
+        if wishes.stopped {
+            drop(wishes);
+            return drop(guest);
+        }
+        wishes.guests.push(guest);
         self.asked.notify_all();
     }
 
@@ -118,9 +123,13 @@ impl Stock {
         drop(guests); // what they do then is theirs
     }
 
-    /// Sends the drainer home.
+    /// Sends the drainer home, or says that there is none: nobody waits for it from now on.
     pub(crate) fn stop(&self) {
-        self.wishes().stopped = true;
+        let mut wishes = self.wishes();
+        wishes.stopped = true;
+        let guests = std::mem::take(&mut wishes.guests);
+        drop(wishes);
+        drop(guests);
         self.asked.notify_all();
         self.delivered.notify_all();
     }

@@ -172,12 +172,15 @@ fn settle_in(job: &Job, watch: &Watch) {
 }
 
 fn start_draining(watch: &mut Watch, stock: &Arc<Stock>) {
-    let stock = Arc::clone(stock);
+    let mine = Arc::clone(stock);
     let drainer = watch.drainer();
+    // Little memory may be allowed, and it needs less than threads have by default.
     let started = std::thread::Builder::new()
         .name("drain".into())
-        .spawn(move || drain::run(&stock, &drainer));
+        .stack_size(512 << 10)
+        .spawn(move || drain::run(&mine, &drainer));
     if let Err(error) = started {
+        stock.stop();
         watch.add_reason(format!(
             "the arena was not drained while the command ran: {error}"
         ));

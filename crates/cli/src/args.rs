@@ -145,12 +145,13 @@ pub enum Command {
 
     /// Write a run, or all that a file came from, in a format that other tools read
     #[command(after_help = "Examples:\n  \
-        backstory export                                     lists the formats\n  \
-        backstory export make -o Makefile                    the latest run's commands as rules\n  \
-        backstory export shell report.txt -o again.sh        only what report.txt came from, over all runs\n  \
+        backstory export                               lists the formats\n  \
+        backstory export make -o Makefile              the latest run as rules\n  \
+        backstory export shell report.txt -o again.sh  all that report.txt came from\n  \
         backstory export dot nightly --level process -o - | dot -Tsvg > nightly.svg\n  \
         backstory export make --exclude '**/*.log' --no-patterns -o Makefile\n\n\
-        What is written is there completely or not at all. A run whose record is not complete is exported with a warning.")]
+        What is written is there completely or not at all. A run whose record is not\n\
+        complete is exported with a warning.")]
     Export(ExportArgs),
 
     /// Forget a run
@@ -177,7 +178,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  \
         backstory contents report.txt -o report.old\n  \
         backstory contents report.txt --run nightly | diff - report.txt\n  \
-        backstory contents 79d1d8da0b625035cdbfc9d51841030861b9f4cf7c5abbe442a8d13efc352170\n\n\
+        backstory contents DIGEST -o input.csv   as `of --json` names it\n\n\
         Contents are kept by `record --contents=lazy` or `all`.")]
     Contents(ContentsArgs),
 

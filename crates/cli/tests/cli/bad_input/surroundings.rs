@@ -75,9 +75,9 @@ fn a_home_that_cannot_be_written_is_an_error_that_says_what_to_give() {
 fn a_disk_that_fills_up_costs_the_record_and_not_the_command() {
     let place = Place::new();
     place.write("in", "text\n");
-    // Too little for what is logged, more than enough for the command's own file.
-    let line = "mkdir full; mount -t tmpfs -o size=40k none $PWD/full || exit 9; i=0; \
-                $B record --store full/s -- sh -c 'while [ $((i+=1)) -lt 60 ]; do cat in >out; done; wc -c <out; exit 3'; echo $?; \
+    // Room for the recorder's library and the command's own file, too little for what is logged.
+    let line = "mkdir full; mount -t tmpfs -o size=160k none $PWD/full || exit 9; i=0; \
+                $B record --store full/s -- sh -c 'while [ $((i+=1)) -lt 400 ]; do cat in >out; done; wc -c <out; exit 3'; echo $?; \
                 $B show --store full/s --json; echo $?; \
                 mount -o remount,size=40M none $PWD/full && $B show --store full/s --json";
     let Some(answer) = place.shell_in_namespaces("a full disk", line) else {
@@ -117,7 +117,7 @@ fn a_disk_that_is_full_before_the_command_is_an_error() {
 #[test]
 fn a_disk_without_room_for_the_index_keeps_the_log_until_there_is() {
     let place = Place::new();
-    let line = "mkdir full; mount -t tmpfs -o size=100k none $PWD/full || exit 9; \
+    let line = "mkdir full; mount -t tmpfs -o size=180k none $PWD/full || exit 9; \
                 $B record --store full/s -- sh -c 'echo x >out; exit 3'; echo $?; \
                 $B log --store full/s; echo $?; ls full/s/runs | grep -c log$; \
                 mount -o remount,size=40M none $PWD/full && $B show --store full/s --json";
