@@ -76,8 +76,8 @@
 #define BS_ARENA_KEEP 32u   /* contents are kept: ask with BS_MAGIC_PRESERVE (if guarded) before a file changes */
 
 /* bs_arena.reads. Unless it is KNOWN, whoever is about to change a file has to ask. */
-#define BS_READS_KNOWN 0u  /* every file that was read is in the filter */
-#define BS_READS_NEW 1u    /* something was logged since that may be a read, or change what names mean */
+#define BS_READS_KNOWN 0u   /* every file that was read is in the filter */
+#define BS_READS_NEW 1u     /* something was logged since that may be a read, or change what names mean */
 #define BS_READS_LOOKING 2u /* the supervisor is about to fill the filter; NEW meanwhile wins */
 
 /* First page of the arena. Written by: S supervisor, R recorders. */
