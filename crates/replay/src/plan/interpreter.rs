@@ -24,10 +24,9 @@ fn script(line: &[u8]) -> Option<Vec<u8>> {
 fn loader(head: &[u8], wide: bool) -> Option<Vec<u8>> {
     let number = |at: usize, bytes: usize| -> Option<usize> {
         let slice = head.get(at..at.checked_add(bytes)?)?;
-        let value = slice.iter().rev().try_fold(0usize, |all, &byte| {
+        slice.iter().rev().try_fold(0usize, |all, &byte| {
             all.checked_mul(256)?.checked_add(byte.into())
-        });
-        value
+        })
     };
     let (table, size, count) = match wide {
         true => (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?),

@@ -349,7 +349,7 @@ impl<'s> Builder<'s> {
             if !seen.insert(named.clone()) {
                 continue;
             }
-            self.from_host(&named);
+            self.take_host_file(&named);
             waiting.push(self.real(&named));
         }
     }
@@ -375,7 +375,7 @@ impl<'s> Builder<'s> {
     }
 
     /// Puts this machine's file there, and the links that lead to it, if nothing is there.
-    fn from_host(&mut self, path: &[u8]) {
+    fn take_host_file(&mut self, path: &[u8]) {
         for _ in 0..MOST_LINKS {
             let real = self.real(path);
             if self
