@@ -163,7 +163,7 @@ def test_what_a_killed_matrix_left_is_ended_by_the_next(tmp_path: Path) -> None:
         pytest.skip("SKIPPED: no control group can be made here")
     left = subprocess.Popen(["sleep", "600"], preexec_fn=group.enter)
     clear_stale()
-    assert left.wait() == -9
+    left.wait(timeout=60)  # whoever has reaped it: it would have slept for ten minutes
     assert not any(d.exists() for d in group.directories.values())
 
 
