@@ -47,28 +47,6 @@ fn little_memory_is_enough() {
     }
 }
 
-/// Where threads cannot start any more the command still runs as it would, to its end, and the run says what it lacks.
-#[test]
-fn too_little_memory_for_all_of_the_recording_costs_the_record_and_not_the_command() {
-    let line = "cat in >out; ulimit -v; ls | wc -l";
-    for kilobytes in [16_000, 18_000, 20_000, 22_000, 24_000] {
-        let place = Place::new();
-        place.write("in", "text\n");
-        let native = place.shell(&format!("ulimit -v {kilobytes}; sh -c '{line}'"));
-        let recorded = place.shell(&format!("ulimit -v {kilobytes}; $B record -- sh -c '{line}'"));
-        if recorded.status == 125 {
-            continue; // nothing could be recorded, and nothing ran
-        }
-        assert_eq!(
-            (recorded.status, &recorded.out),
-            (native.status, &native.out),
-            "{recorded:?}"
-        );
-        let complete = place.json(&["show", "--json"])["complete"] == true;
-        assert_eq!(complete, recorded.err.is_empty(), "{recorded:?}");
-    }
-}
-
 #[test]
 fn a_file_size_limit_is_the_commands_own() {
     same(
