@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use backstory_contents::{Contents, Error as ContentsError};
@@ -16,6 +15,7 @@ use backstory_eventlog::event::{Bytes, Ident};
 use backstory_query::{Content, RunContents, contents};
 use backstory_store::facts::{Held, Package};
 use backstory_store::{Store, same_version};
+use rustix::fs::{AtFlags, StatxFlags, statx};
 use sha1::Digest as _;
 
 use crate::{Error, Result, shell};
@@ -142,18 +142,14 @@ pub fn digest(content: &Content) -> Option<&Digest> {
 fn live(content: &Content) -> Option<File> {
     let was = content.ident?;
     let file = File::open(Path::new(std::ffi::OsStr::from_bytes(&content.path))).ok()?;
-    let is = file.metadata().ok()?;
-    let is = Ident {
-        dev: is.dev(),
-        ino: is.ino(),
-        size: i64::try_from(is.size()).ok()?,
-        mtime: is.mtime() * 1_000_000_000 + is.mtime_nsec(),
-        ctime: is.ctime() * 1_000_000_000 + is.ctime_nsec(),
-        // Unknown: the rest tells.
-        birth: 0,
-        mode: is.mode(),
-        nlink: u32::try_from(is.nlink()).unwrap_or(u32::MAX),
-    };
+    let is = statx(
+        &file,
+        "",
+        AtFlags::EMPTY_PATH,
+        StatxFlags::BASIC_STATS | StatxFlags::BTIME,
+    )
+    .ok()?;
+    let is = Ident::from(&is);
     same_version(&was, &is).then_some(file)
 }
 

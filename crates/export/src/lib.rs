@@ -13,6 +13,7 @@ pub mod bill;
 pub mod format;
 pub mod holdings;
 pub mod image;
+pub mod loader;
 pub mod paths;
 pub mod recording;
 pub mod shell;
@@ -21,11 +22,10 @@ pub mod view;
 
 mod error;
 mod formats;
-mod loader;
-
 mod target;
 
 pub use error::{Error, Result};
 pub use format::{ALL, Family, Format, Shape, Target, find, names};
+pub use formats::dot_string;
 pub use target::export;
 pub use view::{Level, Request, Subject, View};

@@ -10,8 +10,8 @@ pub fn wanted(file: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
     Ok(named(&head))
 }
 
-/// Where the fields of a program header lie, ELF-64 and ELF-32 (`elf(5)`).
-fn named(head: &[u8]) -> Option<Vec<u8>> {
+/// The loader that the first bytes of an ELF file name, as [`wanted`] tells. Fields lie as `elf(5)` says, for ELF-64 and ELF-32.
+pub fn named(head: &[u8]) -> Option<Vec<u8>> {
     const INTERP: u64 = 3;
     let wide = match head.get(..6)? {
         [0x7f, b'E', b'L', b'F', 2, 1] => true,

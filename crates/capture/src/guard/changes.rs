@@ -53,13 +53,20 @@ impl Context<'_> {
         })
     }
 
-    pub(super) fn unlink(&mut self, fields: &mut Fields, name: &Named, directory: bool) -> Concluded<()> {
-        let there = match self.look(name, false)? {
-            Looked::There(there) => there,
+    /// What a call changes; none where it is not there, which is then what came of the call.
+    fn existing(&mut self, fields: &mut Fields, name: &Named, follow: bool) -> Concluded<Option<There>> {
+        match self.look(name, follow)? {
+            Looked::There(there) => Ok(Some(there)),
             Looked::Error(e) => {
                 fields.result = fails(e);
-                return Ok(());
+                Ok(None)
             }
+        }
+    }
+
+    pub(super) fn unlink(&mut self, fields: &mut Fields, name: &Named, directory: bool) -> Concluded<()> {
+        let Some(there) = self.existing(fields, name, false)? else {
+            return Ok(());
         };
         fields.ident = Some(there.ident());
         let removed = self.remove(name, &there)?;
@@ -80,12 +87,8 @@ impl Context<'_> {
         to: &Named,
         flags: u32,
     ) -> Concluded<()> {
-        let source = match self.look(from, false)? {
-            Looked::There(there) => there,
-            Looked::Error(e) => {
-                fields.result = fails(e);
-                return Ok(());
-            }
+        let Some(source) = self.existing(fields, from, false)? else {
+            return Ok(());
         };
         let (parent, verdict) = match self.parent(to)? {
             Ok(parent) => parent,
@@ -134,12 +137,8 @@ impl Context<'_> {
         flags: u32,
     ) -> Concluded<()> {
         let follow = flags & libc::AT_SYMLINK_FOLLOW as u32 != 0 || from.itself;
-        let source = match self.look(from, follow)? {
-            Looked::There(there) => there,
-            Looked::Error(e) => {
-                fields.result = fails(e);
-                return Ok(());
-            }
+        let Some(source) = self.existing(fields, from, follow)? else {
+            return Ok(());
         };
         fields.ident = Some(source.ident());
         fields.result = match self.look(to, false)? {

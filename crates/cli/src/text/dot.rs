@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use backstory_export::dot_string as quoted;
 use backstory_graph::model::Certainty;
 use backstory_query::answer::{Flow, Lineage, Node};
 
@@ -91,11 +92,6 @@ pub fn draw(lineage: &Lineage, direction: Direction, all: bool, out: &mut impl W
         }
     }
     writeln!(out, "}}")
-}
-
-/// A string of the DOT language.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// A command's label: a graph is not for pasting from.

@@ -68,7 +68,7 @@ impl Format for Dot {
     }
 }
 
-/// A string of the language.
-fn quoted(text: &str) -> String {
+/// A string of the DOT language, quoted.
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -23,7 +23,7 @@ mod svg;
 pub use compile_commands::CompileCommands;
 pub use container::{DockerArchive, Dockerfile, Oci, OciArchive};
 pub use cyclonedx::CycloneDx;
-pub use dot::Dot;
+pub use dot::{Dot, quoted as dot_string};
 pub use graphml::GraphMl;
 pub use in_toto::InToto;
 pub use make::Make;
