@@ -94,6 +94,9 @@ pub struct Entity {
     pub path: Bytes,
     /// Further names it was used by.
     pub aliases: Vec<Bytes>,
+    /// What was done by each name: by `path` first, then by the aliases in their order. Empty if there is no alias, or if it is not
+    /// known what was done by which name (runs that were indexed before schema 4).
+    pub by_name: Vec<ByName>,
     /// 0 for the state before the run, then 1, 2 … for each new version made in the run.
     pub version: u32,
     /// The version before this one of the same file, if this run saw it.
@@ -102,6 +105,27 @@ pub struct Entity {
     pub ident: Option<Ident>,
     /// True if this version is what the file system held when the run ended.
     pub last: bool,
+}
+
+/// What was done to an entity by one of its names, by any activity: sets of [`Relation::bit`]s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ByName {
+    /// What happened.
+    pub seen: u16,
+    /// What could have happened; what did happen may be in here as well.
+    pub possible: u16,
+}
+
+impl ByName {
+    /// Adds one relation. True if that was news.
+    pub fn add(&mut self, relation: Relation, certainty: Certainty) -> bool {
+        let set = match certainty {
+            Certainty::Seen => &mut self.seen,
+            Certainty::Possible => &mut self.possible,
+        };
+        let before = std::mem::replace(set, *set | relation.bit());
+        before != *set
+    }
 }
 
 /// How an activity and an entity are related, or an activity and an activity.
@@ -136,6 +160,11 @@ impl Relation {
     pub fn is_use(self) -> bool {
         use Relation::*;
         matches!(self, Read | Execute | Stat | List | Missing | Link)
+    }
+
+    /// Its bit in a set of relations. Stores keep these numbers.
+    pub fn bit(self) -> u16 {
+        1 << self as u16
     }
 }
 

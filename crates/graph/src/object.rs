@@ -6,7 +6,7 @@
 use backstory_eventlog::event::{Bytes, Ident, Time};
 
 use crate::activity::Serial;
-use crate::model::{EntityId, EntityKind};
+use crate::model::{ByName, Certainty, EntityId, EntityKind, Relation};
 use crate::paths::PathId;
 
 /// Names an object for the whole fold.
@@ -61,6 +61,16 @@ impl Writers {
     }
 }
 
+/// A further name of a version.
+#[derive(Debug, Clone, Copy)]
+pub struct Alias {
+    pub path: PathId,
+    /// It leads through a symbolic link: what is done by it is done to the file of the plain name as well.
+    pub soft: bool,
+    /// What was done by it.
+    pub by: ByName,
+}
+
 /// One content state.
 #[derive(Debug)]
 pub struct Version {
@@ -71,7 +81,11 @@ pub struct Version {
     /// Its node, once something used it.
     pub entity: Option<EntityId>,
     pub previous: Option<EntityId>,
-    pub aliases: Vec<PathId>,
+    pub aliases: Vec<Alias>,
+    /// What was done by the first name.
+    pub by_path: ByName,
+    /// The first name leads through a symbolic link; set once there is another.
+    pub soft: bool,
     /// Nodes for further hard links to it.
     pub links: Vec<(PathId, EntityId)>,
     pub ident: Option<Ident>,
@@ -99,6 +113,8 @@ impl Version {
             entity: None,
             previous: None,
             aliases: Vec::new(),
+            by_path: ByName::default(),
+            soft: false,
             links: Vec::new(),
             ident: None,
             before: None,
@@ -115,15 +131,68 @@ impl Version {
 impl Version {
     /// True if the version has a node by this name.
     pub fn known_as(&self, path: PathId) -> bool {
-        self.path == path || self.aliases.contains(&path) || self.links.iter().any(|(p, _)| *p == path)
+        self.path == path || self.has_alias(path) || self.links.iter().any(|(p, _)| *p == path)
     }
 
-    /// Another name it was used by.
-    pub fn add_alias(&mut self, path: PathId) {
-        if !self.aliases.contains(&path) {
-            self.aliases.push(path);
-            self.news = true;
+    /// True if `path` is one of its further names.
+    pub fn has_alias(&self, path: PathId) -> bool {
+        self.aliases.iter().any(|alias| alias.path == path)
+    }
+
+    /// Another name it was used by. `soft`: whether that, and the first name, lead through a symbolic link.
+    pub fn add_alias(&mut self, path: PathId, soft: bool, first_soft: bool) {
+        if self.has_alias(path) {
+            return;
         }
+        self.soft = first_soft;
+        let by = match first_soft && !soft {
+            true => self.by_path,
+            false => ByName::default(),
+        };
+        self.aliases.push(Alias { path, soft, by });
+        self.news = true;
+    }
+
+    /// Notes what was done by a name: by the first one if `path` is none of the aliases.
+    pub fn note(&mut self, path: PathId, relation: Relation, certainty: Certainty) {
+        let mut news = false;
+        if let Some(alias) = self.aliases.iter_mut().find(|alias| alias.path == path) {
+            news |= alias.by.add(relation, certainty);
+            if alias.soft && !self.soft {
+                news |= self.by_path.add(relation, certainty);
+            }
+        } else {
+            news |= self.by_path.add(relation, certainty);
+            for plain in self.aliases.iter_mut().filter(|alias| self.soft && !alias.soft) {
+                news |= plain.by.add(relation, certainty);
+            }
+        }
+        self.news |= news && !self.aliases.is_empty();
+    }
+
+    /// What could have been done by some name was done. By which of several of one sort is not known.
+    pub fn confirm(&mut self, relation: Relation) {
+        for soft in [false, true] {
+            let first = (self.soft == soft).then_some(&mut self.by_path);
+            let others = self.aliases.iter_mut().filter(|alias| alias.soft == soft);
+            let mut can: Vec<&mut ByName> = first
+                .into_iter()
+                .chain(others.map(|alias| &mut alias.by))
+                .filter(|by| (by.seen | by.possible) & relation.bit() != 0)
+                .collect();
+            if let [one] = can.as_mut_slice() {
+                self.news |= one.add(relation, Certainty::Seen);
+            }
+        }
+    }
+
+    /// What was done by each name, the first one first; nothing if there is only that.
+    pub fn by_name(&self) -> Vec<ByName> {
+        if self.aliases.is_empty() {
+            return Vec::new();
+        }
+        let others = self.aliases.iter().map(|alias| alias.by);
+        std::iter::once(self.by_path).chain(others).collect()
     }
 }
 

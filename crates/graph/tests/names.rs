@@ -4,7 +4,8 @@
 mod common;
 
 use backstory_eventlog::event::{CWD, Ident, Meta, Op, Outcome};
-use common::{After, START, STEP, Scene, ident, told};
+use backstory_graph::model::Relation;
+use common::{After, OUT, START, STEP, Scene, ident, text, told};
 
 /// A file with two names, `d` and `e`; `d` is read, then `e` goes and the file is left as `changed` says.
 fn loses_its_other_name(changed: impl FnOnce(&Scene) -> i64) -> Scene {
@@ -156,4 +157,91 @@ fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
         None,
         "nobody looked before"
     );
+}
+
+/// What was done by each name of the newest version of `path`, by relation: `Read` seen, `Write?` possible.
+fn by_names(s: &Scene, path: &[u8]) -> Vec<(String, String)> {
+    let graph = s.graph();
+    let entity = graph.newest(path).unwrap();
+    let all = [
+        Relation::Read,
+        Relation::Stat,
+        Relation::Write,
+        Relation::Delete,
+        Relation::Rename,
+        Relation::Meta,
+    ];
+    let names = std::iter::once(&entity.path).chain(&entity.aliases);
+    names
+        .zip(&entity.by_name)
+        .map(|(name, by)| {
+            let words = all.iter().filter_map(|relation| match relation.bit() {
+                bit if by.seen & bit != 0 => Some(format!("{relation:?}")),
+                bit if by.possible & bit != 0 => Some(format!("{relation:?}?")),
+                _ => None,
+            });
+            (text(name), words.collect::<Vec<_>>().join(" "))
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_done_by_one_hard_link_was_not_done_by_the_other() {
+    let mut s = Scene::new(&["sh"]);
+    s.open(2, "new", OUT, 3);
+    s.write(2, 3);
+    s.link(2, "new", "hard");
+    s.push(
+        2,
+        Outcome::Done(0),
+        Op::Meta {
+            dir: CWD,
+            path: b"hard".as_slice().into(),
+            what: Meta::Mode,
+            link: false,
+        },
+    );
+    s.unlink(2, "hard");
+    s.close(2, 3);
+    let wanted = [
+        ("/w/new".into(), "Write Meta".into()),
+        ("/w/hard".into(), "Delete Meta".into()),
+    ];
+    let told = by_names(&s, b"/w/new");
+    assert_eq!(told, wanted, "{}", told_of(&s));
+}
+
+#[test]
+fn who_uses_a_file_by_its_new_name_did_not_use_it_by_the_old() {
+    let mut s = Scene::new(&["sh"]);
+    s.kernel_open(2, "old", OUT);
+    s.rename(2, "old", "new");
+    s.runs(2, 3, &["cat"]);
+    s.kernel_open(3, "new", 0);
+    s.exits(3, 2);
+    let told = by_names(&s, b"/w/new");
+    assert_eq!(
+        told[0],
+        ("/w/new".into(), "Read Write? Rename".into()),
+        "{}",
+        told_of(&s)
+    );
+    assert!(told[1..].iter().all(|(_, words)| words == "Write?"), "{told:?}");
+}
+
+#[test]
+fn what_is_done_through_a_symbolic_link_is_done_to_the_file_it_leads_to() {
+    let mut s = Scene::new(&["sh"]);
+    s.symlink(2, "real", "soft");
+    s.writes(2, "soft", OUT);
+    s.reads(2, "real");
+    let wanted = [
+        ("/w/real".into(), "Read Write".into()),
+        ("/w/soft".into(), "Write".into()),
+    ];
+    assert_eq!(by_names(&s, b"/w/real"), wanted, "{}", told_of(&s));
+}
+
+fn told_of(s: &Scene) -> String {
+    told(&s.graph())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::{Bytes, Via};
-use backstory_graph::model::{Certainty, Relation};
+use backstory_graph::model::{ByName, Certainty, Entity, Relation};
 use backstory_store::{ActivityKey, Store};
 
 use crate::Result;
@@ -40,6 +40,55 @@ fn word(relation: Relation) -> Access {
     }
 }
 
+/// All relations, each at the place of its bit.
+const RELATIONS: [Relation; 11] = [
+    Relation::Read,
+    Relation::Execute,
+    Relation::Stat,
+    Relation::List,
+    Relation::Missing,
+    Relation::Link,
+    Relation::Write,
+    Relation::Delete,
+    Relation::Rename,
+    Relation::Meta,
+    Relation::Make,
+];
+
+/// The relations to one entity, or by one name of it, at one certainty: sets of [`Relation::bit`]s.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
+    bits: u16,
+    /// Those of them that the recorder saw.
+    library: u16,
+}
+
+impl Done {
+    /// Those of `bits` only.
+    fn only(self, bits: u16) -> Done {
+        Done {
+            bits: self.bits & bits,
+            library: self.library & bits,
+        }
+    }
+
+    /// The same as sets of words.
+    fn words(self) -> Words {
+        Words {
+            bits: words(self.bits),
+            library: words(self.library),
+        }
+    }
+}
+
+/// The words for a set of relations.
+fn words(bits: u16) -> u16 {
+    let there = RELATIONS
+        .into_iter()
+        .filter(|relation| bits & relation.bit() != 0);
+    there.fold(0, |all, relation| all | 1 << word(relation) as u16)
+}
+
 /// The words of one path at one certainty.
 #[derive(Debug, Clone, Copy, Default)]
 struct Words {
@@ -51,24 +100,26 @@ struct Words {
 /// The paths that a run touched, by path; what is known to have happened to one before what only could have.
 pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
     let key = record(store, run)?.key;
-    let mut by_entity: Vec<[Words; 2]> = Vec::new();
+    let mut by_entity: Vec<[Done; 2]> = Vec::new();
     for activity in store.activities(key)? {
         for edge in store.stream(ActivityKey::new(key, activity.id))?.edges {
             let entity = edge.entity.0 as usize;
             if by_entity.len() <= entity {
                 by_entity.resize(entity + 1, Default::default());
             }
-            let words = &mut by_entity[entity][place(edge.certainty)];
-            let bit = 1 << word(edge.relation) as u16;
-            words.bits |= bit;
-            words.library |= if edge.via == Via::Library { bit } else { 0 };
+            let done = &mut by_entity[entity][place(edge.certainty)];
+            let bit = edge.relation.bit();
+            done.bits |= bit;
+            done.library |= if edge.via == Via::Library { bit } else { 0 };
         }
     }
     let mut by_path: BTreeMap<Bytes, [Words; 2]> = BTreeMap::new();
-    for (entity, words) in store.entities(key)?.into_iter().zip(by_entity) {
-        for path in std::iter::once(entity.path).chain(entity.aliases).filter(is_path) {
+    for (entity, done) in store.entities(key)?.into_iter().zip(by_entity) {
+        let by_name = by_name(&entity, done);
+        let names = std::iter::once(entity.path).chain(entity.aliases).zip(by_name);
+        for (path, done) in names.filter(|(path, _)| is_path(path)) {
             let all = by_path.entry(path).or_default();
-            for (all, new) in all.iter_mut().zip(words) {
+            for (all, new) in all.iter_mut().zip(done.map(Done::words)) {
                 all.bits |= new.bits;
                 all.library |= new.library;
             }
@@ -78,6 +129,36 @@ pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
         .into_iter()
         .flat_map(|(path, words)| lines(&path, words))
         .collect())
+}
+
+/// What was done to an entity, by each of its names. What no name is known to have been used for, was done by the first; where nothing is
+/// known of its names, any of it may have been done by each.
+fn by_name(entity: &Entity, done: [Done; 2]) -> Vec<[Done; 2]> {
+    let count = 1 + entity.aliases.len();
+    if entity.by_name.len() != count {
+        return vec![done; count];
+    }
+    let told = |by: &ByName| by.seen | by.possible;
+    let told_of_any = entity.by_name.iter().fold(0, |all, by| all | told(by));
+    let [seen, possible] = done;
+    // An edge that happened once and could have another time is seen; by the other name it is still possible.
+    let either = Done {
+        bits: seen.bits | possible.bits,
+        library: seen.library | possible.library,
+    };
+    let mut names: Vec<[Done; 2]> = entity
+        .by_name
+        .iter()
+        .map(|by| [seen.only(by.seen), either.only(told(by))])
+        .collect();
+    if let Some(first) = names.first_mut() {
+        for (first, all) in first.iter_mut().zip(done) {
+            let rest = all.only(!told_of_any);
+            first.bits |= rest.bits;
+            first.library |= rest.library;
+        }
+    }
+    names
 }
 
 fn place(certainty: Certainty) -> usize {

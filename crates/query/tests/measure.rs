@@ -106,6 +106,7 @@ impl Build<'_> {
             kind,
             path: bytes,
             aliases: Vec::new(),
+            by_name: Vec::new(),
             version,
             previous: None,
             ident,

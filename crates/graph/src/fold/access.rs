@@ -131,8 +131,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         else {
             return Ok(());
         };
-        let from = self.entity_now(call, source, from)?;
-        let entity = self.written(call, target, to)?;
+        let from = self.entity_now(call, source, from)?.id;
+        let entity = self.written(call, target, to)?.id;
         if from == entity || !self.object(target).versioned() {
             return Ok(());
         }

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::{CWD, Ident, Time, Via};
 
+use super::entities::Named;
 use super::{Call, Fold};
 use crate::activity::{Serial, Use};
-use crate::model::{Certainty, EntityId, EntityKind, Interval, Relation, Sink};
+use crate::model::{Certainty, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
 use crate::process::{Description, Held, NAMELESS, NAMELESS_MAX};
@@ -352,9 +353,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 Certainty::Possible
             };
             // A rename gives a version another name; what was written before belongs to the name it had.
-            let one_node = number != first || writes && self.object(object).linked;
-            let path = if one_node { crate::paths::ROOT } else { path };
-            let entity = self.entity_used(call, object, number, path)?;
+            let path = if number == first { path } else { crate::paths::ROOT };
+            let used = if writes && self.object(object).linked {
+                self.first_node(call, object, number, path)?
+            } else {
+                self.entity_used(call, object, number, path)?
+            };
+            self.note(used, relation, certainty);
+            let entity = used.id;
             let interval = Interval {
                 start,
                 end: interval.end,
@@ -381,18 +387,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The node that content written through the name `path` goes to. All names of a file share what is written: it has one node.
-    pub(super) fn written(
-        &mut self,
-        call: Call,
-        object: ObjectId,
-        path: PathId,
-    ) -> Result<EntityId, S::Error> {
-        let path = if self.object(object).linked {
-            crate::paths::ROOT
-        } else {
-            path
-        };
-        self.entity_now(call, object, path)
+    pub(super) fn written(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<Named, S::Error> {
+        if !self.object(object).linked {
+            return self.entity_now(call, object, path);
+        }
+        let number = self.object(object).now().number;
+        self.first_node(call, object, number, path)
     }
 
     /// The description behind `fd` of the calling process.

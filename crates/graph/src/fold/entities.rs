@@ -8,6 +8,20 @@ use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Interval, R
 use crate::object::{Object, ObjectId, Version, Writers};
 use crate::paths::{PathId, ROOT};
 
+/// A node, and by which name of which version it is used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named {
+    pub(super) id: EntityId,
+    by: Option<(ObjectId, u32, PathId)>,
+}
+
+impl From<EntityId> for Named {
+    /// A node that has but one name.
+    fn from(id: EntityId) -> Named {
+        Named { id, by: None }
+    }
+}
+
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The node of the present version of `object`, used by the name `path`.
     pub(super) fn entity_now(
@@ -15,7 +29,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         call: Call,
         object: ObjectId,
         path: PathId,
-    ) -> Result<EntityId, S::Error> {
+    ) -> Result<Named, S::Error> {
         let number = self.object(object).now().number;
         self.entity(call, object, number, path)
     }
@@ -27,19 +41,43 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         object: ObjectId,
         number: u32,
         path: PathId,
-    ) -> Result<EntityId, S::Error> {
+    ) -> Result<Named, S::Error> {
         let primary = self.primary(call.time, object, number)?;
+        let named = Named {
+            id: primary,
+            by: Some((object, number, path)),
+        };
         let kept = self.object_mut(object);
         let link = kept.linked && kept.names.contains(&path);
         let version = kept.kept(number);
         if version.path == path || path == ROOT {
-            return Ok(primary);
+            return Ok(named);
         }
         if link && self.is_other_hard_link(object, number, path) {
-            return self.twin(call, object, number, path, primary);
+            let twin = self.twin(call, object, number, path, primary)?;
+            return Ok(if twin == primary { named } else { twin.into() });
         }
-        self.object_mut(object).kept(number).add_alias(path);
-        Ok(primary)
+        if !self.object_mut(object).kept(number).has_alias(path) {
+            let first = self.object_mut(object).kept(number).path;
+            let (soft, first_soft) = (self.is_soft(path), self.is_soft(first));
+            let version = self.object_mut(object).kept(number);
+            version.add_alias(path, soft, first_soft);
+        }
+        Ok(named)
+    }
+
+    /// Whether a symbolic link stands in `path`, or is it: an older one, or one that this run made.
+    fn is_soft(&mut self, path: PathId) -> bool {
+        self.follow(path, true) != path || self.winding(path)
+    }
+
+    /// Notes by which name something was done to a node.
+    pub(super) fn note(&mut self, named: Named, relation: Relation, certainty: Certainty) {
+        if let Some((object, number, path)) = named.by {
+            self.object_mut(object)
+                .kept(number)
+                .note(path, relation, certainty);
+        }
     }
 
     /// Whether `path` is a hard link other than the one by which the version is known. A name that leads through an older symbolic
@@ -50,7 +88,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let version = self.object_mut(object).kept(number);
         let names: Vec<PathId> = std::iter::once(version.path)
-            .chain(version.aliases.iter().copied())
+            .chain(version.aliases.iter().map(|alias| alias.path))
             .collect();
         names.contains(&path) || names.into_iter().any(|name| !self.winding(name))
     }
@@ -98,7 +136,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(entity);
         }
         if open {
-            version.add_alias(path);
+            version.add_alias(path, false, false);
             return Ok(from);
         }
         version.links.push((path, id));
@@ -112,6 +150,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             kind,
             path,
             aliases: Vec::new(),
+            by_name: Vec::new(),
             version,
             previous: Some(from),
             ident,
@@ -135,15 +174,28 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         object: ObjectId,
         number: u32,
         path: PathId,
-    ) -> Result<EntityId, S::Error> {
+    ) -> Result<Named, S::Error> {
         if !self.object(object).linked {
             return self.entity(call, object, number, path);
         }
         let links = &self.object_mut(object).kept(number).links;
         match links.iter().find(|(p, _)| *p == path) {
-            Some(&(_, entity)) => Ok(entity),
-            None => self.entity(call, object, number, ROOT),
+            Some(&(_, entity)) => Ok(entity.into()),
+            None => self.first_node(call, object, number, path),
         }
+    }
+
+    /// The first node of a version, whichever of its names is used.
+    pub(super) fn first_node(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        number: u32,
+        path: PathId,
+    ) -> Result<Named, S::Error> {
+        let id = self.primary(call.time, object, number)?;
+        let by = Some((object, number, path));
+        Ok(Named { id, by })
     }
 
     /// Gives a version's node to the sink as it is known now.
@@ -173,6 +225,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             kind,
             path,
             aliases: Vec::new(),
+            by_name: Vec::new(),
             version: 0,
             previous: None,
             ident: None,
@@ -186,12 +239,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn edge(
         &mut self,
         epoch: Serial,
-        entity: EntityId,
+        entity: impl Into<Named>,
         relation: Relation,
         interval: Interval,
         certainty: Certainty,
         via: Via,
     ) {
+        let named = entity.into();
+        self.note(named, relation, certainty);
+        let entity = named.id;
         if let Some(epoch) = &mut self.epochs[epoch as usize] {
             epoch.edges.add(Use {
                 entity,
@@ -205,7 +261,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Adds an edge of one moment.
-    pub(super) fn touch(&mut self, call: Call, entity: EntityId, relation: Relation) {
+    pub(super) fn touch(&mut self, call: Call, entity: impl Into<Named>, relation: Relation) {
         let interval = Interval {
             start: call.time,
             end: call.time,
@@ -317,6 +373,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             (changed, now.written, now.writers, now.entity)
         {
             now.written = true;
+            now.confirm(Relation::Write);
             if let Some(epoch) = &mut self.epochs[serial as usize] {
                 epoch.edges.confirm(entity, Relation::Write);
             }
@@ -355,6 +412,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 kind: held.kind,
                 path: self.paths.bytes(path).into(),
                 aliases: Vec::new(),
+                by_name: Vec::new(),
                 version: now.number,
                 previous: now.entity,
                 ident: now.ident,
@@ -433,7 +491,12 @@ fn describe(
         id,
         kind,
         path: label.unwrap_or_else(|| paths.bytes(version.path).into()),
-        aliases: version.aliases.iter().map(|&p| paths.bytes(p).into()).collect(),
+        aliases: version
+            .aliases
+            .iter()
+            .map(|alias| paths.bytes(alias.path).into())
+            .collect(),
+        by_name: version.by_name(),
         version: version.number,
         previous: version.previous,
         ident: version.ident,

@@ -6,8 +6,9 @@
 
 use backstory_eventlog::event::{Ident, Time};
 
+use super::entities::Named;
 use super::{Call, Fold, SLACK};
-use crate::model::{Derived, Entity, EntityId, EntityKind, Sink};
+use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Relation, Sink};
 use crate::object::{Object, ObjectId, has_versions, key, kind_of};
 use crate::paths::PathId;
 
@@ -54,9 +55,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// The node of what `place` leads to, for who only looks at it. Nothing flows through it, so nobody asks which file it is, and it
     /// takes no object.
-    pub(super) fn looked(&mut self, call: Call, place: PathId, named: PathId) -> Result<EntityId, S::Error> {
+    pub(super) fn looked(&mut self, call: Call, place: PathId, named: PathId) -> Result<Named, S::Error> {
         match self.names.get(&place) {
-            Some(&Name::Looked(entity)) if named == place => return Ok(entity),
+            Some(&Name::Looked(entity)) if named == place => return Ok(entity.into()),
             None | Some(Name::Gone) if named == place => {}
             _ => {
                 let object = self.lookup(place, call, None)?;
@@ -69,7 +70,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.tell_looked(id, place, kind)?;
         self.names.insert(place, Name::Looked(id));
         self.missing.remove(&place);
-        Ok(id)
+        Ok(id.into())
     }
 
     /// Who looks changes nothing: unless somebody else does, it stays as it is.
@@ -79,6 +80,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             kind,
             path: self.paths.bytes(path).into(),
             aliases: Vec::new(),
+            by_name: Vec::new(),
             version: 0,
             previous: None,
             ident: None,
@@ -142,6 +144,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let versioned = self.object(object).versioned();
         let now = self.object_mut(object).now_mut();
         (now.entity, now.told_last) = (Some(entity), versioned);
+        now.note(path, Relation::Stat, Certainty::Seen);
         self.bind(path, object);
         object
     }
@@ -373,10 +376,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         let other = self.add(EntityKind::File, path, call.time, 0);
-        let from = self.entity_now(call, other, path)?;
+        let from = self.entity_now(call, other, path)?.id;
         let name = self.object(object).now().path;
         self.next_version(call, object, name, false)?;
-        let entity = self.entity_now(call, object, name)?;
+        let entity = self.entity_now(call, object, name)?.id;
         let activity = self.announce(call.epoch)?;
         self.sink.derived(&Derived {
             entity,

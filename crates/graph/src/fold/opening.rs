@@ -102,8 +102,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.begin_write(call, object, place, definite)?;
         }
         if definite {
-            let entity = self.written(call, object, named)?;
-            let certainty = call.certainty();
+            let used = self.written(call, object, named)?;
+            let (entity, certainty) = (used.id, call.certainty());
+            self.note(used, Relation::Write, certainty);
             if let Some(epoch) = &mut self.epochs[call.epoch as usize] {
                 epoch.edges.add(Use {
                     entity,

@@ -93,6 +93,7 @@ impl Graph {
             kind,
             path,
             aliases: Vec::new(),
+            by_name: Vec::new(),
             version,
             previous: None,
             ident,

@@ -144,6 +144,41 @@ fn files_are_told_in_the_promised_words_once_per_path_and_certainty() {
 }
 
 #[test]
+fn each_name_of_a_file_has_its_own_words() {
+    every_store(|store| {
+        let mut graph = Graph::default();
+        let p = graph.activity(None, 1, "/bin/p", 0);
+        let file = graph.file("/a", 1, None);
+        graph.entities[0].aliases = vec![bytes("/hard"), bytes("/unused")];
+        let by = |seen: &[Relation], possible: &[Relation]| {
+            let [seen, possible] = [seen, possible].map(|set| set.iter().fold(0, |all, one| all | one.bit()));
+            ByName { seen, possible }
+        };
+        graph.entities[0].by_name = vec![
+            by(&[Relation::Write], &[]),
+            by(&[Relation::Read], &[Relation::Write]),
+            by(&[], &[]),
+        ];
+        for relation in [Relation::Write, Relation::Read, Relation::Meta] {
+            graph.edge(p, file, relation, 1, 2);
+        }
+        graph.append(store, "run00001", 0);
+        let told: Vec<_> = files(store, "run00001")
+            .unwrap()
+            .into_iter()
+            .map(|f| (f.path, f.access, f.certainty))
+            .collect();
+        use Access::*;
+        let wanted = [
+            (bytes("/a"), vec![Write, Meta], Certainty::Seen),
+            (bytes("/hard"), vec![Read], Certainty::Seen),
+            (bytes("/hard"), vec![Write], Certainty::Possible),
+        ];
+        assert_eq!(told, wanted, "what is of no name was done by the first");
+    });
+}
+
+#[test]
 fn a_processs_parent_is_another_process_and_its_epoch_before_is_its_parent_activity() {
     every_store(|store| {
         let mut graph = Graph::default();

@@ -5,6 +5,7 @@
 //! member  := flags | directory's place in the list << 4  [place - 15]  version, zigzag delta to the last one of that directory
 //!            [version number]  [previous, zigzag delta to the entity]  [number of aliases (directory's place, version)*]
 //! columns := how many  flags  directories' places  versions  version numbers  previous  numbers of aliases  aliases' places  aliases' versions
+//!            [names' seen  names' possible, of each member with BY_NAME: of its path, then of its aliases]
 //! ```
 //!
 //! The first id is divisible by [`BLOCK`]: where it is not, one was added, and the members stand in columns.
@@ -12,6 +13,7 @@
 use super::column::{self, Reader};
 use super::{Put, Take, zigzag};
 use crate::Result;
+use backstory_graph::model::ByName;
 
 const WHAT: &str = "list of entities";
 
@@ -22,6 +24,8 @@ const LAST: u8 = 1;
 const NUMBERED: u8 = 2;
 const PREVIOUS: u8 = 4;
 const ALIASES: u8 = 8;
+/// What was done by each name is known. In columns only, from schema 4 on.
+const BY_NAME: u8 = 16;
 /// Directory places below this are told in the flags byte itself.
 const NEAR: usize = 15;
 
@@ -47,6 +51,8 @@ pub struct Member {
     pub last: bool,
     /// Further names.
     pub aliases: Vec<VersionRef>,
+    /// What was done by each name, the path's first; none if that is not known or there is but one name.
+    pub by_name: Vec<ByName>,
 }
 
 /// A block of entities.
@@ -119,12 +125,14 @@ fn put_members(out: &mut Vec<u8>, first: u32, members: &[Member], dirs: &[u32]) 
     let mut indexes = vec![0i64; dirs.len()];
     let [mut flags, mut places, mut versions, mut numbers] = [const { Vec::new() }; 4];
     let [mut previous, mut counts, mut alias_places, mut aliases] = [const { Vec::new() }; 4];
+    let [mut seen, mut possible] = [const { Vec::new() }; 2];
     for (id, member) in (first..).zip(members) {
         let set = [
             (LAST, member.last),
             (NUMBERED, member.number != 0),
             (PREVIOUS, member.previous.is_some()),
             (ALIASES, !member.aliases.is_empty()),
+            (BY_NAME, !member.by_name.is_empty()),
         ];
         let set = set.iter().filter(|(_, on)| *on);
         flags.push(u64::from(set.fold(0, |all, (flag, _)| all | flag)));
@@ -143,12 +151,14 @@ fn put_members(out: &mut Vec<u8>, first: u32, members: &[Member], dirs: &[u32]) 
             alias_places.extend(member.aliases.iter().map(|alias| place(alias.dir) as u64));
             aliases.extend(member.aliases.iter().map(|alias| u64::from(alias.index)));
         }
+        seen.extend(member.by_name.iter().map(|by| u64::from(by.seen)));
+        possible.extend(member.by_name.iter().map(|by| u64::from(by.possible)));
     }
     out.number(members.len() as u64);
     for numbers in [&flags, &places, &versions, &numbers, &previous, &counts] {
         column::put(out, numbers);
     }
-    for numbers in [&alias_places, &aliases] {
+    for numbers in [&alias_places, &aliases, &seen, &possible] {
         // One entity may have very many names.
         for piece in numbers.chunks(column::MOST) {
             column::put(out, piece);
@@ -169,6 +179,18 @@ fn take_members(take: &mut Take<'_>, first: u32, dirs: &mut [(u32, i64)]) -> Res
     let mut aliases = [
         take_pieces(take, total)?.into_iter(),
         take_pieces(take, total)?.into_iter(),
+    ];
+    let named = flags
+        .iter()
+        .filter(|set| **set & u64::from(ALIASES) != 0)
+        .zip(&counts);
+    let named = named.filter(|(set, _)| **set & u64::from(BY_NAME) != 0);
+    let named = named.fold(0u64, |all, (_, count)| {
+        all.saturating_add(*count).saturating_add(1)
+    });
+    let mut by_name = [
+        take_pieces(take, named)?.into_iter(),
+        take_pieces(take, named)?.into_iter(),
     ];
     let mut counts = counts.into_iter();
     let mut members = Vec::with_capacity(count);
@@ -204,15 +226,33 @@ fn take_members(take: &mut Take<'_>, first: u32, dirs: &mut [(u32, i64)]) -> Res
                 names.push(VersionRef { dir, index });
             }
         }
+        let done = if has(BY_NAME) && has(ALIASES) {
+            let done = (0..=names.len()).map(|_| take_by_name(&mut by_name));
+            done.collect::<Option<_>>().ok_or_else(|| take.damaged())?
+        } else {
+            Vec::new()
+        };
         members.push(Member {
             version,
             number,
             previous,
             last: has(LAST),
             aliases: names,
+            by_name: done,
         });
     }
     Ok(members)
+}
+
+/// What was done by the next name.
+fn take_by_name(columns: &mut [std::vec::IntoIter<u64>; 2]) -> Option<ByName> {
+    let [seen, possible] = columns
+        .each_mut()
+        .map(|column| u16::try_from(column.next()?).ok());
+    Some(ByName {
+        seen: seen?,
+        possible: possible?,
+    })
 }
 
 /// Columns one after another, all full but the last.
@@ -265,6 +305,7 @@ fn take_member(take: &mut Take<'_>, id: u32, dirs: &mut [(u32, i64)]) -> Result<
         previous,
         last: flags & LAST != 0,
         aliases,
+        by_name: Vec::new(),
     })
 }
 
@@ -301,13 +342,18 @@ mod tests {
             reverse in proptest::option::of(0u32..u32::MAX - 1),
             first in 0u32..1 << 23,
             members in proptest::collection::vec(
-                (reference(), 0u32..3, proptest::option::of(any::<u32>()), any::<bool>(), proptest::collection::vec(reference(), 0..3)),
+                (reference(), 0u32..3, proptest::option::of(any::<u32>()), any::<bool>(), proptest::collection::vec(reference(), 0..3), any::<bool>()),
                 0..128,
             ),
         ) {
             let members = members
                 .into_iter()
-                .map(|(version, number, previous, last, aliases)| Member { version, number, previous, last, aliases })
+                .map(|(version, number, previous, last, aliases, known)| {
+                    let by = |name: &VersionRef| ByName { seen: name.index as u16, possible: name.dir as u16 };
+                    let by_name = std::iter::once(&version).chain(&aliases).map(by);
+                    let by_name = by_name.filter(|_| known && !aliases.is_empty()).collect();
+                    Member { version, number, previous, last, aliases, by_name }
+                })
                 .collect();
             let block = Block { reverse, members };
             prop_assert_eq!(Block::decode(&block.encode(first * BLOCK)).unwrap(), block);

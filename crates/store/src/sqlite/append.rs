@@ -9,7 +9,8 @@ use std::path::Path;
 use backstory_eventlog::event::{Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{
-    Activity, ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed, Relation, Sink,
+    Activity, ActivityId, ByName, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed, Relation,
+    Sink,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -61,6 +62,8 @@ pub struct Known {
     pub previous: Option<u32>,
     pub last: bool,
     pub aliases: Option<Box<[(u32, Text)]>>,
+    /// What was done by each name, if there are several and it is known.
+    pub by_name: Option<Box<[ByName]>>,
     pub part: Part,
 }
 
@@ -394,6 +397,7 @@ impl Sink for Run<'_> {
             previous: entity.previous.map(|p| p.0),
             last: entity.last,
             aliases,
+            by_name: (!entity.by_name.is_empty()).then(|| entity.by_name.as_slice().into()),
             part,
         });
         Ok(())

@@ -382,5 +382,6 @@ fn member(id: u32, known: &Known, versions: &Found) -> Result<Member> {
         aliases: (1..=known.aliases().len() as u32)
             .map(find)
             .collect::<Result<_>>()?,
+        by_name: known.by_name.as_deref().unwrap_or_default().to_vec(),
     })
 }

@@ -275,6 +275,7 @@ impl SqliteStore {
                 .iter()
                 .map(|alias| self.path_of(*alias))
                 .collect::<Result<_>>()?,
+            by_name: member.by_name.clone(),
             version: member.number,
             previous: member.previous.map(EntityId),
             ident,

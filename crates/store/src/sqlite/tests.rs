@@ -72,6 +72,7 @@ fn turns(sink: &mut Appender<'_>) -> Result<()> {
             kind,
             path,
             aliases,
+            by_name: Vec::new(),
             version: 0,
             previous,
             ident,

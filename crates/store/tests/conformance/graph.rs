@@ -94,6 +94,7 @@ pub fn entity(id: u32, path: &str, version: u32, ident: Option<Ident>) -> Entity
         kind: EntityKind::File,
         path: bytes(path),
         aliases: Vec::new(),
+        by_name: Vec::new(),
         version,
         previous: None,
         ident,

@@ -12,6 +12,8 @@ struct Random {
     activities: u32,
     entities: Vec<(u8, u8, u8, bool)>,
     facts: Vec<(u8, u32, u32, i64, i64)>,
+    /// Whether it is known what was done by which name.
+    by_name: bool,
 }
 
 fn random() -> impl Strategy<Value = Random> {
@@ -21,11 +23,13 @@ fn random() -> impl Strategy<Value = Random> {
         1u32..6,
         prop::collection::vec(entity, 1..300),
         prop::collection::vec(fact, 0..200),
+        any::<bool>(),
     )
-        .prop_map(|(activities, entities, facts)| Random {
+        .prop_map(|(activities, entities, facts, by_name)| Random {
             activities,
             entities,
             facts,
+            by_name,
         })
 }
 
@@ -46,6 +50,9 @@ fn build(
         );
         if *state == 5 {
             one.aliases = vec![bytes(&format!("/d{name}/alias"))];
+            let by = |seen, possible| ByName { seen, possible };
+            one.by_name = vec![by(u16::from(*dir), 0), by(1 << *name, 3)];
+            one.by_name.retain(|_| graph.by_name);
         }
         one.previous = (id as u32).checked_sub(u32::from(*state) + 1).map(EntityId);
         sink.entity(&one)?;
@@ -181,6 +188,7 @@ fn always_the_same() -> Vec<Random> {
                 )
             })
             .collect(),
+        by_name: false,
     };
     vec![graph(150, 160), graph(140, 60), graph(150, 160)]
 }

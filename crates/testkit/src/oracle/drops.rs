@@ -2,6 +2,7 @@
 //! `BACKSTORY_ORACLE_DROP` names is left out before the comparison.
 
 use super::verdict::Account;
+use crate::answer::{Certainty, FileLine};
 use crate::strace::Word;
 
 /// Name of the variable.
@@ -26,6 +27,26 @@ pub fn one(account: &mut Account, kind: &str) -> bool {
         return false;
     };
     line.access.retain(|w| *w != word);
+    true
+}
+
+/// Tells of the path that ends with `to` what was told of the one that ends with `from`, as if they were one. False if either is not told.
+pub fn mistake(account: &mut Account, from: &str, to: &str) -> bool {
+    let ends = |line: &FileLine, end: &str| line.path.0.ends_with(end.as_bytes());
+    let words: Vec<Word> = account
+        .files
+        .iter()
+        .filter(|line| ends(line, from))
+        .flat_map(|line| line.access.clone())
+        .collect();
+    let other = account
+        .files
+        .iter_mut()
+        .find(|line| ends(line, to) && line.certainty == Certainty::Seen);
+    let Some(other) = other.filter(|_| !words.is_empty()) else {
+        return false;
+    };
+    other.access.extend(words);
     true
 }
 
