@@ -23,8 +23,8 @@ pub struct Arena {
     pub started: u64,
     /// Source of [`Chunk::epoch`].
     pub epochs: AtomicU32,
-    /// Nothing.
-    pub pad0: u32,
+    /// Not 0 while no chunk is free and none can be had: who waits for one waits in vain. By the supervisor.
+    pub dry: AtomicU32,
     /// Hashes of environments already logged in full.
     pub env_seen: [AtomicU64; 64],
     /// Bit set: the chunk is free and zeroed.

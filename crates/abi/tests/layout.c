@@ -39,7 +39,7 @@ static void structures(void)
     SIZE(bs_arena);
     FIELD(bs_arena, magic), FIELD(bs_arena, version), FIELD(bs_arena, flags), FIELD(bs_arena, chunks);
     FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started), FIELD(bs_arena, epochs);
-    FIELD(bs_arena, pad0), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
+    FIELD(bs_arena, dry), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
     FIELD(bs_arena, pad1), FIELD(bs_arena, reads), FIELD(bs_arena, pad2);
     SIZE(bs_chunk);
     FIELD(bs_chunk, magic), FIELD(bs_chunk, index), FIELD(bs_chunk, pid), FIELD(bs_chunk, tid);

@@ -59,7 +59,7 @@ fn mirror() -> Facts {
         META_MODE META_OWNER META_TIMES META_ATTR SPAWN_VFORK SPAWN_POSIX SPAWN_SYSTEM SPAWN_POPEN SPAWN_CLONE
         THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG
         HOLD_UNKNOWN);
-    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs pad0 env_seen free full pad1 reads pad2);
+    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full pad1 reads pad2);
     structure!(facts: "bs_chunk" Chunk magic index pid tid epoch taken ppid seq next host_pid flags pad);
     structure!(facts: "bs_slot" Slot state op size flags time fd arg result aux);
     structure!(facts: "bs_who" Who pid tid nr arch);

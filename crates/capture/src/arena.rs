@@ -7,7 +7,7 @@
 //! Absent: who owns a chunk and when it is drained (`drain`), and what slots mean.
 #![allow(unsafe_code)]
 
-use crate::{Error, clock, sys};
+use crate::{Error, clock, room, sys};
 use backstory_abi as abi;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 /// Bytes of one chunk.
 pub(crate) const CHUNK: usize = abi::CHUNK_SIZE as usize;
@@ -53,6 +53,8 @@ pub(crate) struct Arena {
     seen: AtomicU32,
     /// Fewer free chunks than this are few.
     low: usize,
+    /// No more chunks could be made when that was tried last.
+    at_its_end: AtomicBool,
 }
 
 // SAFETY: the memory stays mapped while the arena lives; it is accessed through atomics and bounded copies only.
@@ -120,7 +122,8 @@ impl Arena {
         arena.header().reads.store(abi::READS_NEW, Ordering::Release);
         arena.header().flags.store(flags, Ordering::Release);
         arena.grow(INITIAL);
-        if arena.chunks() == 0 {
+        // With fewer the first programs would wait for each other. Where `/dev/shm` has no room, other memory may.
+        if arena.chunks() < INITIAL {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
         Ok(arena)
@@ -170,6 +173,11 @@ impl Arena {
             };
             match mapped {
                 Err(rustix::io::Errno::NOMEM) if max > FEWEST => max /= 4,
+                Ok(base) if max > FEWEST && !room::is_left() => {
+                    // SAFETY: just mapped, with this length.
+                    unsafe { rustix::mm::munmap(base, length(max)) }?;
+                    max /= 4;
+                }
                 other => break other?,
             }
         };
@@ -181,6 +189,7 @@ impl Arena {
             max,
             seen: AtomicU32::new(0),
             low: LOW.max(PER_PROCESSOR * sys::processors()),
+            at_its_end: AtomicBool::new(false),
         })
     }
 
@@ -229,6 +238,7 @@ impl Arena {
     pub(crate) fn grow(&self, more: usize) -> usize {
         let _one_at_a_time = self.growing.lock();
         let old = self.chunks();
+        let wanted = more;
         let mut more = more.min(self.max - old);
         while more > 0 {
             let at = HEADER + old * CHUNK;
@@ -244,6 +254,9 @@ impl Arena {
         for index in old..old + more {
             self.set(&self.header().free, index);
         }
+        if wanted > 0 {
+            self.at_its_end.store(more == 0, Ordering::Release);
+        }
         more
     }
 
@@ -253,6 +266,18 @@ impl Arena {
         if wanted || self.scarce() {
             self.grow(self.chunks().clamp(1, MORE));
         }
+    }
+
+    /// Says whether whoever needs a chunk now would wait in vain: none is free, none can be made, and `drained` says whether any was just
+    /// drained.
+    pub(crate) fn tell_if_dry(&self, drained: usize) {
+        let dry = drained == 0 && self.at_its_end.load(Ordering::Acquire) && !self.any_free();
+        self.header().dry.store(dry.into(), Ordering::Release);
+    }
+
+    /// What [`Arena::tell_if_dry`] said last.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.header().dry.load(Ordering::Acquire) != 0
     }
 
     /// Few chunks are free.

@@ -283,10 +283,11 @@ pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
         if grown && drained < before / 8 {
             stock.arena.grow(before / 2);
         }
+        stock.arena.tell_if_dry(drained);
         stock.deliver();
         pause = match drained {
             _ if grown && stock.arena.scarce() => SCARCE,
-            0 if grown => BUSY,
+            0 if grown || stock.arena.is_dry() => BUSY,
             0 => (pause * 2).clamp(BUSY, longest),
             _ if stock.arena.scarce() => SCARCE,
             _ => BUSY,

@@ -34,6 +34,12 @@ pub enum Error {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Too little address space.
+    #[error("cannot record in so little address space: allow {} kB more (`ulimit -v`)", bytes.div_ceil(1000))]
+    Room {
+        /// What there has to be beside what is used already.
+        bytes: usize,
+    },
     /// An empty command.
     #[error("no command to record")]
     NoCommand,

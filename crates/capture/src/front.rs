@@ -3,8 +3,8 @@
 //! Invariants: it returns as soon as the command's end is published. It stops when the command stops. What is sent to it alone is
 //! passed on to the command, once.
 
+use crate::answering::Answering;
 use crate::control::{Control, DISMISSED, ENDED, NOT_STARTED, SEALED, STARTED};
-use crate::guard::{SharedMap, answer_pending, serve_plain};
 use crate::setting::Setting;
 use crate::sys::{self, Pid};
 use crate::{Error, aftermath, tree};
@@ -15,7 +15,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a signal to the whole group may take to reach the keeper, too.
@@ -157,17 +156,19 @@ impl Front {
             let gone = io::Error::other("supervisor and keeper died before it");
             return Err(Error::system("start the command")(gone));
         }
-        let serving = self.serve();
+        let mut answering = self.serve();
         let mut tools = self.setting.tools;
         tools.plan.detach_after = Some(Duration::ZERO); // nobody stays behind for daemons
         let (mut watch, _stock) = tools.into_watch();
         watch.add_reason("supervisor and keeper died".into());
         while !watch.step() {
-            watch.wait(&[]);
+            let calls = answering.as_ref().and_then(Answering::waits_for);
+            watch.wait(calls.as_slice());
+            answering.iter_mut().for_each(Answering::answer);
         }
         watch.sync();
-        if let Some(serving) = serving {
-            serving.outlive_us();
+        if let Some(answering) = answering {
+            outlive_us(answering);
         }
         control
             .summary()
@@ -175,21 +176,10 @@ impl Front {
     }
 
     /// Answers the guard's calls from now on.
-    fn serve(&self) -> Option<Serving> {
+    fn serve(&self) -> Option<Answering> {
         let (_, listener) = self.spare.as_ref().and_then(|s| sys::receive(s.as_fd()))?;
-        let listener = Arc::new(listener?);
         let shared = Arc::clone(self.setting.shared.as_ref()?);
-        let mine = (Arc::clone(&listener), Arc::clone(&shared));
-        let work = move || {
-            answer_pending(listener.as_fd(), &shared);
-            serve_plain(listener.as_fd(), &shared);
-        };
-        let thread = std::thread::Builder::new().spawn(work).ok()?;
-        Some(Serving {
-            listener: mine.0,
-            shared: mine.1,
-            thread,
-        })
+        Some(Answering::begin(listener?, shared))
     }
 
     /// The shell looks at us: a stop of the command is a stop of ours.
@@ -258,32 +248,18 @@ impl Front {
     }
 }
 
-/// The guard's calls, answered by the front because nobody else is left.
-struct Serving {
-    listener: Arc<OwnedFd>,
-    shared: Arc<SharedMap>,
-    thread: JoinHandle<()>,
-}
-
-impl Serving {
-    /// Leaves a process behind that goes on answering, if there is still somebody to be answered.
-    fn outlive_us(self) {
-        if self.thread.is_finished() {
-            return;
-        }
-        let us = sys::own_pid();
-        // Should there be no memory even for this, the daemons' calls fail, which they at least survive. The copy uses nothing
-        // that another thread might have locked.
-        if let Ok(0) = sys::fork() {
-            sys::leave_session();
-            sys::nullify(&[0, 1, 2]);
-            // The buffers are the thread's as long as it lives.
-            while rustix::process::getppid().is_some_and(|p| p.as_raw_nonzero().get() == us) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            answer_pending(self.listener.as_fd(), &self.shared);
-            serve_plain(self.listener.as_fd(), &self.shared);
-            sys::exit_now(0);
-        }
+/// Leaves a process behind that goes on answering the guard's calls, if there is still somebody to be answered.
+fn outlive_us(answering: Answering) {
+    if answering.is_over() {
+        return;
+    }
+    let us = sys::own_pid();
+    // Should there be no memory even for this, the daemons' calls fail, which they at least survive. The copy uses nothing
+    // that another thread might have locked.
+    if let Ok(0) = sys::fork() {
+        sys::leave_session();
+        sys::nullify(&[0, 1, 2]);
+        answering.in_a_copy(|| rustix::process::getppid().is_none_or(|p| p.as_raw_nonzero().get() != us));
+        sys::exit_now(0);
     }
 }

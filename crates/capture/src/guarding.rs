@@ -23,6 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Tells the keeper to answer from now on.
 pub(crate) const SERVE: u8 = b'S';
 
+/// The child that becomes the command has a stack of its own.
+const START_STACK: usize = 256 << 10;
+
 /// What has to be known of the run's programs.
 pub(crate) struct Ways {
     /// How they find the arena.
@@ -49,7 +52,10 @@ pub(crate) fn start(
     });
     let (tell, told) = sync_channel(1);
     let (stock, launch) = (Arc::clone(stock), Arc::clone(launch));
-    std::thread::Builder::new().name("start".into()).spawn(move || {
+    let thread = std::thread::Builder::new()
+        .name("start".into())
+        .stack_size(START_STACK);
+    thread.spawn(move || {
         let installed = filter.install();
         if installed.is_err() {
             unguarded(&stock);

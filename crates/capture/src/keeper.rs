@@ -4,8 +4,9 @@
 //! front knows which signals were sent to it alone. It does nothing else until it is needed. Once it answers the guard's calls it
 //! does so until no process is left that has the filter.
 
+use crate::answering::{Answering, nobody_is_left};
 use crate::control::SEALED;
-use crate::guard::{SharedMap, answer_pending, serve_plain};
+use crate::guard::SharedMap;
 use crate::setting::{Job, Setting, Tools};
 use crate::supervisor;
 use crate::sys::{self, Pid};
@@ -14,7 +15,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 
 /// The keeper's life. Ends with the process, or with its copy as the supervisor.
 pub(crate) fn run(setting: Setting) {
@@ -56,7 +56,7 @@ fn keep(mut setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
         from_supervisor,
         shared,
         listener: None,
-        serving: None,
+        answering: None,
         in_group: true,
     };
     keeping.wait_for_supervisor(&tools);
@@ -74,7 +74,7 @@ struct Keeping {
     from_supervisor: OwnedFd,
     shared: Option<Arc<SharedMap>>,
     listener: Option<OwnedFd>,
-    serving: Option<JoinHandle<()>>,
+    answering: Option<Answering>,
     /// Still in the front's process group.
     in_group: bool,
 }
@@ -83,14 +83,17 @@ impl Keeping {
     /// Returns when the process at the other end is no supervisor any more.
     fn wait_for_supervisor(&mut self, tools: &Tools) {
         loop {
-            let mut fds = [
+            let calls = self.answering.as_ref().and_then(Answering::waits_for);
+            let mut fds = vec![
                 PollFd::new(&tools.signals, PollFlags::IN),
                 PollFd::new(&self.from_supervisor, PollFlags::IN),
             ];
+            fds.extend(calls.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
             if poll(&mut fds, None).is_err() {
                 continue;
             }
             let news = fds[1].revents();
+            self.answer();
             count_signals(tools);
             self.leave_group_without_front(tools);
             if news.contains(PollFlags::IN) {
@@ -129,25 +132,29 @@ impl Keeping {
         Some((self.listener.take()?, shared))
     }
 
-    /// Answers the guard's calls, in the background, until nobody is left who makes any.
+    /// Answers the guard's calls from now on, until nobody is left who makes any.
     fn serve(&mut self) {
-        let Some((listener, shared)) = self.take_listener() else {
-            return;
-        };
-        let work = move || answer_all(&listener, &shared);
-        self.serving = std::thread::Builder::new().name("serve".into()).spawn(work).ok();
+        if let Some((listener, shared)) = self.take_listener() {
+            self.answering = Some(Answering::begin(listener, shared));
+        }
+    }
+
+    /// Answers who waits now, where nobody does so in the background.
+    fn answer(&mut self) {
+        if let Some(answering) = &mut self.answering {
+            answering.answer();
+        }
     }
 
     /// The log is sealed: what is left are processes that have the filter.
     fn serve_to_the_end(mut self) {
-        if self.serving.is_none() && self.listener.as_ref().is_none_or(nobody_is_left) {
+        if self.answering.is_none() && self.listener.as_ref().is_none_or(nobody_is_left) {
             return;
         }
         sys::forget_children(); // the daemons' bodies
-        if let Some(serving) = self.serving.take() {
-            let _ = serving.join();
-        } else if let Some((listener, shared)) = self.take_listener() {
-            answer_all(&listener, &shared);
+        self.serve();
+        if let Some(answering) = self.answering.take() {
+            answering.until_over();
         }
     }
 
@@ -157,32 +164,18 @@ impl Keeping {
         let (mut watch, _stock) = tools.into_watch();
         watch.add_reason("the supervisor died; from then on only what the recorder saw was logged".into());
         while !watch.step() {
-            watch.wait(&[]);
+            let calls = self.answering.as_ref().and_then(Answering::waits_for);
+            watch.wait(calls.as_slice());
+            self.answer();
         }
         watch.sync();
-        if self.serving.as_ref().is_some_and(|s| !s.is_finished()) {
+        if self.answering.as_ref().is_some_and(|a| !a.is_over()) {
             aftermath::spawn(&job.options.after);
             self.serve_to_the_end();
         } else {
             aftermath::become_it(&job.options.after);
         }
     }
-}
-
-/// No process has the filter any more.
-fn nobody_is_left(listener: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(listener, PollFlags::empty())];
-    let now = rustix::event::Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::HUP)
-}
-
-/// Answers every call until nobody is left who makes any.
-fn answer_all(listener: &OwnedFd, shared: &SharedMap) {
-    answer_pending(listener.as_fd(), shared);
-    serve_plain(listener.as_fd(), shared);
 }
 
 /// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted.

@@ -8,6 +8,7 @@
 //! Absent: what slots mean, and everything about graphs and stores.
 
 mod aftermath;
+mod answering;
 mod arena;
 pub mod clock;
 mod control;
@@ -29,6 +30,7 @@ mod record;
 mod recover;
 mod redact;
 mod report;
+mod room;
 mod setting;
 mod settle;
 pub mod sink;

@@ -114,10 +114,13 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The status that `record` exits with: the command's, 128+n for a signal, 127 or 126 as a shell has it.
+    /// The status that `record` exits with: the command's, 128+n for a signal, 127 or 126 as a shell has it, 125
+    /// where there were not even processes or memory to start it.
     pub fn status(&self) -> i32 {
         match (self.not_started, self.exit, self.signal) {
             (Some(libc::ENOENT), ..) => 127,
+            // Nothing is wrong with the command: there was no room for it beside us.
+            (Some(libc::EAGAIN | libc::ENOMEM), ..) => 125,
             (Some(_), ..) => 126,
             (None, Some(code), _) => code,
             (None, None, Some(signal)) => 128 + signal,

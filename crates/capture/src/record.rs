@@ -11,7 +11,7 @@ use crate::setting::{Job, Setting, Tools};
 use crate::watch::Plan;
 use crate::{
     Contents, Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch, library,
-    recover, sys,
+    recover, room, sys,
 };
 use backstory_abi as abi;
 use backstory_eventlog::Writer;
@@ -51,6 +51,10 @@ fn absolute(path: &Path) -> Result<std::path::PathBuf, Error> {
 fn start(options: Options, program: std::ffi::CString, origin: Origin) -> Result<Ended, Error> {
     let preload = library::extract(&options.library_dir)?;
     let arena = Arena::create(&options.id, flags(&options))?;
+    if !room::is_left() {
+        arena.remove();
+        return Err(Error::Room { bytes: room::NEEDED });
+    }
     let name = arena.path().map(Path::to_owned);
     let part = options.part.clone();
     let result = set(options, program, preload, arena, origin).and_then(play);
@@ -215,6 +219,9 @@ fn why_not(name: &OsStr, errno: i32) -> String {
         libc::ENOENT if path.exists() => "its interpreter is not there".to_owned(),
         libc::EACCES if path.is_dir() => "it is a directory".to_owned(),
         libc::EACCES if path.is_file() => "it may not be executed".to_owned(),
+        libc::EAGAIN => {
+            "cannot be started: no more processes or threads are allowed beside those that record (`ulimit -u`)".to_owned()
+        }
         other => sys::describe(other),
     };
     format!("{}: {why}", name.display())

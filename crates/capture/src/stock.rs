@@ -58,14 +58,17 @@ impl Stock {
         let mut wishes = self.wishes();
         wishes.waiting += 1;
         self.asked.notify_all();
+        let mut asked = false;
         let free = loop {
             if self.arena.any_free() {
                 break true;
             }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || wishes.stopped {
+            // What the drainer knew before it was asked may not be so any more.
+            if left.is_zero() || wishes.stopped || asked && self.arena.is_dry() {
                 break false;
             }
+            asked = true;
             let waited = self.delivered.wait_timeout(wishes, left);
             wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
         };

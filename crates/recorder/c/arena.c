@@ -241,13 +241,20 @@ static s32 claim(void)
  */
 static bool waited_in_vain;
 
+/* The supervisor knows that all chunks are in use and that there will be no more. */
+static bool is_dry(void)
+{
+    return __atomic_load_n(&bs_arena->dry, __ATOMIC_RELAXED);
+}
+
 static s32 wait_for_drain(void)
 {
     const s64 pause[2] = {0, 2000000};
     s32 index = -1;
     /* On a busy machine its turn may come late: its looks count, not the time, which is bounded all the same. */
     u32 looks = 0;
-    for (int tries = 0; index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !(bs_arena->flags & BS_ARENA_CLOSED);
+    for (int tries = 0; index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !is_dry() &&
+                        !(bs_arena->flags & BS_ARENA_CLOSED);
          tries++) {
         bs_raw(__NR_nanosleep, pause, 0);
         looks += !__atomic_load_n(&bs_arena->wanted, __ATOMIC_RELAXED);
@@ -266,6 +273,8 @@ static s32 claim_or_wait(void)
         if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0)
             return -1;
         index = claim();
+        if (index < 0 && is_dry())
+            return -1;
     }
     if (index >= 0 && waited_in_vain)
         waited_in_vain = false;
@@ -350,7 +359,16 @@ static bool new_chunk(void)
         __atomic_or_fetch(&bs_odd, BS_ODD_CLOSED, __ATOMIC_SEQ_CST);
         return false;
     }
-    s32 index = claim_or_wait();
+    s32 index = claim();
+    if (index < 0) {
+        /* Where there are few, it may be this one that comes back. What is still being done in the other keeps its outcome. */
+        if (me->held) {
+            retire(me->held);
+            me->held = 0;
+            me->changes++;
+        }
+        index = claim_or_wait();
+    }
     if (index < 0)
         return false;
     u8 *at = map_chunk((u32)index);

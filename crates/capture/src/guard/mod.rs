@@ -45,4 +45,4 @@ mod write;
 pub use filter::{Filter, FilterSpec, InstallError};
 pub use hooks::{Change, ChangeKind, Found, Hooks, Keep, Kept, Note, Waiting, Watch};
 pub use receivers::Receivers;
-pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain};
+pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain, serve_waiting};

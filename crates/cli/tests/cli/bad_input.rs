@@ -6,6 +6,7 @@ mod damage;
 mod kernels;
 mod limits;
 mod privileges;
+mod scarce;
 mod surroundings;
 
 use std::path::Path;
