@@ -42,6 +42,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "memory.c",
     "meta.c",
     "names.c",
+    "own.c",
     "preserve.c",
     "procfs.c",
     "repair.c",

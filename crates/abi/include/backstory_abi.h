@@ -35,14 +35,20 @@
 /* Where in an arena's first page the path of the run's log stands, NUL-terminated, by the supervisor; empty if it does not fit. */
 #define BS_ARENA_LOG 2048u
 /*
- * Where contents are kept: a Bloom filter of the files that were read, behind the first page. A file has two bits; by the
- * supervisor, which never clears any. See BS_READS_*.
+ * Where contents are kept: a Bloom filter of the files that were read, behind the first page, by the supervisor. A file has two
+ * bits; none is ever cleared. See bs_arena.told.
  */
 #define BS_ARENA_READS 4096u
 #define BS_READS_BITS 524288u
 #define BS_READS_HASH(device, inode) ((((uint64_t)(uint32_t)(device) << 32) ^ (inode)) * 0x9e3779b97f4a7c15ull)
 #define BS_READS_FIRST(hash) ((hash) >> 45)
 #define BS_READS_SECOND(hash) ((hash) >> 26 & (BS_READS_BITS - 1))
+/*
+ * A file that was changed by somebody else than who made it stands there, too (by S and R), its inode number xored with the first of
+ * these; with the second (by R) one that only its maker had read, when others may have got its descriptor.
+ */
+#define BS_READS_CHANGED 0x5bd1e9952545f491ull
+#define BS_READS_LENT 0x3c6ef372fe94f82bull
 #define BS_ARENA_HEADER 69632u /* chunk i starts at BS_ARENA_HEADER + i * BS_CHUNK_SIZE */
 
 /*
@@ -75,11 +81,6 @@
 #define BS_ARENA_CLOSED 16u /* the run has ended or was detached: take no chunk, log nothing */
 #define BS_ARENA_KEEP 32u   /* contents are kept: ask with BS_MAGIC_PRESERVE (if guarded) before a file changes */
 
-/* bs_arena.reads. Unless it is KNOWN, whoever is about to change a file has to ask. */
-#define BS_READS_KNOWN 0u   /* every file that was read is in the filter */
-#define BS_READS_NEW 1u     /* something was logged since that may be a read, or change what names mean */
-#define BS_READS_LOOKING 2u /* the supervisor is about to fill the filter; NEW meanwhile wins */
-
 /* First page of the arena. Written by: S supervisor, R recorders. */
 struct bs_arena {
     uint64_t magic;   /* S, once */
@@ -95,8 +96,14 @@ struct bs_arena {
     uint64_t free[BS_BITMAP_WORDS]; /* bit set: chunk is free and zeroed. R clears (atomic and), S sets */
     uint64_t full[BS_BITMAP_WORDS]; /* bit set: the owner will append no more. R sets (atomic or), S clears */
     uint64_t pad1[2];
-    uint32_t reads; /* R, S: BS_READS_*; alone in its cache line */
-    uint32_t pad2[15];
+    /*
+     * Where contents are kept; both alone in their cache line. Whatever was logged that may be a read, or change what names mean, is
+     * counted after it was logged: in told (atomic add; R, S), from 1. Of the first `known` (S) of these, every file that was read is in
+     * the filter; 0 again where that can't be told any more.
+     */
+    uint64_t told;
+    uint64_t known;
+    uint64_t pad2[6];
 };
 
 /* First bytes of a chunk. Written by its owner when it takes the chunk; all zero while free. */
@@ -128,6 +135,7 @@ struct bs_chunk {
 #define BS_F_PREDICTED 16u /* result was concluded by the supervisor from the file system, not observed */
 #define BS_F_RESOLVED 32u  /* path is absolute, as the supervisor resolved it for the caller */
 #define BS_F_CHILD 64u     /* written by a CLONE_VM child into this chunk; not its owner's */
+#define BS_F_OWN 128u      /* OPEN: to read a file that this process has made, and nobody else changed */
 
 /*
  * One operation: header, [bs_who], [bs_ident], then the op's NUL-terminated strings; size is a multiple of 8.

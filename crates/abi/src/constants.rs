@@ -35,12 +35,10 @@ pub const ARENA_HEADER: u32 = ARENA_READS + READS_BITS / 8;
 pub const ARENA_READS: u32 = 4096;
 /// Bits of that filter.
 pub const READS_BITS: u32 = 1 << 19;
-/// Every file that was read is in the filter.
-pub const READS_KNOWN: u32 = 0;
-/// Something was logged since that may be a read, or change what names mean.
-pub const READS_NEW: u32 = 1;
-/// The supervisor is about to fill the filter.
-pub const READS_LOOKING: u32 = 2;
+/// A file that somebody else than its maker changed is there, too, by its inode number xored with this.
+pub const READS_CHANGED: u64 = 0x5bd1_e995_2545_f491;
+/// The same for a file that only its maker had read, when others may have got its descriptor.
+pub const READS_LENT: u64 = 0x3c6e_f372_fe94_f82b;
 
 /// The two bits that a file has in the filter; of its device, the low half counts.
 pub const fn reads_bits(device: u32, inode: u64) -> [u32; 2] {
@@ -104,6 +102,8 @@ pub const F_PREDICTED: u16 = 16;
 pub const F_RESOLVED: u16 = 32;
 /// Slot flag: written by a `CLONE_VM` child into its parent's chunk.
 pub const F_CHILD: u16 = 64;
+/// OPEN: to read a file that this process has made, and nobody else changed.
+pub const F_OWN: u16 = 128;
 
 /// `META`: permission bits.
 pub const META_MODE: i32 = 1;

@@ -33,10 +33,12 @@ pub struct Arena {
     pub full: [AtomicU64; BITMAP_WORDS as usize],
     /// Nothing.
     pub pad1: [u64; 2],
-    /// `READS_*`, by recorders and the supervisor; alone in its cache line.
-    pub reads: AtomicU32,
+    /// Counts what was logged that may be a read, or change what names mean, from 1; by recorders and the supervisor.
+    pub told: AtomicU64,
+    /// Of the first so many of these, every file that was read is in the filter; by the supervisor.
+    pub known: AtomicU64,
     /// Nothing.
-    pub pad2: [u32; 15],
+    pub pad2: [u64; 6],
 }
 
 /// First bytes of a chunk (`bs_chunk`).

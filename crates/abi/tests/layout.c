@@ -16,7 +16,7 @@ static void constants(void)
     TEXT(BS_ENV_ARENA), TEXT(BS_ENV_PRELOAD), TEXT(BS_PRELOAD_NAME), TEXT(BS_PRELOAD_ANY), TEXT(BS_PRELOAD_WIDE);
     NUMBER(BS_HOME), NUMBER(BS_CHUNK_SIZE), NUMBER(BS_MAX_CHUNKS), NUMBER(BS_BITMAP_WORDS), NUMBER(BS_ARENA_HEADER),
         NUMBER(BS_ARENA_LOG);
-    NUMBER(BS_ARENA_READS), NUMBER(BS_READS_BITS), NUMBER(BS_READS_KNOWN), NUMBER(BS_READS_NEW), NUMBER(BS_READS_LOOKING);
+    NUMBER(BS_ARENA_READS), NUMBER(BS_READS_BITS), NUMBER(BS_READS_CHANGED), NUMBER(BS_READS_LENT);
     NUMBER(BS_MAGIC_WHICH), NUMBER(BS_MAGIC_ANNOUNCE), NUMBER(BS_MAGIC_ARENA), NUMBER(BS_MAGIC_DRAIN);
     NUMBER(BS_ARENA_GUARDED), NUMBER(BS_ARENA_PIDNS), NUMBER(BS_ARENA_STRICT), NUMBER(BS_ARENA_ALL_OPS);
     NUMBER(BS_ARENA_CLOSED), NUMBER(BS_ARENA_KEEP), NUMBER(BS_MAGIC_PRESERVE);
@@ -25,7 +25,7 @@ static void constants(void)
     NUMBER(BS_KEPT_LINK), NUMBER(BS_KEPT_CLONE), NUMBER(BS_KEPT_COPY);
     NUMBER(BS_RESERVED), NUMBER(BS_DONE);
     NUMBER(BS_F_WHO), NUMBER(BS_F_IDENT), NUMBER(BS_F_CUT), NUMBER(BS_F_MORE), NUMBER(BS_F_PREDICTED);
-    NUMBER(BS_F_RESOLVED), NUMBER(BS_F_CHILD);
+    NUMBER(BS_F_RESOLVED), NUMBER(BS_F_CHILD), NUMBER(BS_F_OWN);
     NUMBER(BS_META_MODE), NUMBER(BS_META_OWNER), NUMBER(BS_META_TIMES), NUMBER(BS_META_ATTR);
     NUMBER(BS_SPAWN_VFORK), NUMBER(BS_SPAWN_POSIX), NUMBER(BS_SPAWN_SYSTEM), NUMBER(BS_SPAWN_POPEN);
     NUMBER(BS_SPAWN_CLONE);
@@ -40,7 +40,7 @@ static void structures(void)
     FIELD(bs_arena, magic), FIELD(bs_arena, version), FIELD(bs_arena, flags), FIELD(bs_arena, chunks);
     FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started), FIELD(bs_arena, epochs);
     FIELD(bs_arena, dry), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
-    FIELD(bs_arena, pad1), FIELD(bs_arena, reads), FIELD(bs_arena, pad2);
+    FIELD(bs_arena, pad1), FIELD(bs_arena, told), FIELD(bs_arena, known), FIELD(bs_arena, pad2);
     SIZE(bs_chunk);
     FIELD(bs_chunk, magic), FIELD(bs_chunk, index), FIELD(bs_chunk, pid), FIELD(bs_chunk, tid);
     FIELD(bs_chunk, epoch), FIELD(bs_chunk, taken), FIELD(bs_chunk, ppid), FIELD(bs_chunk, seq);

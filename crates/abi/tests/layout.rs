@@ -53,13 +53,13 @@ macro_rules! structure {
 fn mirror() -> Facts {
     let mut facts = Facts::new();
     constants!(facts: ABI_VERSION ARENA_MAGIC CHUNK_MAGIC ENV_ARENA ENV_PRELOAD PRELOAD_NAME PRELOAD_ANY PRELOAD_WIDE HOME CHUNK_SIZE MAX_CHUNKS
-        BITMAP_WORDS ARENA_HEADER ARENA_LOG ARENA_READS READS_BITS READS_KNOWN READS_NEW READS_LOOKING MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN MAGIC_PRESERVE CHANGE_WRITE CHANGE_UPDATE
+        BITMAP_WORDS ARENA_HEADER ARENA_LOG ARENA_READS READS_BITS READS_CHANGED READS_LENT MAGIC_WHICH MAGIC_ANNOUNCE MAGIC_ARENA MAGIC_DRAIN MAGIC_PRESERVE CHANGE_WRITE CHANGE_UPDATE
         CHANGE_REMOVE CHANGE_NAME CHANGE_KIND CHANGE_ITSELF ARENA_KEEP KEPT_LINK KEPT_CLONE KEPT_COPY ARENA_GUARDED ARENA_PIDNS
-        ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED RESERVED DONE F_WHO F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD
+        ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED RESERVED DONE F_WHO F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD F_OWN
         META_MODE META_OWNER META_TIMES META_ATTR SPAWN_VFORK SPAWN_POSIX SPAWN_SYSTEM SPAWN_POPEN SPAWN_CLONE
         THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG
         HOLD_UNKNOWN);
-    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full pad1 reads pad2);
+    structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full pad1 told known pad2);
     structure!(facts: "bs_chunk" Chunk magic index pid tid epoch taken ppid seq next host_pid flags pad);
     structure!(facts: "bs_slot" Slot state op size flags time fd arg result aux);
     structure!(facts: "bs_who" Who pid tid nr arch);

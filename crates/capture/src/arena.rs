@@ -119,7 +119,7 @@ impl Arena {
             (*header).version = abi::ABI_VERSION;
             (*header).started = clock::counter();
         }
-        arena.header().reads.store(abi::READS_NEW, Ordering::Release);
+        arena.header().told.store(1, Ordering::Release);
         arena.header().flags.store(flags, Ordering::Release);
         arena.grow(INITIAL);
         // With fewer the first programs would wait for each other. Where `/dev/shm` has no room, other memory may.
@@ -431,32 +431,51 @@ impl Arena {
 
     /// Something may have been read: who is about to change a file has to ask. Called once that is logged.
     pub(crate) fn read_more(&self) {
-        self.header().reads.store(abi::READS_NEW, Ordering::Release);
+        self.header().told.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// All that was logged so far is about to be looked at. By one thread at a time.
-    pub(crate) fn look_at_reads(&self) {
-        self.header().reads.swap(abi::READS_LOOKING, Ordering::AcqRel);
+    /// What may have been read so far is about to be looked at: how much that is.
+    pub(crate) fn told(&self) -> u64 {
+        self.header().told.load(Ordering::Acquire)
     }
 
-    /// What was read is in the filter, unless something was logged since [`Arena::look_at_reads`].
-    pub(crate) fn reads_are_known(&self) {
-        let (from, to) = (abi::READS_LOOKING, abi::READS_KNOWN);
-        // A failure says that there is something new.
-        let _ = self
-            .header()
-            .reads
-            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+    /// Of the first so many things that were told, whatever was read is in the filter; 0: that is not so any more. By one
+    /// thread at a time.
+    pub(crate) fn reads_are_known(&self, told: u64) {
+        self.header().known.store(told, Ordering::Release);
+    }
+
+    /// A bit of the filter, which is there only where contents are kept: its word, and what is in it.
+    fn filter(&self, bit: u32) -> (&AtomicU64, u64) {
+        let at = PAGE + bit as usize / 64 * 8;
+        // SAFETY: within what is allocated before the chunks where contents are kept, aligned, and atomic wherever it is changed.
+        let word = unsafe { &*self.base.add(at).cast::<AtomicU64>() };
+        (word, 1 << (bit % 64))
+    }
+
+    fn put(&self, device: u32, inode: u64) {
+        for (word, bit) in abi::reads_bits(device, inode).map(|bit| self.filter(bit)) {
+            word.fetch_or(bit, Ordering::AcqRel);
+        }
     }
 
     /// Puts a file into the filter of what was read. Only where contents are kept.
     pub(crate) fn note_read(&self, device: u32, inode: u64) {
-        for bit in abi::reads_bits(device, inode) {
-            let at = PAGE + bit as usize / 64 * 8;
-            // SAFETY: within what is allocated before the chunks where contents are kept, aligned, and atomic wherever it is changed.
-            let word = unsafe { &*self.base.add(at).cast::<AtomicU64>() };
-            word.fetch_or(1 << (bit % 64), Ordering::Release);
-        }
+        self.put(device, inode);
+    }
+
+    /// Says that a file is about to be changed by somebody who may not be its maker. Only where contents are kept.
+    pub(crate) fn note_changed(&self, device: u32, inode: u64) {
+        self.put(device, inode ^ abi::READS_CHANGED);
+    }
+
+    /// What only its maker had read may have been read by others since, who got its descriptor. Only where contents are kept.
+    pub(crate) fn is_lent(&self, device: u32, inode: u64) -> bool {
+        let mut bits = abi::reads_bits(device, inode ^ abi::READS_LENT).into_iter();
+        bits.all(|bit| {
+            let (word, bit) = self.filter(bit);
+            word.load(Ordering::Acquire) & bit != 0
+        })
     }
 
     /// Recorders take no chunk and log nothing from now on.

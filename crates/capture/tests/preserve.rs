@@ -190,6 +190,96 @@ fn what_the_run_made_and_nobody_read_is_not_kept() {
     assert!(!run.path(&format!("{}.kept", run.id)).exists());
 }
 
+/// What was kept of a file of this name, in the order of its versions, of a run of this script.
+fn kept_of(name: &str, words: &[&str]) -> Vec<String> {
+    let run = Run::new(&["--contents", "lazy"]);
+    let output = run.record(words);
+    assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    run.assert_tidy();
+    let of_it = kept(&run).into_iter().filter(|k| k.path.ends_with(name));
+    of_it.map(|k| text(&k.bytes.unwrap())).collect()
+}
+
+#[test]
+fn what_only_its_maker_has_read_is_not_kept() {
+    let script =
+        "echo 1 > made; read x < made; echo 2 >> made; read x < made; echo 3 > made; read x < made; rm made";
+    // `rm` is another program, but has not read it.
+    assert_eq!(kept_of("made", &["sh", "-c", script]), [""; 0]);
+}
+
+#[test]
+fn what_others_wrote_and_its_maker_read_is_kept() {
+    let mut others = vec!["sh".to_owned()];
+    others.extend(busybox().map(|busybox| format!("{busybox} sh")));
+    for other in others {
+        let script =
+            format!("echo 1 > made; {other} -c 'echo 2 >> made'; read x < made; echo 3 > made; rm made");
+        assert_eq!(kept_of("made", &["sh", "-c", &script]), ["1\n2\n"], "{other}");
+    }
+}
+
+#[test]
+fn what_a_process_beside_it_does_with_what_its_maker_has_read_is_noticed() {
+    if !backstory_testkit::need::needs("two processes side by side", &["python3"]) {
+        return;
+    }
+    // The other is there before the file is, and does its part when told to.
+    let beside = |other: &str| {
+        format!(
+            "import subprocess\np=subprocess.Popen({other},stdin=subprocess.PIPE,stdout=subprocess.PIPE)\n\
+             f=open('made','w'); f.write('1'); f.close()\nopen('made').read()\n\
+             p.stdin.write(b'x\\n'); p.stdin.flush(); p.stdout.readline()\n\
+             open('made').read()\nimport os; os.unlink('made'); p.communicate()"
+        )
+    };
+    let append = "read x; printf 2 >> made; echo";
+    let look = "read x; read y < made; echo";
+    let mut others = vec!["['sh','-c',".to_owned()];
+    others.extend(busybox().map(|busybox| format!("['{busybox}','sh','-c','PATH=;'+")));
+    for other in others {
+        for (does, expected) in [(append, "12"), (look, "1")] {
+            let program = beside(&format!("{other}'{does}']"));
+            let kept = kept_of("made", &["python3", "-c", &program]);
+            assert_eq!(kept, [expected], "{program}");
+        }
+    }
+}
+
+#[test]
+fn what_others_read_through_a_descriptor_of_its_maker_is_kept() {
+    let script = "echo 1 > made; exec 3< made; cat <&3; rm made";
+    assert_eq!(kept_of("made", &["sh", "-c", script]), ["1\n"]);
+    let script = "echo 1 > made; exec 3< made; exec 4<&3 3<&-; sh -c 'cat <&4; echo 2 > made'";
+    assert_eq!(kept_of("made", &["sh", "-c", script]), ["1\n"]);
+    if !backstory_testkit::need::needs("descriptors that are passed on", &["python3"]) {
+        return;
+    }
+    let made = "import os,socket,subprocess\nopen('made','w').write('1')\nf=open('made')\n";
+    let ways = [
+        "subprocess.run(['cat'],stdin=f,close_fds=False)\nos.unlink('made')",
+        "os.dup2(f.fileno(),0)\nos.execlp('sh','sh','-c','cat; rm made')",
+        "a,b=socket.socketpair()\np=os.fork()\nif not p: a.recv(1); f=socket.recv_fds(a,1,1)[1][0]; os.read(f,9); os._exit(0)\n\
+         b.send(b'x'); socket.send_fds(b,[b'x'],[f.fileno()]); os.wait(); os.unlink('made')",
+        "import mmap\nm=mmap.mmap(f.fileno(),0,prot=mmap.PROT_READ)\nf.close()\np=os.fork()\nif not p: m[0]; os._exit(0)\n\
+         os.wait(); os.unlink('made')",
+    ];
+    for way in ways {
+        assert_eq!(
+            kept_of("made", &["python3", "-c", &format!("{made}{way}")]),
+            ["1"],
+            "{way}"
+        );
+    }
+}
+
+#[test]
+fn what_takes_the_inode_of_a_removed_file_is_not_taken_for_it() {
+    let made = "echo 1 > made; read x < made; rm made";
+    let script = format!("{made}; sh -c 'echo 2 > other'; read x < other; echo 3 > other");
+    assert_eq!(kept_of("other", &["sh", "-c", &script]), ["2\n"]);
+}
+
 /// How often a program asks before it changes something, as strace counts it; none without strace.
 fn asks(run: &Run, before: &str, program: &str) -> Option<usize> {
     if !backstory_testkit::need::needs("how often is asked", &["strace"]) {
@@ -320,7 +410,7 @@ fn what_a_spawned_child_truncates_is_kept() {
 #[test]
 fn a_supervisor_that_is_killed_while_it_keeps_contents_disturbs_nobody() {
     let run = Run::new(&["--contents", "lazy"]);
-    let script = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo $i > f$i; read x < f$i; echo $x new > f$i; done; exit 5";
+    let script = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); (echo $i > f$i); read x < f$i; echo $x new > f$i; done; exit 5";
     let mut front = run.command(&["sh", "-c", script]).spawn().unwrap();
     let kept = run.path(&format!("{}.kept", run.id));
     eventually("something is kept", || {

@@ -4,16 +4,17 @@ use crate::chunk::{Skipped, View};
 use crate::log::Log;
 use crate::slot::Raw;
 use backstory_abi::{
-    Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_PREDICTED, F_RESOLVED, LIST, RESERVED, op, op_info,
+    Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_OWN, F_PREDICTED, F_RESOLVED, LIST, RESERVED, op, op_info,
 };
 use std::io::{Result, Write};
 
-const FLAGS: [(u16, &str); 5] = [
+const FLAGS: [(u16, &str); 6] = [
     (F_CUT, "cut"),
     (F_MORE, "more"),
     (F_PREDICTED, "predicted"),
     (F_RESOLVED, "resolved"),
     (F_CHILD, "child"),
+    (F_OWN, "own"),
 ];
 
 /// Writes every slot as it stands in the log, in the log's order, and what could not be read.

@@ -41,7 +41,7 @@ void bs_lose(u32 op)
 {
     if (bs_arena && !muted && !(bs_arena->flags & BS_ARENA_CLOSED) && !(bs_arena->flags & BS_ARENA_GUARDED && bs_is_flow(op))) {
         __atomic_add_fetch(&bs_arena->lost, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&bs_arena->reads, BS_READS_NEW, __ATOMIC_RELEASE);
+        __atomic_fetch_add(&bs_arena->told, 1, __ATOMIC_SEQ_CST);
     }
 }
 
@@ -116,7 +116,7 @@ bool bs_is_muted(void)
  */
 static bool make_process(void)
 {
-    u64 size = sizeof *bs_process + BS_MAX_FD;
+    u64 size = sizeof *bs_process + BS_MAX_FD + BS_OWN * (sizeof(u64) + sizeof(u32));
     s64 at = bs_raw(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (is_error(at))
         return false;

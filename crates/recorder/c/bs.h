@@ -144,7 +144,9 @@ struct bs_thread {
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
 #define BS_MAX_FD 32768u
-enum { BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8, BS_FD_COPIED = 16 };
+enum { BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8, BS_FD_COPIED = 16, BS_FD_MADE = 32, BS_FD_OWN = 64 };
+/* Files that a process remembers as its own; where two would have the same place, the later. */
+#define BS_OWN 16384u
 
 /* What a child by fork must not believe of itself: the kernel wipes these pages there. */
 struct bs_process {
@@ -154,7 +156,11 @@ struct bs_process {
     u64 epoch;
     u32 highest;            /* descriptor with a mark */
     s32 copy_from, copy_to; /* of the last copy in the kernel, if both are marked so */
-    u8 fd[];                /* BS_MAX_FD of them, if it is set up */
+    u64 told;               /* own.c: what was told before that is our own, or among the first `others` */
+    u64 others;
+    u32 own;   /* own.c: which of the files below count */
+    bool owns; /* there may be one */
+    u8 fd[];   /* BS_MAX_FD of them, if it is set up; then BS_OWN files that it made */
 };
 extern struct bs_process *bs_process; /* before it is attached: without marks, and not set up */
 
@@ -196,6 +202,8 @@ struct bs_look {
     u32 change; /* BS_CHANGE_* that the call will bring about, if any: its content may have to be kept first */
     bool wanted;
 };
+/* 0, or a negative error. */
+s64 bs_identify(struct bs_look look, struct bs_ident *ident);
 struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look);
 /* With `size` bytes of a socket address. */
 struct bs_rec bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
@@ -231,6 +239,8 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
  * killed in between has learned nothing. Such an operation carries this mark: if it can't be logged then, nobody has seen it.
  */
 #define BS_LATE 0x10000u
+/* Nor need this be told to anybody: who reads has made the file. */
+#define BS_OWN_READ 0x20000u
 
 /* True if the operation can be logged later, so that its call goes through the gate. */
 bool bs_logs_later_oddly(u32 op);
@@ -311,6 +321,22 @@ static inline u32 bs_fd_marks(int fd)
     return BS_LIKELY((u32)fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed) ? bs_process->fd[fd] : 0;
 }
 void bs_fd_mark(int fd, u32 mark);
+
+/* own.c: what this process made, and nobody else has seen */
+void bs_tell(void); /* that something was logged which may be a read, or change what names mean */
+void bs_made(int dir, const char *path, s64 fd); /* a file, by opening it */
+bool bs_reads_own_file(int dir, const char *path, s64 fd);
+static inline bool bs_reads_own(int dir, const char *path, s64 fd)
+{
+    return BS_UNLIKELY(bs_process->owns) && fd >= 0 && bs_reads_own_file(dir, path, fd);
+}
+void bs_lend(int fd); /* others may read it from now on */
+void bs_wrote_own(int fd, const struct bs_ident *ident);
+bool bs_is_own(const struct bs_ident *ident, bool goes); /* with `goes`, no longer */
+bool bs_nobody_else_knows(const struct bs_ident *own);
+bool bs_may_be_read(u64 dev, u64 ino);
+void bs_tell_changed(const struct bs_ident *ident); /* by us, who have not made it */
+void bs_disown_all(void);                           /* there may be somebody now who has them open */
 
 /* open.c, exec.c, environ: what the redirected entries of libc land in */
 struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode); /* one that may change something */

@@ -139,6 +139,8 @@ static void log_passed(int socket, const struct message *message, u32 received)
             for (u64 i = 0; i < (c->size - sizeof *c) / sizeof(int); i++) {
                 if (received)
                     bs_fd_closed((u32)fds[i]);
+                else
+                    bs_disown_all();
                 bs_note(0, BS_OP_PASS, socket, fds[i], received, 0);
             }
         }

@@ -299,6 +299,7 @@ BS_API void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 
 {
     if (fd < 0 || flags & MAP_ANON)
         return (void *)bs_ret(bs_raw(__NR_mmap, at, size, protection, flags, fd, offset));
+    bs_lend(fd); /* a child will have the mapping, too */
     struct bs_rec rec = bs_begin(BS_OP_MAP, fd, protection, (u32)flags);
     s64 result = bs_call(rec, __NR_mmap, at, size, protection, flags, fd, offset);
     bs_end(rec, (u64)result > -4096ull ? result : 0);

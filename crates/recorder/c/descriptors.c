@@ -34,8 +34,8 @@ void bs_fd_opened(s64 fd, int flags)
 void bs_fd_copied(u32 from, u32 to)
 {
     bs_fd_closed(to);
-    if (has_marks(from) && bs_process->fd[from] & BS_FD_WRITER)
-        bs_fd_mark((int)to, BS_FD_WRITER);
+    if (has_marks(from) && bs_process->fd[from] & (BS_FD_WRITER | BS_FD_OWN))
+        bs_fd_mark((int)to, bs_process->fd[from] & (BS_FD_WRITER | BS_FD_OWN));
 }
 
 /* Whoever wrote a file says what it had become when done with it. */

@@ -55,6 +55,7 @@ enum { ON_STACK = 4096 }; /* of a child that may have been given a few pages onl
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
 {
     u32 unused;
+    bs_disown_all(); /* what is executed is somebody else, with our descriptors */
     if (!bs_measure(path, BS_PATH_MAX, &unused) || !bs_list_readable(argv) || !bs_list_readable(env)) {
         struct bs_rec rec = bs_begin_path(BS_OP_EXEC, dir, 0, (u32)flags, path);
         return bs_end(rec, attempt(rec, dir, path, argv, env, flags, at)); /* it fails */

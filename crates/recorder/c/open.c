@@ -16,7 +16,7 @@ static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
     s64 fd = bs_cancel6(bs_way_later(logged), __NR_openat, dir, (s64)path, flags, mode, 0, 0);
     bs_fd_opened(fd, flags);
     if (BS_LIKELY(logged))
-        bs_note_path(time, BS_OP_OPEN, dir, flags, mode, path, fd);
+        bs_note_path(time, BS_OP_OPEN | (bs_reads_own(dir, path, fd) ? BS_OWN_READ : 0), dir, flags, mode, path, fd);
     if (BS_UNLIKELY(bs_environment_end && fd >= 0 && bs_starts(path, "/proc")))
         bs_opened_proc(path);
     return fd;
@@ -37,8 +37,11 @@ struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode)
 static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
 {
     struct bs_rec rec = bs_begin_open(dir, path, flags, mode);
+    bool new = flags & O_CREAT && rec.slot && !(rec.slot->flags & BS_F_IDENT);
     s64 fd = bs_call_cancel(rec, __NR_openat, dir, path, flags, mode);
     bs_fd_opened(fd, flags);
+    if (new)
+        bs_made(dir, path, fd);
     return bs_end(rec, fd);
 }
 

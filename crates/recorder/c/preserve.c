@@ -3,7 +3,7 @@
  *
  * The answer comes when the content has been kept, or need not be; whatever it is, the program's call is then made. Nothing is kept
  * here. Who is sure that the run has not read the file does not ask: the supervisor tells what was read by a filter in the arena, and
- * by a mark whether that is all.
+ * how much of what was told that is. Nor does who has made the file, if nobody else has read or written it (own.c).
  */
 #include "bs.h"
 #include <linux/stat.h>
@@ -24,15 +24,19 @@ static void ask(struct bs_look look, u32 change, const struct bs_ident *ident)
 /* All that was read is in the filter. Asked first: until then it may still be filled. */
 static bool is_known(void)
 {
-    return __atomic_load_n(&bs_arena->reads, __ATOMIC_ACQUIRE) == BS_READS_KNOWN;
+    u64 told = __atomic_load_n(&bs_arena->told, __ATOMIC_SEQ_CST);
+    return told <= __atomic_load_n(&bs_arena->known, __ATOMIC_ACQUIRE);
 }
 
-static bool may_be_read(const struct bs_ident *ident)
+/* True if a file's content need not be looked after, whoever has read it. */
+static bool is_our_own(const struct bs_ident *ident, u32 change)
 {
-    const u64 *filter = (const u64 *)((const u8 *)bs_arena + BS_ARENA_READS);
-    const u64 hash = BS_READS_HASH(ident->dev, ident->ino);
-    const u64 first = BS_READS_FIRST(hash), second = BS_READS_SECOND(hash);
-    return filter[first / 64] >> first % 64 & filter[second / 64] >> second % 64 & 1;
+    bool goes = change == BS_CHANGE_REMOVE && ident->nlink == 1;
+    if (bs_is_own(ident, goes))
+        return bs_nobody_else_knows(ident);
+    if (!goes)
+        bs_tell_changed(ident);
+    return false;
 }
 
 BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
@@ -41,12 +45,13 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
     if ((bs_arena->flags & (needed | BS_ARENA_CLOSED)) != needed)
         return;
     u32 type = ident->mode & S_IFMT;
-    bool known = is_known();
-    if (type == S_IFREG && ident->size > 0) {
+    if (type == S_IFREG) {
+        if (is_our_own(ident, look.change) || ident->size == 0)
+            return;
         /* Who opens it for reading, too, may do so before it is changed. */
-        if (!known || look.change == BS_CHANGE_UPDATE || may_be_read(ident))
+        if (!is_known() || look.change == BS_CHANGE_UPDATE || bs_may_be_read(ident->dev, ident->ino))
             ask(look, look.change, ident);
-    } else if (type == S_IFLNK && look.change == BS_CHANGE_REMOVE && !known) {
+    } else if (type == S_IFLNK && look.change == BS_CHANGE_REMOVE && !is_known()) {
         ask(look, BS_CHANGE_NAME, ident); /* what was read by way of it is looked at while it still leads there */
     }
 }

@@ -15,9 +15,12 @@ static int fork_by(int (*real)(void))
 {
     bs_is_ready(BS_OP_FORK);
     u64 time = bs_now();
+    bs_disown_all();
     int pid = real();
     if (pid == 0 && bs_me.chunk)
         bs_process->copy_to = -1; /* the child's first look at this page would map it, and its first write again */
+    if (pid != 0)
+        bs_disown_all(); /* what another thread made meanwhile */
     if (pid != 0)
         bs_note(time, BS_OP_FORK, 0, 0, 0, pid > 0 ? pid : bs_error());
     return pid;
@@ -61,6 +64,7 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
     } else if (flags & CLONE_VM && !(flags & CLONE_SETTLS)) {
         __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
     }
+    bs_disown_all();
     int pid = BS_NEXT(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
     s64 result = pid >= 0 ? pid : bs_error();
     if (suspended) {
@@ -75,6 +79,7 @@ BS_ALIAS(__clone, clone);
 
 void bs_borrow(u64 base)
 {
+    bs_disown_all();
     if (!bs_me.borrowed++)
         bs_me.base = base;
 }
@@ -84,6 +89,7 @@ void bs_give_back(s64 child)
     bs_me.actions = 0;
     if (bs_me.borrowed)
         bs_me.borrowed--;
+    bs_disown_all();
     bs_note(0, BS_OP_VFORKED, 0, 0, 0, child);
     bs_free_scratch();
 }

@@ -87,6 +87,7 @@ static s64 child_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
     u64 time = bs_now();
     if (flags & SHARES_MEMORY)
         __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
+    bs_disown_all();
     s64 pid = bs_raw6(nr, a, b, c, d, e, 0);
     if (pid)
         bs_note(time, BS_OP_FORK, 0, 0, (u32)flags, pid);

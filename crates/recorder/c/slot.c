@@ -99,9 +99,8 @@ static struct bs_rec reserve(u32 op, u32 size, u32 flags)
 }
 
 /*
- * What was logged may be a read, or change what names mean: whoever is about to change a file has to ask again. A plain store after
- * that of the slot's state, and not a look whether it is needed: so the supervisor, which takes it back before it looks at slots,
- * finds the slot or leaves the mark.
+ * What was logged may be a read, or change what names mean: whoever is about to change a file may have to ask again. Counted after
+ * the slot's state was stored: what the supervisor finds counted before it looks at slots, it finds there.
  */
 static inline void tell(u32 op, s32 arg)
 {
@@ -109,7 +108,7 @@ static inline void tell(u32 op, s32 arg)
                       1ull << BS_OP_NAMESPACE | 1ull << BS_OP_FORK | 1ull << BS_OP_EXEC;
     bool reads = op == BS_OP_OPEN ? !(arg & (O_ACCMODE | O_PATH | O_DIRECTORY)) : op < 64 ? moves >> op & 1 : op == BS_OP_LOAD;
     if (reads && bs_arena->flags & BS_ARENA_KEEP)
-        __atomic_store_n(&bs_arena->reads, BS_READS_NEW, __ATOMIC_RELEASE);
+        bs_tell();
 }
 
 static inline struct bs_rec publish(struct bs_rec rec, u64 time, s32 fd, s32 arg, u32 aux)
@@ -162,7 +161,8 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
     if (BS_UNLIKELY(result == -BS_EFAULT))
         return;
     u32 n = bs_length(path, BS_PATH_MAX);
-    struct bs_rec rec = reserve(op | BS_LATE, rounded(sizeof(struct bs_slot) + n + 1), n == BS_PATH_MAX ? BS_F_CUT : 0);
+    u32 flags = (n == BS_PATH_MAX ? BS_F_CUT : 0) | (op & BS_OWN_READ ? BS_F_OWN : 0);
+    struct bs_rec rec = reserve(op | BS_LATE, rounded(sizeof(struct bs_slot) + n + 1), flags);
     struct bs_slot *slot = rec.slot;
     if (BS_UNLIKELY(!slot))
         return;
@@ -195,7 +195,7 @@ struct bs_rec bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
 }
 
 /* What the file system says, in the log's form. The result is that of the call, which has read the path, too. */
-static s64 identify(struct bs_look look, struct bs_ident *ident)
+s64 bs_identify(struct bs_look look, struct bs_ident *ident)
 {
     struct statx s;
     s64 error = bs_gated(__NR_statx, look.dir, look.path, look.flags | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &s);
@@ -234,10 +234,12 @@ struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
     if (look.wanted && !bs_arena)
         bs_is_ready(op);
     if (look.wanted && bs_arena && !strict && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_CLOSED)))
-        looked = identify(look, &ident);
+        looked = bs_identify(look, &ident);
     bool known = looked == 0;
     if (BS_UNLIKELY(known && look.change && bs_arena->flags & BS_ARENA_KEEP))
         bs_preserve(look, &ident);
+    if (BS_UNLIKELY(known && op == BS_OP_CLOSE && bs_arena->flags & BS_ARENA_KEEP))
+        bs_wrote_own(fd, &ident);
     /* Only a close has no string. */
     bool named = op != BS_OP_CLOSE, two = named && other;
     u32 n = 0, m = 0;

@@ -45,13 +45,28 @@ pub trait Hooks: Send + Sync {
     }
 }
 
-/// Keeps contents. Called by threads that may wait, while the call that will change the file waits for them.
+/// How much may be done for a content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// All file systems are local. A few look-ups, a link or the copy of a small file, and no waiting for who keeps contents, too.
+    Little,
+    /// Whatever it takes, by a thread that may wait.
+    Any,
+}
+
+/// A little effort is not enough; nothing has been done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooMuch;
+
+/// Looks for a file; none if it is not there.
+pub type Find<'a> = &'a mut dyn FnMut() -> Result<Option<Found>, TooMuch>;
+
+/// Keeps contents, while the call that will change the file waits.
 pub trait Keep: Send + Sync {
-    /// True if nobody needs a content, as far as can be told without waiting for anybody; only look-ups of paths in local file
-    /// systems are made.
-    fn can_go(&self, change: &Change<'_>) -> bool;
     /// Keeps a content, if it has to be. `find` looks for the file, if that is asked for; it may find another.
-    fn keep(&self, change: &Change<'_>, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept>;
+    fn keep(&self, change: &Change<'_>, effort: Effort, find: Find<'_>) -> Result<Option<Kept>, TooMuch>;
+    /// A call that no recorder knows of will change this file; it has not been answered yet.
+    fn changes(&self, device: u32, inode: u64);
     /// What names lead to is about to change.
     fn names_change(&self);
     /// A call that the guard has seen and logged, or counted as queued, may read something or change what names mean; it has not been

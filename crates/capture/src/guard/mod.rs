@@ -43,6 +43,6 @@ mod uring_ops;
 mod write;
 
 pub use filter::{Filter, FilterSpec, InstallError};
-pub use hooks::{Change, ChangeKind, Found, Hooks, Keep, Kept, Note, Waiting, Watch};
+pub use hooks::{Change, ChangeKind, Effort, Find, Found, Hooks, Keep, Kept, Note, TooMuch, Waiting, Watch};
 pub use receivers::Receivers;
 pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain, serve_waiting};

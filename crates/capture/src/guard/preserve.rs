@@ -6,7 +6,7 @@
 use super::ask::Ask;
 use super::caller::Caller;
 use super::decode::{Arguments, Named};
-use super::hooks::{Change, ChangeKind, Found, Keep, Kept, Waiting};
+use super::hooks::{Change, ChangeKind, Effort, Found, Keep, Kept, TooMuch, Waiting};
 use super::memory::Memory;
 use super::mounts::Mounts;
 use super::receivers::{Common, spawn};
@@ -35,6 +35,23 @@ pub(super) struct Job {
     pub(super) call: Notification,
     pub(super) time: u64,
     pub(super) about: About,
+}
+
+impl Job {
+    fn at(&self) -> Occasion<'_> {
+        Occasion {
+            call: &self.call,
+            time: self.time,
+            about: &self.about,
+        }
+    }
+}
+
+/// A call that is about to change something.
+pub(super) struct Occasion<'a> {
+    pub(super) call: &'a Notification,
+    pub(super) time: u64,
+    pub(super) about: &'a About,
 }
 
 /// What it is about to change.
@@ -207,7 +224,8 @@ fn run<S: SlotSink>(common: &Weak<Common>, mut out: SlotWriter<S>) {
     let mut resolver = Resolver::new(Mounts::new(common.mounts_changed.clone()), true);
     while let Some(job) = common.preservers.next() {
         if let Some(keep) = common.hooks.keep() {
-            common.preserve(keep, &job, &mut resolver, &mut out);
+            // No effort is too much here.
+            let _ = common.preserve(keep, Effort::Any, &job.at(), &mut resolver, &mut out);
         }
         common.preservers.done(job);
     }
@@ -221,61 +239,77 @@ impl Common {
         }
     }
 
-    fn preserve<S: SlotSink>(
+    /// Keeps what a call is about to change, if that takes no more effort than this.
+    pub(super) fn preserve<S: SlotSink>(
         &self,
         keep: &dyn Keep,
-        job: &Job,
+        effort: Effort,
+        at: &Occasion<'_>,
         resolver: &mut Resolver,
         out: &mut SlotWriter<S>,
-    ) {
-        let kept: Vec<Done> = match &job.about {
+    ) -> Result<(), TooMuch> {
+        match at.about {
             About::Seen(all) => {
-                let keep_one = |seen| self.seen(keep, job, seen, resolver);
-                all.iter().filter_map(keep_one).collect()
+                for seen in all {
+                    let kept = self.seen(keep, effort, at.time, seen, resolver)?;
+                    log_kept(out, at, kept);
+                }
             }
-            About::Asked => self.asked(keep, job, resolver).into_iter().collect(),
-        };
-        for (caller, path, kept) in kept {
-            let fields = Fields {
-                arg: kept.number,
-                aux: kept.how,
-                result: Outcome::Known(-kept.error),
-                ident: Some(kept.ident),
-                resolved: true,
-                ..Fields::of(op::KEPT)
-            };
-            out.put(job.time, who(&caller, &job.call), &fields, &[&path]);
+            About::Asked => log_kept(out, at, self.asked(keep, effort, at, resolver)?),
         }
+        Ok(())
     }
 
     /// What the guard has seen coming.
-    fn seen(&self, keep: &dyn Keep, job: &Job, seen: &Seen, resolver: &mut Resolver) -> Option<Done> {
-        let (there, found) = find(resolver, &seen.caller, &seen.target, job.time)?;
+    fn seen(
+        &self,
+        keep: &dyn Keep,
+        effort: Effort,
+        time: u64,
+        seen: &Seen,
+        resolver: &mut Resolver,
+    ) -> Result<Option<Done>, TooMuch> {
+        let Some((there, found)) = find(resolver, &seen.caller, &seen.target, time)? else {
+            return Ok(None);
+        };
         if there.mode & libc::S_IFMT == libc::S_IFLNK {
             keep.names_change();
         }
+        keep.changes(there.dev as u32, there.ino);
         let path = found.path.clone();
         let mut found = Some(found);
         let change = self.change(seen.target.kind, there.dev as u32, there.ino);
-        let kept = keep.keep(&change, &mut || found.take())?;
-        Some((seen.caller.clone(), path, kept))
+        let kept = keep.keep(&change, effort, &mut || Ok(found.take()))?;
+        Ok(kept.map(|kept| (seen.caller.clone(), path, kept)))
     }
 
     /// What a recorder asks for; its path is read only if the content is of interest.
-    fn asked(&self, keep: &dyn Keep, job: &Job, resolver: &mut Resolver) -> Option<Done> {
-        let Some(change) = self.change_asked(&job.call) else {
+    fn asked(
+        &self,
+        keep: &dyn Keep,
+        effort: Effort,
+        at: &Occasion<'_>,
+        resolver: &mut Resolver,
+    ) -> Result<Option<Done>, TooMuch> {
+        let Some(change) = self.change_asked(at.call) else {
             keep.names_change();
-            return None;
+            return Ok(None);
         };
         let (mut who, kind) = (None, change.kind);
-        let kept = keep.keep(&change, &mut || {
-            let seen = self.ask(job, kind)?;
-            let (_, found) = find(resolver, &seen.caller, &seen.target, job.time)?;
-            who = Some((seen.caller, found.path.clone()));
-            Some(found)
+        let kept = keep.keep(&change, effort, &mut || {
+            let Some(seen) = self.ask(at, kind) else {
+                return Ok(None);
+            };
+            let found = find(resolver, &seen.caller, &seen.target, at.time)?;
+            Ok(found.map(|(_, found)| {
+                who = Some((seen.caller, found.path.clone()));
+                found
+            }))
         })?;
-        let (caller, path) = who?;
-        Some((caller, path, kept))
+        Ok(kept.and_then(|kept| {
+            let (caller, path) = who?;
+            Some((caller, path, kept))
+        }))
     }
 
     /// What a recorder asks about; none if only names change.
@@ -300,10 +334,10 @@ impl Common {
     }
 
     /// Reads what a recorder asks for out of its memory.
-    fn ask(&self, job: &Job, kind: ChangeKind) -> Option<Seen> {
-        let [_, _, path, place, change, _] = job.call.args;
-        let tid = job.call.tid;
-        let caller = self.callers.meet(tid, job.time).ok()?;
+    fn ask(&self, at: &Occasion<'_>, kind: ChangeKind) -> Option<Seen> {
+        let [_, _, path, place, change, _] = at.call.args;
+        let tid = at.call.tid;
+        let caller = self.callers.meet(tid, at.time).ok()?;
         let (mut memory, mut raw) = (Memory::of(tid), Vec::with_capacity(128));
         let mut arguments = Arguments {
             args: &[0, 0, path, 0, 0, 0],
@@ -313,7 +347,7 @@ impl Common {
         };
         arguments.string(2, &mut raw).ok()?;
         let name = arguments.name(place as u32 as i32, &raw);
-        if !sys::still_waits(self.listener.as_fd(), job.call.id) {
+        if !sys::still_waits(self.listener.as_fd(), at.call.id) {
             return None;
         }
         let follow = change as u32 & CHANGE_ITSELF == 0;
@@ -326,14 +360,32 @@ impl Common {
 type Done = (Caller, Vec<u8>, Kept);
 
 /// The file that a call is about to change.
-fn find(resolver: &mut Resolver, caller: &Caller, target: &Target, time: u64) -> Option<(Ident, Found)> {
+fn find(
+    resolver: &mut Resolver,
+    caller: &Caller,
+    target: &Target,
+    time: u64,
+) -> Result<Option<(Ident, Found)>, TooMuch> {
     let looked = resolver.look_carefully(caller, &target.name.inside, target.follow, time);
-    let Ok(Looked::There(there)) = looked else {
-        return None;
+    let Looked::There(there) = looked.map_err(|_| TooMuch)? else {
+        return Ok(None);
     };
     let (ident, path) = (there.ident(), target.name.path.clone());
-    let file = there.into_fd()?;
-    Some((ident, Found { path, file }))
+    let file = there.into_fd();
+    Ok(file.map(|file| (ident, Found { path, file })))
+}
+
+fn log_kept<S: SlotSink>(out: &mut SlotWriter<S>, at: &Occasion<'_>, done: Option<Done>) {
+    let Some((caller, path, kept)) = done else { return };
+    let fields = Fields {
+        arg: kept.number,
+        aux: kept.how,
+        result: Outcome::Known(-kept.error),
+        ident: Some(kept.ident),
+        resolved: true,
+        ..Fields::of(op::KEPT)
+    };
+    out.put(at.time, who(&caller, at.call), &fields, &[&path]);
 }
 
 /// Logs that nobody could keep what a call changes.

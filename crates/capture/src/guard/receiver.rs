@@ -6,13 +6,13 @@ use super::ask::Ask;
 use super::caller::{Caller, View};
 use super::conclude::Context;
 use super::decode::Arguments;
-use super::hooks::{Note, Waiting};
+use super::hooks::{Effort, Note, Waiting};
 use super::late::{Late, real_time};
 use super::memory::{Memory, Unreadable};
 use super::mounts::Mounts;
-use super::preserve::{About, Job, Seen, Target, may_read, not_kept, target};
+use super::preserve::{About, Job, Occasion, Seen, Target, may_read, not_kept, target};
 use super::receivers::{Common, Reserve, THREADS};
-use super::resolve::Resolver;
+use super::resolve::{Looked, Resolver};
 use super::shared::Notification;
 use super::slots::SlotWriter;
 use super::standby::Standby;
@@ -278,33 +278,44 @@ impl<S: SlotSink> Worker<S> {
 
     /// The file whose content is lost by a call unless it is kept, where contents are kept.
     pub(super) fn about_to_lose(&mut self, caller: &Caller, ask: &Ask, time: u64) -> Option<Seen> {
-        self.common.hooks.keep()?;
+        let keep = self.common.hooks.keep()?;
         let resolver = &mut self.resolver;
         let target: Target = target(ask, |name, follow| {
-            resolver.look(caller, &name.inside, follow, time).ok()
+            let looked = resolver.look(caller, &name.inside, follow, time).ok()?;
+            if let Looked::There(there) = &looked {
+                keep.changes(there.ident().dev as u32, there.ident().ino);
+            }
+            Some(looked)
         })?;
         let caller = caller.clone();
         Some(Seen { caller, target })
     }
 
-    /// Nobody needs what a recorder asks for, and that can be told at once.
-    fn can_go(&mut self, call: &Notification, time: u64) -> bool {
-        let common = &self.common;
-        let change = common.change_asked(call);
+    /// Nobody needs what a call changes, or it could be kept with so little effort that nobody else has to be woken for that.
+    fn preserve_at_once(&mut self, at: &Occasion<'_>) -> bool {
+        let common = self.common.clone();
         // Else a look at what was read might wait for somebody.
-        let local = self.resolver.all_local(time);
-        match (common.hooks.keep(), change) {
-            (Some(keep), Some(change)) => local && keep.can_go(&change),
-            _ => false,
-        }
+        let local = self.resolver.all_local(at.time);
+        common.hooks.keep().is_some_and(|keep| {
+            let (resolver, out) = (&mut self.resolver, &mut self.out);
+            local && common.preserve(keep, Effort::Little, at, resolver, out).is_ok()
+        })
     }
 
-    /// Lets a call wait until what it changes has been kept.
+    /// Keeps what a call changes, or lets it wait until that has been done.
     pub(super) fn preserve(&mut self, call: &Notification, time: u64, about: About) -> Answer {
-        let common = &self.common;
-        if common.hooks.keep().is_none() {
+        if self.common.hooks.keep().is_none() {
             return Answer::Continue;
         }
+        let at = Occasion {
+            call,
+            time,
+            about: &about,
+        };
+        if self.preserve_at_once(&at) {
+            return Answer::Continue;
+        }
+        let common = &self.common;
         if !common.shared.park(call.id) {
             // More calls wait than can be remembered for the keeper.
             not_kept(&mut self.out, call, time, &about, libc::EAGAIN);
@@ -456,7 +467,6 @@ impl<S: SlotSink> Worker<S> {
                 Answer::Later
             }
             MAGIC_DRAIN => Answer::Value(0),
-            MAGIC_PRESERVE if self.can_go(call, time) => Answer::Value(0),
             MAGIC_PRESERVE => self.preserve(call, time, About::Asked),
             _ => Answer::Continue,
         }

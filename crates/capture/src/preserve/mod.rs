@@ -14,7 +14,7 @@ mod reads;
 
 use crate::Contents;
 use crate::clock;
-use crate::guard::{Change, ChangeKind, Found, Keep, Kept};
+use crate::guard::{Change, ChangeKind, Effort, Find, Found, Keep, Kept, TooMuch};
 use crate::header::Inherited;
 use crate::stock::Stock;
 use backstory_eventlog::event::Ident;
@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Files that are looked after at the same time.
 const SHARDS: usize = 64;
@@ -35,6 +35,8 @@ const SHARDS: usize = 64;
 const REMEMBERED: usize = 4096;
 /// ns that the file systems' clock may stand still: a change within that time leaves the same time stamps.
 const TICK: i64 = 20_000_000;
+/// Bytes that are copied with little effort.
+const LITTLE: u64 = 64 << 10;
 /// Files that are interfaces, not contents, or memory that is shared on purpose.
 const NO_CONTENTS: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 
@@ -87,9 +89,16 @@ impl Preserver {
         }
     }
 
-    fn shard(&self, file: FileKey) -> MutexGuard<'_, Shard> {
+    fn shard(&self, file: FileKey, effort: Effort) -> Result<MutexGuard<'_, Shard>, TooMuch> {
         let shard = &self.shards[file.1 as usize % SHARDS];
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
+        match effort {
+            Effort::Any => Ok(shard.lock().unwrap_or_else(PoisonError::into_inner)),
+            Effort::Little => match shard.try_lock() {
+                Err(TryLockError::WouldBlock) => Err(TooMuch),
+                Err(TryLockError::Poisoned(shard)) => Ok(shard.into_inner()),
+                Ok(shard) => Ok(shard),
+            },
+        }
     }
 
     /// The content of this file, which is about to change, must not be lost. Asked once before each change.
@@ -100,27 +109,41 @@ impl Preserver {
         read || linked || change.kind == ChangeKind::Update || !change.all_logged()
     }
 
-    /// Keeps a file's content. Returns its number, and how.
-    fn put(&self, kind: ChangeKind, file: BorrowedFd<'_>, before: &Statx) -> Result<(i32, u32), Errno> {
+    /// Keeps a file's content. Returns its number, and how; or why it can't be kept.
+    fn put(
+        &self,
+        (kind, effort): (ChangeKind, Effort),
+        file: BorrowedFd<'_>,
+        before: &Statx,
+    ) -> Result<Result<(i32, u32), Errno>, TooMuch> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let only_name = kind == ChangeKind::Remove && before.stx_nlink == 1;
         if only_name && self.place.link(file, number).is_ok() {
-            return Ok((number, place::LINK));
+            return Ok(Ok((number, place::LINK)));
         }
-        let how = self.place.copy(file, before, number)?;
-        Ok((number, how))
+        affordable(effort, before)?;
+        let copied = self.place.copy(file, before, number);
+        Ok(copied.map(|how| (number, how)))
     }
 
     /// Keeps what is there now, unless it has been kept already.
-    fn keep_now(&self, shard: &mut Shard, kind: ChangeKind, file: BorrowedFd<'_>) -> Option<Kept> {
-        let before = place::look(file).ok()?;
+    fn keep_now(
+        &self,
+        shard: &mut Shard,
+        (kind, effort): (ChangeKind, Effort),
+        file: BorrowedFd<'_>,
+    ) -> Result<Option<Kept>, TooMuch> {
+        let Ok(before) = place::look(file) else {
+            return Ok(None);
+        };
         let ident = Ident::from(&before);
         let key = (ident.dev as u32, ident.ino);
         if !place::is_regular(&before) || before.stx_size == 0 {
-            return None;
+            return Ok(None);
         }
         if let Some(earlier) = shard.get(&key).copied() {
             if let Some(number) = earlier.linked.filter(|_| kind != ChangeKind::Remove) {
+                affordable(effort, &before)?;
                 // If this fails, the log's size and times tell that the link is not what was kept.
                 let _ = self.place.replace(file, &before, number);
                 shard.insert(
@@ -132,10 +155,10 @@ impl Preserver {
                 );
             }
             if earlier.settled && earlier.state == state(&ident) {
-                return None;
+                return Ok(None);
             }
         }
-        let (number, how, error) = match self.put(kind, file, &before) {
+        let (number, how, error) = match self.put((kind, effort), file, &before)? {
             Ok((number, how)) => (number, how, 0),
             Err(errno) => (-1, 0, errno.raw_os_error()),
         };
@@ -151,44 +174,66 @@ impl Preserver {
             }
             shard.insert(key, remember(&kept, file, &ident));
         }
-        Some(kept)
+        Ok(Some(kept))
+    }
+
+    /// Keeps the content of what was found, if it is `file`; `shard` is that file's.
+    fn keep_it(&self, shard: &mut Shard, how: (ChangeKind, Effort), file: FileKey, found: &Found) -> Tried {
+        let kept = self.keep_now(shard, how, found.file.as_fd());
+        if kept.is_err() {
+            // While nobody else may look after this file.
+            self.reads.put_back(file);
+        }
+        kept
+    }
+}
+
+type Tried = Result<Option<Kept>, TooMuch>;
+
+/// Below a directory whose files are interfaces.
+fn is_interface(path: &[u8]) -> bool {
+    NO_CONTENTS.iter().any(|place| path.starts_with(place))
+}
+
+/// Whether a file may be copied with this effort.
+fn affordable(effort: Effort, file: &Statx) -> Result<(), TooMuch> {
+    match effort {
+        Effort::Little if file.stx_size > LITTLE => Err(TooMuch),
+        _ => Ok(()),
     }
 }
 
 impl Keep for Preserver {
-    fn can_go(&self, change: &Change<'_>) -> bool {
-        let file = (change.device, change.inode);
-        // Who works on a file, or is about to, has not taken its mark away yet, or holds the shard.
-        let shard = &self.shards[file.1 as usize % SHARDS];
-        let lazy =
-            self.contents == Contents::Lazy && change.all_logged() && change.kind != ChangeKind::Update;
-        lazy && !self.reads.has(&self.stock, file, &|| change.all_logged())
-            && shard
-                .try_lock()
-                .is_ok_and(|shard| shard.get(&file).is_none_or(|earlier| earlier.linked.is_none()))
+    fn keep(&self, change: &Change<'_>, effort: Effort, find: Find<'_>) -> Tried {
+        let (file, how) = ((change.device, change.inode), (change.kind, effort));
+        let mut shard = self.shard(file, effort)?;
+        if !self.wants(&shard, change, file) {
+            return Ok(None);
+        }
+        let found = find().inspect_err(|_| self.reads.put_back(file))?;
+        let Some(found) = found.filter(|found| !is_interface(&found.path)) else {
+            return Ok(None);
+        };
+        let Ok(there) = place::look(found.file.as_fd()) else {
+            return Ok(None);
+        };
+        // Another may have been put in its place since it was asked for.
+        let there = Ident::from(&there);
+        let actual = (there.dev as u32, there.ino);
+        if actual == file {
+            return self.keep_it(&mut shard, how, file, &found);
+        }
+        self.reads.put_back(file);
+        drop(shard);
+        let mut shard = self.shard(actual, effort)?;
+        match self.wants(&shard, change, actual) {
+            true => self.keep_it(&mut shard, how, actual, &found),
+            false => Ok(None),
+        }
     }
 
-    fn keep(&self, change: &Change<'_>, find: &mut dyn FnMut() -> Option<Found>) -> Option<Kept> {
-        let file = (change.device, change.inode);
-        let mut shard = self.shard(file);
-        if !self.wants(&shard, change, file) {
-            return None;
-        }
-        let found = find()?;
-        if NO_CONTENTS.iter().any(|place| found.path.starts_with(place)) {
-            return None;
-        }
-        // Another may have been put in its place since it was asked for.
-        let there = Ident::from(&place::look(found.file.as_fd()).ok()?);
-        let actual = (there.dev as u32, there.ino);
-        if actual != file {
-            drop(shard);
-            shard = self.shard(actual);
-            if !self.wants(&shard, change, actual) {
-                return None;
-            }
-        }
-        self.keep_now(&mut shard, change.kind, found.file.as_fd())
+    fn changes(&self, device: u32, inode: u64) {
+        self.stock.arena.note_changed(device, inode);
     }
 
     fn names_change(&self) {

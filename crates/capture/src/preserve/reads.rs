@@ -9,7 +9,7 @@
 
 use super::paths::{Lane, Paths};
 use crate::stock::Stock;
-use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_RESOLVED, RESERVED, Slot, op};
+use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Slot, op};
 use backstory_eventlog::slot::Raw;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::collections::{HashMap, HashSet};
@@ -117,14 +117,12 @@ impl Reads {
     pub(super) fn take(&self, stock: &Stock, file: FileKey, all: Logged<'_>) -> bool {
         let mut known = lock(&self.known);
         self.catch_up(&mut known, stock, all);
-        known.files.remove(&file) || known.everything
+        known.files.remove(&file) || known.everything || stock.arena.is_lent(file.0, file.1)
     }
 
-    /// True if this file's content was read; it stays so.
-    pub(super) fn has(&self, stock: &Stock, file: FileKey, all: Logged<'_>) -> bool {
-        let mut known = lock(&self.known);
-        self.catch_up(&mut known, stock, all);
-        known.files.contains(&file) || known.everything
+    /// After [`Reads::take`], of a file that does not change yet: perhaps it was read.
+    pub(super) fn put_back(&self, file: FileKey) {
+        lock(&self.known).files.insert(file);
     }
 
     /// Looks at everything that was logged so far.
@@ -132,18 +130,19 @@ impl Reads {
         self.catch_up(&mut lock(&self.known), stock, all);
     }
 
-    /// Looks at what was logged, and says in the arena that what was read is known. That is so only if `all` says that nothing
-    /// waits to be logged, asked after the arena has been marked: who lets a reader go on counts it before, and marks the arena after.
+    /// Looks at what was logged, and says in the arena how much of what was told is known. That is so only if `all` says that
+    /// nothing waits to be logged, asked after the count was read: who lets a reader go on counts it before, and tells after.
     fn catch_up(&self, known: &mut Known, stock: &Stock, all: Logged<'_>) {
         let arena = &stock.arena;
-        arena.look_at_reads();
+        let told = arena.told();
         self.look_at_slots(known, stock);
         for (device, inode) in known.fresh.drain(..) {
             arena.note_read(device, inode);
         }
-        match known.everything || !all() {
-            true => arena.read_more(),
-            false => arena.reads_are_known(),
+        if known.everything {
+            arena.reads_are_known(0);
+        } else if all() {
+            arena.reads_are_known(told);
         }
     }
 
@@ -291,7 +290,7 @@ impl Known {
         if gives && h.flags & F_CHILD == 0 {
             self.paths.open(pid, h.result, &path);
         }
-        if reads {
+        if reads && h.flags & F_OWN == 0 {
             // A path below an unknown descriptor that leads nowhere was not what was meant.
             let certain = name.first() == Some(&b'/') || h.fd == libc::AT_FDCWD;
             let found = self.read(&path, false);

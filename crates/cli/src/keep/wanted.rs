@@ -1,12 +1,13 @@
 //! Which versions of a run are to be stored, and what was preserved of them while it was recorded.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Ident, Kept, Op};
-use backstory_graph::model::{EntityKind, Relation};
+use backstory_graph::model::{ActivityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, RunRecord, Store};
 
 use super::Error;
@@ -62,40 +63,64 @@ pub fn preserved(log: &Log) -> Vec<Preserved> {
     found
 }
 
+/// Who read or made a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Nobody,
+    One(ActivityId),
+    Many,
+}
+
+impl Who {
+    fn and(self, another: ActivityId) -> Who {
+        match self {
+            Who::Nobody => Who::One(another),
+            Who::One(id) if id == another => self,
+            _ => Who::Many,
+        }
+    }
+}
+
 /// The versions of files that were read or executed, those that the run left behind and, if everything is asked for, all that was
-/// preserved.
+/// preserved. What only its maker has read, in the same program, is not wanted for that.
 pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result<All, Error> {
     let entities = store.entities(run.key)?;
-    let (mut used, mut made) = (vec![false; entities.len()], vec![false; entities.len()]);
-    let mark = |list: &mut Vec<bool>, id: u32| {
+    let (mut used, mut made) = (
+        vec![Who::Nobody; entities.len()],
+        vec![Who::Nobody; entities.len()],
+    );
+    let mark = |list: &mut Vec<Who>, id: u32, who: ActivityId| {
         if let Some(mark) = list.get_mut(id as usize) {
-            *mark = true;
+            *mark = mark.and(who);
         }
     };
     for activity in store.activities(run.key)? {
         let stream = store.stream(ActivityKey::new(run.key, activity.id))?;
         for edge in &stream.edges {
             match edge.relation {
-                Relation::Read | Relation::Execute => mark(&mut used, edge.entity.0),
-                Relation::Write | Relation::Rename | Relation::Make => mark(&mut made, edge.entity.0),
-                Relation::Link => mark(&mut made, edge.entity.0),
+                Relation::Read | Relation::Execute => mark(&mut used, edge.entity.0, activity.id),
+                Relation::Write | Relation::Rename | Relation::Make => {
+                    mark(&mut made, edge.entity.0, activity.id);
+                }
+                Relation::Link => mark(&mut made, edge.entity.0, activity.id),
                 _ => {}
             }
         }
         for derived in &stream.derived {
-            mark(&mut made, derived.entity.0);
+            mark(&mut made, derived.entity.0, activity.id);
         }
     }
+    let kept: HashSet<State> = preserved.iter().map(|kept| state(&kept.ident)).collect();
     let mut all = All::default();
     for (entity, (used, made)) in entities.into_iter().zip(used.into_iter().zip(made)) {
-        if !used && !made || entity.path.first() != Some(&b'/') {
+        if used == Who::Nobody && made == Who::Nobody || entity.path.first() != Some(&b'/') {
             continue;
         }
         let names = std::iter::once(&entity.path).chain(&entity.aliases);
         let paths: Vec<PathBuf> = names.map(|path| OsStr::from_bytes(path).into()).collect();
         all.paths.extend_from_slice(&paths);
         if let (EntityKind::File, Some(ident)) = (entity.kind, entity.ident)
-            && (used || entity.last)
+            && (entity.last || is_needed(used, made) || kept.contains(&state(&ident)))
         {
             all.versions.push(Wanted { ident, paths });
         }
@@ -107,4 +132,19 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         }));
     }
     Ok(all)
+}
+
+type State = (u64, u64, i64, i64);
+
+fn state(ident: &Ident) -> State {
+    (ident.dev, ident.ino, ident.size, ident.mtime)
+}
+
+/// Somebody has read it who has not made it alone.
+fn is_needed(used: Who, made: Who) -> bool {
+    match used {
+        Who::Nobody => false,
+        Who::One(_) => used != made,
+        Who::Many => true,
+    }
 }
