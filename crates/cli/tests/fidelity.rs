@@ -35,7 +35,9 @@ fn share(bench: &Bench, case: &Case) -> Share {
     let mut command = bench.stage().backstory(&["replay", "--json", "--output-dir"]);
     command.arg(&again).env("BACKSTORY_STORE", &store);
     let output = command.output().unwrap();
-    let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else {
+    // Names that are not UTF-8 have lone surrogates, which this reader refuses.
+    let text = String::from_utf8_lossy(&output.stdout).replace("\\udc", "?");
+    let Ok(report) = serde_json::from_str::<Value>(&text) else {
         return (0, 1, String::from_utf8_lossy(&output.stderr).trim().to_owned());
     };
     let states: Vec<&str> = report["outputs"]

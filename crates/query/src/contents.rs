@@ -98,9 +98,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
                 .add(edge.relation, edge.interval.start);
         }
         for derived in &stream.derived {
-            uses.entry(derived.entity.0)
-                .or_default()
-                .add(Relation::Rename, derived.time);
+            uses.entry(derived.entity.0).or_default().derived(derived.time);
         }
     }
     let mut files = Vec::new();
@@ -115,7 +113,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         files.push(Content {
             role: used.role(&entity),
             first_used: used.first,
-            kind: entity.kind,
+            kind: kind(&entity),
             version: entity.version,
             last: entity.last,
             mode: entity.ident.map(|i| i.mode).or(place.map(|p| p.mode)),
@@ -136,6 +134,16 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     })
 }
 
+/// What it is: who renames a directory does not look at it, but its identity tells.
+pub fn kind(entity: &Entity) -> EntityKind {
+    const TYPE: u32 = 0o170_000;
+    const DIRECTORY: u32 = 0o040_000;
+    match (entity.kind, entity.ident) {
+        (EntityKind::File, Some(ident)) if ident.mode & TYPE == DIRECTORY => EntityKind::Directory,
+        (kind, _) => kind,
+    }
+}
+
 /// What a run did with an entity.
 #[derive(Debug, Clone, Copy)]
 struct Use {
@@ -144,6 +152,8 @@ struct Use {
     executed: bool,
     made: bool,
     link: bool,
+    deleted: bool,
+    derived: bool,
 }
 
 impl Default for Use {
@@ -154,6 +164,8 @@ impl Default for Use {
             executed: false,
             made: false,
             link: false,
+            deleted: false,
+            derived: false,
         }
     }
 }
@@ -166,25 +178,38 @@ impl Use {
             Relation::Execute => self.executed = true,
             Relation::Write | Relation::Rename | Relation::Make => self.made = true,
             Relation::Link => self.link = true,
+            Relation::Delete => self.deleted = true,
             _ => {}
         }
     }
 
+    fn derived(&mut self, time: Time) {
+        self.first = self.first.min(time);
+        self.derived = true;
+    }
+
+    /// Made by the run. What has a second name (`/bin/cat`, `/usr/bin/cat`) derives from itself without being so.
+    fn is_made(&self, entity: &Entity) -> bool {
+        self.made || self.derived && entity.version > 0
+    }
+
     fn matters(&self, entity: &Entity) -> bool {
-        let content = self.read || self.executed || self.made;
+        let made = self.is_made(entity);
+        let content = self.read || self.executed || made;
         is_path(&entity.path)
             && match entity.kind {
                 EntityKind::File => content,
                 EntityKind::Symlink => content || self.link,
-                EntityKind::Directory => self.made,
+                EntityKind::Directory => made,
                 _ => false,
             }
     }
 
     fn role(&self, entity: &Entity) -> Role {
         match () {
-            () if self.made && entity.last => Role::Output,
-            () if self.made => Role::Intermediate,
+            // Under a name that was removed it is not there, whatever further names the file has.
+            () if self.is_made(entity) && entity.last && !self.deleted => Role::Output,
+            () if self.is_made(entity) => Role::Intermediate,
             () if self.executed => Role::Program,
             () if is_library(&entity.path) => Role::Library,
             () => Role::Input,

@@ -20,7 +20,7 @@ mod runs;
 mod status;
 mod steps;
 
-pub use contents::{Content, Role, RunContents, contents, known};
+pub use contents::{Content, Role, RunContents, contents, kind, known};
 pub use error::{Error, Result};
 pub use files::files;
 pub use globs::Globs;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::Bytes;
+use backstory_export::paths::is_tool;
 use backstory_graph::model::{EntityKind, Relation};
 use backstory_query::answer::{Node, Scope};
 use backstory_query::{self as query};
@@ -160,10 +161,15 @@ fn source(relation: Relation, kind: EntityKind, path: &[u8]) -> Option<String> {
             Some(format!("randomness ({})", name()))
         }
         (Relation::Read, EntityKind::Socket) => Some(format!("the network or another program ({})", name())),
+        // Which file systems the kernel knows is read by whatever is linked with libselinux, and says nothing.
+        (Relation::Read, _) if path == b"/proc/filesystems" => None,
         (Relation::Read, _) if path.starts_with(b"/proc/") => {
             Some(format!("what the kernel told ({})", name()))
         }
         (Relation::Read, _) if path.starts_with(b"/sys/") => Some(format!("the machine ({})", name())),
+        (Relation::List, EntityKind::Directory) if is_tool(path) => {
+            Some("the order of entries in directories of the system".to_owned())
+        }
         (Relation::List, EntityKind::Directory) => Some(format!("the order of entries in {}", name())),
         _ => None,
     }
@@ -183,5 +189,11 @@ mod tests {
                 .contains("order")
         );
         assert_eq!(source(Relation::Read, EntityKind::File, b"/w/x"), None);
+        assert_eq!(
+            source(Relation::Read, EntityKind::Device, b"/proc/filesystems"),
+            None
+        );
+        let system = source(Relation::List, EntityKind::Directory, b"/usr/lib/python3").unwrap();
+        assert!(!system.contains("python3"), "one line for all of them");
     }
 }

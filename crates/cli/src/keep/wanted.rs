@@ -1,6 +1,7 @@
 //! Which versions of a run are to be stored, and what was preserved of them while it was recorded.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -42,7 +43,7 @@ impl Preserved {
 #[derive(Debug, Default)]
 pub struct All {
     pub versions: Vec<Wanted>,
-    /// All paths that content was used by.
+    /// All paths that were used in some way: it matters where links on the way to them led, also if there was nothing.
     pub paths: Vec<PathBuf>,
 }
 
@@ -81,6 +82,36 @@ impl Who {
     }
 }
 
+/// One for each version: a file that was renamed is the version that it was, and lies at the last of its names.
+fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
+    let mut known: HashMap<(u64, u64, i64, i64), usize> = HashMap::new();
+    let mut all: Vec<Wanted> = Vec::new();
+    for version in versions {
+        let Ident {
+            dev,
+            ino,
+            size,
+            mtime,
+            ..
+        } = version.ident;
+        match known.entry((dev, ino, size, mtime)) {
+            Entry::Occupied(at) => {
+                let one = &mut all[*at.get()];
+                // Times of change tell the last one from those before: what is looked for lies there.
+                if version.ident.ctime > one.ident.ctime {
+                    one.ident = version.ident;
+                }
+                one.paths.extend(version.paths);
+            }
+            Entry::Vacant(free) => {
+                free.insert(all.len());
+                all.push(version);
+            }
+        }
+    }
+    all
+}
+
 /// The versions of files that were read or executed, those that the run left behind and, if everything is asked for, all that was
 /// preserved. What only its maker has read, in the same program, is not wanted for that.
 pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result<All, Error> {
@@ -113,18 +144,24 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
     let kept: HashSet<State> = preserved.iter().map(|kept| state(&kept.ident)).collect();
     let mut all = All::default();
     for (entity, (used, made)) in entities.into_iter().zip(used.into_iter().zip(made)) {
-        if used == Who::Nobody && made == Who::Nobody || entity.path.first() != Some(&b'/') {
+        let made_up = [&b"/proc/"[..], b"/sys/", b"/dev/"];
+        if entity.path.first() != Some(&b'/') || made_up.iter().any(|prefix| entity.path.starts_with(prefix))
+        {
             continue;
         }
         let names = std::iter::once(&entity.path).chain(&entity.aliases);
         let paths: Vec<PathBuf> = names.map(|path| OsStr::from_bytes(path).into()).collect();
         all.paths.extend_from_slice(&paths);
+        if used == Who::Nobody && made == Who::Nobody {
+            continue;
+        }
         if let (EntityKind::File, Some(ident)) = (entity.kind, entity.ident)
             && (entity.last || is_needed(used, made) || kept.contains(&state(&ident)))
         {
             all.versions.push(Wanted { ident, paths });
         }
     }
+    all.versions = joined(all.versions);
     if run.header.modes.contents == "all" {
         all.versions.extend(preserved.iter().map(|kept| Wanted {
             ident: kept.ident,

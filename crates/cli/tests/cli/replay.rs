@@ -24,19 +24,24 @@ impl Place {
     }
 
     /// Records a line in `work`, removes all that is there, and replays it: every output comes out identical.
-    fn comes_back(&self, line: &str) -> String {
+    pub(crate) fn comes_back(&self, line: &str) -> String {
         let run = self.keep(line, &["--contents=lazy"]);
+        self.replays_alike(&run);
+        run
+    }
+
+    /// Removes all that is in `work`, and replays a run: every output comes out identical.
+    pub(crate) fn replays_alike(&self, run: &str) {
         self.forget_everything();
-        let answer = self.replay(&run, &[]);
+        let answer = self.replay(run, &[]);
         if answer.err.contains("namespace") {
             skipped("a replay", &answer.err);
         } else {
             assert!(
                 answer.status == 0 && answer.err.contains("identical: "),
-                "{line}: {answer:?}"
+                "{run}: {answer:?}"
             );
         }
-        run
     }
 }
 

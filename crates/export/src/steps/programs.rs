@@ -150,7 +150,7 @@ pub fn role(recording: &Recording, at: usize) -> Role {
     if either(&SHELLS) {
         return match called(args()) {
             // What a person or `make` gave a shell to do in one line is one command; the run's own command is a script.
-            Called::Text if commanded(recording, at) => Role::Driver,
+            Called::Text if commanded(recording, at) || builds(recording, at) => Role::Driver,
             Called::Text => Role::Tool,
             Called::Script(script) => own(script),
             Called::Input => Role::Driver,
@@ -201,6 +201,21 @@ fn commanded(recording: &Recording, at: usize) -> bool {
     recording
         .ancestors(at)
         .all(|above| recording.activities[above].epoch == 0 || is_one(program(recording, above), &WRAPPERS))
+}
+
+/// True if the next programs below are builders alone: `make`'s shell that runs `make` in another directory.
+fn builds(recording: &Recording, at: usize) -> bool {
+    let (mut waiting, mut any) = (recording.children[at].clone(), false);
+    while let Some(child) = waiting.pop() {
+        if recording.activities[child].epoch == 0 {
+            waiting.extend(&recording.children[child]);
+        } else if is_one(program(recording, child), &BUILDERS) {
+            any = true;
+        } else {
+            return false;
+        }
+    }
+    any
 }
 
 /// True if the activity is a shell that was given its commands as `-c TEXT` and nothing else.

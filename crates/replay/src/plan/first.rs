@@ -4,11 +4,12 @@
 //! what is only known to be missing was not there. How directories and links lay is known from the run's end: less what it made.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use backstory_eventlog::event::{Bytes, Ident};
-use backstory_graph::model::{Certainty, EntityKind, Relation};
-use backstory_query::RunContents;
+use backstory_export::paths::parent;
+use backstory_graph::model::{Certainty, Entity, EntityKind, Relation};
+use backstory_query::{RunContents, kind};
 use backstory_store::facts::Place;
 use backstory_store::{ActivityKey, RunRecord, Store};
 
@@ -25,9 +26,13 @@ pub struct Before {
     pub kind: EntityKind,
     /// Which version, if that is known.
     pub ident: Option<Ident>,
+    /// Versions that the run made of it without writing: under another name, or with other times.
+    pub heirs: Vec<Ident>,
+    /// Versions that the run made of it by writing into it.
+    pub written: Vec<Ident>,
     /// Its content mattered: it was read, executed, or became another file.
     pub content: bool,
-    /// It certainly did.
+    /// It certainly was read or executed.
     pub certain: bool,
     /// It was executed.
     pub executed: bool,
@@ -49,6 +54,8 @@ impl Before {
         self.executed |= other.executed;
         self.listed |= other.listed;
         self.aliases.extend(other.aliases);
+        self.heirs.extend(other.heirs);
+        self.written.extend(other.written);
     }
 }
 
@@ -59,6 +66,8 @@ pub struct First {
     pub paths: Vec<Before>,
     /// Directories and links on the way.
     pub places: Vec<Place>,
+    /// Directories that processes of the run began in.
+    pub stood: Vec<Bytes>,
     /// Paths that the run made and that were not there before.
     pub made: BTreeSet<Bytes>,
     /// Paths that were looked for and not there.
@@ -74,19 +83,18 @@ pub fn is_plain(path: &[u8]) -> bool {
 /// Finds out what was there before a run.
 pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Result<First> {
     let entities = store.entities(record.key)?;
-    let mut deeds: HashMap<u32, Deeds> = HashMap::new();
-    for activity in store.activities(record.key)? {
-        let stream = store.stream(ActivityKey::new(record.key, activity.id))?;
-        for edge in &stream.edges {
-            deeds
-                .entry(edge.entity.0)
-                .or_default()
-                .add(edge.relation, edge.certainty);
-        }
-        for derived in &stream.derived {
-            deeds.entry(derived.from.0).or_default().became = true;
-        }
-    }
+    let Done {
+        deeds,
+        derived,
+        stood,
+    } = Done::of(store, record)?;
+    let named: HashSet<u32> = derived.values().flatten().copied().collect();
+    let callers: HashSet<&[u8]> = record
+        .header
+        .descriptors
+        .iter()
+        .map(|(_, target)| &**target)
+        .collect();
     let mut first = First::default();
     let mut there: BTreeMap<Bytes, Before> = BTreeMap::new();
     let mut made: BTreeSet<Bytes> = BTreeSet::new();
@@ -103,17 +111,34 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         if entity.version > 0 || done.changed {
             changed.insert(entity.path.clone());
         }
-        if entity.version > 0 {
+        // What only was made has version 1, or 0 with a deed that makes: a link, a directory, a further name of a file.
+        let bare = matches!(entity.kind, EntityKind::Directory | EntityKind::Symlink);
+        if entity.version > 0 || done.made && (bare || named.contains(&entity.id.0)) {
             made.insert(entity.path.clone());
             continue;
         }
+        let (heirs, written) = heirs(entity, &entities, &derived, &deeds);
+        let done = match callers.contains(&*entity.path) {
+            // What its caller gave it to write to is its caller's affair.
+            true => Deeds {
+                became: false,
+                ..done
+            },
+            false => done,
+        };
+        let known = entity.ident.or(heirs.first().copied());
         let before = Before {
             path: entity.path.clone(),
             aliases: entity.aliases.clone(),
-            kind: entity.kind,
-            ident: entity.ident,
+            kind: kind(&Entity {
+                ident: known,
+                ..entity.clone()
+            }),
+            ident: known,
+            heirs,
+            written,
             content: done.content || done.became,
-            certain: done.certain || done.became,
+            certain: done.certain,
             executed: done.executed,
             listed: done.listed,
             changed: false,
@@ -123,26 +148,29 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
             Entry::Occupied(mut known) => known.get_mut().join(before),
         }
     }
-    // A link or directory that only was made has version 1, or 0 with a deed that makes.
-    for entity in entities.iter().filter(|entity| entity.version == 0) {
-        let done = deeds.get(&entity.id.0).copied().unwrap_or_default();
-        if done.made && matches!(entity.kind, EntityKind::Directory | EntityKind::Symlink) {
-            there.remove(&entity.path);
-            made.insert(entity.path.clone());
-        }
-    }
+    // What the run made or moved in them, too.
+    let within: HashSet<&[u8]> = changed.iter().map(|path| parent(path)).collect();
     for before in there.values_mut() {
         let names = std::iter::once(&before.path).chain(&before.aliases);
         before.changed = names.into_iter().any(|name| changed.contains(name));
+        // A directory has but one version: the time that it has is of the run's last change in it.
+        if before.kind == EntityKind::Directory && within.contains(&*before.path) {
+            before.ident = before.ident.map(|ident| Ident { mtime: 0, ..ident });
+        }
     }
-    first.made = made
+    first.stood = stood
         .into_iter()
-        .filter(|path| !there.contains_key(path))
+        .filter(|path| is_plain(path) && !made.contains(path) && !below_any(&made, path))
         .collect();
+    let (put_there, made) = made.into_iter().partition(|path| there.contains_key(path));
+    let put_there: BTreeSet<Bytes> = put_there;
+    first.made = made;
     first.places = held
         .places
         .iter()
         .filter(|place| !below_any(&first.made, &place.path))
+        // A link that the run put where another had been: where that one led is not told by it.
+        .filter(|place| place.target.is_none() || !put_there.contains(&place.path))
         .cloned()
         .collect();
     first.paths = there
@@ -150,6 +178,63 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         .filter(|b| !below_any(&first.made, &b.path))
         .collect();
     Ok(first)
+}
+
+/// What was done in a run.
+#[derive(Debug, Default)]
+struct Done {
+    /// With each entity.
+    deeds: HashMap<u32, Deeds>,
+    /// What derives from each.
+    derived: HashMap<u32, Vec<u32>>,
+    /// Where processes began.
+    stood: BTreeSet<Bytes>,
+}
+
+impl Done {
+    fn of(store: &dyn Store, record: &RunRecord) -> Result<Done> {
+        let mut done = Done::default();
+        for activity in store.activities(record.key)? {
+            let stream = store.stream(ActivityKey::new(record.key, activity.id))?;
+            done.stood.insert(activity.cwd);
+            for edge in &stream.edges {
+                let deeds = done.deeds.entry(edge.entity.0).or_default();
+                deeds.add(edge.relation, edge.certainty);
+            }
+            for next in &stream.derived {
+                done.deeds.entry(next.from.0).or_default().became = true;
+                done.derived.entry(next.from.0).or_default().push(next.entity.0);
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// The versions that hold what this one held, since nobody wrote on the way to them; and those that hold what became of it, nearest first.
+fn heirs(
+    of: &Entity,
+    entities: &[Entity],
+    derived: &HashMap<u32, Vec<u32>>,
+    deeds: &HashMap<u32, Deeds>,
+) -> (Vec<Ident>, Vec<Ident>) {
+    let (mut same, mut other, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+    let mut waiting = VecDeque::from([(of.id.0, false)]);
+    while let Some((at, written)) = waiting.pop_front() {
+        for &next in derived.get(&at).into_iter().flatten() {
+            let written = written || deeds.get(&next).is_some_and(|done| done.written);
+            let Some(entity) = entities.get(next as usize).filter(|_| seen.insert(next)) else {
+                continue;
+            };
+            let grown = of
+                .ident
+                .zip(entity.ident)
+                .is_some_and(|(then, now)| then.size != now.size);
+            let list = if written || grown { &mut other } else { &mut same };
+            list.extend(entity.ident);
+            waiting.push_back((next, written || grown));
+        }
+    }
+    (same, other)
 }
 
 /// True if the path, or a directory above it, is one of these.
@@ -170,6 +255,7 @@ struct Deeds {
     executed: bool,
     listed: bool,
     changed: bool,
+    written: bool,
     made: bool,
     became: bool,
 }
@@ -184,7 +270,8 @@ impl Deeds {
                 self.certain |= certainty == Certainty::Seen;
             }
             Relation::List => self.listed = true,
-            Relation::Write | Relation::Delete | Relation::Rename | Relation::Meta => self.changed = true,
+            Relation::Write => (self.changed, self.written) = (true, true),
+            Relation::Delete | Relation::Rename | Relation::Meta => self.changed = true,
             Relation::Make => self.made = true,
             Relation::Stat | Relation::Missing | Relation::Link => {}
         }

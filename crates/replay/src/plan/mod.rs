@@ -55,6 +55,8 @@ pub enum What {
     Link(Vec<u8>),
     /// A file with a content of the store.
     Kept([u8; 32]),
+    /// The beginning of a content of the store, up to this size.
+    Part([u8; 32], u64),
     /// This machine's file, shown there and not to be written to.
     Shown(Vec<u8>),
     /// A copy of this machine's file.
@@ -102,6 +104,8 @@ pub struct Plan {
     pub cwd: Vec<u8>,
     /// Whom it believes to be.
     pub uid: u32,
+    /// Its group.
+    pub gid: u32,
     /// What the machine is called.
     pub host: String,
     /// What is there, in the order in which it can be made.
@@ -167,6 +171,7 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
         env: environment(&header.environment, deviations, &mut notes),
         cwd: header.cwd.clone(),
         uid: header.uid,
+        gid: group(header.uid),
         host: header.machine.host.clone(),
         entries,
         contents,
@@ -178,6 +183,14 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
         missing: first.missing.iter().map(|path| path.to_vec()).collect(),
         notes,
     })
+}
+
+/// The group that files belong to. It is not recorded: whose run it was has their own, for all others one number is as good as another.
+fn group(uid: u32) -> u32 {
+    match rustix::process::geteuid().as_raw() == uid {
+        true => rustix::process::getegid().as_raw(),
+        false => uid,
+    }
 }
 
 fn arguments(recorded: &[Vec<u8>], deviations: &Deviations) -> Result<Vec<Vec<u8>>> {

@@ -76,6 +76,10 @@ impl<'s> Builder<'s> {
         }
         let cwd = self.cwd.clone();
         self.directories_to(&cwd);
+        for directory in &first.stood {
+            let real = self.real(directory);
+            self.directories_to(&real);
+        }
     }
 
     /// Where a path leads through the links that are put there.
@@ -132,6 +136,10 @@ impl<'s> Builder<'s> {
             }
             _ => self.real(path),
         };
+        // The root itself is there.
+        if path.is_empty() {
+            return;
+        }
         self.entries.insert(
             path.clone(),
             Entry {
@@ -219,20 +227,34 @@ impl<'s> Builder<'s> {
         if known.is_none() {
             self.put(&before.path, What::Directory, mode.unwrap_or(0o755) & 0o7777, 0);
         }
+        self.date(before);
+    }
+
+    /// What was looked at has the time that it had.
+    fn date(&mut self, before: &Before) {
+        let path = match before.kind {
+            EntityKind::Symlink => before.path.to_vec(),
+            _ => self.real(&before.path),
+        };
+        if let (Some(entry), Some(ident)) = (self.entries.get_mut(&path), &before.ident) {
+            entry.mtime = ident.mtime;
+        }
     }
 
     fn link(&mut self, before: &Before) {
         if self.entries.contains_key(&*before.path) {
-            return;
+            return self.date(before);
         }
-        match fs::read_link(host(&before.path)) {
-            Ok(target) => self.put(
+        // The link that is there now may be the one that the run put in its place.
+        let target = fs::read_link(host(&before.path)).ok().filter(|_| !before.changed);
+        match target {
+            Some(target) => self.put(
                 &before.path,
                 What::Link(target.as_os_str().as_bytes().to_vec()),
                 0o777,
-                0,
+                before.ident.map_or(0, |ident| ident.mtime),
             ),
-            Err(_) => self.notes.push(format!(
+            None => self.notes.push(format!(
                 "{} was a symbolic link; where it led is not known any more, so it is left out",
                 shown(&before.path)
             )),
@@ -283,7 +305,7 @@ impl<'s> Builder<'s> {
     }
 
     fn content(&mut self, before: &Before) -> Result<()> {
-        let known = query::known(self.store, before.ident.as_ref())?;
+        let known = self.known(before)?;
         let now = look(&before.path);
         let same = match (&now, &before.ident) {
             (Some(now), Some(then)) => same_version(now, then),
@@ -316,11 +338,46 @@ impl<'s> Builder<'s> {
         let mtime = before.ident.map_or(0, |ident| ident.mtime);
         match what {
             Ok(what) => self.put(&before.path, what, mode, mtime),
-            // It could have been read and was not seen to: a run that did not need it is played without it.
-            Err(_) if !before.certain => self.blank(before),
+            // Nobody was seen to read it: of what the run wrote into it, the beginning is what it had been, or as good.
+            Err(_) if !before.certain => match self.remains(before)? {
+                Some(what) => self.put(&before.path, what, mode, mtime),
+                None => self.blank(before),
+            },
             Err(why) => self.lacking.push((before.path.clone(), why)),
         }
         Ok(())
+    }
+
+    /// What is known of its content: by its own identity, else by those that it had later in the run.
+    fn known(&self, before: &Before) -> Result<Option<(Option<Digest>, Held)>> {
+        let mut found = query::known(self.store, before.ident.as_ref())?;
+        for heir in &before.heirs {
+            match found {
+                None | Some((_, Held::Missing(_))) => {
+                    found = query::known(self.store, Some(heir))?.or(found);
+                }
+                Some(_) => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// What was not read, was not kept, and is changed by the run: as much as it held of what the run left in its place. If that is not
+    /// what it held, what comes out is not what was recorded.
+    fn remains(&mut self, before: &Before) -> Result<Option<What>> {
+        let Some(size) = before.ident.map(|ident| ident.size.max(0) as u64) else {
+            return Ok(None);
+        };
+        for later in &before.written {
+            if let Some((Some(digest), Held::Kept)) = query::known(self.store, Some(later))? {
+                self.notes.push(format!(
+                    "the run wrote into {} and was not seen to read it, so what it held before was not kept: its first {size} bytes are those that the run left",
+                    shown(&before.path)
+                ));
+                return Ok(Some(What::Part(digest.0, size)));
+            }
+        }
+        Ok(None)
     }
 
     fn kept(&self, digest: &Digest) -> std::result::Result<What, String> {
@@ -358,7 +415,7 @@ impl<'s> Builder<'s> {
     fn head(&self, path: &[u8]) -> Option<Vec<u8>> {
         let mut head = Vec::new();
         match &self.entries.get(path)?.what {
-            What::Kept(digest) => {
+            What::Kept(digest) | What::Part(digest, _) => {
                 let object = self.contents.as_ref()?.read(&Digest(*digest)).ok()?;
                 object
                     .take(interpreter::HEAD as u64)

@@ -1,7 +1,7 @@
 //! Puts into an empty root what a plan says was there.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
@@ -12,14 +12,15 @@ use super::{devices, on_host, path, show};
 use crate::plan::{Entry, Plan, What};
 use crate::{Error, Result};
 
-/// Fills the root. Directories get their modes last: some cannot be written to by their owner.
+/// Fills the root. Directories get their times and modes last: what is put into them changes the former, and some cannot be written to by
+/// their owner.
 pub fn fill(plan: &Plan) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let dir = on_host(plan.contents.as_os_str().as_bytes());
     let kept = plan
         .entries
         .iter()
-        .any(|entry| matches!(entry.what, What::Kept(_)));
+        .any(|entry| matches!(entry.what, What::Kept(_) | What::Part(..)));
     let contents = match kept {
         true => Some(Contents::open(&dir)?),
         false => None,
@@ -40,6 +41,7 @@ pub fn fill(plan: &Plan) -> Result<()> {
     for entry in plan.entries.iter().rev() {
         let own = path(&entry.path);
         if entry.what == What::Directory && !is_ours(own) {
+            dated(own, entry.mtime).map_err(Error::io("set the times of", own))?;
             fs::set_permissions(own, Permissions::from_mode(entry.mode))
                 .map_err(Error::io("set the mode of", own))?;
         }
@@ -81,10 +83,9 @@ fn put(entry: &Entry, contents: Option<&Contents>) -> std::result::Result<(), Pr
         What::Link(target) => {
             parents(to)?;
             match symlink(path(target), to) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
                 made => made?,
             }
-            return Ok(());
         }
         What::Also(of) => return Ok(another_name(path(of), to)?),
         What::Shown(from) => {
@@ -93,11 +94,16 @@ fn put(entry: &Entry, contents: Option<&Contents>) -> std::result::Result<(), Pr
             return Ok(show(&on_host(from), to)?);
         }
         What::Kept(digest) => {
-            let digest = Digest(*digest);
-            let contents = contents.ok_or(Error::Contents(backstory_contents::Error::NotKept(digest)))?;
-            let mut object = contents.read(&digest).map_err(Error::Contents)?;
+            let mut object = object(contents, *digest)?;
             parents(to)?;
             io::copy(&mut object, &mut create(to, entry.mode)?)?;
+        }
+        What::Part(digest, size) => {
+            let object = object(contents, *digest)?;
+            parents(to)?;
+            let mut file = create(to, entry.mode)?;
+            io::copy(&mut object.take(*size), &mut file)?;
+            file.set_len(*size)?;
         }
         What::Copied(from) => {
             let mut from = File::open(on_host(from))?;
@@ -111,6 +117,12 @@ fn put(entry: &Entry, contents: Option<&Contents>) -> std::result::Result<(), Pr
     }
     dated(to, entry.mtime)?;
     Ok(())
+}
+
+fn object(contents: Option<&Contents>, digest: [u8; 32]) -> std::result::Result<impl Read, Problem> {
+    let digest = Digest(digest);
+    let contents = contents.ok_or(Error::Contents(backstory_contents::Error::NotKept(digest)))?;
+    Ok(contents.read(&digest).map_err(Error::Contents)?)
 }
 
 fn parents(path: &Path) -> io::Result<()> {

@@ -102,7 +102,7 @@ pub fn build(plan: &Plan, own: &Path) -> Result<()> {
 pub fn become_user(plan: &Plan) -> Result<()> {
     if plan.uid != 0 {
         unshare("user", UnshareFlags::NEWUSER)?;
-        map(&plan.uid.to_string(), "0", "0", &plan.uid.to_string())?;
+        map(&plan.uid.to_string(), "0", "0", &plan.gid.to_string())?;
     }
     let cwd = path(&plan.cwd);
     rustix::process::chdir(cwd).map_err(Error::build("enter", cwd))

@@ -110,7 +110,7 @@ impl Report<'_> {
             let same = outputs.iter().filter(|o| o.state == State::Identical).count();
             writeln!(
                 out,
-                "{}: {same} of {count} {noun} are identical",
+                "{}: {same} of {count} {noun} identical",
                 style.paint(Role::Bad, "different")
             )?;
         }
