@@ -84,17 +84,10 @@ impl Who {
 
 /// One for each version: a file that was renamed is the version that it was, and lies at the last of its names.
 fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
-    let mut known: HashMap<(u64, u64, i64, i64), usize> = HashMap::new();
+    let mut known: HashMap<State, usize> = HashMap::new();
     let mut all: Vec<Wanted> = Vec::new();
     for version in versions {
-        let Ident {
-            dev,
-            ino,
-            size,
-            mtime,
-            ..
-        } = version.ident;
-        match known.entry((dev, ino, size, mtime)) {
+        match known.entry(state(&version.ident)) {
             Entry::Occupied(at) => {
                 let one = &mut all[*at.get()];
                 // Times of change tell the last one from those before: what is looked for lies there.
