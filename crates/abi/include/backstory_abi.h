@@ -114,7 +114,7 @@ struct bs_chunk {
     uint32_t tid;      /* as the owner sees it (gettid); 0 in a chunk of the guard, whose slots carry bs_who */
     uint64_t epoch;    /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
     uint64_t taken;    /* bs time */
-    uint32_t ppid;     /* getppid at the time the recorder started in this process */
+    uint32_t ppid;     /* who made this process, as far as its recorder knows; else getppid when that started */
     uint32_t seq;      /* 0, 1, 2 … among the chunks of this (epoch, thread) */
     uint64_t next;     /* offset from the chunk's start where the next slot goes; advanced by an unlocked xadd. May exceed
                         BS_CHUNK_SIZE: then the last reservation did not fit and is no slot */
@@ -204,7 +204,9 @@ struct bs_ident {
     X(FORK, 40, 0, "result child pid; aux clone flags") \
     X(VFORK, 41, 0, "what follows up to VFORKED in this thread is done by the child; arg BS_SPAWN_*") \
     X(VFORKED, 42, 0, "result child pid or -errno") \
-    X(EXEC, 43, 1, "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it succeeded") \
+    X(EXEC, 43, 1, \
+      "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it succeeded; with BS_F_CHILD, result is" \
+      " the child's own pid then") \
     X(ARGS, 44, 9, "argument strings for the next EXEC of this thread; aux their bytes (0: up to the padding)") \
     X(ENV, 45, 9, \
       "fd, arg: low, high half of the environment's hash; no strings: as logged before by that hash;" \

@@ -57,7 +57,7 @@ pub struct Chunk {
     pub epoch: u64,
     /// Counter when it was taken.
     pub taken: u64,
-    /// Parent when the recorder started in this process.
+    /// Who made this process, as far as its recorder knows; else its parent when that started.
     pub ppid: u32,
     /// 0, 1, 2 … among the chunks of this (epoch, thread).
     pub seq: u32,

@@ -5,6 +5,7 @@
 //! later copy.
 
 mod executed;
+mod lent;
 pub(crate) mod privileges;
 mod unwatched;
 
@@ -128,13 +129,19 @@ impl Drainer {
         let mut drained = 0;
         for (index, header) in &owned {
             let finished = stock.arena.is_set(&stock.arena.header().full, *index)
-                || abandoned(&stock.arena, header, &newest);
+                || (abandoned(&stock.arena, header, &newest) && !self.is_lent(*index, &newest));
             if finished || which == Which::All {
                 self.append(*index, finished);
                 drained += 1;
             }
         }
         drained
+    }
+
+    /// Somebody on the dead owner's memory may still append.
+    fn is_lent(&mut self, index: usize, newest: &HashMap<Pid, u64>) -> bool {
+        self.stock.arena.contents(index, &mut self.scratch);
+        lent::is_lent(&self.scratch, newest)
     }
 
     fn append(&mut self, index: usize, give_back: bool) {
@@ -413,6 +420,24 @@ mod tests {
         let mut bytes = Vec::new();
         arena.contents(index, &mut bytes);
         assert!(bytes.iter().all(|b| *b == 0), "a free chunk is zeroed");
+    }
+
+    #[test]
+    fn what_a_dead_owner_has_lent_is_kept_until_the_end() {
+        let mut place = place();
+        let pid = dead();
+        let index = take(&place, pid, pid, 1, 7);
+        let arena = &place.stock.arena;
+        let at = arena.chunk_header(index).next as usize;
+        let mut builder = Builder::new();
+        let slot = builder.start(op::VFORK, clock::counter()).finish();
+        arena.write(index, at, slot);
+        arena.set_next(index, at + slot.len());
+        place.drainer.pass(Which::Finished);
+        assert!(killed(&place).is_empty());
+        assert!(!place.stock.arena.is_set(&place.stock.arena.header().free, index));
+        place.drainer.pass(Which::All);
+        assert_eq!(killed(&place), [7]);
     }
 
     #[test]

@@ -187,6 +187,12 @@ impl Builder {
         self
     }
 
+    /// What an operation says while its outcome is not known (`EXEC`): the slot stays reserved.
+    pub fn says(&mut self, value: i32) -> &mut Self {
+        self.head.result = value;
+        self
+    }
+
     /// The supervisor concludes that the call returned this: the slot is done.
     pub fn predicted(&mut self, result: i32) -> &mut Self {
         self.head.flags |= F_PREDICTED;

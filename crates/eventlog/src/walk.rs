@@ -5,7 +5,7 @@ use crate::decode::{halves, is_last_of_child};
 use crate::event::UNNUMBERED;
 use crate::index::{Cursor, Index, Lane, Position, Spawned, next_slot, slot_at};
 use crate::log::Log;
-use backstory_abi::{DONE, Slot, op};
+use backstory_abi::{DONE, F_CHILD, RESERVED, Slot, op};
 
 /// An `EXEC` that may have succeeded: where, when, whose.
 type Exec = (Position, u64, u32);
@@ -17,6 +17,8 @@ struct Call {
     /// How many `EXEC`s and slots were before.
     execs: usize,
     slots: usize,
+    /// What the child says is its number, since it executed something.
+    child: Option<u32>,
 }
 
 /// One pass over a lane.
@@ -74,11 +76,13 @@ impl<'a> Walk<'a> {
                         time,
                         execs: execs.len(),
                         slots: self.slots,
+                        child: None,
                     });
                 }
                 op::VFORKED => self.back(&lane, time, &slot, &mut execs),
                 op::EXEC if !(slot.state == DONE && slot.result < 0) => {
                     let pid = self.who(&lane, at).unwrap_or(lane.pid);
+                    self.name_itself(&lane, &slot);
                     execs.push((at, time, pid));
                 }
                 op::START => self.causes.start(Started {
@@ -136,6 +140,14 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// A child on its parent's memory executes something, and says who it is.
+    fn name_itself(&mut self, lane: &Lane, exec: &Slot) {
+        let says = exec.flags & F_CHILD != 0 && exec.state == RESERVED && exec.result > 0;
+        if let Some(call) = self.calls.last_mut().filter(|_| says) {
+            call.child = self.index.births.translate(lane, exec.result as u32, call.time);
+        }
+    }
+
     /// A `VFORK` has come back: what lies between was the child's.
     fn back(&mut self, lane: &Lane, time: u64, slot: &Slot, execs: &mut [Exec]) {
         let Some(call) = self.calls.pop() else { return };
@@ -162,8 +174,10 @@ impl<'a> Walk<'a> {
 
     /// The first child of this process that was seen after a call; who an inner call's caller is, is not known yet.
     fn born_since(&self, lane: &Lane, call: &Call) -> Option<i32> {
-        let child = self.index.births.child(lane.pid, call.time).and_then(number);
-        child.filter(|_| self.calls.is_empty())
+        let child = self.index.births.child(lane.pid, call.time);
+        call.child
+            .or(child.filter(|_| self.calls.is_empty()))
+            .and_then(number)
     }
 
     /// A child that did something, and whose number nobody saw: what it did must not become its parent's.
@@ -180,7 +194,7 @@ impl<'a> Walk<'a> {
         let mut parent = lane.pid;
         let mut calls = std::mem::take(&mut self.calls).into_iter().peekable();
         while let Some(call) = calls.next() {
-            let child = self.index.births.child(parent, call.time);
+            let child = call.child.or_else(|| self.index.births.child(parent, call.time));
             let end = calls.peek().map_or(execs.len(), |next| next.execs);
             self.spawned(
                 &call,

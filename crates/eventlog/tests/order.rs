@@ -2,7 +2,7 @@
 
 mod common;
 
-use backstory_abi::{Chunk, SPAWN_POPEN, SPAWN_POSIX, SPAWN_SYSTEM, SPAWN_VFORK, op};
+use backstory_abi::{Chunk, F_CHILD, SPAWN_POPEN, SPAWN_POSIX, SPAWN_SYSTEM, SPAWN_VFORK, op};
 use backstory_eventlog::event::{Event, Op, Outcome, Spawn, UNNUMBERED, Via};
 use common::{Lane, Scratch};
 
@@ -295,6 +295,41 @@ fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
         [(10, 1, "fork".into()), (10, 2, "exec /bin/sleep".into())]
     );
     assert_eq!(events[0].outcome, Outcome::Unknown);
+}
+
+/// A killed parent's children are the supervisor's by the time that anybody looks.
+#[test]
+fn the_child_of_a_parent_that_was_killed_meanwhile_says_itself_who_it_is() {
+    let mut log = Scratch::new();
+    let mut parent = Lane::new(1, 10, 10);
+    parent.slot(op::VFORK, 1, |_| {});
+    open(&mut parent, 2, "redirected");
+    parent.slot(op::EXEC, 3, |b| {
+        b.flags(F_CHILD).says(11).string(b"/bin/cp");
+    });
+    let mut child = Lane::of(Chunk {
+        epoch: 2,
+        pid: 11,
+        tid: 11,
+        ppid: 7,
+        ..Chunk::default()
+    });
+    child.slot(op::START, 4, |b| {
+        b.fd(11).arg(7).result(0);
+    });
+    open(&mut child, 5, "copy");
+    log.add(&parent).add(&child);
+    let events = log.events();
+    let expected = [
+        (10, 1, "fork".into()),
+        (11, 2, "redirected".into()),
+        (11, 3, "exec /bin/cp".into()),
+        (11, 4, "start".into()),
+        (11, 5, "copy".into()),
+    ];
+    assert_eq!(brief(&events), expected);
+    assert_eq!(events[0].outcome, Outcome::Done(11));
+    assert_eq!(events[2].outcome, Outcome::Unknown);
 }
 
 #[test]

@@ -198,6 +198,9 @@ static bool set_up(enum how *started)
         if (bs_process->pid == 1 ||
             bs_process->ppid <= 1) /* orphans become the supervisor's: it is a namespace's first, or its child */
             bs_other_numbers();
+        /* By now an orphan's parent is the supervisor; whose it was would be lost with the parent that did not live to log the fork. */
+        if (how == STARTED_BY_FORK && bs_me.pid && bs_process->ppid)
+            bs_process->ppid = bs_me.pid;
         bs_process->epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
         if (bs_odd & BS_ODD_SHARED) /* the child has a memory of its own after all */
             __atomic_and_fetch(&bs_odd, ~BS_ODD_SHARED, __ATOMIC_SEQ_CST);
@@ -420,6 +423,7 @@ static bool first_chunk(void)
         me->borrowed = 0;
         me->actions = 0;
         me->tid = (u32)bs_raw(__NR_gettid, 0);
+        me->pid = bs_process->pid;
     }
     if (!new_chunk())
         return false;

@@ -140,6 +140,7 @@ struct bs_thread {
     u64 scratch_size;
     const void *actions; /* what a spawned child was told to do first, and how much of it has been logged (spawn.c) */
     u32 done;
+    u32 pid; /* of the process when `chunk` was taken */
 };
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 

@@ -41,8 +41,11 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
         log_environment(shown);
         rec = bs_begin_path(BS_OP_EXEC, dir, (s32)count(argv), (u32)flags, path);
     }
-    if (bs_me.borrowed)
+    if (bs_me.borrowed) {
         bs_me.spawned = (s32)bs_raw(__NR_getpid, 0);
+        if (rec.slot) /* its parent may die before it can say so */
+            rec.slot->result = bs_me.spawned;
+    }
     s64 result = attempt(rec, dir, path, argv, env, flags, at);
     /* Without our variables it may just fit. */
     if (result == -BS_E2BIG && env != shown)

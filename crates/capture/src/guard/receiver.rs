@@ -219,9 +219,10 @@ impl<S: SlotSink> Worker<S> {
             let at = common.occasion(&caller, call, time);
             common.rings.forget(caller.pid);
             time = common.holders.introduce(&mut self.out, &at);
-            write_born(&mut self.out, &caller, call, time);
+            let orphan = common.hooks.tells_end(caller.parent);
+            write_born(&mut self.out, &caller, call, time, orphan);
             // A child that never calls exec has an end, too.
-            if !common.hooks.tells_end(caller.parent) {
+            if !orphan {
                 match caller.process.clone() {
                     Some(process) => common.exits.follow_held(caller.pid, process),
                     None => common.exits.follow(caller.pid),
@@ -444,7 +445,8 @@ impl<S: SlotSink> Worker<S> {
                     common.hooks.announce(argument as u32, caller.pid, caller.tid);
                     common.holders.recorded(caller.pid);
                     if caller.new {
-                        write_born(&mut self.out, &caller, call, time);
+                        let orphan = common.hooks.tells_end(caller.parent);
+                        write_born(&mut self.out, &caller, call, time, orphan);
                     }
                 }
                 Answer::Value(0)

@@ -8,6 +8,7 @@ use super::slots::{Fields, SlotWriter, born};
 use crate::sink::SlotSink;
 use backstory_abi::{ENV_ARENA, ENV_PRELOAD, F_CUT, PRELOAD_NAME, Who, op};
 use std::collections::HashSet;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::{Mutex, PoisonError};
 
 /// Environments that were logged in full already, by hash.
@@ -37,14 +38,31 @@ pub fn who(caller: &Caller, call: &Notification) -> Who {
     }
 }
 
-/// Says that a process was met for the first time. Only its parent is told: program and directory follow from that.
-pub fn write_born<S: SlotSink>(out: &mut SlotWriter<S>, caller: &Caller, call: &Notification, time: u64) {
+/// Says that a process was met for the first time. Only its parent is told, for program and directory follow from that; of an orphan,
+/// whose parent may have died before it could be asked, the directory, too.
+pub fn write_born<S: SlotSink>(
+    out: &mut SlotWriter<S>,
+    caller: &Caller,
+    call: &Notification,
+    time: u64,
+    orphan: bool,
+) {
+    let directory = orphan.then(|| directory_of(caller.pid)).flatten();
+    let directory = directory.unwrap_or_default();
     out.put(
         time,
         who(caller, call),
         &born(caller.pid, caller.parent),
-        &[b"", b""],
+        &[b"", &directory],
     );
+}
+
+/// Where a process is, as we name it; none if that has no name any more.
+fn directory_of(pid: u32) -> Option<Vec<u8>> {
+    const GONE: &[u8] = b" (deleted)";
+    let path = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+    let path = path.into_os_string().into_vec();
+    (path.starts_with(b"/") && !path.ends_with(GONE)).then_some(path)
 }
 
 /// Writes what a call asked for and what is concluded of it.

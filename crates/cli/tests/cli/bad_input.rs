@@ -59,7 +59,7 @@ impl Place {
     }
 
     /// True if the latest run says that it wrote this file of the working directory.
-    fn wrote(&self, name: &str) -> bool {
+    pub(super) fn wrote(&self, name: &str) -> bool {
         let path = self.path(name);
         let files = self.json(&["files", "--json"]);
         let wrote = |file: &&serde_json::Value| {

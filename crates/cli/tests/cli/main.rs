@@ -16,6 +16,7 @@ mod export;
 mod generated;
 mod kept;
 mod layers;
+mod orphans;
 mod record;
 mod replay;
 mod rerun;

@@ -1,0 +1,33 @@
+//! Children whose parent was killed before it could say that it made them.
+
+use super::Place;
+
+#[test]
+fn what_a_child_does_is_known_though_its_parent_died_making_it() {
+    for guard in ["on", "off"] {
+        for how in ["fork", "vfork"] {
+            let place = Place::new();
+            let Some(orphans) = place.fixture("orphans") else {
+                return;
+            };
+            // Which of the two is faster is chance.
+            for round in 0..8 {
+                let file = format!("o{round}");
+                let answer = place.run(&["record", "--guard", guard, "--", &orphans, how, &file]);
+                assert_eq!(
+                    (answer.status, answer.out.as_str(), answer.err.as_str()),
+                    (0, "9\n", "")
+                );
+                place.sealed();
+                assert!(place.work().join(&file).exists(), "{how} {guard}: the child ran");
+                let shown = place.json(&["show", "--json"]);
+                assert_eq!(shown["complete"], true, "{how} {guard}");
+                assert!(
+                    place.wrote(&file),
+                    "{how} {guard}: {}",
+                    place.json(&["files", "--json"])
+                );
+            }
+        }
+    }
+}
