@@ -129,10 +129,11 @@ fn a_file_that_is_overwritten_in_place_is_kept() {
     keeps_however_seen("cat data; printf over | dd of=data conv=notrunc 2>/dev/null");
 }
 
+/// Not into a pipe: busybox's `cat` puts the file's own pages there (`sendfile`), and who reads them after the truncation reads zeros,
+/// recorded or not.
 #[test]
-#[ignore = "finds, seldom, that the truncation went on before the copy was made: to be mended"]
 fn a_file_that_is_truncated_by_name_is_kept() {
-    keeps_however_seen("cat data; truncate -s 5 data");
+    keeps_however_seen("cat data >seen; truncate -s 5 data");
 }
 
 #[test]
