@@ -151,8 +151,8 @@ impl Guarding {
         self.listener.as_ref().map(AsFd::as_fd)
     }
 
-    /// Ends the guard's part. What makes the run incomplete, in sentences.
-    pub(crate) fn end(self) -> Vec<String> {
+    /// Ends the guard's part.
+    pub(crate) fn end(self) -> Afterwards {
         let mut reasons: Vec<String> = self.trouble.into_iter().collect();
         if let Some(receivers) = self.receivers {
             let ended = receivers.ended();
@@ -164,9 +164,26 @@ impl Guarding {
                 let _ = rustix::io::write(&self.to_keeper, &[SERVE]);
             }
         }
-        reasons.extend(self.bridge.notes().drain(..));
-        reasons
+        let mut warnings = Vec::new();
+        for note in self.bridge.notes().drain(..) {
+            let told = if note.is_warning() {
+                &mut warnings
+            } else {
+                &mut reasons
+            };
+            told.push(note.to_string());
+        }
+        Afterwards { reasons, warnings }
     }
+}
+
+/// What the guard has to tell once it has ended, in sentences.
+#[derive(Debug, Default)]
+pub(crate) struct Afterwards {
+    /// What makes the run incomplete.
+    pub reasons: Vec<String>,
+    /// What was not as it would have been without the guard.
+    pub warnings: Vec<String>,
 }
 
 /// What the supervisor does for the guard.
@@ -174,7 +191,7 @@ struct Bridge {
     stock: Arc<Stock>,
     /// This process.
     supervisor: u32,
-    notes: Mutex<Vec<String>>,
+    notes: Mutex<Vec<Note>>,
     preserver: Option<Preserver>,
 }
 
@@ -189,7 +206,7 @@ fn preserver(options: &Options, inherited: &[Inherited], stock: &Arc<Stock>) -> 
 const NOTES: usize = 20;
 
 impl Bridge {
-    fn notes(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+    fn notes(&self) -> std::sync::MutexGuard<'_, Vec<Note>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -219,7 +236,6 @@ impl Hooks for Bridge {
 
     fn note(&self, note: Note) {
         let mut notes = self.notes();
-        let note = note.to_string();
         if notes.len() < NOTES && !notes.contains(&note) {
             notes.push(note);
         }

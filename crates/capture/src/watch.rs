@@ -5,6 +5,7 @@
 
 use crate::control::{Control, DISMISSED, SEALED};
 use crate::drain::{Drainer, Which};
+use crate::guarding::Afterwards;
 use crate::report::Reporter;
 use crate::stock::Stock;
 use crate::sys::{self, Pid};
@@ -52,7 +53,8 @@ pub(crate) struct Watch {
     front: Pid,
     reasons: Vec<String>,
     /// Others that write into the arena; they end before it is drained for the last time, and say what is missing.
-    at_end: Option<Box<dyn FnOnce() -> Vec<String>>>,
+    at_end: Option<Box<dyn FnOnce() -> Afterwards>>,
+    warnings: Vec<String>,
     /// The command is still being started, so that no child means nothing yet.
     starting: bool,
     command_stopped: bool,
@@ -83,6 +85,7 @@ impl Watch {
             front,
             reasons: Vec::new(),
             at_end: None,
+            warnings: Vec::new(),
             starting: false,
             command_stopped: false,
             told: None,
@@ -113,7 +116,7 @@ impl Watch {
     }
 
     /// Who else has to end before the log does.
-    pub(crate) fn at_end(&mut self, end: Box<dyn FnOnce() -> Vec<String>>) {
+    pub(crate) fn at_end(&mut self, end: Box<dyn FnOnce() -> Afterwards>) {
         self.at_end = Some(end);
     }
 
@@ -265,7 +268,7 @@ impl Watch {
             ended: clock::now(),
             lost: drainer.lost(),
             incomplete_because: self.reasons.clone(),
-            warnings: drainer.privileges_lost().to_vec(),
+            warnings: [drainer.privileges_lost(), &self.warnings].concat(),
             not_started: self.control.not_started(),
             descriptor_files: crate::header::files_now(&self.plan.inherited),
         };
@@ -309,9 +312,11 @@ impl Watch {
 
     /// Drains what is left, ends the log, seals it and tells the front.
     fn conclude(&mut self) {
-        for reason in self.at_end.take().map_or(Vec::new(), |end| end()) {
+        let told = self.at_end.take().map_or_else(Afterwards::default, |end| end());
+        for reason in told.reasons {
             self.add_reason(reason);
         }
+        self.warnings = told.warnings;
         self.stock.stop();
         self.reporter.finish();
         let drainer = self.drainer();

@@ -3,6 +3,8 @@
 //! `BACKSTORY_ORACLE_ONLY=NAME` runs the cases whose name contains it; `BACKSTORY_ORACLE_DROP=KIND` leaves one kind out of backstory's
 //! account first, so that the test must fail; `BACKSTORY_TEST_KEEP=1` keeps the traces and stores. See docs/testing-oracle.md.
 
+#[path = "oracle/checklist.rs"]
+mod checklist;
 #[path = "oracle/common.rs"]
 mod common;
 #[path = "oracle/corpus.rs"]
@@ -11,6 +13,8 @@ mod corpus;
 mod each;
 #[path = "oracle/rings.rs"]
 mod rings;
+#[path = "oracle/stated.rs"]
+mod stated;
 
 use std::io;
 
@@ -53,17 +57,20 @@ fn hear(bench: &Bench, case: &Case, options: &[&str]) -> io::Result<Heard> {
     })
 }
 
-fn judge(heard: &Heard) -> Verdict {
+fn judge(heard: &Heard, marked: &[&str]) -> Verdict {
     let mut verdict = Verdict::default();
     files::compare(&heard.trace.facts, &heard.account.files, &mut verdict);
     processes::compare(&heard.trace.processes, &heard.account.processes, &mut verdict);
-    if !heard.show.complete || heard.show.lost > 0 {
-        verdict.missed.push(format!(
-            "the run is not complete: {}",
-            heard.show.incomplete_because.join("; ")
-        ));
-    }
+    verdict.missed.extend(marks(&heard.show, marked));
     verdict
+}
+
+/// What is wrong about what a run says of its completeness, where it should be marked in these words only.
+fn marks(show: &Show, marked: &[&str]) -> Option<String> {
+    let told = &show.incomplete_because;
+    let each = marked.iter().all(|mark| told.iter().any(|t| t.starts_with(mark)));
+    let right = each && told.len() == marked.len() && show.complete == marked.is_empty() && show.lost == 0;
+    (!right).then(|| format!("the run says it is not complete: {told:?} instead of {marked:?}"))
 }
 
 /// The guard sees an open, not the descriptor it returns: what is looked up or listed by it is not known in strict mode.
@@ -89,7 +96,7 @@ fn compare(bench: &Bench, cases: impl Iterator<Item = &'static Case>, options: &
         if let Some(kind) = &drop {
             drops::all(&mut heard.account, kind);
         }
-        Ok::<_, io::Error>(judge(&heard))
+        Ok::<_, io::Error>(judge(&heard, case.marked))
     });
     let mut sum = Verdict::default();
     for (case, result) in results {
@@ -170,13 +177,29 @@ fn nothing_is_missed_and_nothing_invented() {
 #[test]
 fn what_goes_through_a_ring_is_told() {
     let bench = common::bench(User::ordinary());
-    let polled = |case: &Case| case.name == "ring-polled";
     let wrong: Vec<String> = rings::RINGS
         .iter()
         .flat_map(|case| {
-            let found = rings::complaints(&bench, case, polled(case));
+            let found = rings::complaints(&bench, case);
             let found = found.unwrap_or_else(|error| vec![error.to_string()]);
             found.into_iter().map(|line| format!("{}: {line}", case.name))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn who_cannot_be_traced_is_told_all_the_same() {
+    let bench = common::bench(User::ordinary());
+    let wrong: Vec<String> = stated::STATED
+        .iter()
+        .filter(|stated| needs(stated.case.name, stated.case.needs))
+        .flat_map(|stated| {
+            let found = stated::complaints(&bench, stated);
+            let found = found.unwrap_or_else(|error| vec![error.to_string()]);
+            found
+                .into_iter()
+                .map(|line| format!("{}: {line}", stated.case.name))
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -238,7 +261,7 @@ fn a_kind_of_event_that_is_dropped_is_missed() {
         "cat a >new; mv new moved; rm b; ln d/x hard; ls d >list; chmod 600 a; [ -e none ]; readlink soft; cat absent 2>/dev/null; true",
     );
     let heard = hear(&bench, &case, &[]).expect("both accounts");
-    let verdict = judge(&heard);
+    let verdict = judge(&heard, &[]);
     assert!(
         verdict.nothing_missed(),
         "{:?} {:?}",
@@ -255,7 +278,7 @@ fn a_kind_of_event_that_is_dropped_is_missed() {
         spoilt.trace.processes.clone_from(&heard.trace.processes);
         assert!(drops::all(&mut spoilt.account, kind), "nothing to drop: {kind}");
         assert!(
-            !judge(&spoilt).nothing_missed(),
+            !judge(&spoilt, &[]).nothing_missed(),
             "the oracle does not notice that every {kind} is gone"
         );
     }

@@ -328,6 +328,7 @@ fn view(shape: Shape, a: &mut Arguments<'_>) -> Result<Ask, Unreadable> {
             address(a, op, [word(0), word(1), word(2)])?
         }
         Shape::Opaque(name) => Ask::Opaque(name),
+        Shape::Listener => Ask::Opaque("a seccomp listener"),
         _ => Ask::Opaque("an unknown call"),
     })
 }

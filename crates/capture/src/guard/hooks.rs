@@ -129,8 +129,8 @@ pub struct Kept {
     pub error: i32,
 }
 
-/// Something that makes the run incomplete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Something that the run's reader must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
     /// A process whose memory may not be read: what it opens is not known.
@@ -138,6 +138,18 @@ pub enum Note {
         /// Which.
         pid: u32,
     },
+    /// A program wanted to answer notifications itself. The kernel lets one process do that for a program: us.
+    Refused {
+        /// Its executable, if that is known.
+        program: Vec<u8>,
+    },
+}
+
+impl Note {
+    /// The record is as complete as it would be without it: it is the program that may have done something else.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Note::Refused { .. })
+    }
 }
 
 impl fmt::Display for Note {
@@ -146,6 +158,11 @@ impl fmt::Display for Note {
             Note::Unreadable { pid } => write!(
                 f,
                 "process {pid} is protected from being read, so its files are unknown"
+            ),
+            Note::Refused { program } => write!(
+                f,
+                "{} was refused a seccomp listener of its own (EBUSY), for recording has one: --guard=off needs none",
+                String::from_utf8_lossy(program)
             ),
         }
     }

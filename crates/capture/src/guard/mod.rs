@@ -31,6 +31,7 @@ mod receivers;
 mod resolve;
 mod rows;
 mod rows32;
+mod rows_arm64;
 mod shape;
 mod shared;
 mod slots;

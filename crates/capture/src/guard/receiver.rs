@@ -241,6 +241,12 @@ impl<S: SlotSink> Worker<S> {
             // The call will fail with EFAULT, whatever it is.
             Err(Unreadable::Fault | Unreadable::Gone) => return Answer::Continue,
         };
+        if shape == Shape::Listener {
+            let program = common.callers.link(call.tid, format_args!("exe"));
+            let program = program.unwrap_or_else(|| format!("process {}", caller.pid).into_bytes());
+            common.hooks.note(Note::Refused { program });
+            return Answer::Continue;
+        }
         if let Shape::RingSetup | Shape::RingEnter | Shape::RingRegister = shape {
             let at = RingCall {
                 call,
@@ -343,7 +349,9 @@ impl<S: SlotSink> Worker<S> {
         let common = &self.common;
         let stamp = (time, who(&caller, call));
         let repeated = common.callers.repeats(caller.tid, fingerprint(call, &ask));
-        if matches!(ask, Ask::Opaque(_)) && !common.callers.mark(caller.tid, 1 << (call.nr % 31)) {
+        if let Ask::Opaque(what) = ask
+            && !common.rings.first_mark(caller.pid, what)
+        {
             return;
         }
         let mut cx = Context {

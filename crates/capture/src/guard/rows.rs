@@ -4,9 +4,9 @@
 //! A test compares names and numbers with the headers of the machine it runs on: a call without a row fails.
 
 use super::shape::Shape::{
-    Address, Chdir, Chroot, Creat, Exec, Fchdir, Link, Look, Mkdir, Mknod, Mount, MoveMount, Opaque, Open,
-    OpenHow, Pivot, Rename, RingEnter, RingRegister, RingSetup, Rmdir, Setns, Symlink, Truncate, Umount,
-    Unlink, Unshare,
+    Address, Chdir, Chroot, Creat, Exec, Fchdir, Link, Listener, Look, Mkdir, Mknod, Mount, MoveMount,
+    Opaque, Open, OpenHow, Pivot, Rename, RingEnter, RingRegister, RingSetup, Rmdir, Setns, Symlink,
+    Truncate, Umount, Unlink, Unshare,
 };
 use super::shape::{Changed, LookUp, Peer};
 use super::shape::{look, look_at, look_link, meta, meta_at, meta_fd, meta_link};
@@ -39,6 +39,9 @@ pub(super) const SETTINGS: &str = "changes settings that no file content depends
 pub(super) const FLUSH: &str = "writes back what was written before";
 pub(super) const UNIMPLEMENTED: &str = "not implemented by any supported kernel";
 const MQ: &str = "message queues are marked when they are opened";
+
+/// `SECCOMP_FILTER_FLAG_NEW_LISTENER`
+const NEW_LISTENER: u32 = 1 << 3;
 
 /// PTRACE_TRACEME, PTRACE_ATTACH, PTRACE_SEIZE: with these one process begins to control another.
 const PTRACE_BEGINS: &[u32] = &[0, 16, 0x4206];
@@ -106,8 +109,8 @@ pub const ROWS: &[Row] = &[
     row("socket", 41, 359, REC, Never(CHANNEL)),
     row("connect", 42, 362, REC, Flow(Always, Address { op: Peer::Connect })),
     row("accept", 43, -1, REC, Never(CHANNEL)),
-    row("sendto", 44, 369, ___, Never(CHANNEL)),
-    row("recvfrom", 45, 371, ___, Never(CHANNEL)),
+    row("sendto", 44, 369, REC, Never(CHANNEL)),
+    row("recvfrom", 45, 371, REC, Never(CHANNEL)),
     row("sendmsg", 46, 370, REC, Never(CHANNEL)),
     row("recvmsg", 47, 372, REC, Never(CHANNEL)),
     row("shutdown", 48, 373, ___, Never(CHANNEL)),
@@ -191,7 +194,7 @@ pub const ROWS: &[Row] = &[
     row("capset", 126, 185, ___, Free(CREDENTIALS)),
     row("rt_sigpending", 127, 176, ___, Free(ASKS)),
     row("rt_sigtimedwait", 128, 177, ___, Free(WAITING)),
-    row("rt_sigqueueinfo", 129, 178, ___, Never(SIGNALS)),
+    row("rt_sigqueueinfo", 129, 178, REC, Never(SIGNALS)),
     row("rt_sigsuspend", 130, 179, ___, Never(ENDS)),
     row("sigaltstack", 131, 186, ___, Free(MEMORY)),
     row("utime", 132, 30, REC, Flow(Always, meta(Times, CWD, 0))),
@@ -340,14 +343,14 @@ pub const ROWS: &[Row] = &[
     row("splice", 275, 313, REC, Never(FD_DATA)),
     row("tee", 276, 315, REC, Never(FD_DATA)),
     row("sync_file_range", 277, 314, ___, Free(FLUSH)),
-    row("vmsplice", 278, 316, ___, Never(FD_DATA)),
+    row("vmsplice", 278, 316, REC, Never(FD_DATA)),
     row("move_pages", 279, 317, ___, Free(MEMORY)),
     row("utimensat", 280, 320, REC, Flow(Always, meta_at(Times, 0, 1, 3))),
     row("epoll_pwait", 281, 319, ___, Free(WAITING)),
     row("signalfd", 282, 321, REC, Free(WAITING)),
     row("timerfd_create", 283, 322, REC, Free(WAITING)),
     row("eventfd", 284, 323, REC, Free(WAITING)),
-    row("fallocate", 285, 324, ___, Never(FD_DATA)),
+    row("fallocate", 285, 324, REC, Never(FD_DATA)),
     row("timerfd_settime", 286, 325, ___, Free(WAITING)),
     row("timerfd_gettime", 287, 326, ___, Free(ASKS)),
     row("accept4", 288, 364, REC, Never(CHANNEL)),
@@ -361,7 +364,7 @@ pub const ROWS: &[Row] = &[
     row("pwritev", 296, 334, REC, Never(FD_DATA)),
     row("rt_tgsigqueueinfo", 297, 335, ___, Never(SIGNALS)),
     row("perf_event_open", 298, 336, ___, Free(ASKS)),
-    row("recvmmsg", 299, 337, ___, Never(CHANNEL)),
+    row("recvmmsg", 299, 337, REC, Never(CHANNEL)),
     row("fanotify_init", 300, 338, ___, Free(WAITING)),
     row("fanotify_mark", 301, 339, ___, Free(WAITING)),
     row("prlimit64", 302, 340, ___, Free(SETTINGS)),
@@ -369,7 +372,7 @@ pub const ROWS: &[Row] = &[
     row("open_by_handle_at", 304, 342, ___, Flow(Always, Opaque("open_by_handle_at"))),
     row("clock_adjtime", 305, 343, ___, Free(SETTINGS)),
     row("syncfs", 306, 344, ___, Free(FLUSH)),
-    row("sendmmsg", 307, 345, ___, Never(CHANNEL)),
+    row("sendmmsg", 307, 345, REC, Never(CHANNEL)),
     row("setns", 308, 346, REC, View(Always, Setns { fd: 0, kind: 1 })),
     row("getcpu", 309, 318, ___, Free(ASKS)),
     row("process_vm_readv", 310, 347, ___, Free(ASKS)),
@@ -379,7 +382,7 @@ pub const ROWS: &[Row] = &[
     row("sched_setattr", 314, 351, ___, Free(SETTINGS)),
     row("sched_getattr", 315, 352, ___, Free(ASKS)),
     row("renameat2", 316, 353, REC, Flow(Always, Rename { from_dir: 0, from: 1, to_dir: 2, to: 3, flags: 4 })),
-    row("seccomp", 317, 354, ___, Free(CREDENTIALS)),
+    row("seccomp", 317, 354, ___, Flow(Any { arg: 1, mask: NEW_LISTENER }, Listener)),
     row("getrandom", 318, 355, ___, Free(ASKS)),
     row("memfd_create", 319, 356, REC, Never(CHANNEL)),
     row("kexec_file_load", 320, -1, ___, Never(KERNEL)),
@@ -409,7 +412,7 @@ pub const ROWS: &[Row] = &[
     row("fsconfig", 431, 431, ___, Never(MOUNT_FD)),
     row("fsmount", 432, 432, ___, Never(MOUNT_FD)),
     row("fspick", 433, 433, ___, Never(MOUNT_FD)),
-    row("pidfd_open", 434, 434, ___, Free(WAITING)),
+    row("pidfd_open", 434, 434, REC, Free(WAITING)),
     row("clone3", 435, 435, REC, Never(CHILD)),
     row("close_range", 436, 436, REC, Never(FD_TABLE)),
     row("openat2", 437, 437, REC, Flow(Always, OpenHow { dir: 0, path: 1, how: 2 })),

@@ -4,6 +4,7 @@
 //! `rows32.rs`, the words of their last column in `shape.rs`.
 
 use super::rows;
+use super::rows_arm64::{ARM64, COMMON};
 use super::rows32::{self, X32};
 
 pub use super::shape::{Changed, LookUp, Peer, Shape};
@@ -39,6 +40,16 @@ pub struct Row {
     pub recorder: bool,
     /// What the guard does.
     pub guard: Guard,
+}
+
+impl Row {
+    /// Its number on aarch64; none for calls that aarch64 has not.
+    pub fn arm64(&self) -> Option<i16> {
+        let older = || ARM64.iter().find(|(name, _)| *name == self.name);
+        Some(self.x64)
+            .filter(|nr| *nr >= COMMON)
+            .or_else(|| older().map(|(_, nr)| *nr))
+    }
 }
 
 pub(super) const fn row(name: &'static str, x64: i16, i386: i16, recorder: bool, guard: Guard) -> Row {
@@ -251,14 +262,125 @@ mod tests {
         }
     }
 
+    /// What the kernel's generic header gives an architecture that asks for what aarch64 asks for (see its `asm/unistd.h`).
+    fn generic_header() -> Option<Vec<(String, i16)>> {
+        const WANTS: [&str; 6] = [
+            "RENAMEAT",
+            "NEW_STAT",
+            "SET_GET_RLIMIT",
+            "TIME32_SYSCALLS",
+            "SYS_CLONE3",
+            "MEMFD_SECRET",
+        ];
+        let header = "/usr/include/asm-generic/unistd.h";
+        if !std::path::Path::new(header).exists() {
+            return None;
+        }
+        let macros = std::process::Command::new("cc")
+            .args(WANTS.map(|want| format!("-D__ARCH_WANT_{want}")))
+            .args(["-E", "-dM", "-xc", header])
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&macros.stdout).into_owned();
+        let defined: std::collections::HashMap<&str, &str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("#define ")?.split_once(' '))
+            .collect();
+        let calls = defined.iter().filter_map(|(name, mut value)| {
+            while let Some(other) = defined.get(value) {
+                value = other;
+            }
+            Some((name.strip_prefix("__NR_")?.to_owned(), value.parse().ok()?))
+        });
+        // How many there are, and where an architecture's own would begin.
+        let bounds = ["syscalls", "arch_specific_syscall"];
+        Some(
+            calls
+                .filter(|(name, _)| !bounds.contains(&name.as_str()))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn every_system_call_of_aarch64_has_a_row() {
+        let Some(calls) = generic_header() else {
+            eprintln!("SKIPPED: no <asm-generic/unistd.h> or no compiler here");
+            return;
+        };
+        assert!(calls.len() > 300, "the header was not understood");
+        for (name, nr) in &calls {
+            let row = ROWS.iter().find(|row| row.name == name);
+            assert_eq!(row.map(Row::arm64), Some(Some(*nr)), "{name}");
+        }
+        // A name that aarch64's own headers do not know is no call of it, unless it is newer than they are.
+        let newest = calls.iter().map(|call| call.1).max();
+        for row in ROWS {
+            let known = calls.iter().any(|call| call.0 == row.name);
+            assert!(
+                known || row.arm64().is_none() || row.arm64() > newest,
+                "{}",
+                row.name
+            );
+        }
+    }
+
+    /// Headers may be older than the kernel: what the kernel that runs here has built in needs a row all the same.
+    #[test]
+    fn every_system_call_of_the_running_kernel_has_a_row() {
+        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        let calls: Vec<&str> = symbols
+            .lines()
+            .filter_map(|line| line.split(' ').nth(2)?.strip_prefix("__x64_sys_"))
+            // Parts that the compiler has put elsewhere.
+            .filter(|call| !call.contains('.'))
+            .collect();
+        if calls.len() < 300 {
+            eprintln!("SKIPPED: this kernel does not name its system calls");
+            return;
+        }
+        // The kernel's own names, where they are not those of the headers.
+        const OTHER: &[(&str, &str)] = &[
+            ("mmap_pgoff", "mmap2"),
+            ("sendfile64", "sendfile"),
+            ("umount", "umount2"),
+            ("sysctl", "_sysctl"),
+            ("llseek", "_llseek"),
+            ("oldumount", "umount"),
+            ("recv", "socketcall"),
+            ("send", "socketcall"),
+            ("ni_syscall", "tuxcall"),
+            ("sync_file_range2", "sync_file_range"),
+        ];
+        // Calls of other architectures, for which an x86 kernel has an empty function.
+        const ELSEWHERE: &[&str] = &["gethostname", "pciconfig", "rtas", "s390", "spu_", "subpage"];
+        let row = |name: &str| ROWS.iter().any(|row| row.name == name);
+        for call in calls
+            .into_iter()
+            .filter(|call| !ELSEWHERE.iter().any(|e| call.starts_with(e)))
+        {
+            let name = OTHER
+                .iter()
+                .find(|other| other.0 == call)
+                .map_or(call, |other| other.1);
+            // Older layouts of what 32-bit programs pass, and the forms before and after them.
+            let short = ["_time32", "32", "16"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end));
+            let plain = ["new", "old_", "ia32_"]
+                .iter()
+                .find_map(|start| name.strip_prefix(start));
+            assert!(
+                [Some(name), short, plain].into_iter().flatten().any(row),
+                "{call}"
+            );
+        }
+    }
+
     #[test]
     fn a_number_stands_for_one_call_only() {
-        for i386 in [false, true] {
-            let mut numbers: Vec<_> = ROWS
-                .iter()
-                .map(|r| if i386 { r.i386 } else { r.x64 })
-                .filter(|nr| *nr >= 0)
-                .collect();
+        let numbers: [fn(&Row) -> i16; 3] = [|r| r.x64, |r| r.i386, |r| r.arm64().unwrap_or(-1)];
+        for number in numbers {
+            let mut numbers: Vec<_> = ROWS.iter().map(number).filter(|nr| *nr >= 0).collect();
             numbers.sort_unstable();
             let all = numbers.len();
             numbers.dedup();

@@ -44,6 +44,7 @@ const BY_PLACE: u32 = 1 << 31;
 const POLLED: &str = "io_uring with kernel-side polling";
 const HIDDEN: &str = "an io_uring that can't be read";
 const FORM: &str = "an io_uring of an unknown form";
+const PASSED: &str = "an io_uring that passes descriptors";
 const MANY: &str = "an io_uring with very many files";
 
 /// What is known of all rings.
@@ -68,7 +69,7 @@ impl Rings {
     /// A process is met for the first time: what was known of its number is of another.
     pub(super) fn forget(&self, pid: u32) {
         let mut state = self.lock();
-        if !state.setups.is_empty() {
+        if !state.setups.is_empty() || !state.marked.is_empty() {
             state.setups.retain(|known| known.0 != pid);
             state.marked.retain(|known| known.0 != pid);
             state.places.remove(&pid);
@@ -97,7 +98,8 @@ impl Rings {
             .unwrap_or_else(|| own(false))
     }
 
-    fn first_mark(&self, pid: u32, what: &'static str) -> bool {
+    /// True if nothing that can't be decoded was told under this name of this process.
+    pub(super) fn first_mark(&self, pid: u32, what: &'static str) -> bool {
         self.lock().marked.insert((pid, what))
     }
 
@@ -307,6 +309,14 @@ impl<S: SlotSink> Worker<S> {
             Meaning::Opaque(what) => self.ring_mark(&at, what),
             Meaning::Files { at: address, count } => self.ring_files(at, address, count),
             Meaning::Descriptor(fields) => self.ring_descriptor(&at, fields, certain),
+            Meaning::Message { at: header, fields } => {
+                if carries_descriptors(header, fields.op, at.memory) {
+                    self.ring_mark(&at, PASSED);
+                }
+                if fields.fd >= 0 {
+                    self.ring_descriptor(&at, fields, certain);
+                }
+            }
             Meaning::Call { nr, args } => {
                 // As if its submitter had made the call itself.
                 let call = Notification {
@@ -368,6 +378,25 @@ impl<S: SlotSink> Worker<S> {
         let fields = Fields { result, ..fields };
         self.out.put(at.time, who(at.caller, at.call), &fields, strings);
     }
+}
+
+/// Whether a message may carry descriptors: one that is sent says so, one that is received may if it has room for them.
+fn carries_descriptors(header: u64, operation: u16, memory: &mut Memory) -> bool {
+    // `struct msghdr`: the ancillary data's address and length are its fifth and sixth words of eight bytes.
+    let mut words = [0; 16];
+    let mut first = [0; 16];
+    if memory.exact(header.wrapping_add(32), &mut words).is_err() {
+        return false;
+    }
+    let wide = |bytes: &[u8], at| u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32;
+    let (control, length) = (wide(&words, 0), wide(&words, 8));
+    // A `struct cmsghdr` and one descriptor.
+    if length < 20 {
+        return false;
+    }
+    let rights = [libc::SOL_SOCKET as u32, libc::SCM_RIGHTS as u32];
+    operation == op::READ
+        || memory.exact(control, &mut first).is_ok() && [word(&first, 8), word(&first, 12)] == rights
 }
 
 /// What the entries before one do.

@@ -43,6 +43,13 @@ pub enum Meaning {
         /// How many.
         count: u32,
     },
+    /// It sends or receives a message through a descriptor.
+    Message {
+        /// Address of the `struct msghdr`.
+        at: u64,
+        /// What happens to the descriptor.
+        fields: Fields,
+    },
     /// Nothing that matters, or something that is known from how the file was opened.
     Nothing,
     /// It can't be decoded; its name.
@@ -108,10 +115,12 @@ impl Entry {
     pub fn meaning(&self) -> Meaning {
         let fixed = self.flags() & FIXED_FILE != 0;
         match self.operation() {
-            // readv, read_fixed, recvmsg, read, recv, read_multishot, recv_zc, readv_fixed
-            1 | 4 | 10 | 22 | 27 | 49 | 58 | 60 if !fixed => self.through(op::READ),
-            // writev, write_fixed, sendmsg, fallocate, write, send, send_zc, sendmsg_zc, writev_fixed
-            2 | 5 | 9 | 17 | 23 | 26 | 47 | 48 | 61 if !fixed => self.through(op::WRITE),
+            10 => self.message(op::READ, fixed),
+            9 | 48 => self.message(op::WRITE, fixed),
+            // readv, read_fixed, read, recv, read_multishot, recv_zc, readv_fixed
+            1 | 4 | 22 | 27 | 49 | 58 | 60 if !fixed => self.through(op::READ),
+            // writev, write_fixed, fallocate, write, send, send_zc, writev_fixed
+            2 | 5 | 17 | 23 | 26 | 47 | 61 if !fixed => self.through(op::WRITE),
             55 if !fixed => self.through(op::TRUNCATE),
             41 if !fixed => Meaning::Descriptor(Fields {
                 arg: META_ATTR,
@@ -123,6 +132,8 @@ impl Entry {
                 at: self.address(),
                 count: self.length() as u32,
             },
+            // IORING_MSG_SEND_FD: what the other ring's process does with the file is not told of it.
+            40 if self.address() == 1 => Meaning::Opaque("a file sent from one io_uring to another"),
             // Handed to whatever driver the file belongs to.
             46 | 64 => Meaning::Opaque("a command to a device through io_uring"),
             n if n >= KNOWN => Meaning::Opaque("an unknown operation of io_uring"),
@@ -142,6 +153,19 @@ impl Entry {
             result: Outcome::Predicted(0),
             ..self.on_descriptor(op)
         })
+    }
+
+    fn message(&self, op: u16, fixed: bool) -> Meaning {
+        let fields = Fields {
+            result: Outcome::Predicted(0),
+            // A socket in the ring's own table has no number.
+            fd: if fixed { -1 } else { self.fd() as i32 },
+            ..Fields::of(op)
+        };
+        Meaning::Message {
+            at: self.address(),
+            fields,
+        }
     }
 
     /// `splice` and `tee`; ends in the ring's table of files are known from how those were opened.
@@ -223,6 +247,18 @@ mod tests {
         let mut close = entry(19, 0, 0);
         close[44] = 1;
         assert!(matches!(Entry::new(close).meaning(), Meaning::Nothing));
+    }
+
+    #[test]
+    fn a_message_is_looked_into_and_a_file_sent_to_another_ring_is_marked() {
+        for operation in [9, 10, 48] {
+            let meaning = Entry::new(entry(operation, 0, 3)).meaning();
+            assert!(matches!(meaning, Meaning::Message { .. }), "{operation}");
+        }
+        let mut bytes = entry(40, 0, 3);
+        assert!(matches!(Entry::new(bytes).meaning(), Meaning::Nothing));
+        bytes[16] = 1;
+        assert!(matches!(Entry::new(bytes).meaning(), Meaning::Opaque(_)));
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! links `soft` (to `a`), `dangling` (to nothing) and `loop` (to itself). `after(…)` prepares more. All are deterministic in what
 //! they read and write; `restless()` marks those whose output or files still differ from run to run.
 
+#[path = "foes.rs"]
+pub mod foes;
+
 use backstory_testkit::oracle::{Case, bash, program, sh};
 
 /// Tools from GNU and friends.
@@ -383,7 +386,7 @@ pub const UNUSUAL: &[Case] = &[
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [TOOLS, SURROUNDINGS, SHELLS, LANGUAGES, UNUSUAL]
+    [TOOLS, SURROUNDINGS, SHELLS, LANGUAGES, UNUSUAL, foes::FOES]
         .into_iter()
         .flatten()
 }

@@ -9,14 +9,15 @@ use backstory_testkit::oracle::Case;
 /// More than one, so that recordings meet other recordings.
 const THREADS: usize = 2;
 
-/// Runs `work` for every case whose tools are there (and, if `BACKSTORY_ORACLE_ONLY` is set, whose name contains it), and returns
+/// Runs `work` for every case whose tools are there (and, if `BACKSTORY_ORACLE_ONLY` is set, whose name contains one of its parts), and returns
 /// what it returned, in the order of the cases.
 pub fn each<T: Send>(
     cases: impl Iterator<Item = &'static Case>,
     work: impl Fn(&'static Case) -> T + Sync,
 ) -> Vec<(&'static Case, T)> {
     let only = std::env::var("BACKSTORY_ORACLE_ONLY").unwrap_or_default();
-    let chosen = cases.filter(|c| c.name.contains(&only) && needs(c.name, c.needs));
+    let asked = |case: &Case| only.split(',').any(|part| case.name.contains(part));
+    let chosen = cases.filter(|c| asked(c) && needs(c.name, c.needs));
     let queue = Mutex::new(chosen.collect::<Vec<_>>().into_iter().enumerate());
     let done = Mutex::new(Vec::new());
     thread::scope(|scope| {

@@ -48,6 +48,8 @@ pub struct Case {
     pub restless: bool,
     /// Why backstory's account of it is not right yet, if it isn't. Such a case must fail: once it doesn't, the mark goes.
     pub gap: Option<&'static str>,
+    /// What the run says it does not know (beginnings of its reasons), all of it, if it can't be complete.
+    pub marked: &'static [&'static str],
 }
 
 /// A program called directly.
@@ -59,6 +61,7 @@ pub const fn program(name: &'static str, argv: &'static [&'static str]) -> Case 
         needs: &[],
         restless: false,
         gap: None,
+        marked: &[],
     }
 }
 
@@ -71,6 +74,7 @@ pub const fn sh(name: &'static str, line: &'static str) -> Case {
         needs: &[],
         restless: false,
         gap: None,
+        marked: &[],
     }
 }
 
@@ -83,6 +87,7 @@ pub const fn bash(name: &'static str, line: &'static str) -> Case {
         needs: &[],
         restless: false,
         gap: None,
+        marked: &[],
     }
 }
 
@@ -102,6 +107,12 @@ impl Case {
     /// Its account is known to be wrong, because of this.
     pub const fn gap(mut self, why: &'static str) -> Case {
         self.gap = Some(why);
+        self
+    }
+
+    /// Its run is not complete, and says so in these words.
+    pub const fn marked(mut self, reasons: &'static [&'static str]) -> Case {
+        self.marked = reasons;
         self
     }
 

@@ -1,0 +1,68 @@
+//! Programs that get round what most of the corpus goes through: other ways into the kernel, other views of the file system, other ways
+//! for data. Which adversary each of them stands for is in `checklist.rs`.
+
+use backstory_testkit::oracle::{Case, program, sh};
+
+/// The kernel is left to do its work: the interface can't be decoded, and the run says so.
+const TAKEN: &[&str] = &["pidfd_getfd was used"];
+const QUEUE: &[&str] = &["POSIX message queue was used"];
+const HANDLE: &[&str] = &["open_by_handle_at was used"];
+
+/// The same tables as in `corpus.rs`.
+pub const FOES: &[Case] = &[
+    program("static-glibc", &["$FIX/static_glibc"]),
+    program("early-calls", &["$FIX/early_syscalls"]),
+    program("made-code", &["$FIX/jit_syscalls"]),
+    program("own-environment", &["$FIX/own_environment"]),
+    sh(
+        "no-environment",
+        "env -i /bin/sh -c 'cat a >n1; /bin/cat b >n2; env -i ./made'",
+    )
+    .after("printf '#!/bin/sh\\nenv -u PATH /bin/cp a n3\\n' >made; chmod +x made"),
+    program("shared-directory", &["$FIX/shared_directory"]),
+    program("clone3", &["$FIX/clone3_child"]),
+    program("passed-descriptors", &["$FIX/passed_descriptors"]),
+    program("taken-descriptor", &["$FIX/taken_descriptor"]).marked(TAKEN),
+    program("opened-again", &["$FIX/proc_fd"]),
+    program("open-how", &["$FIX/open_how"]),
+    program("whiteout", &["$FIX/whiteout"]),
+    program("handles", &["$FIX/handles"]).marked(HANDLE),
+    program("no-copies", &["$FIX/no_copies"]),
+    program("watchers", &["$FIX/watchers"]),
+    program("shared-memory", &["$FIX/shared_memory"]),
+    program("message-queue", &["$FIX/message_queue"]).marked(QUEUE),
+    program("trap-handler", &["$FIX/trap_handler"]),
+    program("storm-static", &["$FIX/storm_static"]),
+    program("displaced", &["$FIX/displaced"]),
+    program("reserves", &["$FIX/reserves"]),
+    program("other-roots", &["$FIX/roots"]),
+    program(
+        "unshared-all",
+        &[
+            "unshare",
+            "-Umipnr",
+            "sh",
+            "-c",
+            "cat a >all; mount --bind d d && cp d/x d/z; hostname",
+        ],
+    )
+    .restless(),
+    program("valgrind", &["valgrind", "-q", "cat", "a", "d/x"]).needs(&["valgrind"]),
+    program("qemu-user", &["qemu-x86_64", "/bin/cat", "a", "nothing"]).needs(&["qemu-x86_64"]),
+    program(
+        "perf-stat",
+        &[
+            "perf",
+            "stat",
+            "-o",
+            "counted",
+            "-e",
+            "task-clock",
+            "cp",
+            "a",
+            "by-perf",
+        ],
+    )
+    .needs(&["perf"])
+    .restless(),
+];
