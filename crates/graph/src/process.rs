@@ -1,5 +1,6 @@
 //! Processes and their descriptors, as the kernel had them.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -70,6 +71,23 @@ pub struct Made {
     pub epoch: Serial,
 }
 
+/// A current directory and a root, and who shares them changes them for all others: a process's threads, and who was made with
+/// `CLONE_FS`.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    pub cwd: Cell<PathId>,
+    pub root: Cell<PathId>,
+}
+
+impl Default for Standing {
+    fn default() -> Standing {
+        Standing {
+            cwd: Cell::new(ROOT),
+            root: Cell::new(ROOT),
+        }
+    }
+}
+
 /// A process.
 #[derive(Debug)]
 pub struct Process {
@@ -79,8 +97,12 @@ pub struct Process {
     pub epoch: Serial,
     pub epoch_number: u32,
     pub held: BTreeMap<i32, Held>,
-    pub cwd: PathId,
-    pub root: PathId,
+    /// Where its threads' paths start, but for those in `apart`.
+    pub standing: Rc<Standing>,
+    /// Threads that have left the others (`unshare`), and where theirs start.
+    pub apart: BTreeMap<u32, Rc<Standing>>,
+    /// Its table of descriptors: the same for all who share it.
+    pub table: Rc<()>,
     /// What its mount namespace shows elsewhere than where it lies.
     pub binds: Binds,
     /// A recorder has announced itself in the present epoch.
@@ -110,8 +132,9 @@ impl Process {
             epoch,
             epoch_number: 0,
             held: BTreeMap::new(),
-            cwd: ROOT,
-            root: ROOT,
+            standing: Rc::default(),
+            apart: BTreeMap::new(),
+            table: Rc::default(),
             binds: Binds::default(),
             started: false,
             ended: false,
@@ -122,6 +145,11 @@ impl Process {
             command: false,
             status: None,
         }
+    }
+
+    /// Where the paths of one of its threads start.
+    pub fn standing(&self, tid: u32) -> &Rc<Standing> {
+        self.apart.get(&tid).unwrap_or(&self.standing)
     }
 
     /// A number for a descriptor that has none.

@@ -195,12 +195,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     pub(super) fn readlink(&mut self, call: Call, dir: i32, path: &[u8]) -> Result<(), S::Error> {
-        if call.outcome.value() == Some(EINVAL) || path.is_empty() {
+        if call.outcome.value() == Some(EINVAL) || path.is_empty() && call.outcome.failed() {
             return self.look(Call { ..call }, dir, path, false);
         }
-        let Some(named) = self.place(call, dir, path) else {
-            return Ok(());
+        let named = match path {
+            b"" => self.held(call, dir).map(|held| held.path),
+            path => self.place(call, dir, path),
         };
+        let Some(named) = named else { return Ok(()) };
         if call.absent() {
             return self.not_there(call, named);
         }

@@ -10,7 +10,7 @@ use crate::activity::{Serial, Use};
 use crate::model::{Certainty, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
-use crate::process::{Description, Held, NAMELESS, NAMELESS_MAX};
+use crate::process::{Description, Held, NAMELESS, NAMELESS_MAX, Process};
 
 /// `O_CLOEXEC`
 pub(super) const O_CLOEXEC: i32 = 0o2_000_000;
@@ -29,6 +29,37 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Puts a descriptor at number `fd`; what was there is closed.
     pub(super) fn install(&mut self, call: Call, fd: i32, held: Held) -> Result<(), S::Error> {
+        for other in self.sharers(call) {
+            let theirs = self.inherited(&held, call.time);
+            self.install_alone(other, fd, theirs)?;
+        }
+        self.install_alone(call, fd, held)
+    }
+
+    /// The others who share the caller's table of descriptors, as if they had made the call.
+    fn sharers(&self, call: Call) -> Vec<Call> {
+        let Some(process) = self.processes.get(&call.pid) else {
+            return Vec::new();
+        };
+        if Rc::strong_count(&process.table) == 1 {
+            return Vec::new();
+        }
+        let shares = |other: &&Process| other.pid != call.pid && Rc::ptr_eq(&other.table, &process.table);
+        let mut others: Vec<Call> = self
+            .processes
+            .values()
+            .filter(shares)
+            .map(|other| Call {
+                pid: other.pid,
+                epoch: other.epoch,
+                ..call
+            })
+            .collect();
+        others.sort_by_key(|other| other.pid);
+        others
+    }
+
+    fn install_alone(&mut self, call: Call, fd: i32, held: Held) -> Result<(), S::Error> {
         self.retain(&held);
         let old = self
             .processes
@@ -74,6 +105,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     pub(super) fn close(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+        for other in self.sharers(call) {
+            self.close_alone(Call { ident: None, ..other }, fd)?;
+        }
+        self.close_alone(call, fd)
+    }
+
+    fn close_alone(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
         match self.processes.get_mut(&call.pid).and_then(|p| p.held.remove(&fd)) {
             Some(held) => self.release(call.epoch, fd, held, call.time, call.ident),
             None => Ok(()),
@@ -403,7 +441,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// What `fd` leads to; the current directory for [`CWD`].
     pub(super) fn object_of_descriptor(&mut self, call: Call, fd: i32) -> Result<Found, S::Error> {
         if fd == CWD {
-            let Some(cwd) = self.processes.get(&call.pid).map(|p| p.cwd) else {
+            let process = self.processes.get(&call.pid);
+            let Some(cwd) = process.map(|p| p.standing(call.tid).cwd.get()) else {
                 return Ok(None);
             };
             return Ok(Some((self.lookup(cwd, call, None)?, cwd)));

@@ -10,9 +10,14 @@ use super::{Call, Fold};
 use crate::activity::{Epoch, Origin, Serial};
 use crate::model::{EntityKind, Informed, Sink};
 use crate::paths::ROOT;
-use crate::process::{Held, NAMELESS, Process};
+use crate::process::{Held, NAMELESS, Process, Standing};
+use std::rc::Rc;
 
 const CLONE_THREAD: u32 = 0x1_0000;
+/// The current directory and the root are shared.
+const CLONE_FS: u32 = 0x200;
+/// The table of descriptors is shared.
+const CLONE_FILES: u32 = 0x400;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The epoch that an event belongs to; a process not heard of before begins with it.
@@ -34,7 +39,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn appear(&mut self, call: Call, parent: Option<Pid>) -> Result<(), S::Error> {
         let first = self.epochs.is_empty();
         let parent = parent.filter(|p| *p != call.pid && self.processes.contains_key(p));
-        self.begin_process(call, call.pid, parent, false)?;
+        self.begin_process(call, call.pid, parent, None)?;
         if first {
             self.set_up_command(call)?;
         }
@@ -47,7 +52,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let cwd = self.walk(ROOT, ROOT, &header.cwd);
         let cwd_bytes: Bytes = self.paths.bytes(cwd).into();
         if let Some(process) = self.processes.get_mut(&call.pid) {
-            (process.cwd, process.command) = (cwd, true);
+            process.standing.cwd.set(cwd);
+            process.command = true;
             let epoch = process.epoch as usize;
             if let Some(epoch) = &mut self.epochs[epoch] {
                 epoch.argv = header.command.iter().map(|a| a.as_slice().into()).collect();
@@ -58,14 +64,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.inherit_from_header(call)
     }
 
-    /// A process begins as a copy of its parent.
+    /// A process begins as a copy of its parent; with `flags` if its parent was seen to make it.
     pub(super) fn begin_process(
         &mut self,
         call: Call,
         pid: Pid,
         parent: Option<Pid>,
-        forked: bool,
+        flags: Option<u32>,
     ) -> Result<(), S::Error> {
+        let (forked, flags) = (flags.is_some(), flags.unwrap_or(0));
         if self.processes.contains_key(&pid) {
             self.end_process(pid, call.time)?;
             self.bury(pid)?;
@@ -74,8 +81,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let mut process = Process::new(pid, serial, forked);
         let mut epoch = Epoch::new(pid, call.time, call.via);
         if let Some(from) = parent.and_then(|p| self.processes.get(&p)) {
-            (process.parent, process.cwd, process.root) = (from.pid, from.cwd, from.root);
-            process.binds = std::rc::Rc::clone(&from.binds);
+            process.parent = from.pid;
+            process.standing = Rc::clone(from.standing(call.tid));
+            if flags & CLONE_FS == 0 {
+                process.standing = Rc::new(Standing::clone(&process.standing));
+            }
+            if flags & CLONE_FILES != 0 {
+                process.table = Rc::clone(&from.table);
+            }
+            process.binds = Rc::clone(&from.binds);
             let origin = Origin {
                 from: from.epoch,
                 why: Informed::Fork,
@@ -92,7 +106,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 epoch.parent = Some(self.announce(origin.from)?);
             }
         }
-        epoch.cwd = self.paths.bytes(process.cwd).into();
+        epoch.cwd = self.paths.bytes(process.standing.cwd.get()).into();
         let held: Vec<Held> = process.held.values().cloned().collect();
         held.iter().for_each(|h| self.retain(h));
         self.epochs.push(Some(Box::new(epoch)));
@@ -139,7 +153,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.appear(call, Some(parent))?;
             if !cwd.is_empty() {
                 let place = self.walk(ROOT, ROOT, cwd);
-                self.stand_in(call.pid, place);
+                self.stand_in(call, place);
             }
         }
         if exe.is_empty() {
@@ -182,8 +196,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if known.is_some_and(|p| !p.forked && !p.ended && p.parent == call.pid) {
             return Ok(());
         }
-        self.begin_process(call, child, Some(call.pid), true)?;
-        self.part_namespace(child, flags);
+        self.begin_process(call, child, Some(call.pid), Some(flags))?;
+        // There the flag says that it is shared.
+        self.part_namespace(child, child, flags & !CLONE_FS);
         let hidden = matches!(spawn, Some(Spawn::Posix | Spawn::Popen));
         if let Some(process) = self.processes.get_mut(&child) {
             process.spawned = hidden;
@@ -206,7 +221,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 _ => Ok(()),
             };
         }
-        let root = self.processes.get(&call.pid).map_or(ROOT, |p| p.root);
+        let root = self.root_of(call);
         let place = if now.starts_with(b"/") {
             let seen = self.walk(root, root, now);
             Some(self.shown(call.pid, seen))
@@ -215,14 +230,20 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         if let Some(place) = place {
             let place = self.follow(place, true);
-            self.stand_in(call.pid, place);
+            self.stand_in(call, place);
         }
         Ok(())
     }
 
-    pub(super) fn stand_in(&mut self, pid: Pid, place: crate::paths::PathId) {
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.cwd = place;
+    /// The root of who made a call.
+    pub(super) fn root_of(&self, call: Call) -> crate::paths::PathId {
+        let process = self.processes.get(&call.pid);
+        process.map_or(ROOT, |p| p.standing(call.tid).root.get())
+    }
+
+    pub(super) fn stand_in(&mut self, call: Call, place: crate::paths::PathId) {
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            process.standing(call.tid).cwd.set(place);
             if let Some(epoch) = self.epochs[process.epoch as usize]
                 .as_mut()
                 .filter(|e| e.number == 0)
@@ -237,8 +258,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         let place = self.place_of_content(call, backstory_eventlog::event::CWD, path);
-        if let (Some(place), Some(process)) = (place, self.processes.get_mut(&call.pid)) {
-            process.root = place;
+        if let (Some(place), Some(process)) = (place, self.processes.get(&call.pid)) {
+            process.standing(call.tid).root.set(place);
         }
         Ok(())
     }

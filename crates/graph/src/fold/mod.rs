@@ -262,7 +262,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 self.sink.extended(activity, call.time, &kind, &payload)
             }
             Op::Namespace { flags } => {
-                self.part_namespace(call.pid, flags);
+                self.part_namespace(call.pid, call.tid, flags);
                 Ok(())
             }
             Op::Hold { fd, flags, target } => self.hold(call, fd, flags, &target),

@@ -13,12 +13,15 @@ use super::names::Name;
 use super::{Call, Fold};
 use crate::model::Sink;
 use crate::paths::PathId;
+use crate::process::Standing;
 
 /// What is shown where in a mount namespace: from the place to what it shows.
 pub type Binds = Rc<RefCell<Vec<(PathId, PathId)>>>;
 
 /// `CLONE_NEWNS`
 const NEW_NAMESPACE: u32 = 0x20000;
+/// `CLONE_FS`, `CLONE_NEWNS`, `CLONE_NEWUSER`: each gives who asks for it a current directory of its own.
+const OWN_DIRECTORY: u32 = 0x200 | NEW_NAMESPACE | 0x1000_0000;
 /// `MS_REMOUNT`, `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`: nothing is mounted, a mount is changed.
 const CHANGES: u32 = 0x20 | 0xf << 17;
 /// `MS_BIND`
@@ -28,10 +31,16 @@ const MAX_BINDS: u32 = 16;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The process has a mount namespace of its own from now on if `flags` say so.
-    pub(super) fn part_namespace(&mut self, pid: u32, flags: u32) {
-        if flags & NEW_NAMESPACE != 0
-            && let Some(process) = self.processes.get_mut(&pid)
-        {
+    /// A thread that leaves the others' directory, as it does with a namespace, has its own from now on.
+    pub(super) fn part_namespace(&mut self, pid: u32, tid: u32, flags: u32) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        if flags & OWN_DIRECTORY != 0 {
+            let own = Standing::clone(process.standing(tid));
+            process.apart.insert(tid, Rc::new(own));
+        }
+        if flags & NEW_NAMESPACE != 0 {
             let own = process.binds.borrow().clone();
             process.binds = Rc::new(RefCell::new(own));
         }
@@ -67,7 +76,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Ok(());
         };
-        let (root, cwd, binds) = (process.root, process.cwd, Rc::clone(&process.binds));
+        let standing = process.standing(call.tid);
+        let (root, cwd, binds) = (standing.root.get(), standing.cwd.get(), Rc::clone(&process.binds));
         let base = if target.starts_with(b"/") && !call.resolved {
             root
         } else {
@@ -101,14 +111,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Ok(());
         };
-        let (root, cwd, binds) = (process.root, process.cwd, Rc::clone(&process.binds));
+        let standing = process.standing(call.tid);
+        let (root, cwd, binds) = (standing.root.get(), standing.cwd.get(), Rc::clone(&process.binds));
         let base = |path: &[u8]| if path.starts_with(b"/") { root } else { cwd };
         let (new, old) = (
             self.walk(base(new_root), root, new_root),
             self.walk(base(put_old), root, put_old),
         );
-        if let Some(process) = self.processes.get_mut(&call.pid) {
-            process.root = new;
+        if let Some(process) = self.processes.get(&call.pid) {
+            process.standing(call.tid).root.set(new);
         }
         if old != new {
             binds.borrow_mut().push((old, root));

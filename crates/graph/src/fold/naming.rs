@@ -147,17 +147,26 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 .held
                 .values_mut()
                 .filter(|h| h.what.as_ref().is_some_and(|w| w.directory));
-            for place in held
-                .map(|h| &mut h.path)
-                .chain([&mut process.cwd, &mut process.root])
-            {
-                if *place != ROOT && self.paths.within(*place, old) {
-                    *place = self.paths.moved(*place, old, new);
+            for place in held.map(|h| &mut h.path) {
+                *place = self.after_move(*place, old, new);
+            }
+            // Who shares one finds it moved already.
+            for standing in [&process.standing].into_iter().chain(process.apart.values()) {
+                for place in [&standing.cwd, &standing.root] {
+                    place.set(self.after_move(place.get(), old, new));
                 }
             }
         }
         self.processes = processes;
         Ok(())
+    }
+
+    /// Where a place is after `old` was renamed to `new`.
+    fn after_move(&mut self, place: PathId, old: PathId, new: PathId) -> PathId {
+        if place != ROOT && self.paths.within(place, old) {
+            return self.paths.moved(place, old, new);
+        }
+        place
     }
 
     /// What was at `path` lost its last name there, unnoticed by whoever used it.
@@ -267,7 +276,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let object = self.add(EntityKind::Symlink, place, call.time, 1);
         self.links.insert(place, object);
         let directory = self.paths.parent(place);
-        let root = self.processes.get(&call.pid).map_or(ROOT, |p| p.root);
+        let root = self.root_of(call);
         let base = if target.starts_with(b"/") { root } else { directory };
         let leads = self.walk(base, root, target);
         self.targets.insert(place, leads);

@@ -190,7 +190,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(old) = held.what.clone() else {
             return Ok(false);
         };
-        if self.object(old.source).kind == EntityKind::File && !old.looked {
+        if flags & O_DIRECTORY != 0 && self.object(old.source).kind == EntityKind::File {
+            self.object_mut(old.source).kind = EntityKind::Directory;
+        }
+        if self.object(old.source).kind == EntityKind::File {
             let (named, place) = (old.path, held.path);
             self.hold_opened(call, old.source, named, place, flags, false)?;
             return Ok(true);

@@ -21,14 +21,65 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return None;
         }
         let process = self.processes.get(&call.pid)?;
-        let top = if call.resolved { ROOT } else { process.root };
+        let standing = process.standing(call.tid);
+        let top = if call.resolved { ROOT } else { standing.root.get() };
         let base = match path.first() {
             Some(b'/') => top,
-            _ if dir == CWD => process.cwd,
+            _ if dir == CWD => standing.cwd.get(),
             _ => process.held.get(&dir)?.path,
         };
+        let magic = [b"/proc/".as_slice(), b"/dev/fd/"]
+            .iter()
+            .any(|m| path.starts_with(m));
         let path = self.walk(base, top, path);
+        // What was not found, or not allowed, keeps the name that the program gave it.
+        if magic
+            && !call.outcome.failed()
+            && let Some(path) = self.through_process(call, path)
+        {
+            return Some(path);
+        }
         Some(self.shown(call.pid, path))
+    }
+
+    /// A path that goes through what a process has open (`/proc/self/fd/3/name`), or stands in (`/proc/self/cwd/name`).
+    fn through_process(&mut self, call: Call, path: PathId) -> Option<PathId> {
+        let mut at = self.paths.parent(path);
+        while at != ROOT {
+            if let Some(place) = self.place_of_process(call, at) {
+                return Some(self.paths.moved(path, at, place));
+            }
+            at = self.paths.parent(at);
+        }
+        None
+    }
+
+    /// Where the link of a process in `/proc` leads.
+    fn place_of_process(&self, call: Call, link: PathId) -> Option<PathId> {
+        if let Some((owner, fd)) = self.descriptor_by_place(call, link) {
+            let held = self.processes.get(&owner)?.held.get(&fd)?;
+            return held.what.as_ref().map(|_| held.path);
+        }
+        let of = self.paths.parent(link);
+        let proc = self.paths.parent(of);
+        if self.paths.name(proc) != b"proc" || self.paths.parent(proc) != ROOT {
+            return None;
+        }
+        let owner = self.owner(call, self.paths.name(of))?;
+        let standing = self.processes.get(&owner)?.standing(call.tid);
+        match self.paths.name(link) {
+            b"cwd" => Some(standing.cwd.get()),
+            b"root" => Some(standing.root.get()),
+            _ => None,
+        }
+    }
+
+    /// Whose directory in `/proc` this is.
+    fn owner(&self, call: Call, name: &[u8]) -> Option<u32> {
+        match name {
+            b"self" | b"thread-self" => Some(call.pid),
+            digits => std::str::from_utf8(digits).ok()?.parse().ok(),
+        }
     }
 
     /// The same, with links at the end followed.
@@ -130,12 +181,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 if self.paths.name(proc) != b"proc" || self.paths.parent(proc) != ROOT {
                     return None;
                 }
-                let pid = if owner == b"self" || owner == b"thread-self" {
-                    call.pid
-                } else {
-                    number(owner)?
-                };
-                Some((pid, number(digits)? as i32))
+                Some((self.owner(call, owner)?, number(digits)? as i32))
             }
             _ => None,
         }

@@ -4,6 +4,7 @@
 //! redirections, the search through `PATH` was for it. Only if epoch 0 changed or read something that the program does not get a
 //! descriptor of, made children or never called exec, it is an activity of its own.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use backstory_eventlog::event::{Bytes, Pid, Via};
@@ -58,7 +59,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The run's command as its header gives it, for recordings in which its exec was not seen.
     pub(super) fn program_of_command(&mut self, pid: Pid) -> Program {
         let process = &self.processes[&pid];
-        let (command, cwd) = (process.command && process.epoch_number == 0, process.cwd);
+        let (command, cwd) = (
+            process.command && process.epoch_number == 0,
+            process.standing.cwd.get(),
+        );
         if !command {
             return Program {
                 path: None,
@@ -314,8 +318,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             }
         }
         epoch.run(program.path, program.argv, program.env, call);
-        if let Some(process) = self.processes.get(&call.pid) {
-            epoch.cwd = self.paths.bytes(process.cwd).into();
+        if let Some(process) = self.processes.get_mut(&call.pid) {
+            // Only the thread that executes goes on, where it stands, with a table of its own.
+            process.standing = Rc::clone(process.standing(call.tid));
+            process.apart.clear();
+            process.table = Rc::default();
+            epoch.cwd = self.paths.bytes(process.standing.cwd.get()).into();
         }
         self.epochs.push(Some(Box::new(epoch)));
         let (held, made) = self
