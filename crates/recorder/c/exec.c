@@ -154,8 +154,9 @@ static bool goes_on(s64 error)
  */
 static s64 missing(const char *path)
 {
-    /* In strict mode the guard must see the attempt. */
-    s64 error = bs_odd & (BS_ODD_SANDBOX | BS_ODD_STRICT) ? 0 : bs_gated(__NR_faccessat, BS_AT_FDCWD, path, 0 /* F_OK */);
+    /* In strict mode, and where nothing can be logged, the guard must see the attempt. */
+    bool looks = bs_is_ready(BS_OP_EXEC) && !(bs_odd & (BS_ODD_SANDBOX | BS_ODD_STRICT));
+    s64 error = looks ? bs_gated(__NR_faccessat, BS_AT_FDCWD, path, 0 /* F_OK */) : 0;
     if (error != -BS_ENOENT && error != -BS_ENOTDIR)
         return 0;
     return bs_end(bs_begin_path(BS_OP_EXEC, BS_AT_FDCWD, 0, 0, path), error);
