@@ -43,7 +43,7 @@ fn page() -> String {
          table with the kernel's headers and with the kernel that runs. x32 calls are treated as the x86-64 calls of the same\n\
          name. aarch64's numbers are there so that no call of it is without a row; nothing is recorded on it yet.\n\n\
          *wraps it*: libc's function of this name, or the functions that stand for it, in programs that load libc dynamically.\n\
-         What is watched with `io_uring_setup` is refused with `ENOSYS` where `--io-uring=refuse` asks for it.\n\n\
+         `io_uring_setup` is refused with `ENOSYS` where `--io-uring=refuse` asks for it.\n\n\
          | call | x86-64 | i386 | aarch64 | recorder | guard |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     for row in ROWS {

@@ -125,7 +125,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
     (
         "chroot, pivot_root",
         &[
-            Case("other-roots"),
+            Stated("other-roots"),
             Test(
                 "crates/capture/tests/guard/views.rs",
                 "in_a_chroot_an_absolute_link_stays_inside",
@@ -143,7 +143,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             "a_program_in_strict_seccomp_mode_works_with_the_recorder_alone",
         )],
     ),
-    ("seccomp filters that trap", &[Case("trap-handler")]),
+    ("seccomp filters that trap", &[Stated("trap-handler")]),
     (
         "seccomp listeners of their own",
         &[Stated("own-listener"), Stated("own-listener-unguarded")],

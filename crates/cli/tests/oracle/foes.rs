@@ -31,11 +31,9 @@ pub const FOES: &[Case] = &[
     program("watchers", &["$FIX/watchers"]),
     program("shared-memory", &["$FIX/shared_memory"]),
     program("message-queue", &["$FIX/message_queue"]).marked(QUEUE),
-    program("trap-handler", &["$FIX/trap_handler"]),
     program("storm-static", &["$FIX/storm_static"]),
     program("displaced", &["$FIX/displaced"]),
     program("reserves", &["$FIX/reserves"]),
-    program("other-roots", &["$FIX/roots"]),
     program(
         "unshared-all",
         &[
@@ -47,7 +45,11 @@ pub const FOES: &[Case] = &[
         ],
     )
     .restless(),
-    program("valgrind", &["valgrind", "-q", "cat", "a", "d/x"]).needs(&["valgrind"]),
+    program(
+        "valgrind",
+        &["valgrind.bin", "-q", "--vgdb=no", "cat", "a", "d/x"],
+    )
+    .needs(&["valgrind.bin"]),
     program("qemu-user", &["qemu-x86_64", "/bin/cat", "a", "nothing"]).needs(&["qemu-x86_64"]),
     program(
         "perf-stat",

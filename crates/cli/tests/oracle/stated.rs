@@ -1,4 +1,5 @@
-//! Programs that no tracer can watch, because they trace or answer for others themselves: what they do is stated here instead.
+//! Programs that no tracer can watch, because they trace or answer for others themselves, or name files in another root: what they do is
+//! stated here instead.
 
 use std::io;
 
@@ -65,6 +66,35 @@ pub const STATED: &[Stated] = &[
         .restless(),
         &[("read", "a"), ("write", "by-gdb")],
     ),
+    // A tracer names files as the traced process sees them, we as they are called outside.
+    Stated {
+        case: program("other-roots", &["$FIX/roots"]),
+        options: &[],
+        same: true,
+        because: &[],
+        warned: "",
+        told: &[
+            ("read", "d/x"),
+            ("write", "d/in-chroot"),
+            ("rename", "d/renamed"),
+            ("write", "d/by-link"),
+            ("missing", "d/a"),
+            ("read", "a"),
+            ("write", "new/pivoted"),
+            ("read", "new/pivoted"),
+            ("delete", "new/old"),
+            ("write", "new/again"),
+        ],
+    },
+    // strace's own filter is below the program's: a call that is trapped never gets there.
+    Stated {
+        case: program("trap-handler", &["$FIX/trap_handler"]),
+        options: &[],
+        same: true,
+        because: &[],
+        warned: "",
+        told: &[("read", "a"), ("write", "trapped"), ("missing", "none")],
+    },
     Stated {
         case: program("own-listener", &["$FIX/own_listener"]),
         options: &[],

@@ -28,7 +28,7 @@ pub const RULES: [Rule; 6] = [
         apply: proc_pid,
     },
     Rule {
-        pattern: "PREFIXrandom (tmp_obj_, sh-thd., pymp-, tmp., sort, tmp, sed, cc, Cu, XX; .git/t)",
+        pattern: "PREFIXrandom (tmp_obj_, sh-thd., pymp-, tmp., sort, tmp, sed, cc, Cu, XX; .git/t; valgrind_proc_)",
         reason: "names made by mkstemp and its kin are random",
         apply: random_name,
     },
@@ -109,6 +109,12 @@ fn random_name(path: &[u8]) -> Option<Effect> {
     let mut in_git = false;
     let mut parts = Vec::new();
     for part in path.split(|b| *b == b'/') {
+        if part.starts_with(b"valgrind_proc_") {
+            // valgrind_proc_PID_WHAT_RANDOM
+            let what = part.split(|b| *b == b'_').nth(3).unwrap_or_default();
+            parts.push([b"valgrind_proc_".as_slice(), what].concat());
+            continue;
+        }
         let git: (&[u8], usize) = (b"t", 6);
         let templates = TEMPLATES.iter().chain(in_git.then_some(&git));
         parts.push(

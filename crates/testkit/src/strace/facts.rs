@@ -365,7 +365,9 @@ impl Scene<'_> {
         if !self.returned.ok() {
             return;
         }
-        self.add(&[Read], vec![path.clone()], !shared);
+        // Nothing comes from it.
+        let empty = path == b"/dev/null";
+        self.add(&[Read], vec![path.clone()], !shared && !empty);
         if shared && self.args.get(2).is_some_and(|a| a.has("PROT_WRITE")) {
             self.add(&[Write], vec![path], true);
         }
