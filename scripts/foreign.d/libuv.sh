@@ -1,0 +1,7 @@
+# what: libuv's own tests
+# needs: cmake
+# source: libuv1/built/uv_run_tests
+# compare: tests
+# limit: 280
+# TAP: `ok 12 - name`; the numbers are those of the order, which is always the same.
+cp -a "$FOREIGN_SOURCES"/libuv1/test . && timeout 270 "$FOREIGN_SOURCES"/libuv1/built/uv_run_tests | sed -nE 's/^(ok|not ok) [0-9]+ - ([^ ]+).*/RESULT \2: \1/p'
