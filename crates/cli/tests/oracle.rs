@@ -295,7 +295,7 @@ fn what_was_done_by_one_name_and_is_told_of_another_is_invented() {
         "ln a hard; chmod 600 a; cat hard; rm hard; cat b >new; mv new moved; cat moved",
     );
     let mut heard = hear(&bench, &case, &[]).expect("both accounts");
-    let right = judge(&heard);
+    let right = judge(&heard, &[]);
     assert!(right.nothing_missed(), "{:?}", right.missed);
     assert!(right.invented.is_empty(), "{:?}", right.invented);
     for (from, to) in [("/a", "/hard"), ("/hard", "/a"), ("/moved", "/new")] {
@@ -304,7 +304,7 @@ fn what_was_done_by_one_name_and_is_told_of_another_is_invented() {
             drops::mistake(&mut heard.account, from, to),
             "{from} or {to} is not told"
         );
-        let wrong = judge(&heard);
+        let wrong = judge(&heard, &[]);
         assert!(
             wrong.precision() < PRECISION,
             "the oracle does not notice that {to} has the words of {from}"
