@@ -105,6 +105,8 @@ pub struct Process {
     pub table: Rc<()>,
     /// What its mount namespace shows elsewhere than where it lies.
     pub binds: Binds,
+    /// Its mount namespace is its own: the kernel's paths of it begin at its own root, not at ours.
+    pub own_mounts: bool,
     /// A recorder has announced itself in the present epoch.
     pub started: bool,
     /// Its end was seen: what comes under this pid next may be another.
@@ -136,6 +138,7 @@ impl Process {
             apart: BTreeMap::new(),
             table: Rc::default(),
             binds: Binds::default(),
+            own_mounts: false,
             started: false,
             ended: false,
             forked,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Meta, Op};
+use backstory_eventlog::event::{CWD, Meta, Op, Outcome};
 use common::*;
 
 const BIND: u32 = 0x1000;
@@ -102,4 +102,41 @@ fn a_links_own_times_are_not_those_of_its_target() {
     );
     let told = told(&s.graph());
     assert!(told.contains("Meta l@") && !told.contains("Meta a@"), "{told}");
+}
+
+/// As runc does it, all of it seen by the kernel alone: the new root is put over the old one, which is then taken away below it.
+#[test]
+fn what_the_kernel_tells_of_a_container_is_named_as_outside() {
+    let mut s = Scene::new(&["tool"]);
+    s.fork(2, 3);
+    s.done(3, Op::Namespace { flags: 0x20000 });
+    let (path, now) = (bytes("/w/rootfs"), bytes("/w/rootfs"));
+    s.kernel(3, Outcome::Done(0), Op::Chdir { fd: CWD, path, now });
+    let (new_root, put_old) = (bytes("/w/rootfs"), bytes("/w/rootfs"));
+    s.kernel(3, Outcome::Unknown, Op::Pivot { new_root, put_old });
+    let (path, now) = (bytes("/"), bytes("/"));
+    s.kernel(3, Outcome::Done(0), Op::Chdir { fd: CWD, path, now });
+    let (source, target) = (bytes(""), bytes("/"));
+    let (unmounted, flags) = (true, 0);
+    let gone = Op::Mount {
+        source,
+        target,
+        unmounted,
+        flags,
+    };
+    s.kernel(3, Outcome::Unknown, gone);
+    s.kernel_open(3, "/in", RDONLY);
+    s.kernel_open(3, "/made", OUT);
+    s.kernel_open(2, "/w/other", RDONLY);
+    s.fork(3, 4);
+    s.kernel_open(4, "/deeper/in", RDONLY);
+    let told = told(&s.graph());
+    for name in [
+        "Read rootfs/in@0",
+        "Write rootfs/made@",
+        "Read rootfs/deeper/in@0",
+        "Read other@0",
+    ] {
+        assert!(told.contains(name), "{name}: {told}");
+    }
 }

@@ -90,6 +90,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 process.table = Rc::clone(&from.table);
             }
             process.binds = Rc::clone(&from.binds);
+            process.own_mounts = from.own_mounts;
             let origin = Origin {
                 from: from.epoch,
                 why: Informed::Fork,
@@ -221,7 +222,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 _ => Ok(()),
             };
         }
-        let root = self.root_of(call);
+        let root = self.top_of(call);
         let place = if now.starts_with(b"/") {
             let seen = self.walk(root, root, now);
             Some(self.shown(call.pid, seen))

@@ -43,6 +43,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if flags & NEW_NAMESPACE != 0 {
             let own = process.binds.borrow().clone();
             process.binds = Rc::new(RefCell::new(own));
+            process.own_mounts = true;
         }
     }
 
@@ -76,13 +77,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Ok(());
         };
-        let standing = process.standing(call.tid);
-        let (root, cwd, binds) = (standing.root.get(), standing.cwd.get(), Rc::clone(&process.binds));
-        let base = if target.starts_with(b"/") && !call.resolved {
-            root
-        } else {
-            cwd
-        };
+        let (cwd, binds) = (process.standing(call.tid).cwd.get(), Rc::clone(&process.binds));
+        let root = self.top_of(call);
+        let base = if target.starts_with(b"/") { root } else { cwd };
         // The place itself, not what another mount shows there.
         let target = self.walk(base, root, target);
         let target = self.follow(target, true);
@@ -111,8 +108,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Ok(());
         };
-        let standing = process.standing(call.tid);
-        let (root, cwd, binds) = (standing.root.get(), standing.cwd.get(), Rc::clone(&process.binds));
+        let (cwd, binds) = (process.standing(call.tid).cwd.get(), Rc::clone(&process.binds));
+        let root = self.top_of(call);
         let base = |path: &[u8]| if path.starts_with(b"/") { root } else { cwd };
         let (new, old) = (
             self.walk(base(new_root), root, new_root),

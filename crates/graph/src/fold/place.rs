@@ -22,7 +22,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let process = self.processes.get(&call.pid)?;
         let standing = process.standing(call.tid);
-        let top = if call.resolved { ROOT } else { standing.root.get() };
+        let top = self.top_of(call);
         let base = match path.first() {
             Some(b'/') => top,
             _ if dir == CWD => standing.cwd.get(),
@@ -40,6 +40,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Some(path);
         }
         Some(self.shown(call.pid, path))
+    }
+
+    /// Where absolute paths start, as a call has them. The kernel's are those of our own root, unless the process has other mounts.
+    pub(super) fn top_of(&self, call: Call) -> PathId {
+        match self.processes.get(&call.pid) {
+            Some(process) if process.own_mounts || !call.resolved => process.standing(call.tid).root.get(),
+            _ => ROOT,
+        }
     }
 
     /// A path that goes through what a process has open (`/proc/self/fd/3/name`), or stands in (`/proc/self/cwd/name`).
