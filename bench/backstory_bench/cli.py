@@ -1,4 +1,4 @@
-"""`backstory-bench`: list, run, subset, report, predict, lineage."""
+"""`backstory-bench`: list, run, subset, report, predict, lineage, replay."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from .collectors.template import BadTemplate, from_template
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
 from .paired import run_paired
+from .replay import run_replay
 from .workloads import INSTANCES, Instance, select, suite
 from .workloads.sources import VARIABLE
 
@@ -185,6 +186,12 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--minutes", type=float, default=1e6, help="stop building after so many")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=_lineage)
+    p = commands.add_parser("replay", help="commands played again from the store, against native")
+    p.add_argument("--workloads", help="comma-separated names of the promised commands")
+    p.add_argument("--rounds", type=int, default=9)
+    p.add_argument("--workdir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=run_replay)
     return parser
 
 

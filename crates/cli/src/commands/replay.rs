@@ -149,7 +149,10 @@ pub fn variables(given: &[OsString]) -> Result<Vec<(Bytes, Bytes)>, Failure> {
 /// The directory that outputs go to: never one that holds something already.
 fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
     let fail = |path: &Path, error: &io::Error| {
-        Failure::not_found(format!("cannot make {}: {error}", path.display()))
+        Failure::not_found(format!(
+            "cannot make {}: {error}: give --output-dir a directory that you can write to",
+            path.display()
+        ))
     };
     if let Some(path) = wanted {
         fs::create_dir_all(path).map_err(|error| fail(path, &error))?;

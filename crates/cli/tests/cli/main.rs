@@ -11,6 +11,7 @@ mod comes_back;
 mod containers;
 mod contents;
 mod crowds;
+mod deviations;
 mod diff;
 mod export;
 mod generated;

@@ -17,7 +17,7 @@ impl Place {
         }
     }
 
-    fn replay(&self, run: &str, more: &[&str]) -> Answer {
+    pub(crate) fn replay(&self, run: &str, more: &[&str]) -> Answer {
         let again = self.path("../home/again");
         let _ = fs::remove_dir_all(&again);
         self.run(&[&["replay", run, "--output-dir", &again], more].concat())

@@ -118,6 +118,8 @@ pub struct Plan {
     pub network: bool,
     /// See [`Deviations::allow_host`].
     pub allow_host: bool,
+    /// What was not there before the run, and must not be taken from this machine.
+    pub absent: std::collections::BTreeSet<Vec<u8>>,
     /// What it reads from the start.
     pub stdin: Stdin,
     /// What was recorded of it.
@@ -162,7 +164,11 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
         });
     }
     if !record.end.incomplete_because.is_empty() || record.end.lost > 0 {
-        notes.push("the record of this run is not complete: what it lacks is missing here, too".to_owned());
+        let why = record.end.incomplete_because.first();
+        let why = why.map_or("operations were lost", |why| why);
+        notes.push(format!(
+            "run {run} is not complete ({why}), and what it lacks is missing here, too: record it with the guard, or give --allow-host"
+        ));
     }
     let sys = first.paths.iter().any(|path| path.path.starts_with(b"/sys/"));
     Ok(Plan {
@@ -178,6 +184,15 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
         sys,
         network: deviations.network,
         allow_host: deviations.allow_host,
+        absent: match deviations.allow_host {
+            true => first
+                .made
+                .iter()
+                .chain(&first.missing)
+                .map(|path| path.to_vec())
+                .collect(),
+            false => std::collections::BTreeSet::new(),
+        },
         stdin,
         expected,
         missing: first.missing.iter().map(|path| path.to_vec()).collect(),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
-use super::{HOST, show, tmpfs};
+use super::{HOST, tmpfs};
 use crate::plan::Plan;
 use crate::{Error, Result};
 
@@ -65,26 +65,6 @@ pub fn make(plan: &Plan) -> Result<()> {
             .or_else(|_| mount_bind_recursive(&sys, "/sys"))
             .or_else(|_| mount_bind(&sys, "/sys"))
             .map_err(Error::build("show", sys))?;
-    }
-    Ok(())
-}
-
-/// Shows all of the machine's directories that are not there yet, read-only.
-pub fn rest_of_host() -> Result<()> {
-    let entries = fs::read_dir(HOST).map_err(Error::io("list", HOST))?;
-    for entry in entries.flatten() {
-        let to = Path::new("/").join(entry.file_name());
-        if fs::symlink_metadata(&to).is_ok() {
-            continue;
-        }
-        let Ok(meta) = entry.metadata() else { continue };
-        if meta.is_symlink() {
-            let target = fs::read_link(entry.path()).map_err(Error::io("read", entry.path()))?;
-            symlink(target, &to).map_err(Error::io("make", &to))?;
-        } else if meta.is_dir() {
-            fs::create_dir(&to).map_err(Error::io("make", &to))?;
-            show(&entry.path(), &to)?;
-        }
     }
     Ok(())
 }

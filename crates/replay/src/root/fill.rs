@@ -8,7 +8,7 @@ use std::path::Path;
 use backstory_contents::{Contents, Digest};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
-use super::{devices, on_host, path, show};
+use super::{host, on_host, path, show};
 use crate::plan::{Entry, Plan, What};
 use crate::{Error, Result};
 
@@ -36,7 +36,7 @@ pub fn fill(plan: &Plan) -> Result<()> {
         })?;
     }
     if plan.allow_host {
-        devices::rest_of_host()?;
+        host::rest(plan)?;
     }
     for entry in plan.entries.iter().rev() {
         let own = path(&entry.path);

@@ -10,6 +10,7 @@ pub mod left;
 
 mod devices;
 mod fill;
+mod host;
 mod network;
 
 use std::fs;
@@ -117,7 +118,12 @@ fn tmpfs(path: &Path, options: &std::ffi::CStr) -> Result<()> {
 /// Shows a file or directory of the machine at a path, read-only where it could be written to otherwise.
 fn show(from: &Path, to: &Path) -> Result<()> {
     mount_bind(from, to).map_err(Error::build("show", from))?;
-    let writable = rustix::fs::access(from, rustix::fs::Access::WRITE_OK).is_ok();
+    protect(to)
+}
+
+/// Makes a mount read-only where it could be written to otherwise.
+fn protect(to: &Path) -> Result<()> {
+    let writable = rustix::fs::access(to, rustix::fs::Access::WRITE_OK).is_ok();
     if !writable {
         return Ok(());
     }

@@ -59,6 +59,13 @@ impl Report<'_> {
             Value::Object(vec![
                 ("path", (&output.path).into()),
                 ("state", word(&output.state).into()),
+                (
+                    "why",
+                    match &output.state {
+                        State::Unknown(why) => why.into(),
+                        _ => Value::Null,
+                    },
+                ),
                 ("fed_by", Value::array(&output.fed_by)),
             ])
         };
@@ -125,6 +132,17 @@ impl Report<'_> {
             )?;
         }
         self.differing(style, out)?;
+        let why = |output: &&Output| matches!(output.state, State::Unknown(_));
+        for output in outputs.iter().filter(why).take(SHOWN) {
+            if let State::Unknown(why) = &output.state {
+                writeln!(
+                    out,
+                    "  {} {}: {why}",
+                    style.paint(Role::Dim, "unknown"),
+                    quote(&output.path)
+                )?;
+            }
+        }
         for path in self.verdict.new.iter().take(SHOWN) {
             writeln!(out, "  {} {}", style.paint(Role::Dim, "new"), quote(path))?;
         }

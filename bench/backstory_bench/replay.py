@@ -1,0 +1,146 @@
+"""What a replay costs: paired, interleaved rounds of a command natively and played again from the store.
+
+A workload is prepared and recorded once with contents. Then each round runs it natively, replays it without a recording, and replays it with
+one, in random order. Wall time is the whole command's, from the prompt to the prompt: planning, building the root, running, collecting and
+comparing included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import platform
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from .measure import Cost, become_subreaper, run
+from .promises import WORKLOADS, Workload, lacking
+from .stats import geometric_mean, ratio
+
+FIELDS = ["workload", "round", "way", "wall_s", "cpu_s", "problem"]
+WAYS = {"native": None, "replay": ["--no-record"], "replay, recorded": []}
+CHOSEN = ("make", "python", "tar", "git", "compute")
+Rows = dict[str, dict[str, list[Cost]]]
+
+
+class Recorded:
+    """A workload that was recorded, and can be run in each way."""
+
+    def __init__(self, workload: Workload, backstory: str, root: Path, beside: Path) -> None:
+        self.workload, self.backstory, self.root = workload, backstory, root
+        self.again = beside / "again"
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("BACKSTORY")} | {"LC_ALL": "C.UTF-8"}
+        self.store = ["--store", str(beside / "store")]
+        workload.prepare(root)
+        workload.reset(root)
+        self._tell("record", *self.store, "--contents=lazy", "--", *workload.command(root))
+        self._tell("index", *self.store, "--wait")
+
+    def _tell(self, *args: str) -> None:
+        subprocess.run(
+            [self.backstory, *args],
+            cwd=self.root,
+            env=self.env,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def cost(self, way: str) -> tuple[Cost, str]:
+        """Runs it, and says what is wrong with the result."""
+        options = WAYS[way]
+        self.workload.reset(self.root)
+        if options is None:
+            cost = run(self.workload.command(self.root), self.root, self.env)
+            return cost, self.workload.check(self.root, cost) or ""
+        shutil.rmtree(self.again, ignore_errors=True)
+        words = ["replay", *self.store, "--json", "--output-dir", str(self.again), *options]
+        cost = run([self.backstory, *words], self.root, self.env)
+        return cost, differing(cost)
+
+
+def differing(cost: Cost) -> str:
+    """How many outputs of a replay are not as recorded, in words; nothing if all are."""
+    start = cost.output.find(b"{")
+    try:
+        report = json.loads(cost.output[start:])
+    except json.JSONDecodeError:
+        return f"status {cost.status}: {cost.output[-300:].decode(errors='replace')}"
+    wrong = [one["path"] for one in report["outputs"] if one["state"] in ("different", "missing")]
+    return f"{len(wrong)} of {len(report['outputs'])} outputs differ, {wrong[0]} first" if wrong else ""
+
+
+def main_replay(names: Sequence[str], rounds: int, backstory: str, workdir: Path, out: Path) -> int:
+    """The command `replay`."""
+    become_subreaper()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    rows: Rows = {}
+    with out.open("x", newline="") as file:
+        file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={workdir}\n")
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for name in names:
+            missing = lacking(name)
+            if missing:
+                print(f"SKIPPED: workload {name}: needs {missing}")
+            else:
+                rows[name] = _rounds(WORKLOADS[name], rounds, backstory, workdir, writer)
+    print(table(rows))
+    print(f"results: {out}", file=sys.stderr)
+    return 0
+
+
+def _rounds(
+    workload: Workload, rounds: int, backstory: str, workdir: Path, writer: csv.DictWriter[str]
+) -> dict[str, list[Cost]]:
+    beside = Path(tempfile.mkdtemp(prefix="bench-replay-", dir=workdir))
+    costs: dict[str, list[Cost]] = {way: [] for way in WAYS}
+    try:
+        root = beside / "work"
+        root.mkdir()
+        recorded = Recorded(workload, backstory, root, beside)
+        recorded.cost("native")  # warms caches, not counted
+        for number in range(rounds):
+            for way in random.sample(list(WAYS), k=len(WAYS)):
+                cost, problem = recorded.cost(way)
+                costs[way].append(cost)
+                values = [workload.name, number, way, f"{cost.wall:.6f}", f"{cost.cpu:.6f}", problem]
+                writer.writerow(dict(zip(FIELDS, values, strict=True)))
+                if problem:
+                    print(f"{workload.name}, {way}: {problem}", file=sys.stderr)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return costs
+
+
+def table(rows: Rows) -> str:
+    """Ratios to native as Markdown: wall, and processor time in brackets."""
+    ways = [way for way in WAYS if way != "native"]
+    lines = [f"| workload | {' | '.join(ways)} |", "|---" * (len(ways) + 1) + "|"]
+
+    def pairs(name: str, way: str, what: str) -> list[tuple[float, float]]:
+        both = zip(rows[name][way], rows[name]["native"], strict=True)
+        return [(getattr(a, what), getattr(b, what)) for a, b in both]
+
+    for name in rows:
+        cells = (f"{ratio(pairs(name, way, 'wall'))} (cpu {ratio(pairs(name, way, 'cpu')).value:.2f})" for way in ways)
+        lines.append(f"| {WORKLOADS[name].what} | {' | '.join(cells)} |")
+    if rows:
+        means = (f"**{geometric_mean({name: pairs(name, way, 'wall') for name in rows})}**" for way in ways)
+        lines.append(f"| geometric mean | {' | '.join(means)} |")
+    return "\n".join(lines)
+
+
+def run_replay(args: argparse.Namespace) -> int:
+    """From the command line."""
+    out = Path(args.out or f"bench/runs/{time.strftime('%Y-%m-%d-%H%M%S')}-replay.csv")
+    names = args.workloads.split(",") if args.workloads else CHOSEN
+    return main_replay(names, args.rounds, os.environ.get("BACKSTORY", "backstory"), Path(args.workdir), out)

@@ -1,0 +1,235 @@
+//! `replay` with something changed, and where it cannot be done: what is missing is named, and what to do.
+
+use std::fs;
+use std::net::TcpListener;
+
+use backstory_testkit::need::{needs, skipped};
+
+use super::{Answer, Place};
+
+fn recorded(line: &str) -> (Place, String) {
+    let place = Place::new();
+    place.write_settled("in", "b\na\n");
+    let run = place.keep(line, &["--contents=lazy"]);
+    (place, run)
+}
+
+impl Place {
+    /// What a replay left at a path of `work`.
+    fn left(&self, name: &str) -> String {
+        fs::read_to_string(self.path("../home/again/files") + &self.path(name)).unwrap()
+    }
+
+    fn leaves_nothing(&self) {
+        assert!(
+            !std::path::Path::new(&self.path("../home/again")).exists(),
+            "nothing half-done"
+        );
+    }
+}
+
+#[test]
+fn an_argument_a_variable_or_another_command_changes_what_comes_out() {
+    let (place, run) = recorded("sort $HOW in > out; echo $WHO >> out");
+    assert_eq!(
+        place.replay(&run, &["--env", "HOW=-r", "--env", "WHO=me"]).status,
+        1
+    );
+    assert_eq!(place.left("out"), "b\na\nme\n");
+    place.replay(&run, &["--arg", "2=sort -u in > out"]);
+    assert_eq!(place.left("out"), "a\nb\n");
+    let answer = place.replay(&run, &["--", "sort", "-o", "sorted", "in"]);
+    assert_eq!(place.left("sorted"), "a\nb\n", "{answer:?}");
+    assert!(answer.err.contains("new"), "{answer:?}");
+}
+
+#[test]
+fn what_was_not_touched_is_there_only_if_it_is_asked_for() {
+    let (place, run) = recorded("cat in > out");
+    place.write("never", "nobody read this\n");
+    let other = ["--", "sh", "-c", "cat never > out"];
+    let without = place.replay(&run, &other);
+    assert!(
+        without.status == 1
+            && without.err.contains("/never was looked for")
+            && without.err.contains("--allow-host"),
+        "{without:?}"
+    );
+    place.replay(&run, &[&["--allow-host"][..], &other].concat());
+    assert_eq!(place.left("out"), "nobody read this\n");
+    place
+        .replay(&run, &["--input", "in=nothing-of-that-name"])
+        .is_error(1, &["nothing-of-that-name", "No such file"]);
+}
+
+#[test]
+fn the_network_is_there_only_if_it_is_asked_for() {
+    if !needs("a replay with the network", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let line = format!(
+        "bash -c 'echo > /dev/tcp/127.0.0.1/{port}' 2>/dev/null && echo reached > out || echo none > out"
+    );
+    let run = place.keep(&line, &["--contents=lazy"]);
+    let without = place.replay(&run, &[]);
+    assert_eq!((without.status, place.left("out").as_str()), (1, "none\n"));
+    let with = place.replay(&run, &["--network"]);
+    assert_eq!(with.status, 0, "{with:?}");
+    assert_eq!(place.left("out"), "reached\n");
+}
+
+#[test]
+fn where_namespaces_are_denied_the_container_is_named_as_the_way_out() {
+    if !needs("a replay without namespaces", &["unshare"]) {
+        return;
+    }
+    let (place, run) = recorded("cat in > out");
+    let again = place.path("../home/again");
+    let replay = place.command(&["replay", &run, "--output-dir", &again]);
+    let mut command = place.stage.command("unshare");
+    command.args([
+        "-Ur",
+        "sh",
+        "-c",
+        "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"",
+        "sh",
+    ]);
+    command.arg(replay.get_program()).args(replay.get_args());
+    command.envs(replay.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let answer = Answer::of(command.current_dir(place.work()).output().unwrap());
+    if answer.err.contains("unshare") {
+        skipped("a replay without namespaces", &answer.err);
+        return;
+    }
+    answer.is_error(1, &["user namespace", "export oci"]);
+    place.leaves_nothing();
+}
+
+/// A package of the user's own, as pip installs it; says where.
+fn install(place: &Place) -> String {
+    let script = "import base64, hashlib, os, sys\n\
+        at = sys.argv[1]; os.makedirs(at + '/mine'); os.makedirs(at + '/mine-1.2.dist-info')\n\
+        files = {'mine/__init__.py': b'def double(text): return text * 2\\n', 'mine-1.2.dist-info/METADATA': b'Metadata-Version: 2.1\\nName: mine\\nVersion: 1.2\\n'}\n\
+        record = ''\n\
+        for name, text in files.items():\n\
+        \x20   open(at + '/' + name, 'wb').write(text)\n\
+        \x20   digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b'=').decode()\n\
+        \x20   record += f'{name},sha256={digest},{len(text)}\\n'\n\
+        open(at + '/mine-1.2.dist-info/RECORD', 'w').write(record)\n";
+    let at = place.path("../home/lib/python3/site-packages");
+    let mut python = place.stage.command("python3");
+    let status = python.args(["-c", script, &at]).status().unwrap();
+    assert!(status.success());
+    at
+}
+
+#[test]
+fn a_package_that_was_moved_aside_is_named_or_in_the_store_if_it_was_asked_for() {
+    if !needs("the replay of a package of the user's", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    let packages = install(&place);
+    place.write_settled("in", "text\n");
+    place.write_settled(
+        "work.py",
+        "import mine\nopen('out', 'w').write(mine.double(open('in').read()))\n",
+    );
+    let line = format!("PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={packages} python3 work.py");
+    let named = place.keep(&line, &["--contents=lazy"]);
+    let whole = place.keep(&line, &["--contents=lazy", "--self-contained"]);
+    // With what is in the store already, the first one would come back, too.
+    let second = Place::new();
+    let elsewhere = install(&second);
+    second.write_settled("in", "text\n");
+    second.write_settled("work.py", &fs::read_to_string(place.path("work.py")).unwrap());
+    let alone = second.keep(&line.replace(&packages, &elsewhere), &["--contents=lazy"]);
+    for (place, packages) in [(&place, &packages), (&second, &elsewhere)] {
+        fs::rename(packages, place.path("../home/aside")).unwrap();
+    }
+    place.replays_alike(&whole);
+    place.replays_alike(&named);
+    second
+        .replay(&alone, &[])
+        .is_error(1, &["mine 1.2 (pip)", "not here", "--self-contained"]);
+    second.leaves_nothing();
+}
+
+#[test]
+fn a_run_that_is_not_complete_says_what_it_lacks() {
+    if !needs("the replay of an incomplete run", &["busybox"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    let out = place.run(&[
+        "record",
+        "--contents=lazy",
+        "--guard=off",
+        "--",
+        "busybox",
+        "cp",
+        "in",
+        "out",
+    ]);
+    assert_eq!(out.status, 0, "{out:?}");
+    place.run(&["index", "--wait"]);
+    let run = place.json(&["log", "--json"])[0]["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let answer = place.replay(&run, &[]);
+    for word in ["not complete", "busybox", "record it with the guard"] {
+        assert!(answer.err.contains(word), "no {word:?} in {answer:?}");
+    }
+}
+
+#[test]
+fn an_output_that_was_removed_before_it_was_stored_is_named_with_the_reason() {
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    let run = place.record("cat in > out; cat in > other");
+    fs::remove_file(place.path("out")).unwrap();
+    let answer = place.replay(&run, &["--allow-host"]);
+    assert!(
+        answer.status == 0
+            && answer.err.contains("identical as far as is known")
+            && answer.err.contains("/out")
+            && answer.err.contains("--contents"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_is_named_and_a_full_one_left_alone() {
+    let (place, run) = recorded("cat in > out");
+    place.write("file", "mine\n");
+    for bad in ["/proc/again", &place.path("file"), &place.path("file/below")] {
+        place
+            .run(&["replay", &run, "--output-dir", bad])
+            .is_error(1, &[bad, "--output-dir"]);
+    }
+    let holds = place.path("..");
+    place
+        .run(&["replay", &run, "--output-dir", &holds])
+        .is_error(2, &["not empty", "--output-dir"]);
+    assert_eq!(fs::read_to_string(place.path("file")).unwrap(), "mine\n");
+}
+
+#[test]
+fn what_never_ran_cannot_be_replayed() {
+    let place = Place::new();
+    place.run(&["record", "--contents=lazy", "--", "./no-such-program"]);
+    place.run(&["index", "--wait"]);
+    let run = place.json(&["log", "--json"])[0]["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    place
+        .replay(&run, &[])
+        .is_error(1, &["could not be started", "nothing to replay"]);
+    place.leaves_nothing();
+}
