@@ -9,7 +9,7 @@ RELEASE = target/release/backstory
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test test-all lint fmt bench install uninstall setup setup-test build
+.PHONY: help demo test test-all lint fmt bench install uninstall setup setup-test setup-all build
 
 help:
 	@echo 'make demo      build, record a small pipeline, print where its result comes from'
@@ -26,6 +26,9 @@ setup:
 setup-test:
 	@scripts/setup test
 
+setup-all:
+	@scripts/setup all
+
 build: setup
 	$(CARGO) build --release --locked -p backstory
 
@@ -35,7 +38,7 @@ demo: build
 test: setup-test lint
 	scripts/test
 
-test-all: test
+test-all: setup-all test
 	scripts/test --all
 
 lint: setup-test
