@@ -36,6 +36,14 @@ impl Format for Spdx {
                 advice: "SPDX names files by their checksums: record with --contents=lazy",
             });
         }
+        // A bill of something is not one without it.
+        if let Some(gone) = bill.items.iter().find(|item| item.result && item.sums.is_none()) {
+            return Err(Error::NoContent {
+                path: crate::shell::quote(&gone.path),
+                why: "it was not kept and is not there as it was".to_owned(),
+                advice: "SPDX names files by their checksums: record with --contents=lazy",
+            });
+        }
         let last = &view.runs[view.runs.len() - 1];
         let made = last.summary.ended.unwrap_or(last.summary.started);
         let packages: Vec<Value> = bill
