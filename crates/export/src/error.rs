@@ -76,6 +76,14 @@ pub enum Error {
     /// A database that is part of the export cannot be written.
     #[error("cannot write the export's database: {0}")]
     Database(#[from] rusqlite::Error),
+    /// A table that is part of the export cannot be written.
+    #[error("cannot write the table {table}: {source}")]
+    Table {
+        /// Which file.
+        table: &'static str,
+        /// Why.
+        source: parquet::errors::ParquetError,
+    },
     /// Writing the stream failed.
     #[error(transparent)]
     Stream(#[from] io::Error),

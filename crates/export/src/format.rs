@@ -69,7 +69,9 @@ pub trait Format: Sync {
 
 /// All formats, by family and name.
 pub const ALL: &[&dyn Format] = &[
+    &formats::Cwl,
     &formats::Make,
+    &formats::Nextflow,
     &formats::Ninja,
     &formats::Shell,
     &formats::Snakemake,
@@ -79,6 +81,7 @@ pub const ALL: &[&dyn Format] = &[
     &formats::Svg,
     &formats::CompileCommands,
     &formats::GraphMl,
+    &formats::Parquet,
     &formats::CycloneDx,
     &formats::InToto,
     &formats::OpenLineage,

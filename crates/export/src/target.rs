@@ -1,7 +1,7 @@
 //! Writes an export completely or not at all: under a temporary name beside its own, renamed when all of it is there.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
             // A device or a pipe is written to, not replaced.
             if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
                 let mut out = fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
-                return format.write(view, Target::Stream(&mut out));
+                return export_to(view, format, &mut out);
             }
             let mut file = tempfile::Builder::new()
                 .prefix(".backstory-")
@@ -63,6 +63,17 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// Writes `view` to `out` when all of it could be made: what comes after a pipe gets the whole or nothing.
+pub fn export_to(view: &View, format: &dyn Format, out: &mut dyn Write) -> Result<()> {
+    // Most exports are small; an image's archive is not for memory.
+    let mut whole = tempfile::SpooledTempFile::new(1 << 24);
+    format.write(view, Target::Stream(&mut whole))?;
+    whole.seek(SeekFrom::Start(0))?;
+    io::copy(&mut whole, out)?;
+    out.flush()?;
+    Ok(())
 }
 
 fn in_the_way(path: &Path, what: &'static str) -> Error {

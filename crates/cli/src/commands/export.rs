@@ -1,9 +1,9 @@
 //! `export`: a run, or all that a file came from, in a format that other tools read.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
-use backstory_export::{self as export, Error, Family, Format, Request, Shape, Subject, Target, View};
+use backstory_export::{self as export, Error, Family, Format, Request, Shape, Subject, View};
 
 use super::Outcome;
 use crate::args::{ExportArgs, Level};
@@ -32,9 +32,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     request.contents = Some(asked.home.contents_dir());
     let view = View::load(&asked.store, &request)?;
     if to_stdout {
-        let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-        format.write(&view, Target::Stream(&mut out))?;
-        out.flush()?;
+        export::export_to(&view, format, &mut std::io::stdout().lock())?;
     } else {
         export::export(&view, format, &args.output)?;
     }

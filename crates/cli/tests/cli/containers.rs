@@ -141,6 +141,58 @@ fn a_container_runs_without_any_of_the_original_files() {
 }
 
 #[test]
+fn an_ordinary_user_runs_an_image_without_any_of_the_original_files() {
+    if !needs("export oci, as an ordinary user", &["umoci", "runc"]) {
+        return;
+    }
+    let place = recorded();
+    export(&place, "oci", "oci");
+    unlink(&place);
+    let output = place
+        .stage
+        .command(find("umoci").unwrap())
+        .args(["unpack", "--rootless", "--image", "oci:latest", "bundle"])
+        .current_dir(place.work())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    // A test has no terminal.
+    let config = place.work().join("bundle/config.json");
+    let mut settings: serde_json::Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    settings["process"]["terminal"] = false.into();
+    std::fs::write(&config, settings.to_string()).unwrap();
+    let output = place
+        .stage
+        .command(find("runc").unwrap())
+        .args([
+            "--root",
+            &place.path("runc"),
+            "run",
+            "--bundle",
+            "bundle",
+            "backstory-test",
+        ])
+        .current_dir(place.work())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Where nobody but root may have a namespace, nobody but root has containers.
+    if said.contains("operation not permitted") && said.contains("namespace") {
+        skipped(
+            "export oci, as an ordinary user",
+            "user namespaces are not allowed here",
+        );
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), EXPECTED, "{said}");
+}
+
+#[test]
 fn an_image_has_what_was_used_and_no_more_with_the_users_files_apart() {
     if !needs("layers of an image", &["tar"]) {
         return;

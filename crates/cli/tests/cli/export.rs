@@ -1,10 +1,11 @@
 //! Exports, each proven by the tool that it is for: what was recorded is made again, byte for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
 
 use super::Place;
+use super::engines::{engine, mermaid, nextflow};
 use backstory_testkit::need::{find, needs};
 
 /// Ten steps, one of them a pipeline; three inputs.
@@ -21,9 +22,6 @@ paste out/12.txt out/u3.txt > out/all.txt
 LC_ALL=C tr a-z A-Z < out/all.txt | sed 's/$/!/' | sort -r > out/up.txt
 wc -l < out/up.txt >> out/count.txt
 ";
-
-/// Commands that come from `in3.txt`.
-const FROM_3: usize = 5;
 
 fn pipeline() -> Place {
     let place = Place::new();
@@ -65,24 +63,52 @@ fn text(output: &Output) -> String {
 }
 
 /// Exports, removes the outputs, and has the tool make them again.
-fn made_again(place: &Place, format: &str, line: &[&str]) {
-    let answer = place.run(&["export", format, "-o", "again"]);
-    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{format}");
+fn made_again(place: &Place, format: &str, mut tool: Command) {
     let before = tree(&place.work().join("out"));
-    std::fs::remove_dir_all(place.work().join("out")).unwrap();
-    let output = tool(place, line).output().unwrap();
+    exported_and_removed(place, format);
+    let output = tool.current_dir(place.work()).output().unwrap();
     assert!(output.status.success(), "{format}: {}", text(&output));
     assert_eq!(tree(&place.work().join("out")), before, "{format}");
 }
 
-/// Makes `in3.txt` new.
-fn touch(place: &Place) {
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(2);
-    let file = std::fs::File::options()
-        .append(true)
-        .open(place.work().join("in3.txt"))
-        .unwrap();
-    file.set_modified(later).unwrap();
+fn exported_and_removed(place: &Place, format: &str) {
+    let answer = place.run(&["export", format, "-o", "again"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{format}");
+    std::fs::remove_dir_all(place.work().join("out")).unwrap();
+}
+
+/// Outputs that `uses` says come from `in3.txt`, by their names.
+fn from_3(place: &Place) -> BTreeSet<String> {
+    let answer = place.json(&["uses", "--json", "in3.txt"]);
+    let nodes = answer["nodes"].as_array().unwrap().iter();
+    let paths = nodes.filter_map(|node| node["path"].as_str());
+    let files = paths.filter(|path| Path::new(path).is_file());
+    let names = files.filter_map(|path| path.strip_prefix(&place.path("out/")));
+    let names: BTreeSet<String> = names.map(str::to_owned).collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    names
+}
+
+/// Changes `in3.txt` and runs the tool: what it makes is what `uses` names, no more and no less.
+fn only_what_changed(place: &Place, expected: &BTreeSet<String>, mut tool: Command) {
+    let times = || -> BTreeMap<String, std::time::SystemTime> {
+        let files = tree(&place.work().join("out")).into_keys();
+        let time = |name: &String| {
+            let file = place.work().join("out").join(name);
+            std::fs::metadata(file).unwrap().modified().unwrap()
+        };
+        files.map(|name| (name.clone(), time(&name))).collect()
+    };
+    let before = times();
+    change_3(place);
+    let output = tool.current_dir(place.work()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let after = times().into_iter();
+    let made: BTreeSet<String> = after
+        .filter(|(name, time)| before[name] != *time)
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(made, *expected, "{}", text(&output));
 }
 
 #[test]
@@ -91,22 +117,17 @@ fn make_makes_the_outputs_again_and_only_what_changed_after() {
         return;
     }
     let place = pipeline();
-    made_again(&place, "make", &["make", "-f", "again"]);
+    let expected = from_3(&place);
+    let make = || tool(&place, &["make", "-f", "again"]);
+    made_again(&place, "make", make());
     let rules = std::fs::read_to_string(place.work().join("again")).unwrap();
     assert!(
         rules.contains("tr a-z A-Z < out/all.txt | sed 's/$$/!/' | sort -r > out/up.txt"),
         "{rules}"
     );
-    let quiet = tool(&place, &["make", "-q", "-f", "again"]).status().unwrap();
+    let quiet = make().arg("-q").status().unwrap();
     assert!(quiet.success(), "a second run does nothing");
-    touch(&place);
-    let plan = tool(&place, &["make", "-n", "-f", "again"]).output().unwrap();
-    let commands = text(&plan)
-        .lines()
-        .filter(|line| !line.starts_with("mkdir") && !line.starts_with("make:"))
-        .count();
-    assert_eq!(commands, FROM_3, "{}", text(&plan));
-    assert!(!text(&plan).contains("in1.txt"));
+    only_what_changed(&place, &expected, make());
 }
 
 #[test]
@@ -115,48 +136,208 @@ fn ninja_makes_the_outputs_again_and_only_what_changed_after() {
         return;
     }
     let place = pipeline();
-    made_again(&place, "ninja", &["ninja", "-f", "again"]);
-    let again = tool(&place, &["ninja", "-f", "again"]).output().unwrap();
+    let expected = from_3(&place);
+    let ninja = || tool(&place, &["ninja", "-f", "again"]);
+    made_again(&place, "ninja", ninja());
+    let again = ninja().output().unwrap();
     assert!(text(&again).contains("no work to do"), "{}", text(&again));
-    touch(&place);
-    let plan = tool(&place, &["ninja", "-n", "-f", "again"]).output().unwrap();
-    assert!(
-        text(&plan).contains(&format!("[{FROM_3}/{FROM_3}]")),
-        "{}",
-        text(&plan)
-    );
+    only_what_changed(&place, &expected, ninja());
 }
 
 #[test]
 fn a_shell_makes_the_outputs_again() {
     let place = pipeline();
-    made_again(&place, "shell", &["bash", "again"]);
+    made_again(&place, "shell", tool(&place, &["bash", "again"]));
 }
 
 #[test]
-fn snakemake_makes_the_outputs_again_and_a_second_run_does_nothing() {
-    if !needs("export snakemake", &["snakemake"]) {
+fn snakemake_makes_the_outputs_again_and_only_what_changed_after() {
+    let Some(program) = engine("export snakemake", "snakemake") else {
+        return;
+    };
+    let place = pipeline();
+    let expected = from_3(&place);
+    let snakemake = || {
+        let mut command = Command::new(&program);
+        command
+            .args(["-c1", "-s", "again"])
+            .env("HOME", place.work())
+            .env_remove("XDG_CACHE_HOME");
+        command
+    };
+    made_again(&place, "snakemake", snakemake());
+    let again = snakemake().current_dir(place.work()).output().unwrap();
+    assert!(text(&again).contains("Nothing to be done"), "{}", text(&again));
+    only_what_changed(&place, &expected, snakemake());
+}
+
+/// Runs an engine that gives its results into a directory of its own. What it said, and what it gave.
+fn into_results(place: &Place, mut engine: Command) -> (String, BTreeMap<String, Vec<u8>>) {
+    let output = engine.current_dir(place.work()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let given = tree(&place.work().join("results/out"));
+    std::fs::remove_dir_all(place.work().join("results")).unwrap();
+    (text(&output), given)
+}
+
+/// What the script makes without any engine.
+fn natively(place: &Place) -> BTreeMap<String, Vec<u8>> {
+    drop(std::fs::remove_dir_all(place.work().join("out")));
+    assert!(tool(place, &["sh", "run.sh"]).status().unwrap().success());
+    tree(&place.work().join("out"))
+}
+
+/// Gives `in3.txt` another line: some engines go by contents.
+fn change_3(place: &Place) {
+    let input = place.work().join("in3.txt");
+    let mut lines = std::fs::read(&input).unwrap();
+    lines.extend_from_slice(b"z\n");
+    std::fs::write(&input, lines).unwrap();
+}
+
+#[test]
+fn cwltool_makes_the_outputs_again_and_only_what_changed_after() {
+    let Some(program) = engine("export cwl", "cwltool") else {
+        return;
+    };
+    let place = pipeline();
+    let expected = from_3(&place);
+    let before = tree(&place.work().join("out"));
+    exported_and_removed(&place, "cwl");
+    let cwltool = || {
+        let mut command = Command::new(&program);
+        command.args(["--no-container", "--cachedir", "cache", "--outdir", "results"]);
+        command.arg("again").env("HOME", place.work());
+        command
+    };
+    let ran = |said: &str| said.matches("Output of job will be cached").count();
+    let (said, given) = into_results(&place, cwltool());
+    // Ten steps, and one that collects.
+    assert_eq!((ran(&said), given), (11, before.clone()), "{said}");
+    let (said, given) = into_results(&place, cwltool());
+    assert_eq!(
+        (ran(&said), given),
+        (0, before),
+        "a second run does nothing: {said}"
+    );
+    change_3(&place);
+    let (said, given) = into_results(&place, cwltool());
+    assert_eq!(ran(&said), expected.len() + 1, "{said}");
+    let step = |name: &str| format!("{}] Output of job", name.replace('.', "_"));
+    assert!(expected.iter().all(|name| said.contains(&step(name))), "{said}");
+    assert_eq!(given, natively(&place));
+}
+
+#[test]
+fn nextflow_makes_the_outputs_again_and_only_what_changed_after() {
+    let place = pipeline();
+    if nextflow("export nextflow", &place).is_none() {
         return;
     }
-    let place = pipeline();
-    made_again(&place, "snakemake", &["snakemake", "-q", "-c1", "-s", "again"]);
-    let again = tool(&place, &["snakemake", "-c1", "-s", "again"])
-        .output()
-        .unwrap();
-    assert!(text(&again).contains("Nothing to be done"), "{}", text(&again));
+    let expected = from_3(&place);
+    let before = tree(&place.work().join("out"));
+    exported_and_removed(&place, "nextflow");
+    std::fs::rename(place.work().join("again"), place.work().join("again.nf")).unwrap();
+    let run = || {
+        let mut command = nextflow("export nextflow", &place).unwrap();
+        command.args(["run", "again.nf", "-ansi-log", "false", "-resume"]);
+        command
+    };
+    let ran = |said: &str| said.matches("Submitted process").count();
+    let (said, given) = into_results(&place, run());
+    assert_eq!((ran(&said), given), (10, before.clone()), "{said}");
+    let (said, given) = into_results(&place, run());
+    assert_eq!(
+        (ran(&said), given),
+        (0, before),
+        "a second run does nothing: {said}"
+    );
+    change_3(&place);
+    let (said, given) = into_results(&place, run());
+    assert_eq!(ran(&said), expected.len(), "{said}");
+    assert_eq!(
+        said.matches("Cached process").count(),
+        10 - expected.len(),
+        "{said}"
+    );
+    assert_eq!(given, natively(&place));
+}
+
+/// Names and words that every language has quotes of its own for.
+const ODD: &str = "set -e
+mkdir -p sub 'out/a dir'
+/usr/bin/printf '%s\\n' 'it'\\''s $HOME \\n \"q\" ${x} $(y) {z} %' > out/odd.txt
+(cd sub && sort ../out/odd.txt > ../out/sorted.txt)
+sort \"$PWD/out/odd.txt\" --output=\"$PWD/out/absolute.txt\"
+seq 3 | tac > 'out/a dir/with blanks.txt'
+sh -c 'exit 3' > out/empty.txt || true
+";
+
+#[test]
+fn odd_names_and_words_come_through_every_workflow_language() {
+    let place = Place::new();
+    place.write_settled("run.sh", ODD);
+    assert_eq!(place.run(&["record", "--", "sh", "run.sh"]).status, 0);
+    let before = tree(&place.work().join("out"));
+    assert_eq!(before.len(), 5, "{before:?}");
+    for format in ["shell", "ninja", "snakemake", "make"] {
+        let command = match format {
+            "snakemake" => engine("odd names in snakemake", format).map(|program| {
+                let mut command = Command::new(program);
+                command.args(["-c1", "-s", "again"]).env("HOME", place.work());
+                command
+            }),
+            "shell" => Some(tool(&place, &["bash", "again"])),
+            format => needs(&format!("odd names in {format}"), &[format])
+                .then(|| tool(&place, &[format, "-f", "again"])),
+        };
+        if let Some(command) = command {
+            made_again(&place, format, command);
+        }
+    }
+    if let Some(program) = engine("odd names in cwl", "cwltool") {
+        assert_eq!(place.run(&["export", "cwl", "-o", "again.cwl"]).status, 0);
+        let mut command = Command::new(program);
+        command.args([
+            "--no-container",
+            "--relax-path-checks",
+            "--outdir",
+            "results",
+            "again.cwl",
+        ]);
+        assert_eq!(into_results(&place, command).1, before);
+    }
+    if let Some(mut command) = nextflow("odd names in nextflow", &place) {
+        assert_eq!(place.run(&["export", "nextflow", "-o", "again.nf"]).status, 0);
+        command.args(["run", "again.nf", "-ansi-log", "false"]);
+        assert_eq!(into_results(&place, command).1, before);
+    }
 }
 
 #[test]
-fn steps_that_differ_only_in_a_name_are_one_rule() {
+fn ten_stages_are_ten_rules_in_every_workflow_language() {
     let place = pipeline();
-    let rules = place.run(&["export", "ninja"]).out;
-    assert_eq!(
-        rules.matches("\nrule ").count(),
-        6,
-        "sort, uniq, and four others: {rules}"
-    );
-    let single = place.run(&["export", "ninja", "--no-patterns"]).out;
-    assert_eq!(single.matches("\nrule ").count(), 10, "{single}");
+    for (format, mark, count) in [
+        ("ninja", "\nrule ", 10),
+        // One that only wants the results.
+        ("snakemake", "\nrule ", 11),
+        ("nextflow", "\nprocess ", 10),
+        // One that collects the results.
+        ("cwl", "class: CommandLineTool", 11),
+        ("make", ": in1.txt\n", 1),
+    ] {
+        let rules = place.run(&["export", format, "--no-patterns"]).out;
+        assert_eq!(rules.matches(mark).count(), count, "{format}: {rules}");
+    }
+    // Those that have patterns say what differs only in a name once.
+    for (format, mark, count) in [
+        ("ninja", "\nrule ", 6),
+        ("snakemake", "\nrule ", 7),
+        ("nextflow", "\nprocess ", 6),
+    ] {
+        let rules = place.run(&["export", format]).out;
+        assert_eq!(rules.matches(mark).count(), count, "{format}: {rules}");
+    }
 }
 
 #[test]
@@ -249,6 +430,19 @@ fn pictures_and_data_are_what_their_tools_read() {
             nodes.starts_with("flowchart LR\n") && nodes.contains(" -->|wrote| "),
             "{nodes}"
         );
+        if let Some(packages) = mermaid() {
+            let wrote = place.run(&["export", "mermaid", "--level", level, "-o", "g.mmd"]);
+            assert_eq!(wrote.status, 0);
+            let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/standards/mermaid.mjs");
+            let mut node = Command::new(find("node").unwrap());
+            let output = node
+                .arg(script)
+                .arg(packages)
+                .arg(place.path("g.mmd"))
+                .output()
+                .unwrap();
+            assert!(text(&output).starts_with("flowchart"), "{}", text(&output));
+        }
         if needs("export dot", &["dot"]) {
             assert_eq!(
                 place
@@ -272,23 +466,6 @@ fn pictures_and_data_are_what_their_tools_read() {
             );
             let read = "import xml.etree.ElementTree as e; r = e.parse('g.svg').getroot(); n = '{http://www.w3.org/2000/svg}'\n\
                         assert [x for x in r.iter(n + 'text') if x.text == 'in3.txt'] and list(r.iter(n + 'path'))";
-            assert!(
-                tool(&place, &["/usr/bin/python3", "-c", read])
-                    .status()
-                    .unwrap()
-                    .success()
-            );
-        }
-        if needs("export graphml", &["/usr/bin/python3"]) {
-            assert_eq!(
-                place
-                    .run(&["export", "graphml", "--level", level, "-o", "g.xml"])
-                    .status,
-                0
-            );
-            let read = "import xml.etree.ElementTree as e; r = e.parse('g.xml').getroot(); n = '{http://graphml.graphdrawing.org/xmlns}'\n\
-                        ids = {x.get('id') for x in r.iter(n + 'node')}\n\
-                        assert ids and all(x.get(w) in ids for x in r.iter(n + 'edge') for w in ('source', 'target'))";
             assert!(
                 tool(&place, &["/usr/bin/python3", "-c", read])
                     .status()

@@ -13,6 +13,7 @@ mod contents;
 mod crowds;
 mod deviations;
 mod diff;
+mod engines;
 mod export;
 mod generated;
 mod kept;
@@ -27,6 +28,7 @@ mod standards;
 mod stores;
 mod terminal;
 mod unrecorded;
+mod whole;
 
 use std::ffi::OsStr;
 use std::process::{Command, Output};

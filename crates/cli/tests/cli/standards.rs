@@ -218,3 +218,19 @@ fn a_document_about_contents_that_nobody_has_is_an_error() {
         0
     );
 }
+
+#[test]
+fn graphs_and_tables_give_the_ancestry_that_of_gives() {
+    let place = recorded();
+    let file = place.path("out.txt");
+    let expected = Value::from(ancestry(&place, &["out.txt", "--lookups"]));
+    let of_file = |format| [format, "--level", "all", "out.txt"];
+    if let Some(python) = python("export graphml", "networkx") {
+        let graph = exported(&place, &of_file("graphml"), "g.graphml");
+        assert_eq!(check(&python, &["graphml", &graph, &file]), expected);
+    }
+    if let Some(python) = python("export parquet", "duckdb") {
+        let tables = exported(&place, &of_file("parquet"), "tables");
+        assert_eq!(check(&python, &["parquet", &tables, &file]), expected);
+    }
+}

@@ -166,9 +166,10 @@ def check_ro_crate(path: str, file: str) -> None:
     from rocrate_validator.utils import document_loader
 
     document_loader._installed = True
+    # This profile brings those that it builds on: Workflow RO-Crate, Process and Workflow Run Crate.
     settings = {
         "rocrate_uri": path,
-        "profile_identifier": "process-run-crate-0.5",
+        "profile_identifier": "provenance-run-crate-0.5",
         "requirement_severity": models.Severity.REQUIRED,
         "no_cache": True,
     }
@@ -178,14 +179,56 @@ def check_ro_crate(path: str, file: str) -> None:
     import rdflib
 
     graph = rdflib.Graph()
+    # By the steps' actions, which alone are controlled; that of the whole workflow knows nothing of what came from what.
     graph.parse(str(pathlib.Path(path) / "ro-crate-metadata.json"), format="json-ld")
     found = graph.query(
         """PREFIX s: <http://schema.org/>
            SELECT DISTINCT ?path WHERE {
-             ?file s:alternateName ?wanted . ?file (^s:result / s:object)+ ?source . ?source s:alternateName ?path }""",
+             ?file s:alternateName ?wanted . ?source s:alternateName ?path .
+             ?file (^s:result / ^s:object / s:object / s:object)+ ?source }""",
         initBindings={"wanted": rdflib.Literal(file)},
     )
     print(json.dumps(sorted(str(row.path) for row in found)))
+
+
+def check_graphml(path: str, file: str) -> None:
+    """Prints every entity's path that leads to `file`."""
+    import networkx
+
+    graph = networkx.read_graphml(path, force_multigraph=True)
+    sorts = networkx.get_node_attributes(graph, "sort")
+    labels = networkx.get_node_attributes(graph, "label")
+    assert len(sorts) == len(labels) == len(graph)
+    assert {fact["certainty"] for *_, fact in graph.edges(data=True)} <= {"seen", "possible"}
+    known = set()
+    for node in [node for node, label in labels.items() if label == file]:
+        known |= {node} | networkx.ancestors(graph, node)
+    print(json.dumps(sorted({labels[node] for node in known if sorts[node] != "activity"})))
+
+
+def check_parquet(path: str, file: str) -> None:
+    """The tables fit together; prints every entity's path that leads to `file`, by a recursive query."""
+    import duckdb
+
+    tables = duckdb.connect()
+    for table in ("runs", "activities", "entities", "edges"):
+        tables.execute(f"CREATE VIEW {table} AS SELECT * FROM '{path}/{table}.parquet'")
+    one = tables.execute("SELECT count(*), count(DISTINCT run), min(ended - started) > INTERVAL 0 SECOND FROM runs")
+    assert one.fetchone() == (1, 1, True)
+    loose = """SELECT count(*) FROM edges
+               WHERE source NOT IN (SELECT activity FROM activities UNION SELECT entity FROM entities)
+                  OR target NOT IN (SELECT activity FROM activities UNION SELECT entity FROM entities)"""
+    assert tables.execute(loose).fetchone() == (0,)
+    kept = tables.execute("SELECT size, length(blake3) FROM entities WHERE path = ? AND last", [file])
+    assert kept.fetchone() == (pathlib.Path(file).stat().st_size, 64)
+    found = tables.execute(
+        """WITH RECURSIVE before(node) AS (
+             SELECT entity FROM entities WHERE path = ?
+             UNION SELECT source FROM edges JOIN before ON target = node)
+           SELECT DISTINCT path FROM entities JOIN before ON entity = node ORDER BY path""",
+        [file],
+    )
+    print(json.dumps([path for (path,) in found.fetchall()]))
 
 
 if __name__ == "__main__":
@@ -196,4 +239,6 @@ if __name__ == "__main__":
         "spdx": check_spdx,
         "cyclonedx": check_cyclonedx,
         "ro-crate": check_ro_crate,
+        "graphml": check_graphml,
+        "parquet": check_parquet,
     }[sys.argv[1]](*sys.argv[2:])

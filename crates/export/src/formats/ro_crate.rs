@@ -1,4 +1,4 @@
-//! RO-Crate 1.1 with the Process Run Crate 0.5 profile: what was run, with what, on what, and what came out, beside the files themselves.
+//! RO-Crate 1.1 with the Provenance Run Crate 0.5 profile: what was run, with what, on what, and what came out, beside the files themselves.
 //!
 //! A step is a `CreateAction`. Files whose contents are kept, or that are still what they were, are in the crate; of others stands only what is
 //! known.
@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::ro_crate_run::{PROFILES, WHOLE, WORKFLOW_CRATE, execution, put_workflow};
 use super::say::{self, escaped, file_uri, moment, purl, text};
 use crate::bill::{Bill, Item, Made};
 use crate::format::{Family, Format, Shape, Target};
@@ -19,14 +20,12 @@ use crate::{Error, Result, View};
 /// `ro-crate`
 pub struct RoCrate;
 
-const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
-
 impl Format for RoCrate {
     fn name(&self) -> &'static str {
         "ro-crate"
     }
     fn about(&self) -> &'static str {
-        "an RO-Crate (Process Run Crate) with the files"
+        "an RO-Crate (Workflow Run RO-Crate) with the files and a workflow"
     }
     fn family(&self) -> Family {
         Family::Standard
@@ -51,13 +50,13 @@ impl Format for RoCrate {
                 false => format!("{}#v{}-{}", file_uri(&item.path), item.version, item.run),
             });
         }
+        let (workflow, language) = put_workflow(view, directory)?;
         let mut graph = vec![
             json!({
                 "@id": "ro-crate-metadata.json", "@type": "CreativeWork", "about": {"@id": "./"},
-                "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
+                "conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}, {"@id": WORKFLOW_CRATE}],
             }),
-            root(view, &bill, &ids),
-            json!({"@id": PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}),
+            root(view, &bill, &ids, workflow),
             json!({"@id": "#recorder", "@type": "SoftwareApplication", "name": say::TOOL, "softwareVersion": say::VERSION}),
         ];
         graph.extend((0..bill.items.len()).map(|at| file(&bill.items[at], &ids[at])));
@@ -67,10 +66,18 @@ impl Format for RoCrate {
                    "softwareVersion": package.version})
         }));
         let mut instruments = BTreeMap::new();
+        let mut tools = Vec::new();
         for step in &bill.steps {
-            graph.push(action(view, &bill, step, &ids, distribution, &mut instruments));
+            let tool = instrument(view, &bill, step, distribution, &mut instruments);
+            graph.push(action(step, &ids, &tool));
+            tools.push(tool);
         }
         graph.extend(instruments.into_values());
+        graph.extend(execution(view, &bill, &ids, &tools, (workflow, &language)));
+        graph.push(language);
+        graph.extend(PROFILES.map(
+            |(id, name, version)| json!({"@id": id, "@type": "CreativeWork", "name": name, "version": version}),
+        ));
         let document = json!({
             "@context": [
                 "https://w3id.org/ro/crate/1.1/context",
@@ -110,22 +117,28 @@ fn put(view: &View, item: &Item, directory: &Path, names: &mut HashSet<Vec<u8>>)
     Ok(escaped(&name))
 }
 
-fn references(ids: impl Iterator<Item = impl Into<String>>) -> Vec<Value> {
+pub(super) fn references(ids: impl Iterator<Item = impl Into<String>>) -> Vec<Value> {
     let unique: BTreeSet<String> = ids.map(Into::into).collect();
     unique.into_iter().map(|id| json!({"@id": id})).collect()
 }
 
-fn root(view: &View, bill: &Bill, ids: &[String]) -> Value {
+fn root(view: &View, bill: &Bill, ids: &[String], workflow: &str) -> Value {
     let last = &view.runs[view.runs.len() - 1];
+    let files = ids
+        .iter()
+        .zip(&bill.items)
+        .filter(|(_, item)| in_crate(item))
+        .map(|(id, _)| id.as_str());
     json!({
         "@id": "./", "@type": "Dataset",
         "name": format!("Provenance of {}", view.subject),
         "description": format!("What was run to make it, as {} recorded it on {}.", say::TOOL, last.machine.distribution),
         "datePublished": moment(last.summary.ended.unwrap_or(last.summary.started)),
         "license": "Not stated: that of the files is their owners' to say.",
-        "conformsTo": {"@id": PROFILE},
-        "hasPart": references(ids.iter().zip(&bill.items).filter(|(_, item)| in_crate(item)).map(|(id, _)| id.as_str())),
-        "mentions": references(bill.steps.iter().map(action_id)),
+        "conformsTo": references(PROFILES.iter().map(|(id, ..)| *id)),
+        "hasPart": references(files.chain([workflow])),
+        "mainEntity": {"@id": workflow},
+        "mentions": references(bill.steps.iter().map(action_id).chain([WHOLE.to_owned(), "#organisation".to_owned()])),
     })
 }
 
@@ -143,20 +156,12 @@ fn file(item: &Item, id: &str) -> Value {
     file
 }
 
-fn action_id(step: &Made) -> String {
+pub(super) fn action_id(step: &Made) -> String {
     format!("#action-{}-{}", step.run, escaped(step.name.as_bytes()))
 }
 
-fn action(
-    view: &View,
-    bill: &Bill,
-    step: &Made,
-    ids: &[String],
-    distribution: &str,
-    instruments: &mut BTreeMap<String, Value>,
-) -> Value {
+fn action(step: &Made, ids: &[String], instrument: &str) -> Value {
     let line = step.lines.join(" && ");
-    let instrument = instrument(view, bill, step, distribution, instruments);
     json!({
         "@id": action_id(step), "@type": "CreateAction",
         "name": step.name, "description": line,

@@ -275,6 +275,11 @@ fn step(
             .collect(),
         outputs: outputs.into_iter().collect(),
         directories: directories.into_iter().collect(),
+        own_directories: all()
+            .flat_map(|e| e.directories.iter().cloned())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
         start: parts.iter().map(|part| part.start).min().unwrap_or_default(),
         end: parts.iter().map(|part| part.end).max().unwrap_or_default(),
         run: parts[0].run,
@@ -334,7 +339,7 @@ fn name(steps: &mut [Step]) {
             .collect();
         let mut name = match plain.starts_with(|c: char| c.is_ascii_alphabetic()) {
             true => plain,
-            false => format!("make_{plain}"),
+            false => format!("file_{plain}"),
         };
         let count = taken.entry(name.clone()).or_default();
         *count += 1;

@@ -40,6 +40,8 @@ pub struct Step {
     pub outputs: Vec<Bytes>,
     /// Directories that somebody else made for its outputs.
     pub directories: Vec<Bytes>,
+    /// Directories that it makes itself.
+    pub own_directories: Vec<Bytes>,
     /// When it began.
     pub start: Time,
     /// When it ended.

@@ -134,6 +134,7 @@ fn template(step: &Step, stem: &str) -> Option<Step> {
         tools: Vec::new(),
         outputs,
         directories: step.directories.clone(),
+        own_directories: step.own_directories.clone(),
         start: 0,
         end: 0,
         run: 0,
@@ -242,7 +243,7 @@ fn rule_name(template: &Step) -> String {
         .collect();
     match name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         true => name,
-        false => format!("make_{name}"),
+        false => format!("file_{name}"),
     }
 }
 
@@ -321,6 +322,7 @@ mod tests {
             tools: Vec::new(),
             outputs: vec![bytes(output)],
             directories: Vec::new(),
+            own_directories: Vec::new(),
             start: 0,
             end: 0,
             run: 0,

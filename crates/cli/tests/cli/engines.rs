@@ -1,0 +1,82 @@
+//! Workflow engines: on the search path, or where `scripts/setup test` put them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Place;
+use backstory_testkit::need::{find, skipped};
+
+fn venv(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.venv")
+        .join(name)
+}
+
+/// An engine that pip installs.
+pub fn engine(what: &str, tool: &str) -> Option<PathBuf> {
+    let own = venv("workflows/bin").join(tool);
+    let found = find(tool).or_else(|| own.exists().then_some(own));
+    if found.is_none() {
+        skipped(
+            what,
+            &format!("needs {tool}, which `scripts/setup test` installs"),
+        );
+    }
+    found
+}
+
+/// Modules that Nextflow reaches into: without these it keeps no cache.
+const OPENED: [&str; 7] = [
+    "java.lang",
+    "java.io",
+    "java.nio",
+    "java.net",
+    "java.util",
+    "java.util.concurrent.locks",
+    "java.util.concurrent.atomic",
+];
+
+/// Nextflow, which asks for nothing from the network: its own launcher, or its parts from Maven's repository.
+pub fn nextflow(what: &str, place: &Place) -> Option<Command> {
+    let parts = venv("nextflow/lib");
+    let mut command = match (find("nextflow"), find("java")) {
+        (Some(launcher), _) => Command::new(launcher),
+        (None, Some(java)) if parts.is_dir() => {
+            let mut command = Command::new(java);
+            for module in OPENED {
+                command.arg(format!("--add-opens=java.base/{module}=ALL-UNNAMED"));
+            }
+            command
+                .arg("-cp")
+                .arg(parts.join("*"))
+                .arg("nextflow.cli.Launcher");
+            command
+        }
+        _ => {
+            skipped(
+                what,
+                "needs nextflow, which `scripts/setup test` installs where java and mvn are",
+            );
+            return None;
+        }
+    };
+    command
+        .env("NXF_OFFLINE", "true")
+        .env("NXF_PLUGINS_DEFAULT", "false")
+        .env("NXF_HOME", place.work().join("nextflow-home"))
+        .current_dir(place.work());
+    Some(command)
+}
+
+/// Where Mermaid's own parser is.
+pub fn mermaid() -> Option<PathBuf> {
+    let packages = venv("mermaid");
+    if find("node").is_some() && packages.join("node_modules/mermaid").exists() {
+        return packages.canonicalize().ok();
+    }
+    skipped(
+        "export mermaid",
+        "needs mermaid, which `scripts/setup test` installs where node and npm are",
+    );
+    None
+}

@@ -1,0 +1,286 @@
+//! A Nextflow script (DSL2): one process for each step, one for several where they differ only in a name.
+//!
+//! Files are values, so that each may feed many processes. A process for several steps takes them with their stems, and gives its files
+//! with them: a step's own is the one that comes with its stem.
+
+use std::io::Write;
+
+use crate::format::{Family, Format, Target};
+use crate::sandbox::{Cell, Sandbox};
+use crate::steps::{Rule, STEM, Step, filled, rules};
+use crate::{Result, View};
+
+/// `nextflow`
+pub struct Nextflow;
+
+impl Format for Nextflow {
+    fn name(&self) -> &'static str {
+        "nextflow"
+    }
+    fn about(&self) -> &'static str {
+        "a Nextflow script"
+    }
+    fn family(&self) -> Family {
+        Family::Workflow
+    }
+    fn proven_by(&self) -> &'static str {
+        "nextflow"
+    }
+    fn hint(&self) -> Option<&'static str> {
+        Some("nextflow run OUT --outdir DIR -resume")
+    }
+
+    fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
+        let out = target.stream();
+        let sandbox = Sandbox::of(view, "nextflow")?;
+        let steps = &view.steps()?.steps;
+        let rules = split_up(steps, rules(steps, view.generalise));
+        let root = String::from_utf8_lossy(&sandbox.root).into_owned();
+        writeln!(out, "#!/usr/bin/env nextflow")?;
+        writeln!(
+            out,
+            "// The steps of {}, as recorded.",
+            view.subject.replace(char::is_control, " ")
+        )?;
+        writeln!(out, "// Run it: nextflow run THIS --outdir DIR -resume\n")?;
+        writeln!(out, "nextflow.enable.dsl = 2\n")?;
+        writeln!(out, "params.base = {} // where the inputs are", single(&root))?;
+        writeln!(out, "params.outdir = 'results' // where the outputs go")?;
+        let mut processes = Vec::new();
+        for rule in &rules {
+            let process = Process::of(&sandbox, steps, rule)?;
+            process.declare(out)?;
+            processes.push(process);
+        }
+        writeln!(out, "\nworkflow {{")?;
+        for source in &sandbox.sources {
+            let path = match source.path.strip_prefix(&format!("{root}/")) {
+                Some(below) => format!("params.base + {}", single(&format!("/{below}"))),
+                None => single(&source.path),
+            };
+            writeln!(
+                out,
+                "    {} = Channel.value(file({path}, glob: false, checkIfExists: true))",
+                source.id
+            )?;
+        }
+        for (process, rule) in processes.iter().zip(&rules) {
+            process.call(&sandbox, rule, out)?;
+        }
+        writeln!(out, "}}")?;
+        Ok(())
+    }
+}
+
+/// Rules that a process can say: those without inputs, and those of which an instance has some of its own, are taken apart; and so are
+/// those whose instances need each other, since a process is called once.
+fn split_up(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
+    let mut all = Vec::new();
+    for rule in rules {
+        let own = (0..rule.stems.len()).any(|at| !rule.further_inputs(steps, at).is_empty());
+        let makes = |path| rule.steps.iter().any(|&at| steps[at].outputs.contains(path));
+        let rings = rule.steps.iter().any(|&at| steps[at].inputs.iter().any(makes));
+        match &rule.template {
+            Some(template) if !own && !rings && !template.inputs.is_empty() => all.push(rule),
+            _ => all.extend(rule.steps.iter().map(|&at| Rule {
+                steps: vec![at],
+                template: None,
+                stems: Vec::new(),
+            })),
+        }
+    }
+    in_order(steps, all)
+}
+
+/// A process can be called when what it takes has been made. Steps are in order; of a rule with several, each has to wait for all.
+fn in_order(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
+    let mut waiting = rules;
+    let mut done: Vec<Rule> = Vec::new();
+    while !waiting.is_empty() {
+        let unmade = |path| {
+            let mut makers = waiting.iter().flat_map(|rule| &rule.steps);
+            makers.any(|&at| steps[at].outputs.contains(path))
+        };
+        let ready = waiting.iter().position(|rule| {
+            let mut inputs = rule.steps.iter().flat_map(|&at| &steps[at].inputs);
+            !inputs.any(unmade)
+        });
+        match ready {
+            Some(at) => done.push(waiting.remove(at)),
+            None => {
+                // Two rules that need each other's instances: the first of them is taken apart.
+                let at = waiting.iter().position(|rule| rule.steps.len() > 1).unwrap_or(0);
+                let rule = waiting.remove(at);
+                waiting.extend(rule.steps.iter().map(|&at| Rule {
+                    steps: vec![at],
+                    template: None,
+                    stems: Vec::new(),
+                }));
+            }
+        }
+    }
+    done
+}
+
+/// A rule as a process.
+struct Process {
+    name: String,
+    /// That of the only step, or of what the steps have in common.
+    cell: Cell,
+    /// For each input its name in the task's directory.
+    inputs: Vec<String>,
+    several: bool,
+}
+
+impl Process {
+    fn of(sandbox: &Sandbox, steps: &[Step], rule: &Rule) -> Result<Process> {
+        let sort = if rule.template.is_some() { "each" } else { "make" };
+        let name = format!("{sort}_{}", rule.name(steps));
+        let step = rule.template.as_ref().unwrap_or(&steps[rule.steps[0]]);
+        let cell = match &rule.template {
+            Some(template) => sandbox.bare(template, "nextflow")?,
+            None => sandbox.cells[rule.steps[0]].clone(),
+        };
+        let mut inputs = Vec::new();
+        for (at, path) in step.inputs.iter().enumerate() {
+            let place = sandbox.place(path, "nextflow")?;
+            // Read where it is: in the task's directory only so that a change of it is noticed.
+            inputs.push(place.unwrap_or_else(|| format!(".elsewhere/{at}")));
+        }
+        Ok(Process {
+            name,
+            cell,
+            inputs,
+            several: rule.template.is_some(),
+        })
+    }
+
+    fn declare(&self, out: &mut dyn Write) -> Result<()> {
+        writeln!(out, "\nprocess {} {{", self.name)?;
+        if self.several {
+            writeln!(out, "    tag \"$stem\"")?;
+        }
+        writeln!(out, "    publishDir params.outdir, mode: 'copy'")?;
+        let text = |text: &str| if self.several { double(text) } else { single(text) };
+        if !self.inputs.is_empty() {
+            writeln!(out, "\n    input:")?;
+        }
+        let paths: Vec<String> = self.inputs.iter().map(|place| text(place)).collect();
+        match self.several {
+            true => {
+                let paths: String = paths.iter().map(|path| format!(", path({path})")).collect();
+                writeln!(out, "    tuple val(stem){paths}")?;
+            }
+            false => paths
+                .iter()
+                .try_for_each(|path| writeln!(out, "    path {path}"))?,
+        }
+        writeln!(out, "\n    output:")?;
+        for (at, output) in self.cell.outputs.iter().enumerate() {
+            let path = text(&output.place);
+            match self.several {
+                true => writeln!(out, "    tuple val(stem), path({path}), emit: out{at}")?,
+                false => writeln!(out, "    path {path}, emit: out{at}")?,
+            }
+        }
+        let marks = if self.several { "\"\"\"" } else { "'''" };
+        writeln!(out, "\n    script:\n    {marks}")?;
+        // Nextflow's shell stops at variables that are not set, which nobody recorded.
+        let script = format!("set +u\n{}", self.cell.script);
+        let script = if self.several {
+            template(&script)
+        } else {
+            escaped(&script, '\'')
+        };
+        // A line break within quotes is part of the command: indenting would change it.
+        let indent = if self.cell.script.replace(" &&\n", "").contains('\n') {
+            ""
+        } else {
+            "    "
+        };
+        for line in script.split('\n') {
+            writeln!(out, "{indent}{line}")?;
+        }
+        writeln!(out, "{indent}{marks}\n}}")?;
+        Ok(())
+    }
+
+    /// Calls it for its steps, and gives a name to each file that it makes.
+    fn call(&self, sandbox: &Sandbox, rule: &Rule, out: &mut dyn Write) -> Result<()> {
+        let name = &self.name;
+        if !self.several {
+            let cell = &sandbox.cells[rule.steps[0]];
+            let inputs: Vec<&str> = cell.inputs.iter().map(|input| input.id.as_str()).collect();
+            writeln!(out, "    {name}({})", inputs.join(", "))?;
+            for (at, output) in cell.outputs.iter().enumerate() {
+                writeln!(out, "    {} = {name}.out.out{at}", output.id)?;
+            }
+            return Ok(());
+        }
+        let mut instances = Vec::new();
+        for (&step, stem) in rule.steps.iter().zip(&rule.stems) {
+            let mut text = format!("Channel.value({})", single(stem));
+            for place in &self.inputs {
+                let wanted = filled(place.as_bytes(), stem);
+                let mut inputs = sandbox.cells[step].inputs.iter();
+                let found = inputs.find(|input| input.place.as_deref().map(str::as_bytes) == Some(&*wanted));
+                // Inputs elsewhere are alike for all, and come after each other as they do in the template.
+                let found = found.or_else(|| self.elsewhere(place, &sandbox.cells[step]));
+                if let Some(input) = found {
+                    text.push_str(&format!(".combine({})", input.id));
+                }
+            }
+            instances.push(text);
+        }
+        let first = instances.remove(0);
+        match instances.is_empty() {
+            true => writeln!(out, "    {name}({first})")?,
+            false => {
+                let rest = instances.join(",\n        ");
+                writeln!(out, "    {name}({first}.mix(\n        {rest}))")?;
+            }
+        }
+        for (&step, stem) in rule.steps.iter().zip(&rule.stems) {
+            for (at, output) in sandbox.cells[step].outputs.iter().enumerate() {
+                let stem = single(stem);
+                let id = &output.id;
+                writeln!(
+                    out,
+                    "    {id} = {name}.out.out{at}.filter {{ it[0] == {stem} }}.map {{ it[1] }}.first()"
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn elsewhere<'c>(&self, place: &str, cell: &'c Cell) -> Option<&'c crate::sandbox::Input> {
+        let outside = |places: &String| places.starts_with(".elsewhere/");
+        let at = self
+            .inputs
+            .iter()
+            .filter(|place| outside(place))
+            .position(|known| known == place)?;
+        cell.inputs.iter().filter(|input| input.place.is_none()).nth(at)
+    }
+}
+
+/// Text of Groovy in which nothing is replaced.
+fn single(text: &str) -> String {
+    format!("'{}'", escaped(text, '\'').replace('\n', "\\n"))
+}
+
+/// Text of Groovy in which the stem is replaced.
+fn double(text: &str) -> String {
+    format!("\"{}\"", template(text).replace('\n', "\\n"))
+}
+
+/// What stands between double quotes, one or three.
+fn template(text: &str) -> String {
+    let text = escaped(text, '"').replace('$', "\\$");
+    text.replace(STEM, "${stem}")
+}
+
+/// What stands between quotes, line breaks as they are.
+fn escaped(text: &str, quote: char) -> String {
+    text.replace('\\', "\\\\").replace(quote, &format!("\\{quote}"))
+}

@@ -1,0 +1,152 @@
+//! The workflow of a crate and its execution: what the Provenance Run Crate profile asks for beyond the steps' own actions.
+//!
+//! The workflow is there as a file that can be run: in CWL, or as a script of the shell where CWL has no way to say it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::ro_crate::{action_id, references};
+use super::say::moment;
+use crate::bill::Bill;
+use crate::format::{Format, Target};
+use crate::{Error, Result, View};
+
+/// The profiles that a crate keeps: each builds on those before it.
+pub const PROFILES: [(&str, &str, &str); 4] = [
+    (
+        "https://w3id.org/ro/wfrun/process/0.5",
+        "Process Run Crate",
+        "0.5",
+    ),
+    (
+        "https://w3id.org/ro/wfrun/workflow/0.5",
+        "Workflow Run Crate",
+        "0.5",
+    ),
+    (
+        "https://w3id.org/ro/wfrun/provenance/0.5",
+        "Provenance Run Crate",
+        "0.5",
+    ),
+    (WORKFLOW_CRATE, "Workflow RO-Crate", "1.0"),
+];
+
+/// The profile that the metadata file itself names, too.
+pub const WORKFLOW_CRATE: &str = "https://w3id.org/workflowhub/workflow-ro-crate/1.0";
+
+/// The action of the whole.
+pub const WHOLE: &str = "#execution";
+
+/// Writes the workflow's file. Its name and its language.
+pub fn put_workflow(view: &View, directory: &Path) -> Result<(&'static str, Value)> {
+    match super::cwl::document(view) {
+        Ok(document) => {
+            fs::write(directory.join("workflow.cwl"), document)?;
+            let language = json!({
+                "@id": "https://w3id.org/workflowhub/workflow-ro-crate#cwl", "@type": "ComputerLanguage",
+                "name": "Common Workflow Language", "alternateName": "CWL",
+                "identifier": {"@id": "https://w3id.org/cwl/v1.2/"}, "url": {"@id": "https://www.commonwl.org/"},
+            });
+            Ok(("workflow.cwl", language))
+        }
+        Err(Error::Unsayable { .. }) => {
+            let mut file = fs::File::create(directory.join("workflow.sh"))?;
+            super::Shell.write(view, Target::Stream(&mut file))?;
+            let language = json!({
+                "@id": "https://www.gnu.org/software/bash/", "@type": "ComputerLanguage", "name": "Bash",
+                "url": {"@id": "https://www.gnu.org/software/bash/"},
+            });
+            Ok(("workflow.sh", language))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The workflow, its steps, and who ran them. `tools`: for each step of the bill the id of its program.
+pub fn execution(
+    view: &View,
+    bill: &Bill,
+    ids: &[String],
+    tools: &[String],
+    (file, language): (&str, &Value),
+) -> Vec<Value> {
+    let step_id = |at: usize| {
+        format!(
+            "{file}#{}-{}",
+            bill.steps[at].run,
+            super::say::escaped(bill.steps[at].name.as_bytes())
+        )
+    };
+    let control_id = |at: usize| format!("#control-{}", at + 1);
+    let all = 0..bill.steps.len();
+    let mut graph = vec![
+        json!({
+            "@id": file, "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"],
+            "name": format!("The steps of {}", view.subject),
+            "programmingLanguage": {"@id": language["@id"]},
+            "hasPart": references(tools.iter().map(String::as_str)),
+            "step": all.clone().map(|at| json!({"@id": step_id(at)})).collect::<Vec<_>>(),
+        }),
+        whole(view, bill, ids, file),
+        engine(view, all.clone().map(control_id).collect()),
+    ];
+    graph.extend(engines(view).into_values());
+    for at in all {
+        let step = &bill.steps[at];
+        graph.push(json!({
+            "@id": step_id(at), "@type": "HowToStep", "name": step.name, "position": (at + 1).to_string(),
+            "workExample": {"@id": tools[at]},
+        }));
+        graph.push(json!({
+            "@id": control_id(at), "@type": "ControlAction", "name": format!("Start of {}", step.name),
+            "instrument": {"@id": step_id(at)}, "object": {"@id": action_id(step)},
+        }));
+    }
+    graph
+}
+
+/// The workflow as one action: from what no step made to what is there in the end.
+fn whole(view: &View, bill: &Bill, ids: &[String], file: &str) -> Value {
+    let used = |at: &usize| bill.steps.iter().any(|step| step.inputs.contains(at));
+    let items = || 0..bill.items.len();
+    let inputs = items().filter(|&at| !bill.items[at].made && used(&at));
+    let results = items().filter(|&at| bill.items[at].result);
+    let start = bill.steps.iter().map(|step| step.start).min().unwrap_or_default();
+    let end = bill.steps.iter().map(|step| step.end).max().unwrap_or_default();
+    json!({
+        "@id": WHOLE, "@type": "CreateAction", "name": format!("Execution of the steps of {}", view.subject),
+        "instrument": {"@id": file},
+        "object": references(inputs.map(|at| ids[at].as_str())),
+        "result": references(results.map(|at| ids[at].as_str())),
+        "startTime": moment(start), "endTime": moment(end),
+        "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
+    })
+}
+
+/// What started the steps: the commands that were recorded.
+fn engine(view: &View, controls: Vec<String>) -> Value {
+    json!({
+        "@id": "#organisation", "@type": "OrganizeAction", "name": format!("Recorded execution of {}", view.subject),
+        "instrument": references(engines(view).into_keys()),
+        "object": references(controls.into_iter()),
+        "result": {"@id": WHOLE},
+    })
+}
+
+fn engines(view: &View) -> BTreeMap<String, Value> {
+    let one = |run: &backstory_query::answer::RunDetails| {
+        let words: Vec<String> = run
+            .summary
+            .command
+            .iter()
+            .map(|word| crate::shell::quote(word))
+            .collect();
+        let id = format!("#engine-{}", run.summary.id);
+        let entity = json!({"@id": id, "@type": "SoftwareApplication", "name": words.join(" ")});
+        (id, entity)
+    };
+    view.runs.iter().map(one).collect()
+}
