@@ -179,7 +179,7 @@ pub enum Command {
         backstory contents report.txt -o report.old\n  \
         backstory contents report.txt --run nightly | diff - report.txt\n  \
         backstory contents DIGEST -o input.csv   as `of --json` names it\n\n\
-        Contents are kept by `record --contents=lazy` or `all`.")]
+        Contents are kept by `record`, unless it is told `--contents=off`.")]
     Contents(ContentsArgs),
 
     /// The store as a whole: how big it is, is it sound, give room back, hand runs on
@@ -224,8 +224,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub json_summary: Option<PathBuf>,
 
-    /// Keep what files held: `lazy` what was read and what is left at the end, `all` every version, too
-    #[arg(long, value_name = "MODE", default_value = "off")]
+    /// Keep what files held: `lazy` what was read and what is left at the end, `all` every version, too, `off` nothing
+    #[arg(long, value_name = "MODE", default_value = "lazy")]
     pub contents: Contents,
 
     /// Keep the contents of files that packages own, too, which could be had from there

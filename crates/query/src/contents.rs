@@ -85,7 +85,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let settled = surroundings.is_some();
     let places = surroundings.map(|s| s.places).unwrap_or_default();
     let why_not = match (record.header.modes.contents.as_str(), settled) {
-        ("off" | "", _) => "the run was recorded without --contents",
+        ("off" | "", _) => "the run was recorded with --contents=off",
         (_, false) => "it has not been stored yet; `backstory index --wait` stores it now",
         (_, true) => "which version it was could not be told for certain",
     };

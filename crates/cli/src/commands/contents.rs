@@ -58,7 +58,7 @@ fn of_path(asked: &Asked, args: &ContentsArgs) -> Result<Digest, Failure> {
             "the content of {path} is not kept: {why}"
         ))),
         _ => Err(Failure::not_found(format!(
-            "nothing is known of the content of {path}: it was recorded without --contents, or is not stored yet \
+            "nothing is known of the content of {path}: it was recorded with --contents=off, or is not stored yet \
              (`backstory index --wait` stores it now)"
         ))),
     }

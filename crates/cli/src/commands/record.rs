@@ -45,7 +45,7 @@ struct Prepared {
 fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> {
     if args.self_contained && args.contents == Contents::Off {
         return Err(Failure::misuse(
-            "--self-contained is about contents that are kept: give --contents=lazy or all, too",
+            "--self-contained is about contents that are kept: leave --contents=off away",
         ));
     }
     if let Some(name) = &args.name {

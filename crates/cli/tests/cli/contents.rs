@@ -69,11 +69,23 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
 fn without_contents_nothing_is_kept_and_the_error_says_so() {
     let place = Place::new();
     place.write_settled("in", "text\n");
-    place.record("cat in > out");
+    place.keep("cat in > out", &["--contents=off"]);
     place
         .run(&["contents", "out"])
         .is_error(1, &["out", "--contents"]);
     assert!(!place.stage.store().join("contents").exists());
+}
+
+#[test]
+fn contents_are_kept_without_being_asked_for() {
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    place.keep("cat in > out; echo more >> in", &[]);
+    for (name, text) in [("in", "text\nmore\n"), ("out", "text\n")] {
+        assert_eq!(place.run(&["contents", name]).out, text);
+    }
+    let read = place.kept_ancestor(&place.path("out"), "in");
+    assert_eq!(read.as_deref(), Some("text\n"));
 }
 
 #[test]

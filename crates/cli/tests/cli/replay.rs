@@ -201,7 +201,7 @@ impl Place {
 fn a_run_without_contents_says_what_to_do() {
     let place = Place::new();
     place.write_settled("in", "text\n");
-    let run = place.record("cat in > out");
+    let run = place.keep("cat in > out", &["--contents=off"]);
     place
         .replay(&run, &[])
         .is_error(1, &["--contents=lazy", "--allow-host"]);
