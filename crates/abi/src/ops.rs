@@ -83,6 +83,7 @@ ops! {
     BORN 92 2
     HOLD 93 1
     KEPT 94 1
+    RUNS 95 2
 }
 
 const LAST: usize = 128;

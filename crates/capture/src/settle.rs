@@ -3,9 +3,12 @@
 use crate::{Error, clock};
 use backstory_eventlog::Writer;
 use backstory_eventlog::event::Ident;
+use backstory_eventlog::program::{self, Format};
 use backstory_eventlog::slot::Builder;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Slots are appended in pieces of about this many bytes, so that memory stays bounded.
@@ -23,6 +26,8 @@ pub struct Settlement {
     /// The path asked for last, and what is there.
     last: Option<(Vec<u8>, Result<Ident, i32>)>,
     near: Near,
+    /// What `binfmt_misc` runs, once a program was asked for.
+    formats: Option<Vec<Format>>,
     failed: Option<Error>,
 }
 
@@ -36,6 +41,7 @@ impl Settlement {
             slots: Vec::new(),
             last: None,
             near: Near::default(),
+            formats: None,
             failed: None,
         })
     }
@@ -66,6 +72,25 @@ impl Settlement {
             .builder
             .identity(time, path, follow, found.as_ref().map_err(|e| *e));
         self.slots.extend_from_slice(slot);
+        self.append_if_many();
+    }
+
+    /// What the kernel runs the program at `path` with, as its first bytes name it now; none if it runs by itself, is not there or may
+    /// not be read.
+    pub fn interpreter(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let head = head_of(path)?;
+        let formats = self.formats.get_or_insert_with(registered);
+        let mut special = formats
+            .iter()
+            .filter_map(|format| format.interpreter(path, &head));
+        let found = special.next().or_else(|| program::interpreter(&head))?.to_vec();
+        let slot = self.builder.runs(clock::counter(), path, &found);
+        self.slots.extend_from_slice(slot);
+        self.append_if_many();
+        Some(found)
+    }
+
+    fn append_if_many(&mut self) {
         if self.slots.len() >= PIECE && self.failed.is_none() {
             let done = self.writer.idents(&self.slots);
             self.failed = done.map_err(Error::log("append to", &self.log)).err();
@@ -83,6 +108,27 @@ impl Settlement {
                 .map_err(Error::log("append to", &self.log)),
         }
     }
+}
+
+/// The first bytes of the program at `path`. Nothing but a file is opened, and nothing is waited for.
+fn head_of(path: &[u8]) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut head = Vec::new();
+    file.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
+    Some(head)
+}
+
+/// The formats that `binfmt_misc` knows; none where it is not mounted.
+fn registered() -> Vec<Format> {
+    let Ok(entries) = fs::read_dir("/proc/sys/fs/binfmt_misc") else {
+        return Vec::new();
+    };
+    let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+    texts.filter_map(|text| Format::parse(&text)).collect()
 }
 
 /// Directories that are kept in mind: who copies, looks into two by turns.

@@ -112,3 +112,25 @@ fn a_sealed_end_is_kept_by_recovery() {
     assert_eq!(run.log().end().unwrap().exit, Some(3));
     assert!(run.reasons().is_empty());
 }
+
+#[test]
+fn a_settled_log_says_what_programs_are_run_with() {
+    let run = Run::new(&["--guard", "off"]);
+    run.shell("true");
+    let script = run.path("script");
+    std::fs::write(&script, "#!/bin/sh -e\n").unwrap();
+    let script = script.as_os_str().as_encoded_bytes();
+    let mut settlement = backstory_capture::Settlement::begin(&run.log_path()).unwrap();
+    let told = [script, b"/bin/sh", b"/dev/null", b"/nowhere"].map(|path| settlement.interpreter(path));
+    settlement.finish().unwrap();
+    assert_eq!(told[0].as_deref(), Some(&b"/bin/sh"[..]));
+    assert!(
+        told[1].as_ref().is_some_and(|loader| loader.starts_with(b"/lib")),
+        "{told:?}"
+    );
+    assert_eq!((&told[2], &told[3]), (&None, &None));
+    let known = run.log().identities();
+    assert_eq!(known.interpreter(script), Some(&b"/bin/sh"[..]));
+    assert_eq!(known.interpreter(b"/bin/sh"), told[1].as_deref());
+    assert_eq!(known.interpreter(b"/dev/null"), None);
+}

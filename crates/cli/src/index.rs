@@ -262,6 +262,10 @@ impl graph::Known for Taken<'_> {
     fn kept(&self, path: &[u8]) -> Option<Ident> {
         self.1.get(path).copied()
     }
+
+    fn interpreter(&self, path: &[u8]) -> Option<Bytes> {
+        self.0.interpreter(path).map(Into::into)
+    }
 }
 
 /// Takes identities now, while they are what the run left.
@@ -274,6 +278,10 @@ impl graph::Known for Taking<'_> {
 
     fn kept(&self, path: &[u8]) -> Option<Ident> {
         self.1.get(path).copied()
+    }
+
+    fn interpreter(&self, path: &[u8]) -> Option<Bytes> {
+        self.0.borrow_mut().interpreter(path).map(Into::into)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the file system said of paths after a run's end.
+//! What the file system said of paths after a run's end, and what the programs there said that the kernel runs them with.
 
 use crate::chunk::{Skipped, View};
 use crate::event::Ident;
@@ -16,6 +16,7 @@ type Answers = [Option<Option<Ident>>; 2];
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Identities {
     paths: FxHashMap<Box<[u8]>, Answers>,
+    interpreters: FxHashMap<Box<[u8]>, Box<[u8]>>,
 }
 
 impl Identities {
@@ -36,6 +37,10 @@ impl Identities {
     }
 
     fn take(&mut self, raw: &Raw<'_>) {
+        if raw.head.op == op::RUNS && raw.head.state == DONE {
+            let [program, interpreter] = raw.strings().map(Into::into);
+            self.interpreters.insert(program, interpreter);
+        }
         if raw.head.op != op::IDENT || raw.head.state != DONE {
             return;
         }
@@ -65,6 +70,12 @@ impl Identities {
             (true, Some(ident)) => (ident.mode & FILE_TYPE != SYMLINK).then_some(Some(ident)),
             (false, _) => None,
         })
+    }
+
+    /// What the kernel ran the program at `path` with, as the program's first bytes named it after the end: the interpreter of a
+    /// script, a dynamic loader. None if it runs by itself, or if nobody looked.
+    pub fn interpreter(&self, path: &[u8]) -> Option<&[u8]> {
+        self.interpreters.get(path).map(|interpreter| &**interpreter)
     }
 
     /// How many paths something is known of.

@@ -21,6 +21,7 @@ mod index;
 pub mod log;
 mod map;
 mod merge;
+pub mod program;
 pub mod run;
 pub mod slot;
 mod walk;

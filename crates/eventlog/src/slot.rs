@@ -275,4 +275,13 @@ impl Builder {
         };
         self.finish()
     }
+
+    /// What the kernel runs a program with, as the program's first bytes name it. Finished.
+    pub fn runs(&mut self, time: u64, program: &[u8], interpreter: &[u8]) -> &[u8] {
+        self.start(op::RUNS, time)
+            .string(program)
+            .string(interpreter)
+            .result(0);
+        self.finish()
+    }
 }

@@ -11,13 +11,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::program;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
 use backstory_query::{Content, Role, RunContents};
 use backstory_store::facts::Held;
 
 use crate::paths::{is_tool, parent};
-use crate::{Error, Result, View, loader, shell};
+use crate::{Error, Result, View, shell};
 
 /// A run and the files it needs.
 pub struct Tree<'v> {
@@ -122,7 +123,7 @@ impl<'v> Tree<'v> {
             EntityKind::File => {
                 match self.view.holdings.open(content) {
                     Ok(mut file) if content.role == Role::Program => {
-                        if let Some(loader) = loader::wanted(&mut file)? {
+                        if let Some(loader) = self.unrecorded_loader(&mut file)? {
                             self.loader(&loader)?;
                         }
                     }
@@ -139,6 +140,22 @@ impl<'v> Tree<'v> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The loader that a program names, if it is not among what the run used: runs were once recorded without.
+    fn unrecorded_loader(&self, program: &mut dyn Read) -> Result<Option<Vec<u8>>> {
+        let mut head = Vec::new();
+        program.take(program::HEAD as u64).read_to_end(&mut head)?;
+        let known = |path: &[u8]| {
+            let names = |content: &Content| {
+                std::iter::once(&content.path)
+                    .chain(&content.aliases)
+                    .any(|name| **name == *path)
+            };
+            self.view.holdings.run(0).files.iter().any(names)
+        };
+        let loader = program::loader(&head).filter(|loader| !known(loader));
+        Ok(loader.map(Into::into))
     }
 
     /// A program's loader, with the links on the way to it.

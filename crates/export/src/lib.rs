@@ -13,7 +13,6 @@ pub mod bill;
 pub mod format;
 pub mod holdings;
 pub mod image;
-pub mod loader;
 pub mod paths;
 pub mod recording;
 pub mod sandbox;

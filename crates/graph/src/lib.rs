@@ -13,7 +13,7 @@ mod object;
 mod paths;
 mod process;
 
-use backstory_eventlog::event::{Event, Ident};
+use backstory_eventlog::event::{Bytes, Event, Ident};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 
 pub use fold::SLACK;
@@ -28,6 +28,12 @@ pub trait Known {
     /// The first version of `path` that was kept before the run changed it. It is told apart from the order of events, since a change
     /// is logged before it is made, and the keeping after that.
     fn kept(&self, _path: &[u8]) -> Option<Ident> {
+        None
+    }
+
+    /// What the kernel runs the program at `path` with, as the program's first bytes named it after the run. Asked once for each
+    /// program; none if it runs by itself, or if nobody looked.
+    fn interpreter(&self, _path: &[u8]) -> Option<Bytes> {
         None
     }
 }

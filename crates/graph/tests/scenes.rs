@@ -5,6 +5,8 @@ mod common;
 
 use backstory_eventlog::event::{CWD, Ident, Meta, Op, Outcome};
 use backstory_graph::lineage::Follow;
+use backstory_graph::memory::MemorySink;
+use backstory_graph::model::{Certainty, Relation};
 use common::*;
 
 fn check(scene: &Scene, expected: &str) {
@@ -674,4 +676,87 @@ fn a_pid_given_again_is_another_process() {
         .map(|a| a.exit)
         .collect();
     assert_eq!(exits, [Some(7), None]);
+}
+
+/// A file system in which programs name what the kernel runs them with.
+#[derive(Default)]
+struct Programs {
+    interpreters: std::collections::BTreeMap<Vec<u8>, Vec<u8>>,
+    /// When a program was changed; the others are older than the run.
+    changed: std::collections::BTreeMap<Vec<u8>, i64>,
+}
+
+impl backstory_graph::Known for Programs {
+    fn of(&self, path: &[u8], _follow: bool) -> Option<Option<Ident>> {
+        let changed = self.changed.get(path).copied().unwrap_or(START - STEP);
+        let number = path.iter().map(|byte| u64::from(*byte)).sum();
+        Some(Some(ident(number, START - STEP, changed)))
+    }
+
+    fn interpreter(&self, path: &[u8]) -> Option<Box<[u8]>> {
+        self.interpreters.get(path).map(|found| found.as_slice().into())
+    }
+}
+
+impl Programs {
+    fn told(&self, s: &Scene) -> String {
+        let mut graph = MemorySink::default();
+        backstory_graph::fold(&s.header, Some(&s.end()), s.events.clone(), self, &mut graph).unwrap();
+        let executed = graph
+            .edges
+            .iter()
+            .filter(|edge| edge.relation == Relation::Execute);
+        let lines = executed.map(|edge| {
+            let sure = if edge.certainty == Certainty::Seen {
+                ""
+            } else {
+                "?"
+            };
+            format!(
+                "{}{sure} {}\n",
+                activity(&graph, edge.activity),
+                entity(&graph, edge.entity)
+            )
+        });
+        lines.collect()
+    }
+}
+
+#[test]
+fn what_the_kernel_runs_a_program_with_was_executed_too() {
+    let mut s = Scene::new(&["sh"]);
+    s.runs(2, 3, &["script"]);
+    let mut programs = Programs::default();
+    for (program, interpreter) in [
+        ("/bin/sh", "/lib64/ld.so"),
+        ("/bin/script", "tools/run"),
+        ("/w/tools/run", "/bin/sh"),
+    ] {
+        programs.interpreters.insert(program.into(), interpreter.into());
+    }
+    let graph = programs.told(&s);
+    for wanted in [
+        "sh#1 /lib64/ld.so@0",
+        "script#1 /bin/script@0",
+        "script#1 tools/run@0",
+        "script#1 /bin/sh@0",
+        "script#1 /lib64/ld.so@0",
+    ] {
+        assert!(
+            graph.lines().any(|line| line.trim() == wanted),
+            "{wanted}: {graph}"
+        );
+    }
+    programs.changed.insert(b"/bin/script".to_vec(), s.time + STEP);
+    let graph = programs.told(&s);
+    for wanted in ["script#1 /bin/script@0", "script#1? tools/run@0"] {
+        assert!(
+            graph.lines().any(|line| line.trim() == wanted),
+            "{wanted}: {graph}"
+        );
+    }
+    programs
+        .interpreters
+        .insert(b"/bin/sh".to_vec(), b"/bin/sh".to_vec());
+    assert!(programs.told(&s).contains("/bin/sh@0"), "a ring ends");
 }

@@ -10,6 +10,7 @@
 use super::paths::{Lane, Paths};
 use crate::stock::Stock;
 use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Slot, op};
+use backstory_eventlog::program;
 use backstory_eventlog::slot::Raw;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::collections::{HashMap, HashSet};
@@ -344,20 +345,15 @@ impl Known {
         true
     }
 
-    /// The interpreter of a script, which the kernel opens itself.
+    /// The interpreter of a script, or a program's loader, which the kernel opens itself.
     fn read_interpreter(&mut self, path: &[u8]) {
         use std::os::unix::ffi::OsStrExt;
-        let mut start = Vec::new();
+        let mut head = Vec::new();
         let file = std::fs::File::open(std::ffi::OsStr::from_bytes(path));
-        if file.and_then(|f| f.take(256).read_to_end(&mut start)).is_err() {
-            return;
-        }
-        let line = start
-            .strip_prefix(b"#!")
-            .and_then(|rest| rest.split(|b| *b == b'\n').next());
-        let mut words = line.unwrap_or_default().split(|b| b.is_ascii_whitespace());
-        if let Some(word) = words.find(|word| word.first() == Some(&b'/')) {
-            self.read(word, false);
+        let read = file.and_then(|file| file.take(program::HEAD as u64).read_to_end(&mut head));
+        let named = read.ok().and_then(|_| program::interpreter(&head));
+        if let Some(named) = named.filter(|named| named.starts_with(b"/")) {
+            self.read(named, false);
         }
     }
 }

@@ -4,7 +4,8 @@
 
 use std::cell::RefCell;
 
-use backstory_eventlog::event::Ident;
+use backstory_eventlog::event::{Bytes, Ident};
+use rustc_hash::FxHashMap;
 
 use crate::Known;
 use crate::paths::{PathId, Paths};
@@ -21,6 +22,7 @@ pub struct Answers<'a> {
     /// By path, and whether a link at its end is followed.
     codes: RefCell<Vec<[u32; 2]>>,
     idents: RefCell<Vec<Ident>>,
+    interpreters: RefCell<FxHashMap<PathId, Option<Bytes>>>,
 }
 
 impl<'a> Answers<'a> {
@@ -30,12 +32,20 @@ impl<'a> Answers<'a> {
             known,
             codes: RefCell::default(),
             idents: RefCell::default(),
+            interpreters: RefCell::default(),
         }
     }
 
     /// See [`Known::kept`].
     pub fn kept(&self, paths: &Paths, path: PathId) -> Option<Ident> {
         self.known.kept(&paths.bytes(path))
+    }
+
+    /// See [`Known::interpreter`].
+    pub fn interpreter(&self, paths: &Paths, program: PathId) -> Option<Bytes> {
+        let mut known = self.interpreters.borrow_mut();
+        let ask = || self.known.interpreter(&paths.bytes(program));
+        known.entry(program).or_insert_with(ask).clone()
     }
 
     /// See [`Known::of`].

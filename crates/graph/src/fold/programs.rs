@@ -20,6 +20,9 @@ use crate::process::{Held, NAMELESS};
 /// Where programs are looked for.
 const PATH: &[u8] = b"PATH=";
 
+/// As many interpreters of interpreters as the kernel runs, and a loader.
+const MOST_INTERPRETERS: usize = 6;
+
 /// What an exec said of the program that runs from now on.
 pub(super) struct Program {
     pub(super) path: Option<Bytes>,
@@ -191,10 +194,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             process.epoch_number = self.epochs[epoch as usize].as_ref().map_or(1, |e| e.number);
         }
         if let Some(object) = nameless {
-            self.ran(call, object, ROOT)?;
+            self.ran(call, object, ROOT, Certainty::Seen)?;
         } else if let Some(path) = path {
             let place = self.walk(ROOT, ROOT, &path);
             self.executed(call, place)?;
+            self.run_with(call, place)?;
         }
         self.announce(epoch)?;
         Ok(())
@@ -203,10 +207,47 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn executed(&mut self, call: Call, named: PathId) -> Result<(), S::Error> {
         let place = self.follow(named, true);
         let object = self.lookup(place, call, None)?;
-        self.ran(call, object, named)
+        self.ran(call, object, named, Certainty::Seen)
     }
 
-    fn ran(&mut self, call: Call, object: ObjectId, named: PathId) -> Result<(), S::Error> {
+    /// What the kernel opened by itself to run `program`: the interpreter of a script, that one's own, and at last the dynamic loader.
+    /// The programs said so after the run; of one that was changed since, it is but possible.
+    fn run_with(&mut self, call: Call, program: PathId) -> Result<(), S::Error> {
+        let (mut program, mut certainty) = (program, Certainty::Seen);
+        for _ in 0..MOST_INTERPRETERS {
+            let place = self.follow(program, true);
+            let Some(interpreter) = self.answers.interpreter(&self.paths, place) else {
+                break;
+            };
+            let Some(process) = self.processes.get(&call.pid) else {
+                break;
+            };
+            let standing = process.standing(call.tid);
+            let (root, cwd) = (standing.root.get(), standing.cwd.get());
+            let base = if interpreter.starts_with(b"/") { root } else { cwd };
+            let named = self.walk(base, root, &interpreter);
+            let named = self.shown(call.pid, named);
+            if self
+                .hint(place, true)
+                .is_none_or(|now| now.ctime > call.time + super::SLACK)
+            {
+                certainty = Certainty::Possible;
+            }
+            let place = self.follow(named, true);
+            let object = self.lookup(place, call, None)?;
+            self.ran(call, object, named, certainty)?;
+            program = named;
+        }
+        Ok(())
+    }
+
+    fn ran(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        named: PathId,
+        certainty: Certainty,
+    ) -> Result<(), S::Error> {
         self.object_mut(object).now_mut().read = true;
         let entity = self.entity_now(call, object, named)?;
         let interval = super::descriptors::at(call.time);
@@ -215,7 +256,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             entity,
             Relation::Execute,
             interval,
-            Certainty::Seen,
+            certainty,
             call.via,
         );
         Ok(())

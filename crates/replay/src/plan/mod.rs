@@ -4,7 +4,6 @@
 //! [`first`] says what was at each path before the run, [`source`] where its content can be had.
 
 mod first;
-mod interpreter;
 mod source;
 mod stdin;
 

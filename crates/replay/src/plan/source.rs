@@ -16,8 +16,9 @@ use backstory_store::{Store, same_version};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::first::{Before, First, is_plain};
-use super::{Deviations, Entry, What, interpreter};
+use super::{Deviations, Entry, What};
 use crate::{Error, Result};
+use backstory_eventlog::program;
 
 /// Smaller files are copied: showing this machine's own costs as much, and cannot be changed by the program.
 const SMALL: i64 = 16 << 10;
@@ -400,7 +401,7 @@ impl<'s> Builder<'s> {
         let mut waiting: Vec<Vec<u8>> = executed.map(|before| self.real(&before.path)).collect();
         let mut seen = BTreeSet::new();
         while let Some(path) = waiting.pop() {
-            let Some(named) = self.head(&path).and_then(|head| interpreter::named(&head)) else {
+            let Some(named) = self.interpreter_of(&path) else {
                 continue;
             };
             if !seen.insert(named.clone()) {
@@ -411,20 +412,24 @@ impl<'s> Builder<'s> {
         }
     }
 
+    /// What the kernel runs a program with, if the program names it by an absolute path.
+    fn interpreter_of(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let head = self.head(path)?;
+        let named = program::interpreter(&head).filter(|path| path.starts_with(b"/"));
+        named.map(Into::into)
+    }
+
     /// The first bytes of what is put at a path.
     fn head(&self, path: &[u8]) -> Option<Vec<u8>> {
         let mut head = Vec::new();
         match &self.entries.get(path)?.what {
             What::Kept(digest) | What::Part(digest, _) => {
                 let object = self.contents.as_ref()?.read(&Digest(*digest)).ok()?;
-                object
-                    .take(interpreter::HEAD as u64)
-                    .read_to_end(&mut head)
-                    .ok()?;
+                object.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
             }
             What::Shown(from) | What::Copied(from) => {
                 let file = File::open(host(from)).ok()?;
-                file.take(interpreter::HEAD as u64).read_to_end(&mut head).ok()?;
+                file.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
             }
             _ => return None,
         }

@@ -304,7 +304,7 @@ impl Scene<'_> {
                 self.add(
                     &[Exec, Read],
                     vec![lookup::absolute(&self.context.cwd, &interpreter)],
-                    false,
+                    true,
                 );
             }
             self.add(&[Exec], vec![path.clone()], true);
