@@ -80,6 +80,7 @@ pub fn known(store: &dyn Store, ident: Option<&Ident>) -> Result<Option<(Option<
 
 /// What the files of a run held.
 pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
+    let _one_state = store.reading()?;
     let record = record(store, run)?;
     let surroundings = store.surroundings(run)?;
     let settled = surroundings.is_some();

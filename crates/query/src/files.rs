@@ -99,6 +99,7 @@ struct Words {
 
 /// The paths that a run touched, by path; what is known to have happened to one before what only could have.
 pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
+    let _one_state = store.reading()?;
     let key = record(store, run)?.key;
     let mut by_entity: Vec<[Done; 2]> = Vec::new();
     for activity in store.activities(key)? {

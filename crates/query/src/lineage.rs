@@ -18,6 +18,7 @@ use crate::{Error, Globs, Result};
 
 /// What made the newest version of `path`, and what made that, and so on.
 pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
+    let _one_state = store.reading()?;
     let run = within(store, scope)?;
     let (newest, entity) = root::find(store, path, run)?;
     if entity.kind == EntityKind::Missing {
@@ -28,6 +29,7 @@ pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage
 
 /// What came from the newest version of `path`, in every run that used it, and what came from that, and so on.
 pub fn influence(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
+    let _one_state = store.reading()?;
     let run = within(store, scope)?;
     let roots = root::find_all(store, path, run)?;
     follow(store, &roots, Direction::Forth, scope, run)
@@ -48,6 +50,7 @@ pub fn follow(
     scope: &Scope,
     run: Option<RunKey>,
 ) -> Result<Lineage> {
+    let _one_state = store.reading()?;
     let exclude = Globs::new(&scope.exclude)?;
     let mut search = Search {
         store,

@@ -52,6 +52,7 @@ pub(crate) fn record(store: &dyn Store, run: &str) -> Result<RunRecord> {
 
 /// Everything about a run but its files and processes.
 pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
+    let _one_state = store.reading()?;
     let record = record(store, run)?;
     let activities = store.activities(record.key)?;
     let peers = peers(store, record.key, &activities)?;
@@ -152,6 +153,7 @@ fn summary(record: &RunRecord) -> RunSummary {
 
 /// The exec epochs of a run, in the order they began.
 pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
+    let _one_state = store.reading()?;
     let key = record(store, run)?.key;
     let activities = store.activities(key)?;
     let mut lines: Vec<ProcessLine> = activities

@@ -18,6 +18,7 @@ use crate::{Error, Result, now};
 
 /// Compares files with what the store remembers of them.
 pub fn status(store: &dyn Store, paths: &[PathBuf]) -> Result<Vec<FileStatus>> {
+    let _one_state = store.reading()?;
     paths.iter().map(|path| of(store, path)).collect()
 }
 

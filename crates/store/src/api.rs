@@ -112,8 +112,37 @@ pub struct Stats {
 /// The part of [`Store::append`]'s caller: puts the run's graph in here.
 pub type Body<'a> = dyn FnMut(&mut Appender<'_>) -> Result<()> + 'a;
 
+/// One state of a store, until it is dropped; see [`Store::reading`].
+#[derive(Default)]
+pub struct Reading<'s> {
+    end: Option<Box<dyn FnOnce() + 's>>,
+}
+
+impl<'s> Reading<'s> {
+    /// One state, which `end` lets go.
+    pub fn new(end: impl FnOnce() + 's) -> Reading<'s> {
+        Reading {
+            end: Some(Box::new(end)),
+        }
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end();
+        }
+    }
+}
+
 /// A home of runs. Object safe; reads take `&self`.
 pub trait Store {
+    /// Whatever is asked while the answer is kept is asked of one state of the store, and may cost less than if each question
+    /// looked for itself whether anything has changed.
+    fn reading(&self) -> Result<Reading<'_>> {
+        Ok(Reading::default())
+    }
+
     /// Appends a run, atomically: `body` emits its graph. If it or the store fails, the store is as it was.
     fn append(
         &mut self,

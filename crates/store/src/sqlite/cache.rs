@@ -26,6 +26,8 @@ pub struct Cache {
     pub members: HashMap<i64, Rc<Block>>,
     /// By the key of the first version in the block.
     pub versions: BTreeMap<i64, Rc<Vec<Version>>>,
+    /// Names by the version that introduced them.
+    pub names: HashMap<i64, Bytes>,
     pub dirs: HashMap<u32, Bytes>,
     pub starts: HashMap<u32, Time>,
     pub inodes: HashMap<u32, Rc<Inodes>>,
@@ -45,6 +47,9 @@ impl Cache {
         }
         if self.versions.len() >= MOST {
             self.versions.clear();
+        }
+        if self.names.len() >= 16 * MOST {
+            self.names.clear();
         }
         if self.dirs.len() >= 16 * MOST {
             self.dirs.clear();

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::append::{Known, Run};
-use super::{bucket, column, inode_key, range};
+use super::{bucket, column, range, version_key};
 use crate::codec::activity;
 use crate::codec::members::{BLOCK, Block, Member, VersionRef};
 use crate::codec::versions::{self, Name};
@@ -210,7 +210,7 @@ impl Run<'_> {
                     && has_inode(known.kind)
                     && let Some(ident) = self.ident(known)
                 {
-                    made.push((inode_key(&ident), column(number << 32 | u64::from(id))));
+                    made.push((version_key(&ident), column(number << 32 | u64::from(id))));
                 }
             }
             let key = column(number << 32 | u64::from(first));
@@ -218,7 +218,7 @@ impl Run<'_> {
             insert.execute(params![key, block.encode(first)]).map_err(fail)?;
         }
         self.write_pairs("INSERT INTO touched (dir, members) VALUES (?, ?)", touched)?;
-        self.write_pairs("INSERT INTO made (inode, entity) VALUES (?, ?)", made)
+        self.write_pairs("INSERT INTO made (version, entity) VALUES (?, ?)", made)
     }
 
     /// In the order of the index they go to, which is faster.

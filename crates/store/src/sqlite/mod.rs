@@ -12,6 +12,7 @@ mod finish;
 mod names;
 mod open;
 mod read;
+mod rekey;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,9 @@ use rusqlite::Connection;
 
 use crate::api::Body;
 use crate::facts::{Fact, Learned, Mark, Surroundings};
-use crate::{ActivityKey, EntityKey, Error, Home, Result, Role, RunKey, RunRecord, Stats, Store, Stream};
+use crate::{
+    ActivityKey, EntityKey, Error, Home, Reading, Result, Role, RunKey, RunRecord, Stats, Store, Stream,
+};
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
@@ -44,11 +47,13 @@ impl SqliteStore {
         let path = home.database_path();
         let conn = open::open(home.dir(), &path)?;
         conn.set_prepared_statement_cache_capacity(64);
-        Ok(SqliteStore {
+        let store = SqliteStore {
             conn,
             path,
             cache: RefCell::default(),
-        })
+        };
+        store.rekey()?;
+        Ok(store)
     }
 
     /// How the database journals: `wal`, or `delete` on file systems of other machines.
@@ -63,6 +68,18 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
+    /// A transaction: SQLite else locks the file, and looks whether its log is there, for each row that is read.
+    fn reading(&self) -> Result<Reading<'_>> {
+        if !self.conn.is_autocommit() {
+            return Ok(Reading::default());
+        }
+        self.conn
+            .execute_batch("BEGIN")
+            .map_err(|e| self.failed("begin to read", e))?;
+        // Nothing was written: should this fail, closing the connection ends it.
+        Ok(Reading::new(|| drop(self.conn.execute_batch("COMMIT"))))
+    }
+
     fn append(
         &mut self,
         header: &RunHeader,
@@ -186,7 +203,18 @@ fn column(key: u64) -> i64 {
     key as i64
 }
 
-/// Key of `made`: inode, low byte of the device. Only to find candidates.
+/// Key of `made`: inode, and a byte of all else by which [`same_version`](crate::same_version) tells versions apart, but for the birth,
+/// which not everybody knows. Only to find candidates. Inodes are used again and again: of a few hundred versions that had one in their turn,
+/// few share the byte.
+fn version_key(ident: &Ident) -> i64 {
+    let odd = |number: u64, factor: u64| (number ^ number >> 32).wrapping_mul(factor);
+    let mixed = odd(ident.dev, 0x9e37_79b9_7f4a_7c15)
+        ^ odd(ident.size as u64, 0xc2b2_ae3d_27d4_eb4f)
+        ^ odd(ident.mtime as u64, 0xff51_afd7_ed55_8ccd);
+    (ident.ino.wrapping_shl(8) | mixed >> 56) as i64
+}
+
+/// Key of `facts`: inode, low byte of the device. Only to find candidates.
 fn inode_key(ident: &Ident) -> i64 {
     (ident.ino.wrapping_shl(8) | (ident.dev & 0xff)) as i64
 }

@@ -7,7 +7,7 @@ use backstory_graph::model::{Activity, ActivityId, Entity, EntityId, EntityKind}
 use rusqlite::{OptionalExtension, Params, Row};
 
 use super::cache::{Inodes, Members};
-use super::{SqliteStore, bucket, column, inode_key, names, range};
+use super::{SqliteStore, bucket, column, names, range, version_key};
 use crate::api::same_version;
 use crate::codec::activity::{self, missing_text};
 use crate::codec::members::{BLOCK, Block, Member, VersionRef};
@@ -17,7 +17,7 @@ use crate::{ActivityKey, EntityKey, Error, Result, RunKey, Stream};
 
 impl SqliteStore {
     /// At most one row.
-    fn one<T>(
+    pub(super) fn one<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -134,7 +134,7 @@ impl SqliteStore {
     }
 
     /// The block of entities that `key` is in.
-    fn block(&self, key: EntityKey) -> Result<Rc<Block>> {
+    pub(super) fn block(&self, key: EntityKey) -> Result<Rc<Block>> {
         let id = column(key.0 - key.0 % u64::from(BLOCK));
         self.block_at(id)
     }
@@ -213,21 +213,33 @@ impl SqliteStore {
     fn introduced_name(&self, dir: u32, mut index: u32) -> Result<Bytes> {
         loop {
             let key = i64::from(dir) << 32 | i64::from(index);
+            if let Some(name) = self.cache.borrow().names.get(&key) {
+                return Ok(name.clone());
+            }
             let select = "SELECT id, block FROM versions WHERE id <= ?1 ORDER BY id DESC LIMIT 1";
             let found = self.one(select, [key], |row| {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
             })?;
             let (first, bytes) = found.ok_or(Error::Damaged("version (it is missing)"))?;
             let mut here = None;
+            let mut cache = self.cache.borrow_mut();
+            cache.trim();
             versions::decode(&bytes, |place, record| {
-                if first + i64::from(place) == key {
-                    here = Some(match record.name {
-                        Name::Here(name) => Ok(Bytes::from(name)),
-                        Name::As(earlier) => Err(earlier),
-                    });
+                let at = first + i64::from(place);
+                let name = match record.name {
+                    Name::Here(name) => Ok(Bytes::from(name)),
+                    Name::As(earlier) => Err(earlier),
+                };
+                // Whoever asks for one name of a block asks for others next.
+                if let Ok(name) = &name {
+                    cache.names.insert(at, name.clone());
+                }
+                if at == key {
+                    here = Some(name);
                 }
                 Ok(())
             })?;
+            drop(cache);
             match here {
                 Some(Ok(name)) => return Ok(name),
                 Some(Err(earlier)) if earlier < index => index = earlier,
@@ -373,8 +385,8 @@ impl SqliteStore {
 
     pub(super) fn made_as(&self, ident: &Ident) -> Result<Vec<EntityKey>> {
         let keys = self.all(
-            "SELECT entity FROM made WHERE inode = ?1",
-            [inode_key(ident)],
+            "SELECT entity FROM made WHERE version = ?1",
+            [version_key(ident)],
             |row| row.get::<_, i64>(0),
         )?;
         let mut found = Vec::new();
