@@ -115,8 +115,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.walk(base(new_root), root, new_root),
             self.walk(base(put_old), root, put_old),
         );
-        if let Some(process) = self.processes.get(&call.pid) {
+        if let Some(process) = self.processes.get_mut(&call.pid) {
             process.standing(call.tid).root.set(new);
+            // Also if it came into its namespace unseen (made by a process that had parted, as that one's sibling).
+            process.own_mounts = true;
         }
         if old != new {
             binds.borrow_mut().push((old, root));
