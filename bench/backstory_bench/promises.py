@@ -11,29 +11,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from . import notified
 from .measure import Cost
-
-
-@dataclass(frozen=True)
-class Workload:
-    """One command and what is promised for it."""
-
-    name: str
-    what: str
-    command: Callable[[Path], list[str]]
-    prepare: Callable[[Path], None]
-    reset: Callable[[Path], None]
-    check: Callable[[Path, Cost], str | None]
-    """What is wrong with the result, or None."""
-    first: float | None = None
-    """Ratio promised first."""
-    goal: float | None = None
-    per_call: bool = False
-    """The figure is what the command prints (ns per call), not its wall time."""
+from .workload import Workload
 
 
 def _nothing(_: Path) -> None:
@@ -277,13 +260,14 @@ WORKLOADS: dict[str, Workload] = {
         _micro_load("write", None, None),
         _micro_load("open", 1.10, 1.05),
         _micro_load("stat", 1.20, 1.10),
+        *notified.WORKLOADS,
     )
 }
 
 
 def lacking(name: str) -> str | None:
     """What a workload needs and this machine has not, or None."""
-    programs = {"make": ("make", "gcc"), "git": ("git",)}.get(name, ())
+    programs = ({"make": ("make", "gcc"), "git": ("git",)} | notified.NEEDS).get(name, ())
     missing = next((program for program in programs if not shutil.which(program)), None)
     if missing is None and name in ("python", "compute"):
         has = subprocess.run([_python(), "-c", "import numpy"], capture_output=True).returncode == 0
@@ -298,5 +282,6 @@ SUITES: dict[str, tuple[str, ...]] = {
     "promises": PROMISED,
     "ci": PROMISED,
     "calls": ("call-getppid", "call-read", "call-write", "call-open", "call-stat"),
+    "notified": tuple(w.name for w in notified.WORKLOADS),
     "all": tuple(WORKLOADS),
 }

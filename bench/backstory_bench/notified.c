@@ -1,0 +1,81 @@
+/*
+ * What a call costs that only the guard can see: a static program's opens. `notified loop COUNT FILE` prints ns per open and close;
+ * `notified crowd PROCESSES COUNT FILE WHICH` has all processes open at the same time and prints ns of one open: the median (50), a
+ * percentile (99), the worst (100), or 0: how many times longer the last process took than the first.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static double one(const char *file)
+{
+    double start = now();
+    int fd = open(file, O_RDONLY);
+    double end = now();
+    if (fd < 0)
+        exit(3);
+    close(fd);
+    return end - start;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int crowd(int processes, int count, const char *file, int which)
+{
+    size_t size = (size_t)processes * (count + 1) * sizeof(double);
+    double *all = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), *took = all + processes * count;
+    int start[2];
+    char byte;
+    if (all == MAP_FAILED || pipe(start))
+        return 4;
+    for (int p = 0; p < processes; p++)
+        if (fork() == 0) {
+            close(start[1]);
+            (void)!read(start[0], &byte, 1); /* until the parent closes its end */
+            double begin = now();
+            for (int i = 0; i < count; i++)
+                all[p * count + i] = one(file);
+            took[p] = now() - begin;
+            _exit(0);
+        }
+    close(start[1]);
+    for (int p = 0; p < processes; p++) {
+        int status;
+        if (wait(&status) < 0 || status)
+            return 5;
+    }
+    qsort(all, (size_t)processes * count, sizeof *all, compare);
+    qsort(took, processes, sizeof *took, compare);
+    size_t last = (size_t)processes * count - 1;
+    printf("%.2f\n", which ? all[last * which / 100] : took[processes - 1] / took[0]);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 6)
+        return crowd(atoi(argv[2]), atoi(argv[3]), argv[4], atoi(argv[5]));
+    if (argc != 4)
+        return 2;
+    int count = atoi(argv[2]);
+    double start = now();
+    for (int i = 0; i < count; i++)
+        one(argv[3]);
+    printf("%.1f\n", (now() - start) / count);
+    return 0;
+}
