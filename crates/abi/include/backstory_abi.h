@@ -83,16 +83,16 @@
 
 /* First page of the arena. Written by: S supervisor, R recorders. */
 struct bs_arena {
-    uint64_t magic;   /* S, once */
-    uint32_t version; /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
-    uint32_t flags;   /* S: BS_ARENA_*; R: BS_ARENA_PIDNS (atomic or) */
-    uint32_t chunks;  /* S: chunks that exist (are allocated in the file), grows */
-    uint32_t wanted;  /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
-    uint64_t lost;    /* R: operations that could not be logged, for whatever reason (atomic add) */
-    uint64_t started; /* S: bs time when the arena was made */
-    uint32_t epochs;  /* R: atomic counter, source of bs_chunk.epoch */
-    uint32_t dry;     /* S: not 0 while no chunk is free and none can be made or drained: who waits for one waits in vain */
-    uint64_t env_seen[64];          /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
+    uint64_t magic;        /* S, once */
+    uint32_t version;      /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
+    uint32_t flags;        /* S: BS_ARENA_*; R: BS_ARENA_PIDNS (atomic or) */
+    uint32_t chunks;       /* S: chunks that exist (are allocated in the file), grows */
+    uint32_t wanted;       /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
+    uint64_t lost;         /* R: operations that could not be logged, for whatever reason (atomic add) */
+    uint64_t started;      /* S: bs time when the arena was made */
+    uint32_t epochs;       /* R: atomic counter, source of bs_chunk.epoch */
+    uint32_t dry;          /* S: not 0 while no chunk is free and none can be made or drained: who waits for one waits in vain */
+    uint64_t env_seen[64]; /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
     uint64_t free[BS_BITMAP_WORDS]; /* bit set: chunk is free and zeroed. R clears (atomic and), S sets */
     uint64_t full[BS_BITMAP_WORDS]; /* bit set: the owner will append no more. R sets (atomic or), S clears */
     uint64_t pad1[2];

@@ -256,9 +256,8 @@ static s32 wait_for_drain(void)
     s32 index = -1;
     /* On a busy machine its turn may come late: its looks count, not the time, which is bounded all the same. */
     u32 looks = 0;
-    for (int tries = 0; index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !is_dry() &&
-                        !(bs_arena->flags & BS_ARENA_CLOSED);
-         tries++) {
+    for (int tries = 0;
+         index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !is_dry() && !(bs_arena->flags & BS_ARENA_CLOSED); tries++) {
         bs_raw(__NR_nanosleep, pause, 0);
         looks += !__atomic_load_n(&bs_arena->wanted, __ATOMIC_RELAXED);
         index = claim();

@@ -324,7 +324,7 @@ static inline u32 bs_fd_marks(int fd)
 void bs_fd_mark(int fd, u32 mark);
 
 /* own.c: what this process made, and nobody else has seen */
-void bs_tell(void); /* that something was logged which may be a read, or change what names mean */
+void bs_tell(void);                              /* that something was logged which may be a read, or change what names mean */
 void bs_made(int dir, const char *path, s64 fd); /* a file, by opening it */
 bool bs_reads_own_file(int dir, const char *path, s64 fd);
 static inline bool bs_reads_own(int dir, const char *path, s64 fd)

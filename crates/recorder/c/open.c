@@ -37,7 +37,7 @@ struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode)
 static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
 {
     struct bs_rec rec = bs_begin_open(dir, path, flags, mode);
-    bool new = flags & O_CREAT && rec.slot && !(rec.slot->flags & BS_F_IDENT);
+    bool new = flags &O_CREAT &&rec.slot && !(rec.slot->flags & BS_F_IDENT);
     s64 fd = bs_call_cancel(rec, __NR_openat, dir, path, flags, mode);
     bs_fd_opened(fd, flags);
     if (new)
