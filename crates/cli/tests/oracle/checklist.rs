@@ -43,6 +43,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             Case("go-files"),
             Foreign("go"),
             Foreign("go-std"),
+            Foreign("go-net"),
             Test("crates/capture/tests/guard/main.rs", "a_go_program_is_seen"),
         ],
     ),
