@@ -24,6 +24,8 @@ impl Asked {
         let dir = Home::directory(chosen)?;
         let home = Home::open_to_read(&dir)?;
         let mut store = SqliteStore::open(&home)?;
+        // Somebody waits for the answer, nobody for the disk.
+        store.leave_log()?;
         match index::bring_up_to_date(&home, &mut store, Busy::Wait, false) {
             Ok(failed) => failed.iter().for_each(|bad| {
                 complain(&format!(

@@ -26,6 +26,7 @@ use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{Activity, ActivityId, Entity};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::api::Body;
 use crate::facts::{Fact, Learned, Mark, Surroundings};
@@ -60,6 +61,16 @@ impl SqliteStore {
     pub fn journal_mode(&self) -> Result<String> {
         let mode = self.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0));
         mode.map_err(|e| self.failed("ask for the journal mode", e))
+    }
+
+    /// Closes without bringing what was appended from SQLite's log into the database, which waits for the disk: for who has somebody
+    /// waiting for him. The next that closes the database otherwise does it.
+    pub fn leave_log(&self) -> Result<()> {
+        let done = self
+            .conn
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        done.map(drop)
+            .map_err(|e| self.failed("leave the log to others", e))
     }
 
     fn failed(&self, doing: &'static str, error: rusqlite::Error) -> Error {

@@ -24,6 +24,12 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/5.sql"),
 ];
 
+/// Bytes of a page of a new database.
+const PAGE: i64 = 8192;
+
+/// Bytes that SQLite's log may grow to before whoever commits brings it into the database.
+const LONGEST_LOG: i64 = 64 << 20;
+
 /// How long to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -168,7 +174,7 @@ fn check(conn: &Connection, path: &Path) -> Result<usize> {
 
 fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
     if empty {
-        conn.pragma_update(None, "page_size", 8192)?;
+        conn.pragma_update(None, "page_size", PAGE)?;
     }
     let mode = if on_shared_file_system(dir) {
         "DELETE"
@@ -178,6 +184,8 @@ fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
     set_journal_mode(conn, mode)?;
     // The graph can be built again from the logs: a commit need not survive a power cut, only leave the database whole.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
+    // What a large run appends goes to the log alone: a question may be waiting for it.
+    conn.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG / PAGE)?;
     conn.pragma_update(None, "cache_size", -32_768)?;
     conn.pragma_update(None, "mmap_size", 1i64 << 30)?;
     conn.pragma_update(None, "temp_store", "MEMORY")

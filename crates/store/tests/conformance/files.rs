@@ -160,3 +160,27 @@ fn a_rollback_journal_serves_as_well() {
     copy(&mut store, "more", 1, ("/a", ident(1, 1)), ("/b", ident(2, 2)));
     assert_eq!(store.runs().unwrap().len(), 21);
 }
+
+#[test]
+fn who_is_waited_for_leaves_the_log_to_the_next() {
+    let tmp = tempfile::tempdir().unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    drop(SqliteStore::open(&home).unwrap());
+    let log = tmp.path().join("graph.db-wal");
+    let left = || fs::metadata(&log).map_or(0, |meta| meta.len());
+    let mut asking = SqliteStore::open(&home).unwrap();
+    asking.leave_log().unwrap();
+    copy(
+        &mut asking,
+        "run0",
+        0,
+        ("/in", ident(1, 1)),
+        ("/out", ident(2, 2)),
+    );
+    drop(asking);
+    assert!(left() > 0, "it was brought into the database");
+    let other = SqliteStore::open(&home).unwrap();
+    assert_eq!(other.runs().unwrap().len(), 1);
+    drop(other);
+    assert_eq!(left(), 0);
+}
