@@ -20,7 +20,7 @@ PROGRAMS: tuple[tuple[str, str, str, str], ...] = (
     ("ocean", "apps/ocean/contiguous_partitions", "OCEAN", "-p1 -n258"),
     ("radiosity", "apps/radiosity", "RADIOSITY", "-p 1 -ae 5000 -bf 0.1 -en 0.05 -room -batch"),
     ("raytrace", "apps/raytrace", "RAYTRACE", "-p1 -m64 inputs/teapot.env"),
-    ("volrend", "apps/volrend", "VOLREND", "1 inputs/head 4"),
+    ("volrend", "apps/volrend", "VOLREND", "1 inputs/head-scaleddown2 4"),
 )
 
 
