@@ -11,13 +11,12 @@ use crate::header::Inherited;
 use crate::launch::Launch;
 use crate::preserve::Preserver;
 use crate::stock::{ChunkWriter, Stock};
-use crate::sys;
 use crate::{Contents, GuardMode, IoUring, Lookups, Options};
 use backstory_abi as abi;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Tells the keeper to answer from now on.
@@ -34,7 +33,16 @@ pub(crate) struct Ways {
     pub library: Vec<u8>,
 }
 
-/// Starts the command with the guard's filter on it. Returns what the filter's installation came to.
+/// A start that has begun.
+pub(crate) struct Begun {
+    /// What the filter's installation came to.
+    pub installed: Receiver<Result<OwnedFd, InstallError>>,
+    /// The command is started once something was sent here, if there is a filter. Who starts has a copy of all our descriptors until it
+    /// executes, the listener's too: were all others gone that hold one, it would wait for an answer from nobody but itself.
+    pub go: SyncSender<()>,
+}
+
+/// Starts the command with the guard's filter on it.
 ///
 /// The filter is on the starting thread and what comes from it only. `done` is rung when the command's program runs or can't.
 pub(crate) fn start(
@@ -43,29 +51,34 @@ pub(crate) fn start(
     control: &'static Control,
     stock: &Arc<Stock>,
     done: [OwnedFd; 2],
-) -> io::Result<Receiver<Result<OwnedFd, InstallError>>> {
+) -> io::Result<Begun> {
     let filter = Filter::build(&FilterSpec {
         gate: Some(backstory_recorder::GATE),
         strict: options.guard == GuardMode::Strict,
         lookups: options.lookups == Lookups::All,
         refuse_io_uring: options.io_uring == IoUring::Refuse,
     });
-    let (tell, told) = sync_channel(1);
+    let (tell, installed) = sync_channel(1);
+    let (go, may_go) = sync_channel(1);
     let (stock, launch) = (Arc::clone(stock), Arc::clone(launch));
     let thread = std::thread::Builder::new()
         .name("start".into())
         .stack_size(START_STACK);
     thread.spawn(move || {
         let installed = filter.install();
-        if installed.is_err() {
+        let guarded = installed.is_ok();
+        if !guarded {
             unguarded(&stock);
         }
         // From here on this thread is watched itself: it makes no call that the filter knows.
         let _ = tell.send(installed);
+        if guarded {
+            let _ = may_go.recv();
+        }
         start_and_publish(&launch, control);
         done.iter().for_each(ring);
     })?;
-    Ok(told)
+    Ok(Begun { installed, go })
 }
 
 /// Starts the command on this thread and publishes what came of it.
@@ -91,14 +104,13 @@ fn ring(bell: &OwnedFd) {
 /// The guard at work.
 pub(crate) struct Guarding {
     receivers: Option<Receivers>,
-    listener: Option<OwnedFd>,
     bridge: Arc<Bridge>,
     to_keeper: OwnedFd,
     trouble: Option<String>,
 }
 
 impl Guarding {
-    /// Hands the listener to the keeper and starts to answer.
+    /// Starts to answer. `sent` says what came of handing the listener to the keeper.
     pub(crate) fn begin(
         listener: OwnedFd,
         shared: Arc<SharedMap>,
@@ -106,8 +118,8 @@ impl Guarding {
         ways: Ways,
         stock: &Arc<Stock>,
         to_keeper: OwnedFd,
+        sent: io::Result<()>,
     ) -> Guarding {
-        let sent = sys::send_fd(to_keeper.as_fd(), listener.as_fd());
         let bridge = Arc::new(Bridge {
             stock: Arc::clone(stock),
             supervisor: std::process::id(),
@@ -124,7 +136,6 @@ impl Guarding {
         };
         let for_sinks = Arc::clone(stock);
         let hooks: Arc<dyn Hooks> = Arc::clone(&bridge) as Arc<dyn Hooks>;
-        let copy = listener.try_clone().ok();
         let make_sink = move || ChunkWriter::new(Arc::clone(&for_sinks));
         let started = Receivers::start(listener, shared, watch, make_sink, hooks);
         let mut trouble = sent
@@ -139,16 +150,10 @@ impl Guarding {
             .ok();
         Guarding {
             receivers,
-            listener: copy,
             bridge,
             to_keeper,
             trouble,
         }
-    }
-
-    /// The listener.
-    pub(crate) fn listener(&self) -> Option<BorrowedFd<'_>> {
-        self.listener.as_ref().map(AsFd::as_fd)
     }
 
     /// Ends the guard's part.

@@ -59,7 +59,7 @@ fn keep(mut setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
         answering: None,
         in_group: true,
     };
-    keeping.wait_for_supervisor(&tools);
+    keeping.wait_for_supervisor(&tools, supervisor);
     if tools.control.reached(SEALED) {
         sys::reap(supervisor);
         keeping.serve_to_the_end();
@@ -80,8 +80,9 @@ struct Keeping {
 }
 
 impl Keeping {
-    /// Returns when the process at the other end is no supervisor any more.
-    fn wait_for_supervisor(&mut self, tools: &Tools) {
+    /// Returns when the process at the other end is no supervisor any more. Its death is told by more than the socket's: the command has a
+    /// copy of that until it executes, which may be what it waits for our answer to.
+    fn wait_for_supervisor(&mut self, tools: &Tools, supervisor: Pid) {
         loop {
             let calls = self.answering.as_ref().and_then(Answering::waits_for);
             let mut fds = vec![
@@ -99,7 +100,8 @@ impl Keeping {
             if news.contains(PollFlags::IN) {
                 self.hear();
             }
-            if news.contains(PollFlags::HUP) {
+            let died = sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT);
+            if news.contains(PollFlags::HUP) || matches!(died, Ok(Some(_))) {
                 self.hear();
                 return;
             }

@@ -119,8 +119,8 @@ impl Recorded {
     pub fn status(&self) -> i32 {
         match (self.not_started, self.exit, self.signal) {
             (Some(libc::ENOENT), ..) => 127,
-            // Nothing is wrong with the command: there was no room for it beside us.
-            (Some(libc::EAGAIN | libc::ENOMEM), ..) => 125,
+            // Nothing is wrong with the command: there was no room for it beside us, or who answers the guard's calls died before.
+            (Some(libc::EAGAIN | libc::ENOMEM | libc::ENOSYS), ..) => 125,
             (Some(_), ..) => 126,
             (None, Some(code), _) => code,
             (None, None, Some(signal)) => 128 + signal,

@@ -222,6 +222,7 @@ fn why_not(name: &OsStr, errno: i32) -> String {
         libc::EAGAIN => {
             "cannot be started: no more processes or threads are allowed beside those that record (`ulimit -u`)".to_owned()
         }
+        libc::ENOSYS => "cannot be started: those that record were killed before it".to_owned(),
         other => sys::describe(other),
     };
     format!("{}: {why}", name.display())

@@ -116,8 +116,8 @@ impl Start<'_> {
         let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let bells = [self.watch.bell()?, done.try_clone()?];
         let launch = Arc::new(launch);
-        let installed = match guarding::start(options, &launch, self.control, self.stock, bells) {
-            Ok(installed) => installed,
+        let begun = match guarding::start(options, &launch, self.control, self.stock, bells) {
+            Ok(begun) => begun,
             Err(error) => {
                 guarding::unguarded(self.stock);
                 let reason =
@@ -126,8 +126,14 @@ impl Start<'_> {
                 return self.plain(&launch);
             }
         };
-        match installed.recv() {
+        match begun.installed.recv() {
             Ok(Ok(listener)) => {
+                let sent = sys::send_fd(to_keeper.as_fd(), listener.as_fd());
+                if let Some(front) = &self.front {
+                    // Without it only the death of both, keeper and supervisor, is worse.
+                    let _ = sys::send_fd(front.as_fd(), listener.as_fd());
+                }
+                let _ = begun.go.send(());
                 let ways = Ways {
                     arena: arena.to_vec(),
                     library: crate::library::home(&self.job.preload),
@@ -139,11 +145,8 @@ impl Start<'_> {
                     ways,
                     self.stock,
                     to_keeper,
+                    sent,
                 );
-                if let (Some(front), Some(listener)) = (&self.front, guarding.listener()) {
-                    // Without it only the death of both, keeper and supervisor, is worse.
-                    let _ = sys::send_fd(front.as_fd(), listener);
-                }
                 self.watch.at_end(Box::new(|| guarding.end()));
                 Ok((Some(done), false))
             }
