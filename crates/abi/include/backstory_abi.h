@@ -111,7 +111,8 @@ struct bs_chunk {
     uint32_t magic;
     uint32_t index;    /* which chunk of the arena */
     uint32_t pid;      /* thread group id as the owner sees it (getpid) */
-    uint32_t tid;      /* as the owner sees it (gettid); 0 in a chunk of the guard, whose slots carry bs_who */
+    uint32_t tid;      /* as the owner sees it (gettid); 0 in a chunk of the guard, whose slots carry bs_who; with
+                        BS_TID_UNTOLD a number of its own, of a thread that could not ask */
     uint64_t epoch;    /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
     uint64_t taken;    /* bs time */
     uint32_t ppid;     /* who made this process, as far as its recorder knows; else getppid when that started */
@@ -122,6 +123,9 @@ struct bs_chunk {
     uint32_t flags;
     uint64_t pad;
 };
+
+/* Above any thread's number: whether such a thread lives is not known, only whether its process does. */
+#define BS_TID_UNTOLD 0x20000000u
 
 /* States of a slot. Memory not yet reached is all zero. */
 #define BS_RESERVED 1u /* arguments are valid, the outcome is not known (yet) */

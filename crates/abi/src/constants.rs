@@ -102,6 +102,8 @@ pub const F_PREDICTED: u16 = 16;
 pub const F_RESOLVED: u16 = 32;
 /// Slot flag: written by a `CLONE_VM` child into its parent's chunk.
 pub const F_CHILD: u16 = 64;
+/// In [`Chunk::tid`](crate::Chunk::tid): a number of its own, of a thread that could not ask for its number.
+pub const TID_UNTOLD: u32 = 0x2000_0000;
 /// OPEN: to read a file that this process has made, and nobody else changed.
 pub const F_OWN: u16 = 128;
 

@@ -252,7 +252,7 @@ fn abandoned(arena: &Arena, header: &abi::Chunk, newest: &HashMap<Pid, u64>) -> 
         return true;
     }
     // Thread ids of another namespace say nothing here, and the guard's chunks belong to no thread.
-    let tid = if header.host_pid == 0 && header.tid != 0 {
+    let tid = if header.host_pid == 0 && header.tid != 0 && header.tid < abi::TID_UNTOLD {
         header.tid as Pid
     } else {
         pid

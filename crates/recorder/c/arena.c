@@ -316,12 +316,16 @@ static void unmap_chunk(u8 *chunk)
         bs_raw(__NR_munmap, chunk, BS_CHUNK_SIZE);
 }
 
-/* The chunk's owner will append no more. */
-static void retire(u8 *chunk)
+void bs_say_full(u8 *chunk)
 {
     u32 index = ((struct bs_chunk *)chunk)->index;
     if (index < BS_MAX_CHUNKS)
         __atomic_or_fetch(&bs_arena->full[index / 64], 1ull << (index % 64), __ATOMIC_RELEASE);
+}
+
+static void retire(u8 *chunk)
+{
+    bs_say_full(chunk);
     unmap_chunk(chunk);
 }
 
@@ -343,6 +347,7 @@ static BS_COLD void announce(struct bs_chunk *chunk)
 {
     if (bs_arena->flags & BS_ARENA_GUARDED) {
         bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_ANNOUNCE, chunk->index);
+        bs_process->host_pid = chunk->host_pid;
         return;
     }
     char text[16];
@@ -350,7 +355,7 @@ static BS_COLD void announce(struct bs_chunk *chunk)
     s64 n = bs_gated(__NR_readlinkat, BS_AT_FDCWD, "/proc/self", text, sizeof text);
     for (s64 i = 0; i < n; i++)
         number = number * 10 + (u32)(text[i] - '0');
-    chunk->host_pid = number;
+    bs_process->host_pid = chunk->host_pid = number;
 }
 
 /* Gives the thread a chunk; signals are blocked, the process is ready. */
@@ -448,8 +453,10 @@ BS_COLD bool bs_take(u32 op)
     if (muted)
         return false;
     if (bs_odd & BS_ODD_SANDBOX) {
-        bs_lose(op);
-        return false;
+        bool taken = bs_take_confined();
+        if (!taken)
+            bs_lose(op);
+        return taken;
     }
     u64 mask = block_signals();
     enum how started = NOT_STARTED;
@@ -478,8 +485,10 @@ bool bs_is_ready(u32 op)
 BS_COLD bool bs_change(u32 op, u32 changes)
 {
     if (bs_odd & BS_ODD_SANDBOX) {
-        bs_lose(op);
-        return false;
+        bool changed = bs_me.changes != changes || bs_take_confined();
+        if (!changed)
+            bs_lose(op);
+        return changed;
     }
     u64 mask = block_signals();
     bool changed = bs_me.changes != changes || new_chunk();
@@ -492,6 +501,7 @@ BS_COLD bool bs_change(u32 op, u32 changes)
 void bs_prepare_for_sandbox(void)
 {
     bs_is_ready(BS_OP_START);
+    bs_map_reserve();
     __atomic_or_fetch(&bs_odd, BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
 }
 

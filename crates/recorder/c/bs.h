@@ -140,7 +140,8 @@ struct bs_thread {
     u64 scratch_size;
     const void *actions; /* what a spawned child was told to do first, and how much of it has been logged (spawn.c) */
     u32 done;
-    u32 pid; /* of the process when `chunk` was taken */
+    u32 pid;     /* of the process when `chunk` was taken */
+    bool taking; /* a chunk, where signals can't be blocked */
 };
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
@@ -154,6 +155,7 @@ struct bs_process {
     u32 generation; /* 0: not set up */
     u32 lock;
     u32 pid, ppid;
+    u32 host_pid; /* as the supervisor knows it, where that had to be asked for */
     u64 epoch;
     u32 highest;            /* descriptor with a mark */
     s32 copy_from, copy_to; /* of the last copy in the kernel, if both are marked so */
@@ -263,6 +265,9 @@ bool bs_is_muted(void);              /* this process will never log */
 bool bs_is_ready(u32 op);            /* it has one, or could be given one now */
 bool bs_change(u32 op, u32 changes); /* a new one: the old is full, unless it has changed already */
 void bs_prepare_for_sandbox(void);   /* all that would need a system call later */
+void bs_map_reserve(void);           /* confined.c: the chunks that a sandboxed process can take */
+bool bs_take_confined(void);         /* takes one of these, without a system call */
+void bs_say_full(u8 *chunk);         /* its owner will append no more */
 void bs_thread_ends(void);           /* the chunk is given back */
 void bs_lose(u32 op);                /* an operation could not be logged */
 void bs_other_numbers(void);         /* a process may be in another pid namespace */

@@ -4,14 +4,30 @@
  */
 #include "bs.h"
 
-enum { PR_SET_SECCOMP = 22, PR_SET_TSC = 26, MODE_STRICT = 1, TSC_SIGSEGV = 2, SET_MODE_STRICT = 0 };
+enum { PR_SET_SECCOMP = 22, PR_SET_TSC = 26, MODE_STRICT = 1, MODE_FILTER = 2, TSC_SIGSEGV = 2 };
+enum { SET_MODE_STRICT = 0, SET_MODE_FILTER = 1 };
 
-/* Before the limit holds: everything that would need a call later. */
-static void prepare(bool strict)
+/* Limits that hold. */
+static u32 limits;
+
+/*
+ * Makes a call that may limit those that follow. Before it: everything that would need a call later. Who only asks what the kernel
+ * can do, by a call that fails (libseccomp and Chromium do, long before they limit anything), is not limited.
+ */
+static s64 limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     bs_prepare_for_sandbox();
     if (strict)
         bs_stop_clock();
+    s64 result = bs_raw(nr, a, b, c, d, e);
+    if (result >= 0)
+        __atomic_add_fetch(&limits, 1, __ATOMIC_SEQ_CST);
+    else if (!__atomic_load_n(&limits, __ATOMIC_SEQ_CST)) {
+        __atomic_and_fetch(&bs_odd, ~BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&limits, __ATOMIC_SEQ_CST)) /* another thread's, meanwhile */
+            __atomic_or_fetch(&bs_odd, BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
+    }
+    return bs_ret(result);
 }
 
 ssize read(int fd, void *to, size_t n);
@@ -23,8 +39,8 @@ BS_API int prctl(int option, ...)
     va_start(args, option);
     u64 a = va_arg(args, u64), b = va_arg(args, u64), c = va_arg(args, u64), d = va_arg(args, u64);
     va_end(args);
-    if (BS_UNLIKELY(option == PR_SET_SECCOMP))
-        prepare(a == MODE_STRICT);
+    if (BS_UNLIKELY(option == PR_SET_SECCOMP && (a == MODE_STRICT || (a == MODE_FILTER && b))))
+        return (int)limit(a == MODE_STRICT, __NR_prctl, option, (s64)a, (s64)b, (s64)c, (s64)d);
     if (BS_UNLIKELY(option == PR_SET_TSC && a == TSC_SIGSEGV))
         bs_stop_clock();
     return (int)bs_ret(bs_raw(__NR_prctl, option, a, b, c, d));
@@ -118,8 +134,8 @@ BS_API s64 syscall(s64 nr, ...)
     s64 a = va_arg(args, s64), b = va_arg(args, s64), c = va_arg(args, s64);
     s64 d = va_arg(args, s64), e = va_arg(args, s64), f = va_arg(args, s64);
     va_end(args);
-    if (nr == __NR_seccomp)
-        prepare(a == SET_MODE_STRICT);
+    if (nr == __NR_seccomp && (a == SET_MODE_STRICT || (a == SET_MODE_FILTER && c)))
+        return limit(a == SET_MODE_STRICT, nr, a, b, c, d, e);
     if (nr == __NR_prctl)
         return prctl((int)a, b, c, d, e);
     if (nr == __NR_fork || nr == __NR_clone || nr == __NR_clone3)

@@ -24,6 +24,7 @@ mod replay;
 mod rerun;
 mod root;
 mod runs;
+mod sandboxes;
 mod standards;
 mod stores;
 mod terminal;

@@ -1,0 +1,115 @@
+/*
+ * Chunks for who has limited its own system calls. What is needed was mapped before the limit, so that nothing here makes a call.
+ *
+ * Invariant: signals can't be blocked here; a handler that comes in between takes nothing, and what it does is counted as lost.
+ */
+#include "bs.h"
+
+enum { RESERVE = 1024, RESERVE_SIZE = BS_ARENA_HEADER + RESERVE * BS_CHUNK_SIZE, FEW_FREE = 8, GIVEN_BACK = 16 };
+
+enum { PLENTY = 24, ASKED = 4 };
+
+static u32 free_chunks(void)
+{
+    u32 count = 0;
+    for (u32 w = 0; w < RESERVE / 64; w++)
+        for (u64 bits = __atomic_load_n(&bs_arena->free[w], __ATOMIC_RELAXED); bits; bits &= bits - 1)
+            count++;
+    return count;
+}
+
+/* Nobody can be waited for afterwards; each time that it is asked the supervisor doubles what there is. */
+static void stock_up(void)
+{
+    for (int asked = 0; asked < ASKED && free_chunks() < PLENTY; asked++) {
+        __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
+        if (!(bs_arena->flags & BS_ARENA_GUARDED) || bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0)
+            return;
+    }
+}
+
+/* The arena once more, as far as it may grow: address space only, until a chunk is there and taken. */
+static u8 *reserve;
+
+void bs_map_reserve(void)
+{
+    if (reserve || !bs_arena || bs_odd & BS_ODD_SANDBOX)
+        return;
+    s64 at = bs_raw(__NR_mremap, bs_arena, 0, RESERVE_SIZE, 1 /* MREMAP_MAYMOVE */);
+    if ((u64)at < -4096ull)
+        __atomic_store_n(&reserve, (u8 *)at, __ATOMIC_RELEASE);
+    stock_up();
+}
+
+/* Takes a free chunk's number, or -1. Nobody can be waited for, so more are asked for in time. */
+static s32 claim(void)
+{
+    s32 found = -1;
+    u32 left = 0;
+    for (u32 w = 0; w < RESERVE / 64; w++) {
+        u64 *word = &bs_arena->free[w];
+        u64 bits = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        while (bits && found < 0) {
+            u64 lowest = bits & -bits;
+            bits = __atomic_fetch_and(word, ~lowest, __ATOMIC_ACQ_REL);
+            if (bits & lowest)
+                found = (s32)(w * 64 + (u32)__builtin_ctzll(lowest));
+            bits &= ~lowest;
+        }
+        for (; bits && left < FEW_FREE; bits &= bits - 1)
+            left++;
+    }
+    if (left < FEW_FREE && !bs_arena->wanted)
+        __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
+    return found;
+}
+
+/* A thread that begins here can't ask for its number, and gets one that no thread has. */
+static void begin(struct bs_thread *me)
+{
+    me->chunk = me->held = 0;
+    me->changes += GIVEN_BACK;
+    me->count = 0;
+    me->borrowed = 0;
+    me->actions = 0;
+    me->tid = BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) & (BS_TID_UNTOLD - 1));
+    me->pid = bs_process->pid;
+}
+
+static void fill(struct bs_chunk *chunk, u32 index)
+{
+    struct bs_thread *me = &bs_me;
+    chunk->index = index;
+    chunk->pid = bs_process->pid;
+    chunk->tid = me->tid;
+    chunk->epoch = bs_process->epoch;
+    chunk->taken = bs_now();
+    chunk->ppid = bs_process->ppid;
+    chunk->seq = me->count++;
+    chunk->host_pid = bs_process->host_pid;
+    chunk->next = sizeof *chunk;
+    __atomic_store_n(&chunk->magic, BS_CHUNK_MAGIC, __ATOMIC_RELEASE);
+}
+
+bool bs_take_confined(void)
+{
+    struct bs_thread *me = &bs_me;
+    if (!reserve || !bs_process->generation || me->taking || bs_arena->flags & BS_ARENA_CLOSED)
+        return false;
+    me->taking = true;
+    s32 index = claim();
+    if (index >= 0) {
+        u8 *at = reserve + BS_ARENA_HEADER + (u64)index * BS_CHUNK_SIZE;
+        if (me->generation != bs_process->generation)
+            begin(me);
+        if (me->held)
+            bs_say_full(me->held);
+        fill((struct bs_chunk *)at, (u32)index);
+        me->held = me->chunk;
+        me->changes++;
+        me->generation = bs_process->generation;
+        __atomic_store_n(&me->chunk, at, __ATOMIC_RELEASE);
+    }
+    me->taking = false;
+    return index >= 0;
+}
