@@ -108,7 +108,7 @@ fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Pack
         keeper.version(store, &version)?;
     }
     keeper.flush()?;
-    let places = places::around(&wanted.paths);
+    let places = places::around(&wanted.paths, &wanted.listed);
     let run = id.clone();
     keeper
         .journal

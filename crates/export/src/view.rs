@@ -429,7 +429,7 @@ impl Builder<'_> {
         }
         let mut steps = HashMap::new();
         for (at, step) in self.view.workflow.steps.iter().enumerate() {
-            steps.extend(step.members.iter().map(|&member| ((step.run, member), at)));
+            steps.extend(step.members.iter().map(|&member| (member, at)));
         }
         for (run, recording) in self.recordings.iter().enumerate() {
             for at in 0..recording.activities.len() {
@@ -463,9 +463,10 @@ impl Builder<'_> {
         let recording = &self.recordings[step.run];
         let index = self.view.activities.len();
         for &member in &step.members {
-            self.activities.insert((step.run, member), index);
+            self.activities.insert(member, index);
         }
-        let first = &recording.activities[step.members[0]];
+        let (_, root) = step.members[0];
+        let first = &recording.activities[root];
         let lines: Vec<String> = step.lines.iter().map(|line| line.shell(&line.cwd)).collect();
         let alone = step.lines.len() == 1 && !lines[0].contains(" | ");
         self.view.activities.push(Activity {
@@ -475,7 +476,7 @@ impl Builder<'_> {
             program: first.exec_path.clone().filter(|_| alone),
             argv: if alone { first.argv.clone() } else { Vec::new() },
             cwd: step.lines[0].cwd.clone(),
-            env_set: recording.environment(step.members[0]).0,
+            env_set: recording.environment(root).0,
             interval: Interval {
                 start: step.start,
                 end: step.end,
@@ -516,7 +517,7 @@ impl Builder<'_> {
             }
             Level::Command => {
                 let step = &self.view.workflow.steps[index];
-                debug_assert!(step.run == run && step.members.contains(&at));
+                debug_assert!(step.members.contains(&(run, at)));
                 match relation {
                     Relation::Read | Relation::Execute => step.inputs.contains(&entity.path),
                     Relation::Write | Relation::Rename | Relation::Make => {

@@ -7,19 +7,52 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
-use backstory_store::facts::Place;
+use backstory_store::facts::{Listed, Place};
 
 /// Links that lead to links: as many as the kernel follows.
 const MOST_LINKS: usize = 40;
 
-/// All places on the way to these paths, in the order of their bytes.
-pub fn around(paths: &[PathBuf]) -> Vec<Place> {
+/// Of a directory with more entries, what is in it is not the point.
+const MOST_ENTRIES: usize = 10_000;
+
+/// All places on the way to these paths, in the order of their bytes; of the directories `listed` with what is in them.
+pub fn around(paths: &[PathBuf], listed: &[PathBuf]) -> Vec<Place> {
     let mut found: BTreeMap<Bytes, Place> = BTreeMap::new();
     let mut seen = HashSet::new();
     for path in paths {
         walk(path, &mut found, &mut seen);
     }
+    for path in listed {
+        let Ok(real) = fs::canonicalize(path) else {
+            continue;
+        };
+        if let Some(place) = found.get_mut(real.as_os_str().as_bytes()) {
+            place.entries = entries(&real);
+        }
+    }
     found.into_values().collect()
+}
+
+/// What is in a directory, in the order in which the file system tells it; none of one that cannot be listed or holds too much.
+fn entries(directory: &Path) -> Option<Vec<Listed>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(directory).ok()? {
+        let entry = entry.ok()?;
+        if entries.len() == MOST_ENTRIES {
+            return None;
+        }
+        let kind = entry.file_type().map_or(0, |kind| match () {
+            () if kind.is_dir() => 0o040_000,
+            () if kind.is_symlink() => 0o120_000,
+            () if kind.is_file() => 0o100_000,
+            () => 0,
+        });
+        entries.push(Listed {
+            name: entry.file_name().into_vec().into(),
+            kind,
+        });
+    }
+    Some(entries)
 }
 
 /// Every prefix of the path and of what links in it lead to.
@@ -77,6 +110,7 @@ fn look(path: &Path, found: &mut BTreeMap<Bytes, Place>, seen: &mut HashSet<Path
         target: target
             .clone()
             .map(|target| target.into_os_string().into_vec().into()),
+        entries: None,
     };
     found.insert(key, place);
     target
@@ -95,7 +129,17 @@ mod tests {
         symlink("real", dir.join("link")).unwrap();
         symlink("../real/sub/f", dir.join("real/g")).unwrap();
         symlink("round", dir.join("round")).unwrap();
-        let places = around(&[dir.join("link/g"), dir.join("round/x"), dir.join("none/x")]);
+        let places = around(
+            &[dir.join("link/g"), dir.join("round/x"), dir.join("none/x")],
+            &[dir.join("real")],
+        );
+        let real = places
+            .iter()
+            .find(|place| place.path.ends_with(b"/real"))
+            .unwrap();
+        let mut names: Vec<&[u8]> = real.entries.iter().flatten().map(|entry| &*entry.name).collect();
+        names.sort();
+        assert_eq!(names, [&b"g"[..], b"sub"]);
         let below: Vec<(PathBuf, Option<Bytes>)> = places
             .iter()
             .map(|place| {

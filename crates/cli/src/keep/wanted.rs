@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Ident, Kept, Op};
+use backstory_export::paths::is_tool;
 use backstory_graph::model::{ActivityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, RunRecord, Store};
 
@@ -45,6 +46,8 @@ pub struct All {
     pub versions: Vec<Wanted>,
     /// All paths that were used in some way: it matters where links on the way to them led, also if there was nothing.
     pub paths: Vec<PathBuf>,
+    /// Directories that were listed, but those of the system.
+    pub listed: Vec<PathBuf>,
 }
 
 /// What the log says was preserved.
@@ -118,6 +121,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
             *mark = mark.and(who);
         }
     };
+    let mut listed = HashSet::new();
     for activity in store.activities(run.key)? {
         let stream = store.stream(ActivityKey::new(run.key, activity.id))?;
         for edge in &stream.edges {
@@ -127,6 +131,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
                     mark(&mut made, edge.entity.0, activity.id);
                 }
                 Relation::Link => mark(&mut made, edge.entity.0, activity.id),
+                Relation::List => drop(listed.insert(edge.entity.0)),
                 _ => {}
             }
         }
@@ -145,6 +150,9 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         let names = std::iter::once(&entity.path).chain(&entity.aliases);
         let paths: Vec<PathBuf> = names.map(|path| OsStr::from_bytes(path).into()).collect();
         all.paths.extend_from_slice(&paths);
+        if listed.contains(&entity.id.0) && !is_tool(&entity.path) {
+            all.listed.extend_from_slice(&paths);
+        }
         if used == Who::Nobody && made == Who::Nobody {
             continue;
         }

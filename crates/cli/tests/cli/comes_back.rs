@@ -79,6 +79,17 @@ fn what_was_changed_without_being_read_comes_back() {
 }
 
 #[test]
+fn what_is_taken_as_a_directory_tells_it_comes_back() {
+    come_back(&["tar cf t.tar a d", "ls -U d > second", "find . -name '?' > found"]);
+    let place = Place::furnished();
+    for name in ["m", "c", "q", "e", "z", "b", "k"] {
+        place.write(format!("d/{name}"), "");
+    }
+    place.settle("d/k");
+    place.comes_back("ls -U d > order");
+}
+
+#[test]
 fn what_only_was_stood_in_or_tried_comes_back() {
     come_back(&[
         "(cd d; exec pwd) > where",

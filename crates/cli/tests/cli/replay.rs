@@ -89,6 +89,31 @@ fn a_numpy_script_with_a_plot_comes_back() {
 }
 
 #[test]
+fn a_plot_by_matplotlib_comes_back() {
+    let python = "/usr/bin/python3";
+    let there = std::process::Command::new(python)
+        .args(["-c", "import matplotlib"])
+        .output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        skipped("the replay of a plot", "needs /usr/bin/python3 with matplotlib");
+        return;
+    }
+    let place = Place::new();
+    place.write_settled("data.csv", "1,2\n3,4\n5,7\n");
+    place.write_settled(
+        "plot.py",
+        "import matplotlib, numpy\nmatplotlib.use('Agg')\nfrom matplotlib import pyplot\nd = numpy.loadtxt('data.csv', delimiter=',')\n\
+         pyplot.plot(d[:, 0], d[:, 1])\npyplot.savefig('plot.png')\n",
+    );
+    // Its cache of fonts has times in it: made before.
+    let cache = place.path("../home/fonts");
+    place.command_line(&format!(
+        "MPLCONFIGDIR={cache} {python} -c 'import matplotlib.pyplot'"
+    ));
+    place.comes_back(&format!("MPLCONFIGDIR={cache} {python} plot.py"));
+}
+
+#[test]
 fn an_r_script_comes_back() {
     if !needs("the replay of an R script", &["Rscript"]) {
         return;

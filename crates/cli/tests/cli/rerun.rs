@@ -110,3 +110,70 @@ fn a_removed_output_is_made_again_and_a_failing_step_is_named() {
     );
     place.run(&["rerun", "nothing"]).is_error(1, &["nothing"]);
 }
+
+/// Three runs, each a step: `in` to `sorted` to `first`, and `sorted` to `last`.
+fn three_runs() -> Place {
+    let place = Place::new();
+    place.write_settled("in", "b\na\n");
+    for line in [
+        "sort in > sorted",
+        "head -n 1 sorted > first",
+        "tail -n 1 sorted > last",
+    ] {
+        place.keep(line, &["--contents=lazy"]);
+    }
+    place
+}
+
+#[test]
+fn what_was_done_again_in_part_can_be_done_again() {
+    let place = three_runs();
+    for (text, first) in [("c\nb\n", "b\n"), ("c\nb\nd\n", "b\n"), ("d\nc\n", "c\n")] {
+        place.write_settled("in", text);
+        assert_eq!(
+            place.states("first", &["--dry-run"]),
+            ["stale", "waits"],
+            "{text}"
+        );
+        place.rerun("first", &[]);
+        assert_eq!(fs::read_to_string(place.path("first")).unwrap(), first);
+        assert_eq!(
+            place.states("first", &["--dry-run"]),
+            ["current", "current"],
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_another_run_made_again_since_is_no_longer_what_was_read() {
+    let place = three_runs();
+    place.write_settled("in", "z\ny\n");
+    place.rerun("first", &[]);
+    // `sorted` is up to date, but `last` was made from the one before.
+    assert_eq!(place.states("last", &["--dry-run"]), ["stale", "waits"]);
+    place.rerun("last", &[]);
+    assert_eq!(fs::read_to_string(place.path("last")).unwrap(), "z\n");
+    assert_eq!(place.states("last", &[]), ["current", "current"]);
+}
+
+#[test]
+fn a_directory_that_was_listed_has_changed_if_names_came_or_went() {
+    let place = Place::new();
+    fs::create_dir(place.work().join("parts")).unwrap();
+    place.stage.user().owns(&place.work().join("parts")).unwrap();
+    place.write("parts/a", "a\n");
+    place.write_settled("parts/b", "b\n");
+    place.keep("ls parts > all", &["--contents=lazy"]);
+    // As editors do: a new file takes the place of the old one.
+    place.write("parts/b.new", "b\n");
+    fs::rename(place.work().join("parts/b.new"), place.work().join("parts/b")).unwrap();
+    assert_eq!(place.states("all", &["--dry-run"]), ["current"]);
+    place.write_settled("parts/c", "c\n");
+    assert_eq!(place.states("all", &["--dry-run"]), ["stale"]);
+    place.rerun("all", &[]);
+    assert_eq!(fs::read_to_string(place.path("all")).unwrap(), "a\nb\nc\n");
+    place.run(&["index", "--wait"]);
+    fs::remove_file(place.work().join("parts/c")).unwrap();
+    assert_eq!(place.states("all", &["--dry-run"]), ["stale"]);
+}

@@ -52,6 +52,7 @@ impl Groups {
 /// Makes steps of commands, in an order in which they can be run.
 pub fn steps(mut parts: Vec<Part>, notes: &mut BTreeSet<String>) -> Vec<Step> {
     parts.sort_by_key(|part| part.start);
+    leave_out_superseded(&mut parts, notes);
     let directories: BTreeSet<Bytes> = parts
         .iter()
         .flat_map(|part| part.effects.directories.iter().cloned())
@@ -81,6 +82,30 @@ pub fn steps(mut parts: Vec<Part>, notes: &mut BTreeSet<String>) -> Vec<Step> {
     let mut steps = ordered(steps);
     name(&mut steps);
     steps
+}
+
+/// Leaves out commands whose files were all made anew by commands of later runs: who does the work again does it as it was done last.
+fn leave_out_superseded(parts: &mut Vec<Part>, notes: &mut BTreeSet<String>) {
+    let anew = |path: &Bytes, before: &Part| {
+        parts.iter().any(|later| {
+            later.run > before.run
+                && later.effects.made.contains_key(path)
+                && !later.effects.read.contains_key(path)
+        })
+    };
+    let old = |part: &Part| {
+        let made = &part.effects.made;
+        !made.is_empty() && made.keys().all(|path| anew(path, part))
+    };
+    let keep: Vec<bool> = parts.iter().map(|part| !old(part)).collect();
+    let gone = keep.iter().filter(|keep| !**keep).count();
+    if gone > 0 {
+        notes.insert(format!(
+            "{gone} commands are left out, because later runs made the same files anew"
+        ));
+    }
+    let mut keep = keep.into_iter();
+    parts.retain(|_| keep.next().unwrap_or(true));
 }
 
 /// Paths that are there at the end, or that another command than their maker reads.
@@ -285,7 +310,7 @@ fn step(
         run: parts[0].run,
         members: parts
             .iter()
-            .flat_map(|part| part.members.iter().copied())
+            .flat_map(|part| part.members.iter().map(|&member| (part.run, member)))
             .collect(),
     }
 }

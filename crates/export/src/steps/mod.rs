@@ -48,8 +48,8 @@ pub struct Step {
     pub end: Time,
     /// Which of the recordings it is from.
     pub run: usize,
-    /// Its activities in that recording.
-    pub members: Vec<usize>,
+    /// Its activities: the number of the recording, and the activity in it.
+    pub members: Vec<(usize, usize)>,
 }
 
 /// All steps of several recordings, oldest first, and what was noticed on the way.

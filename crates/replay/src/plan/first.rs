@@ -10,7 +10,7 @@ use backstory_eventlog::event::{Bytes, Ident};
 use backstory_export::paths::parent;
 use backstory_graph::model::{Certainty, Entity, EntityKind, Relation};
 use backstory_query::{RunContents, kind};
-use backstory_store::facts::Place;
+use backstory_store::facts::{Listed, Place};
 use backstory_store::{ActivityKey, RunRecord, Store};
 
 use crate::Result;
@@ -68,6 +68,8 @@ pub struct First {
     pub places: Vec<Place>,
     /// Directories that processes of the run began in.
     pub stood: Vec<Bytes>,
+    /// What was in the directories that it listed, by their paths without links.
+    pub listings: BTreeMap<Bytes, Vec<Listed>>,
     /// Paths that the run made and that were not there before.
     pub made: BTreeSet<Bytes>,
     /// Paths that were looked for and not there.
@@ -165,6 +167,10 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
     let (put_there, made) = made.into_iter().partition(|path| there.contains_key(path));
     let put_there: BTreeSet<Bytes> = put_there;
     first.made = made;
+    let listings = held.places.iter();
+    first.listings = listings
+        .filter_map(|place| Some((place.path.clone(), place.entries.clone()?)))
+        .collect();
     first.places = held
         .places
         .iter()

@@ -4,6 +4,7 @@
 //! [`first`] says what was at each path before the run, [`source`] where its content can be had.
 
 mod first;
+mod machine;
 mod source;
 mod stdin;
 
@@ -109,6 +110,8 @@ pub struct Plan {
     pub host: String,
     /// What is there, in the order in which it can be made.
     pub entries: Vec<Entry>,
+    /// Directories, and the order in which a listing told what is in them.
+    pub orders: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
     /// The directory of the contents.
     pub contents: PathBuf,
     /// The run looked at what the kernel tells below `/sys`.
@@ -154,6 +157,7 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
     builder.files(&first)?;
     builder.interpreters(&first);
     let expected = expected(&held, header, &builder);
+    let orders = builder.orders();
     let (entries, lacking, more) = builder.finish();
     notes.extend(more);
     if !lacking.is_empty() {
@@ -179,6 +183,7 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
         gid: group(header.uid),
         host: header.machine.host.clone(),
         entries,
+        orders,
         contents,
         sys,
         network: deviations.network,

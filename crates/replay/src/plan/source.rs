@@ -1,8 +1,7 @@
 //! Where what was there can be had: in the store, from a package on this machine, or nowhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -18,27 +17,24 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use super::first::{Before, First, is_plain};
 use super::{Deviations, Entry, What};
 use crate::{Error, Result};
-use backstory_eventlog::program;
 
 /// Smaller files are copied: showing this machine's own costs as much, and cannot be changed by the program.
 const SMALL: i64 = 16 << 10;
 
 /// Links that lead to links: as many as the kernel follows.
-const MOST_LINKS: usize = 40;
-
-/// Entries of a listed directory that are put there although nobody used them; of more, the listing is not the point.
-const LISTED: usize = 10_000;
+pub(super) const MOST_LINKS: usize = 40;
 
 /// Collects what is put where.
 pub struct Builder<'s> {
     store: &'s dyn Store,
-    contents: Option<Contents>,
+    pub(super) contents: Option<Contents>,
     deviations: &'s Deviations,
     cwd: Vec<u8>,
-    entries: BTreeMap<Vec<u8>, Entry>,
+    pub(super) entries: BTreeMap<Vec<u8>, Entry>,
     also: Vec<Entry>,
     lacking: Vec<(Bytes, String)>,
     notes: Vec<String>,
+    pub(super) orders: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
 }
 
 impl<'s> Builder<'s> {
@@ -63,6 +59,7 @@ impl<'s> Builder<'s> {
             also: Vec::new(),
             lacking: Vec::new(),
             notes: Vec::new(),
+            orders: Vec::new(),
         })
     }
 
@@ -114,7 +111,7 @@ impl<'s> Builder<'s> {
     }
 
     /// The directory and all above it.
-    fn directories_to(&mut self, path: &[u8]) {
+    pub(super) fn directories_to(&mut self, path: &[u8]) {
         let ends: Vec<usize> = (1..=path.len())
             .filter(|&at| at == path.len() || path[at] == b'/')
             .collect();
@@ -128,7 +125,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn put(&mut self, path: &[u8], what: What, mode: u32, mtime: i64) {
+    pub(super) fn put(&mut self, path: &[u8], what: What, mode: u32, mtime: i64) {
         let path = match what {
             // A link is where the directory leads that it is in.
             What::Link(_) => {
@@ -395,135 +392,9 @@ impl<'s> Builder<'s> {
         found.is_ok_and(|(now, _)| Some(now) == digest)
     }
 
-    /// Whatever the kernel opens to run what was executed, where the record lacks it: this machine's.
-    pub fn interpreters(&mut self, first: &First) {
-        let executed = first.paths.iter().filter(|before| before.executed);
-        let mut waiting: Vec<Vec<u8>> = executed.map(|before| self.real(&before.path)).collect();
-        let mut seen = BTreeSet::new();
-        while let Some(path) = waiting.pop() {
-            let Some(named) = self.interpreter_of(&path) else {
-                continue;
-            };
-            if !seen.insert(named.clone()) {
-                continue;
-            }
-            self.take_host_file(&named);
-            waiting.push(self.real(&named));
-        }
-    }
-
-    /// What the kernel runs a program with, if the program names it by an absolute path.
-    fn interpreter_of(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let head = self.head(path)?;
-        let named = program::interpreter(&head).filter(|path| path.starts_with(b"/"));
-        named.map(Into::into)
-    }
-
-    /// The first bytes of what is put at a path.
-    fn head(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let mut head = Vec::new();
-        match &self.entries.get(path)?.what {
-            What::Kept(digest) | What::Part(digest, _) => {
-                let object = self.contents.as_ref()?.read(&Digest(*digest)).ok()?;
-                object.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
-            }
-            What::Shown(from) | What::Copied(from) => {
-                let file = File::open(host(from)).ok()?;
-                file.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
-            }
-            _ => return None,
-        }
-        Some(head)
-    }
-
-    /// Puts this machine's file there, and the links that lead to it, if nothing is there.
-    fn take_host_file(&mut self, path: &[u8]) {
-        for _ in 0..MOST_LINKS {
-            let real = self.real(path);
-            if self
-                .entries
-                .get(&real)
-                .is_some_and(|entry| entry.what != What::Directory)
-            {
-                return;
-            }
-            let link = (1..=real.len())
-                .filter(|&end| end == real.len() || real[end] == b'/')
-                .find(|&end| {
-                    !self.entries.contains_key(&real[..end]) && fs::read_link(host(&real[..end])).is_ok()
-                });
-            match link.and_then(|end| Some((end, fs::read_link(host(&real[..end])).ok()?))) {
-                Some((end, target)) => {
-                    self.put(
-                        &real[..end],
-                        What::Link(target.as_os_str().as_bytes().to_vec()),
-                        0o777,
-                        0,
-                    );
-                }
-                None => {
-                    if let Ok(meta) = fs::metadata(host(&real)) {
-                        self.directories_to(
-                            &real[..real.iter().rposition(|&byte| byte == b'/').unwrap_or(0)],
-                        );
-                        self.put(&real, What::Shown(without_links(&real)), meta.mode() & 0o7777, 0);
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Links of this machine between a path and what it leads to.
-    fn on_the_way(&mut self, path: &[u8]) {
-        let mut path = path.to_vec();
-        for _ in 0..MOST_LINKS {
-            let Ok(target) = fs::read_link(host(&path)) else {
-                return;
-            };
-            self.put(
-                &path,
-                What::Link(target.as_os_str().as_bytes().to_vec()),
-                0o777,
-                0,
-            );
-            path = self.real(&path);
-        }
-    }
-
-    /// Names in a listed directory that nobody used, if they can still be told: programs that take what they find see them.
-    fn listed(&mut self, before: &Before, first: &First) {
-        let system = [&b"/usr/"[..], b"/lib", b"/etc", b"/bin", b"/sbin", b"/var/"];
-        if system.iter().any(|prefix| before.path.starts_with(prefix)) {
-            return;
-        }
-        let Ok(entries) = fs::read_dir(host(&before.path)) else {
-            return;
-        };
-        let touched: BTreeSet<&[u8]> = first
-            .made
-            .iter()
-            .chain(&first.missing)
-            .map(|path| &**path)
-            .collect();
-        for entry in entries.flatten().take(LISTED) {
-            let path = [&before.path, &b"/"[..], entry.file_name().as_bytes()].concat();
-            let Ok(meta) = entry.metadata() else { continue };
-            if self.entries.contains_key(&self.real(&path)) || touched.contains(&*path) {
-                continue;
-            }
-            let mtime = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
-            let what = match meta.file_type() {
-                kind if kind.is_dir() => What::Directory,
-                kind if kind.is_symlink() => match fs::read_link(entry.path()) {
-                    Ok(target) => What::Link(target.as_os_str().as_bytes().to_vec()),
-                    Err(_) => continue,
-                },
-                kind if kind.is_file() => What::Blank(meta.len()),
-                _ => continue,
-            };
-            self.put(&path, what, meta.mode() & 0o7777, mtime);
-        }
+    /// Directories whose entries were listed, and their order.
+    pub fn orders(&mut self) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+        std::mem::take(&mut self.orders)
     }
 
     /// What is put where, what cannot be had, and what the user has to know.
@@ -563,12 +434,12 @@ fn parts(path: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn host(path: &[u8]) -> &Path {
+pub(super) fn host(path: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(path))
 }
 
 /// The path on this machine as it is without links: absolute ones lead elsewhere where the machine is seen from inside.
-fn without_links(path: &[u8]) -> Vec<u8> {
+pub(super) fn without_links(path: &[u8]) -> Vec<u8> {
     let real = fs::canonicalize(host(path));
     real.map_or_else(|_| path.to_vec(), |real| real.as_os_str().as_bytes().to_vec())
 }

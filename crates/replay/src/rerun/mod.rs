@@ -40,6 +40,8 @@ pub struct Step {
     pub outputs: Vec<(Bytes, Option<Digest>)>,
     /// Files that it reads and another step makes: the step, and the file.
     pub fed_by: Vec<(usize, Bytes)>,
+    /// What it read of those, as far as it is known.
+    pub had: HashMap<Bytes, Digest>,
     /// Why it has to be done again; none: it does not, unless one that feeds it makes something else.
     pub reasons: Vec<Reason>,
 }
@@ -60,8 +62,10 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         .flat_map(|(at, step)| step.outputs.iter().map(move |output| (output, at)))
         .collect();
     let made: HashSet<&Bytes> = maker.keys().copied().collect();
-    let surroundings = stale::Surroundings::new(store, &recordings, &made, env);
+    let surroundings = stale::Surroundings::new(store, &recordings, &made, env)?;
     let mut steps = Vec::new();
+    // Which of them are done again, or may be.
+    let mut moving: Vec<bool> = Vec::new();
     for (at, step) in workflow.steps.iter().enumerate() {
         let recording = &recordings[step.run];
         let script: Vec<String> = step
@@ -83,6 +87,16 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
                 .filter(|&&from| from != at)
                 .map(|&from| (from, input.clone()))
         });
+        let fed_by: Vec<(usize, Bytes)> = fed_by.collect();
+        let had = surroundings.had(step)?;
+        let mut reasons = surroundings.reasons(step)?;
+        // What is to be made again is looked at when it has been. What is not, and is not what was read, was made by somebody else.
+        let others = fed_by.iter().filter(|(from, path)| {
+            moving.get(*from) == Some(&false) && had.get(path).is_some_and(|had| !had.same)
+        });
+        reasons.extend(others.map(|(_, path)| Reason::InputChanged(path.clone())));
+        let waits = |(from, _): &(usize, Bytes)| moving.get(*from) != Some(&false);
+        moving.push(!reasons.is_empty() || fed_by.iter().any(waits));
         steps.push(Step {
             name: step.name.clone(),
             script: script.join("\n"),
@@ -92,8 +106,12 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
             contents: recording.details.modes.contents.clone(),
             directories: step.directories.clone(),
             outputs: surroundings.outputs(step)?,
-            fed_by: fed_by.collect(),
-            reasons: surroundings.reasons(step)?,
+            fed_by,
+            had: had
+                .into_iter()
+                .filter_map(|(path, had)| Some((path, had.digest?)))
+                .collect(),
+            reasons,
         });
     }
     Ok(steps)

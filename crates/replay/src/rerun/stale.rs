@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -75,6 +76,15 @@ impl Reason {
     }
 }
 
+/// What a step read of a file that another one makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Had {
+    /// Its content, if it is known.
+    pub digest: Option<Digest>,
+    /// The file is as it was read, as far as is known.
+    pub same: bool,
+}
+
 /// What all steps are looked at against.
 pub struct Surroundings<'s> {
     store: &'s dyn Store,
@@ -84,6 +94,8 @@ pub struct Surroundings<'s> {
     env: &'s [(Bytes, Bytes)],
     /// When the recorded steps were last at work in a directory: until then its changes are theirs.
     worked: HashMap<Vec<u8>, Time>,
+    /// What was in the directories that each run listed, when it ended.
+    listings: HashMap<String, HashMap<Vec<u8>, Vec<Bytes>>>,
 }
 
 impl<'s> Surroundings<'s> {
@@ -93,7 +105,17 @@ impl<'s> Surroundings<'s> {
         recordings: &'s [Recording],
         made: &'s HashSet<&'s Bytes>,
         env: &'s [(Bytes, Bytes)],
-    ) -> Surroundings<'s> {
+    ) -> Result<Surroundings<'s>> {
+        let mut listings = HashMap::new();
+        for recording in recordings {
+            let run = &recording.details.summary.id;
+            let places = store.surroundings(run)?.map(|s| s.places).unwrap_or_default();
+            let known = places.into_iter().filter_map(|place| {
+                let names = place.entries?.into_iter().map(|entry| entry.name);
+                Some((place.path.to_vec(), names.collect()))
+            });
+            listings.insert(run.clone(), known.collect());
+        }
         let mut worked: HashMap<Vec<u8>, Time> = HashMap::new();
         for recording in recordings {
             let end = ended(recording);
@@ -108,21 +130,21 @@ impl<'s> Surroundings<'s> {
                 *last = end.max(*last);
             }
         }
-        Surroundings {
+        Ok(Surroundings {
             store,
             recordings,
             made,
             env,
             worked,
-        }
+            listings,
+        })
     }
 
     /// What a step makes, and what that held.
     pub fn outputs(&self, step: &Recorded) -> Result<Vec<(Bytes, Option<Digest>)>> {
-        let recording = &self.recordings[step.run];
         let mut outputs = Vec::new();
         for output in &step.outputs {
-            let digest = match self.version(recording, output) {
+            let digest = match self.newest(step, output).map(|(_, entity)| entity) {
                 Some(entity) => {
                     query::known(self.store, entity.ident.as_ref())?.and_then(|(digest, _)| digest)
                 }
@@ -131,6 +153,48 @@ impl<'s> Surroundings<'s> {
             outputs.push((output.clone(), digest));
         }
         Ok(outputs)
+    }
+
+    /// The version of an output that the last of the step's runs left, and that run.
+    fn newest(&self, step: &Recorded, path: &Bytes) -> Option<(&Recording, &Entity)> {
+        let runs: BTreeSet<usize> = step.members.iter().map(|(run, _)| *run).collect();
+        runs.into_iter()
+            .rev()
+            .find_map(|run| Some((&self.recordings[run], self.version(&self.recordings[run], path)?)))
+    }
+
+    /// What a step read of files that other steps make: the last version of each, and when its run had ended.
+    pub fn had(&self, step: &Recorded) -> Result<HashMap<Bytes, Had>> {
+        let mut found: HashMap<Bytes, Had> = HashMap::new();
+        for &(run, at) in &step.members {
+            let recording = &self.recordings[run];
+            for edge in &recording.edges[at] {
+                let entity = recording.entity(edge.entity);
+                let read = matches!(edge.relation, Relation::Read | Relation::Execute);
+                if !read
+                    || edge.certainty == Certainty::Possible
+                    || entity.kind != EntityKind::File
+                    || !self.made.contains(&entity.path)
+                    || step.outputs.contains(&entity.path)
+                    || entity.version > 0 && !entity.last
+                {
+                    continue;
+                }
+                let digest = query::known(self.store, entity.ident.as_ref())?.and_then(|(digest, _)| digest);
+                let now = look(&entity.path);
+                let same = match (&now, &entity.ident) {
+                    (Some(now), Some(then)) if same_version(now, then) => true,
+                    (Some(_), Some(_)) => digest.is_some() && digest == held(&entity.path),
+                    _ => now.is_none(),
+                };
+                let had = Had {
+                    digest,
+                    same: same || digest.is_none(),
+                };
+                found.insert(entity.path.clone(), had);
+            }
+        }
+        Ok(found)
     }
 
     /// The version of an output that its run left.
@@ -147,11 +211,14 @@ impl<'s> Surroundings<'s> {
         let recording = &self.recordings[step.run];
         let mut reasons = BTreeSet::new();
         for output in &step.outputs {
-            let version = self.version(recording, output);
+            let (last, version) = match self.newest(step, output) {
+                Some((last, version)) => (last, Some(version)),
+                None => (recording, None),
+            };
             match look(output) {
                 None => drop(reasons.insert(Reason::OutputGone(output.clone()))),
                 Some(now) => {
-                    if !self.is(output, &now, version, ended(recording))? && !self.made_later(step, output) {
+                    if !self.is(output, &now, version, ended(last))? && !self.made_later(step, output) {
                         reasons.insert(Reason::OutputChanged(output.clone()));
                     }
                 }
@@ -160,11 +227,14 @@ impl<'s> Surroundings<'s> {
         let own: HashSet<_> = step
             .members
             .iter()
-            .flat_map(|&at| &recording.edges[at])
-            .filter(|edge| !edge.relation.is_use())
-            .map(|edge| recording.entity(edge.entity).path.clone())
+            .flat_map(|&(run, at)| {
+                let recording = &self.recordings[run];
+                let making = recording.edges[at].iter().filter(|edge| !edge.relation.is_use());
+                making.map(|edge| recording.entity(edge.entity).path.clone())
+            })
             .collect();
-        for &at in &step.members {
+        for &(run, at) in &step.members {
+            let recording = &self.recordings[run];
             for edge in &recording.edges[at] {
                 if let Some(reason) = self.reason(recording, edge, at, &own)? {
                     reasons.insert(reason);
@@ -189,7 +259,8 @@ impl<'s> Surroundings<'s> {
 
     /// A later run left its own version of it.
     fn made_later(&self, step: &Recorded, path: &Bytes) -> bool {
-        let later = &self.recordings[step.run + 1..];
+        let last = step.members.iter().map(|(run, _)| *run).max().unwrap_or(step.run);
+        let later = &self.recordings[last + 1..];
         later
             .iter()
             .any(|recording| self.version(recording, path).is_some())
@@ -235,9 +306,33 @@ impl<'s> Surroundings<'s> {
                 let since = there && self.version(recording, path).is_none();
                 since.then(|| Reason::Appeared(path.clone()))
             }
-            Relation::List => self.directory(path, ended).map(Reason::DirectoryChanged),
+            Relation::List => self.listing(recording, path, ended).map(Reason::DirectoryChanged),
             _ => None,
         })
+    }
+
+    /// The directory, if names came or went that no step made: from what was in it when the run ended, else from when it was changed.
+    fn listing(&self, recording: &Recording, path: &[u8], ended: Time) -> Option<Bytes> {
+        let real = fs::canonicalize(path_of(path)).ok()?;
+        let listings = self.listings.get(&recording.details.summary.id);
+        let Some(then) = listings.and_then(|known| known.get(real.as_os_str().as_bytes())) else {
+            return self.directory(path, ended);
+        };
+        let own = |name: &[u8]| {
+            let path = Bytes::from([path, b"/", name].concat());
+            self.made.contains(&path)
+        };
+        let now = fs::read_dir(path_of(path)).ok()?.flatten();
+        let now: BTreeSet<Vec<u8>> = now
+            .map(|entry| entry.file_name().into_vec())
+            .filter(|name| !own(name))
+            .collect();
+        let then: BTreeSet<Vec<u8>> = then
+            .iter()
+            .map(|name| name.to_vec())
+            .filter(|name| !own(name))
+            .collect();
+        (now != then).then(|| path.into())
     }
 
     /// The directory, if it has changed since the steps were at work there, or had ended.
@@ -279,7 +374,6 @@ const REDACTED: &[u8] = b"<redacted>";
 
 /// The recorded environment with what is to be different; what was redacted is the caller's.
 pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut all: Vec<(Bytes, Bytes)> = Vec::new();
     for (name, value) in recorded.iter().filter_map(|pair| split(pair)) {
         if different.iter().any(|(given, _)| **given == *name) {
@@ -296,7 +390,6 @@ pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Byt
 }
 
 fn path_of(path: &[u8]) -> &Path {
-    use std::os::unix::ffi::OsStrExt;
     Path::new(std::ffi::OsStr::from_bytes(path))
 }
 

@@ -98,8 +98,12 @@ fn next(steps: &[Step], state: &[Option<Done>], at_work: &[bool]) -> Option<usiz
 
 /// It has a reason of its own, or something that feeds it came out differently.
 fn is_stale(step: &Step, state: &[Option<Done>]) -> bool {
-    let fed = |(from, path): &(usize, backstory_eventlog::event::Bytes)| match &state[*from] {
-        Some(Done::Again(different)) => different.iter().any(|other| **other == **path),
+    let fed = |(from, path): &(usize, backstory_eventlog::event::Bytes)| match (
+        &state[*from],
+        step.had.get(path),
+    ) {
+        (Some(Done::Again(_)), Some(had)) => held(path) != Some(*had),
+        (Some(Done::Again(different)), None) => different.iter().any(|other| **other == **path),
         _ => false,
     };
     !step.reasons.is_empty() || step.fed_by.iter().any(fed)
@@ -162,6 +166,7 @@ mod tests {
             directories: Vec::new(),
             outputs: vec![(path.clone(), None)],
             fed_by,
+            had: std::collections::HashMap::new(),
             reasons: if stale {
                 vec![Reason::InputChanged(path)]
             } else {

@@ -8,7 +8,7 @@ use std::path::Path;
 use backstory_contents::{Contents, Digest};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
-use super::{host, on_host, path, show};
+use super::{host, on_host, order, path, show};
 use crate::plan::{Entry, Plan, What};
 use crate::{Error, Result};
 
@@ -26,14 +26,17 @@ pub fn fill(plan: &Plan) -> Result<()> {
         false => None,
     };
     for entry in &plan.entries {
-        put(entry, contents.as_ref()).map_err(|problem| match problem {
-            Problem::Ours(error) => error,
-            Problem::Io(source) => Error::Build {
-                doing: "make",
-                path: path(&entry.path).to_owned(),
-                source,
-            },
-        })?;
+        put(entry, contents.as_ref()).map_err(|problem| problem.of(entry))?;
+    }
+    // What is shown stays where it is from then on.
+    order::put(plan)?;
+    for entry in &plan.entries {
+        let to = path(&entry.path);
+        match &entry.what {
+            What::Shown(from) => show(&on_host(from), to)?,
+            What::Also(of) => another_name(path(of), to).map_err(Error::io("make", to))?,
+            _ => {}
+        }
     }
     if plan.allow_host {
         host::rest(plan)?;
@@ -59,6 +62,19 @@ fn is_ours(path: &Path) -> bool {
 enum Problem {
     Ours(Error),
     Io(io::Error),
+}
+
+impl Problem {
+    fn of(self, entry: &Entry) -> Error {
+        match self {
+            Problem::Ours(error) => error,
+            Problem::Io(source) => Error::Build {
+                doing: "make",
+                path: path(&entry.path).to_owned(),
+                source,
+            },
+        }
+    }
 }
 
 impl From<io::Error> for Problem {
@@ -87,11 +103,11 @@ fn put(entry: &Entry, contents: Option<&Contents>) -> std::result::Result<(), Pr
                 made => made?,
             }
         }
-        What::Also(of) => return Ok(another_name(path(of), to)?),
-        What::Shown(from) => {
+        What::Also(_) => return Ok(()),
+        What::Shown(_) => {
             parents(to)?;
             create(to, entry.mode)?;
-            return Ok(show(&on_host(from), to)?);
+            return Ok(());
         }
         What::Kept(digest) => {
             let mut object = object(contents, *digest)?;

@@ -12,6 +12,7 @@ mod devices;
 mod fill;
 mod host;
 mod network;
+mod order;
 
 use std::fs;
 use std::io;

@@ -75,6 +75,17 @@ pub struct Place {
     pub mode: u32,
     /// Where it leads, if it is a link.
     pub target: Option<Bytes>,
+    /// What was in it, in the order in which it was listed, if it is a directory of the user's that the run listed.
+    pub entries: Option<Vec<Listed>>,
+}
+
+/// An entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: Bytes,
+    /// What it is: the type bits of `st_mode`; 0 if the listing did not tell.
+    pub kind: u32,
 }
 
 impl Fact {

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! 1 fact:          dev ino size mtime birth, has digest, digest, held: 0 | 1 manager name version verified | 2 reason
-//! 2 surroundings:  run, places: (path, mode, has target, target)…
+//! 2 surroundings:  run, places: (path, mode, 0 | 1 target | 2 how many entries: (name, kind)…)…
 //! 3 forgotten:     run
 //! ```
 
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::Ident;
 
-use super::{Fact, Held, Learned, Package, Place, Surroundings};
+use super::{Fact, Held, Learned, Listed, Package, Place, Surroundings};
 use crate::Result;
 use crate::codec::{Put, Take};
 
@@ -121,9 +121,20 @@ impl Surroundings {
         for place in &self.places {
             out.bytes(&place.path);
             out.number(u64::from(place.mode));
-            out.push(u8::from(place.target.is_some()));
-            if let Some(target) = &place.target {
-                out.bytes(target);
+            match (&place.target, &place.entries) {
+                (Some(target), _) => {
+                    out.push(1);
+                    out.bytes(target);
+                }
+                (None, Some(entries)) => {
+                    out.push(2);
+                    out.number(entries.len() as u64);
+                    for entry in entries {
+                        out.bytes(&entry.name);
+                        out.number(u64::from(entry.kind));
+                    }
+                }
+                (None, None) => out.push(0),
             }
         }
     }
@@ -133,17 +144,34 @@ impl Surroundings {
         let run = text(take)?;
         let mut places = Vec::new();
         while !take.is_empty() {
-            places.push(Place {
+            let mut place = Place {
                 path: take.bytes()?.into(),
                 mode: take.small()?,
-                target: match take.byte()? {
-                    0 => None,
-                    _ => Some(take.bytes()?.into()),
-                },
-            });
+                target: None,
+                entries: None,
+            };
+            match take.byte()? {
+                0 => {}
+                1 => place.target = Some(take.bytes()?.into()),
+                2 => place.entries = Some(entries(take)?),
+                _ => return Err(take.damaged()),
+            }
+            places.push(place);
         }
         Ok(Surroundings { run, places })
     }
+}
+
+fn entries(take: &mut Take<'_>) -> Result<Vec<Listed>> {
+    let count = take.number()?;
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        entries.push(Listed {
+            name: take.bytes()?.into(),
+            kind: take.small()?,
+        });
+    }
+    Ok(entries)
 }
 
 fn text(take: &mut Take<'_>) -> Result<String> {
@@ -178,15 +206,17 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_learned_comes_back(numbers: (u64, u64, i64, i64, i64), digest: Option<[u8; 32]>, words: [String; 3], verified: bool,
-            path: Vec<u8>, mode: u32, target: Option<Vec<u8>>) {
+            path: Vec<u8>, mode: u32, target: Option<Vec<u8>>, names: Vec<(Vec<u8>, u32)>) {
             let [a, b, c] = words;
             let package = Package { manager: a.clone(), name: b.clone(), version: c, verified };
-            let place = Place { path: path.into(), mode, target: target.map(Into::into) };
+            let entries = names.into_iter().map(|(name, kind)| Listed { name: name.into(), kind }).collect();
+            let listed = Place { path: path.clone().into(), mode, target: None, entries: Some(entries) };
+            let place = Place { path: path.into(), mode, target: target.map(Into::into), entries: None };
             for learned in [
                 fact(numbers, digest, Held::Kept),
                 fact(numbers, digest, Held::Package(package)),
                 fact(numbers, None, Held::Missing(a.clone())),
-                Learned::Run(Surroundings { run: b.clone(), places: vec![place.clone(), place] }),
+                Learned::Run(Surroundings { run: b.clone(), places: vec![place.clone(), listed, place] }),
                 Learned::Forgotten(b),
             ] {
                 prop_assert_eq!(Learned::decode(&learned.encode()).unwrap(), learned);

@@ -1,0 +1,177 @@
+//! What no record tells of, and this machine may: the programs that the kernel opens to run others, the names in a directory.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+
+use backstory_contents::Digest;
+use backstory_eventlog::program;
+use backstory_export::paths::is_tool;
+
+use super::What;
+use super::first::{Before, First};
+use super::source::{Builder, MOST_LINKS, host, without_links};
+
+/// Entries of a listed directory that are put there although nobody used them; of more, the listing is not the point.
+const LISTED: usize = 10_000;
+
+impl Builder<'_> {
+    /// Whatever the kernel opens to run what was executed, where the record lacks it: this machine's.
+    pub fn interpreters(&mut self, first: &First) {
+        let executed = first.paths.iter().filter(|before| before.executed);
+        let mut waiting: Vec<Vec<u8>> = executed.map(|before| self.real(&before.path)).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(path) = waiting.pop() {
+            let Some(named) = self.interpreter_of(&path) else {
+                continue;
+            };
+            if !seen.insert(named.clone()) {
+                continue;
+            }
+            self.take_host_file(&named);
+            waiting.push(self.real(&named));
+        }
+    }
+
+    /// What the kernel runs a program with, if the program names it by an absolute path.
+    fn interpreter_of(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let head = self.head(path)?;
+        let named = program::interpreter(&head).filter(|path| path.starts_with(b"/"));
+        named.map(Into::into)
+    }
+
+    /// The first bytes of what is put at a path.
+    fn head(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let mut head = Vec::new();
+        match &self.entries.get(path)?.what {
+            What::Kept(digest) | What::Part(digest, _) => {
+                let object = self.contents.as_ref()?.read(&Digest(*digest)).ok()?;
+                object.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
+            }
+            What::Shown(from) | What::Copied(from) => {
+                let file = File::open(host(from)).ok()?;
+                file.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
+            }
+            _ => return None,
+        }
+        Some(head)
+    }
+
+    /// Puts this machine's file there, and the links that lead to it, if nothing is there.
+    fn take_host_file(&mut self, path: &[u8]) {
+        for _ in 0..MOST_LINKS {
+            let real = self.real(path);
+            if self
+                .entries
+                .get(&real)
+                .is_some_and(|entry| entry.what != What::Directory)
+            {
+                return;
+            }
+            let link = (1..=real.len())
+                .filter(|&end| end == real.len() || real[end] == b'/')
+                .find(|&end| {
+                    !self.entries.contains_key(&real[..end]) && fs::read_link(host(&real[..end])).is_ok()
+                });
+            match link.and_then(|end| Some((end, fs::read_link(host(&real[..end])).ok()?))) {
+                Some((end, target)) => {
+                    self.put(
+                        &real[..end],
+                        What::Link(target.as_os_str().as_bytes().to_vec()),
+                        0o777,
+                        0,
+                    );
+                }
+                None => {
+                    if let Ok(meta) = fs::metadata(host(&real)) {
+                        self.directories_to(
+                            &real[..real.iter().rposition(|&byte| byte == b'/').unwrap_or(0)],
+                        );
+                        self.put(&real, What::Shown(without_links(&real)), meta.mode() & 0o7777, 0);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Links of this machine between a path and what it leads to.
+    pub(super) fn on_the_way(&mut self, path: &[u8]) {
+        let mut path = path.to_vec();
+        for _ in 0..MOST_LINKS {
+            let Ok(target) = fs::read_link(host(&path)) else {
+                return;
+            };
+            self.put(
+                &path,
+                What::Link(target.as_os_str().as_bytes().to_vec()),
+                0o777,
+                0,
+            );
+            path = self.real(&path);
+        }
+    }
+
+    /// Names in a listed directory that nobody used, if they can still be told: programs that take what they find see them.
+    pub(super) fn listed(&mut self, before: &Before, first: &First) {
+        let touched: BTreeSet<&[u8]> = first
+            .made
+            .iter()
+            .chain(&first.missing)
+            .map(|path| &**path)
+            .collect();
+        let real = self.real(&before.path);
+        if let Some(entries) = first.listings.get(&*real) {
+            for entry in entries {
+                self.named(&[&real, &b"/"[..], &entry.name].concat(), entry.kind, &touched);
+            }
+            let names = entries.iter().map(|entry| entry.name.to_vec()).collect();
+            self.orders.push((real, names));
+            return;
+        }
+        if is_tool(&before.path) {
+            return;
+        }
+        let Ok(entries) = fs::read_dir(host(&before.path)) else {
+            return;
+        };
+        for entry in entries.flatten().take(LISTED) {
+            let path = [&before.path, &b"/"[..], entry.file_name().as_bytes()].concat();
+            if let Ok(meta) = entry.metadata() {
+                self.named(&path, meta.mode(), &touched);
+            }
+        }
+    }
+
+    /// Something of which a listing told.
+    fn named(&mut self, path: &[u8], mode: u32, touched: &BTreeSet<&[u8]>) {
+        if self.entries.contains_key(&self.real(path))
+            || self.entries.contains_key(path)
+            || touched.contains(path)
+        {
+            return;
+        }
+        let now = fs::symlink_metadata(host(path)).ok();
+        let mtime = now
+            .as_ref()
+            .map_or(0, |now| now.mtime() * 1_000_000_000 + now.mtime_nsec());
+        let bits = now.as_ref().map_or(mode, MetadataExt::mode) & 0o7777;
+        let bits = |other| if bits == 0 { other } else { bits };
+        match mode & 0o170_000 {
+            0o040_000 => self.put(path, What::Directory, bits(0o755), mtime),
+            0o120_000 => {
+                // Where it leads, nobody looked.
+                let target = fs::read_link(host(path))
+                    .map_or(b"nowhere".to_vec(), |to| to.into_os_string().into_vec());
+                self.put(path, What::Link(target), 0o777, mtime);
+            }
+            0o100_000 => {
+                let size = now.filter(fs::Metadata::is_file).map_or(0, |now| now.len());
+                self.put(path, What::Blank(size), bits(0o644), mtime);
+            }
+            _ => {}
+        }
+    }
+}
