@@ -129,6 +129,13 @@ fn what_the_kernel_tells_of_a_container_is_named_as_outside() {
     s.kernel_open(2, "/w/other", RDONLY);
     s.fork(3, 4);
     s.kernel_open(4, "/deeper/in", RDONLY);
+    let held = |fd, flags, target| Op::Hold {
+        fd,
+        flags: Some(flags),
+        target: bytes(target),
+    };
+    s.kernel(4, Outcome::Done(1), held(-1, 0, ""));
+    s.kernel(4, Outcome::Done(0), held(1, WRONLY, "/made"));
     let told = told(&s.graph());
     for name in [
         "Read rootfs/in@0",
@@ -138,4 +145,5 @@ fn what_the_kernel_tells_of_a_container_is_named_as_outside() {
     ] {
         assert!(told.contains(name), "{name}: {told}");
     }
+    assert!(!told.contains(" /made"), "{told}");
 }

@@ -317,7 +317,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(None);
         }
         let name = target.strip_suffix(DELETED).unwrap_or(target);
-        let path = self.walk(ROOT, ROOT, name);
+        // What was opened in a container is named as in there, what was handed in from outside as out here.
+        let top = self.top_of(call);
+        let inside = self.walk(top, top, name);
+        let path = match self.names.contains_key(&inside) {
+            true => inside,
+            false => self.walk(ROOT, ROOT, name),
+        };
         if name.len() == target.len() {
             return Ok(Some((self.lookup(path, call, None)?, path)));
         }
