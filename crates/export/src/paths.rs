@@ -2,8 +2,18 @@
 
 /// Where distributions put what packages bring, and what the kernel makes up: `/usr/local` and `/opt` are not among them, because
 /// people install their own things there.
-const SYSTEM: [&str; 10] = [
-    "/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/etc/", "/proc/", "/sys/",
+const SYSTEM: [&str; 11] = [
+    "/usr/",
+    "/lib/",
+    "/lib32/",
+    "/lib64/",
+    "/libx32/",
+    "/bin/",
+    "/sbin/",
+    "/etc/",
+    "/proc/",
+    "/sys/",
+    "/var/cache/",
 ];
 
 /// True if the path belongs to the system.
@@ -33,6 +43,11 @@ const TOOLS: [&str; 12] = [
 /// True if the path is part of some tool rather than of somebody's work: the system, a language's libraries, caches.
 pub fn is_tool(path: &[u8]) -> bool {
     is_system(path) || path.ends_with(b".pyc") || TOOLS.iter().any(|part| contains(path, part.as_bytes()))
+}
+
+/// True if a program keeps there what it could make again: nobody's result.
+pub fn is_cache(path: &[u8]) -> bool {
+    path.ends_with(b".pyc") || contains(path, b"/.cache/")
 }
 
 /// True if `part` is somewhere in `text`.
@@ -102,6 +117,9 @@ mod tests {
     #[test]
     fn what_a_tool_brings_is_nobodys_work() {
         assert!(is_tool(b"/home/u/.pyenv/versions/3/lib/os.py") && is_tool(b"/w/__pycache__/a.pyc"));
-        assert!(!is_tool(b"/home/u/work/data.csv"));
+        assert!(
+            is_tool(b"/var/cache/fontconfig/x.cache-8") && is_cache(b"/home/u/.cache/matplotlib/fonts.json")
+        );
+        assert!(!is_tool(b"/home/u/work/data.csv") && !is_cache(b"/home/u/work/cache/data.csv"));
     }
 }

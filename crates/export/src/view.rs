@@ -12,6 +12,7 @@ use backstory_query::answer::{Flow, Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query, Globs};
 use backstory_store::{ActivityKey, EntityKey, Store, same_version};
 
+use crate::format::Family;
 use crate::holdings::Holdings;
 use crate::paths::is_tool;
 use crate::recording::Recording;
@@ -277,6 +278,45 @@ impl View {
     /// The path as the steps are written: from the base, if it lies below.
     pub fn shown<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         crate::paths::relative(path, &self.base)
+    }
+
+    /// What the reader of a format of this family has to know, one sentence each.
+    pub fn warnings_for(&self, family: Family) -> Vec<String> {
+        // A container runs the command as it was: what the steps leave out is in it.
+        let whole = family == Family::Container;
+        let mut said: Vec<String> = self
+            .warnings
+            .iter()
+            .filter(|warning| !whole || !self.workflow.notes.contains(warning))
+            .cloned()
+            .collect();
+        if family == Family::Workflow {
+            said.extend(self.in_place());
+        }
+        said
+    }
+
+    /// Which files are not what they were when the steps are done again.
+    fn in_place(&self) -> Option<String> {
+        let files = &self.workflow.in_place;
+        let named: Vec<String> = files
+            .iter()
+            .take(3)
+            .map(|path| shell::quote(self.shown(path)))
+            .collect();
+        let named = named.join(", ");
+        let many = files.len();
+        Some(match many {
+            0 => return None,
+            1 => format!(
+                "{named} is changed in place: the step that does it starts from what is there, not from what was there before"
+            ),
+            _ => format!(
+                "{many} files are changed in place ({named}{}): the steps that do it start from what is there, not from what was \
+                 there before",
+                if many > 3 { ", …" } else { "" }
+            ),
+        })
     }
 
     fn warn(&mut self) {

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use backstory_export::{self as export, Error, Family, Format, Request, Shape, Subject, View};
+use backstory_export::{self as export, Error, Format, Request, Shape, Subject, View};
 
 use super::Outcome;
 use crate::args::{ExportArgs, Level};
@@ -36,10 +36,8 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     } else {
         export::export(&view, format, &args.output)?;
     }
-    // A container runs the command as it was: what the steps leave out is in it.
-    let whole = format.family() == Family::Container;
-    let said = view.warnings.iter();
-    said.filter(|warning| !whole || !view.workflow.notes.contains(warning))
+    view.warnings_for(format.family())
+        .iter()
         .for_each(|warning| complain(warning));
     Ok(0)
 }

@@ -341,6 +341,42 @@ fn ten_stages_are_ten_rules_in_every_workflow_language() {
 }
 
 #[test]
+fn backups_are_made_caches_are_not_and_what_changes_in_place_is_told_once() {
+    if !needs("export make", &["make"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_settled("a", "b\na\n");
+    place.write_settled("b", "d\nc\n");
+    let script = "mkdir -p out .cache/x\nsed -i s/b/z/ a\nsed -i s/d/z/ b\ncp a .cache/x/kept\ncp a out/old~\ncp b out/new\n";
+    place.write_settled("run.sh", script);
+    assert_eq!(place.run(&["record", "--", "sh", "run.sh"]).status, 0);
+    let answer = place.run(&["export", "make", "-o", "again"]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let told = answer.err.lines().filter(|line| line.contains("in place"));
+    assert_eq!(told.count(), 1, "{answer:?}");
+    assert!(
+        answer.err.contains("2 files are changed in place (a, b)"),
+        "{answer:?}"
+    );
+    let rules = std::fs::read_to_string(place.work().join("again")).unwrap();
+    assert!(!rules.contains(".cache"), "{rules}");
+    // Pictures and documents do nothing again.
+    for format in ["dot", "prov-n", "parquet"] {
+        let answer = place.run(&["export", format, "-o", "other"]);
+        assert!(!answer.err.contains("in place"), "{answer:?}");
+        drop(std::fs::remove_file(place.work().join("other")));
+    }
+    let before = tree(&place.work().join("out"));
+    std::fs::remove_dir_all(place.work().join("out")).unwrap();
+    let output = tool(&place, &["make", "-f", "again"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(tree(&place.work().join("out")), before);
+    let script = place.run(&["export", "shell"]).out;
+    assert_eq!(script.matches("mkdir -p out").count(), 1, "{script}");
+}
+
+#[test]
 fn an_export_of_a_file_has_only_what_it_came_from() {
     let place = pipeline();
     let rules = place.run(&["export", "shell", "out/u2.txt"]).out;

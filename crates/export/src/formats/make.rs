@@ -160,9 +160,11 @@ fn name(view: &View, path: &[u8]) -> Result<String> {
         advice: "use ninja, snakemake or shell",
     };
     let text = std::str::from_utf8(view.shown(path)).map_err(|_| unsayable())?;
-    if text
-        .chars()
-        .any(|c| c.is_control() || "\"'`;|*?[]~\\:=".contains(c))
+    // A tilde is somebody's home only where a name begins.
+    if text.starts_with('~')
+        || text
+            .chars()
+            .any(|c| c.is_control() || "\"'`;|*?[]\\:=".contains(c))
     {
         return Err(unsayable());
     }

@@ -1,5 +1,7 @@
 //! A shell script: every step in an order that works, whatever is there already.
 
+use std::collections::HashSet;
+
 use crate::format::{Family, Format, Target};
 use crate::{Result, View, shell::quote};
 
@@ -28,9 +30,14 @@ impl Format for Shell {
         let workflow = view.steps()?;
         writeln!(out, "#!/bin/bash\n# The steps of {}, as recorded.", view.subject)?;
         writeln!(out, "set -eu\ncd {}", quote(&view.base))?;
+        let mut made = HashSet::new();
         for step in &workflow.steps {
             writeln!(out)?;
-            for directory in &step.directories {
+            for directory in step
+                .directories
+                .iter()
+                .filter(|directory| made.insert(*directory))
+            {
                 writeln!(out, "mkdir -p {}", quote(view.shown(directory)))?;
             }
             for line in &step.lines {

@@ -7,7 +7,7 @@ use backstory_graph::model::{Certainty, EntityId, EntityKind, Relation};
 
 use backstory_query::Globs;
 
-use crate::paths::{is_system, is_tool};
+use crate::paths::{is_cache, is_system, is_tool};
 use crate::recording::Recording;
 
 /// What became of a path.
@@ -102,7 +102,7 @@ fn is_making(relation: Relation) -> bool {
     matches!(relation, Relation::Write | Relation::Rename | Relation::Make)
 }
 
-/// What no workflow is for: compiled Python, and what lies where only the system writes.
+/// What no workflow is for: caches, and what lies where only the system writes.
 fn is_temporary(path: &[u8]) -> bool {
-    path.ends_with(b".pyc") || is_system(path)
+    is_cache(path) || is_system(path)
 }

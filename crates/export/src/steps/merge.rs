@@ -50,7 +50,12 @@ impl Groups {
 }
 
 /// Makes steps of commands, in an order in which they can be run.
-pub fn steps(mut parts: Vec<Part>, notes: &mut BTreeSet<String>) -> Vec<Step> {
+/// `in_place` gets the files that one of them reads and then changes.
+pub fn steps(
+    mut parts: Vec<Part>,
+    notes: &mut BTreeSet<String>,
+    in_place: &mut BTreeSet<Bytes>,
+) -> Vec<Step> {
     parts.sort_by_key(|part| part.start);
     leave_out_superseded(&mut parts, notes);
     let directories: BTreeSet<Bytes> = parts
@@ -77,7 +82,7 @@ pub fn steps(mut parts: Vec<Part>, notes: &mut BTreeSet<String>) -> Vec<Step> {
     }
     for members in members.into_values() {
         let parts: Vec<&Part> = members.iter().map(|&at| &parts[at]).collect();
-        steps.push(step(&parts, &lasting, &directories, notes));
+        steps.push(step(&parts, &lasting, &directories, in_place));
     }
     let mut steps = ordered(steps);
     name(&mut steps);
@@ -251,7 +256,7 @@ fn step(
     parts: &[&Part],
     lasting: &BTreeSet<Bytes>,
     made: &BTreeSet<Bytes>,
-    notes: &mut BTreeSet<String>,
+    in_place: &mut BTreeSet<Bytes>,
 ) -> Step {
     let all = || parts.iter().map(|part| &part.effects);
     let outputs: BTreeSet<Bytes> = all()
@@ -278,10 +283,7 @@ fn step(
             .map(|made| made.start)
             .min();
         if first_read < first_made && lasting.contains(path) {
-            notes.insert(format!(
-                "{} is changed in place: the step that does it starts from what is there, not from what was there before",
-                crate::shell::quote(path)
-            ));
+            in_place.insert(path.clone());
         }
     }
     let directories = outputs

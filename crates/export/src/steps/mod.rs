@@ -59,6 +59,8 @@ pub struct Workflow {
     pub steps: Vec<Step>,
     /// Sentences for people.
     pub notes: Vec<String>,
+    /// Files that steps read and then change: done again, they start from what is there by then.
+    pub in_place: Vec<Bytes>,
 }
 
 /// Finds the steps of recordings, which are given oldest first. `wanted`: only those which contain one of these activities (the number of
@@ -107,9 +109,11 @@ pub fn workflow(
         })
     };
     parts.retain(wanted);
-    let steps = merge::steps(parts, &mut notes);
+    let mut in_place = BTreeSet::new();
+    let steps = merge::steps(parts, &mut notes, &mut in_place);
     Workflow {
         steps,
         notes: notes.into_iter().collect(),
+        in_place: in_place.into_iter().collect(),
     }
 }
