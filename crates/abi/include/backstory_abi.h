@@ -70,6 +70,7 @@
 #define BS_CHANGE_UPDATE 2u  /* the same, but it may be read first */
 #define BS_CHANGE_REMOVE 3u  /* it loses this name */
 #define BS_CHANGE_NAME 4u    /* nothing but a name changes, or what it leads to: what was read by names is to be looked at before */
+#define BS_CHANGE_PART 5u    /* WRITE, by the first who does so in the run, and some of what it holds may stay */
 #define BS_CHANGE_KIND 0xffu /* mask of the above */
 #define BS_CHANGE_ITSELF 256u /* the path's last component is not followed if it is a symbolic link */
 

@@ -61,6 +61,8 @@ pub const MAGIC_PRESERVE: i32 = 4;
 pub const CHANGE_WRITE: u32 = 1;
 /// `MAGIC_PRESERVE`: the same, but it may be read first.
 pub const CHANGE_UPDATE: u32 = 2;
+/// The same as [`CHANGE_WRITE`], by the first who does so in the run, and some of what it holds may stay.
+pub const CHANGE_PART: u32 = 5;
 /// `MAGIC_PRESERVE`: the file loses this name.
 pub const CHANGE_REMOVE: u32 = 3;
 /// `MAGIC_PRESERVE`: only a name changes, or where it leads.

@@ -465,14 +465,20 @@ impl Arena {
     }
 
     /// Says that a file is about to be changed by somebody who may not be its maker. Only where contents are kept.
-    pub(crate) fn note_changed(&self, device: u32, inode: u64) {
+    /// False if that has been said before.
+    pub(crate) fn note_changed(&self, device: u32, inode: u64) -> bool {
+        let news = !self.has(device, inode ^ abi::READS_CHANGED);
         self.put(device, inode ^ abi::READS_CHANGED);
+        news
     }
 
     /// What only its maker had read may have been read by others since, who got its descriptor. Only where contents are kept.
     pub(crate) fn is_lent(&self, device: u32, inode: u64) -> bool {
-        let mut bits = abi::reads_bits(device, inode ^ abi::READS_LENT).into_iter();
-        bits.all(|bit| {
+        self.has(device, inode ^ abi::READS_LENT)
+    }
+
+    fn has(&self, device: u32, inode: u64) -> bool {
+        abi::reads_bits(device, inode).into_iter().all(|bit| {
             let (word, bit) = self.filter(bit);
             word.load(Ordering::Acquire) & bit != 0
         })

@@ -180,7 +180,28 @@ fn does_not_keep(script: &str) {
 fn what_nobody_has_read_is_not_kept() {
     does_not_keep("echo new > data");
     does_not_keep("rm data");
-    does_not_keep("cat /dev/null; echo other > other; mv other data; echo more >> data");
+    does_not_keep("cat /dev/null; echo other > other; mv other data; echo more > data");
+}
+
+#[test]
+fn what_is_changed_in_part_and_was_there_before_is_kept_though_nobody_read_it() {
+    keeps_however_seen("echo more >> data");
+    keeps_however_seen("printf over | dd of=data conv=notrunc 2>/dev/null; echo more >> data");
+    // Once, not before each further line; and nothing that the run made.
+    let (run, content, _) = run(&["--contents", "lazy"]);
+    run.shell("for i in 1 2 3; do echo $i >> data; sh -c 'echo 4 >> data; echo 5 >> made'; done");
+    let kept: Vec<_> = kept(&run).into_iter().map(|k| k.bytes.unwrap()).collect();
+    assert_eq!(kept, [content]);
+}
+
+#[test]
+fn a_long_file_that_is_appended_to_is_not_copied_and_that_is_told() {
+    let run = Run::new(&["--contents", "lazy"]);
+    let file = fs::File::create(run.path("log")).unwrap();
+    file.set_len(1 << 30).unwrap();
+    run.shell("echo more >> log");
+    let told: Vec<_> = kept(&run).into_iter().map(|k| k.bytes).collect();
+    assert_eq!(told, [Err(libc::EFBIG)]);
 }
 
 #[test]

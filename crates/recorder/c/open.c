@@ -30,7 +30,7 @@ struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode)
         return bs_begin_path(BS_OP_OPEN, dir, flags, mode, path);
     struct bs_look look = {.dir = dir, .path = path, .wanted = true};
     look.flags = flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
-    look.change = flags & O_TRUNC || (flags & O_ACCMODE) == O_WRONLY ? BS_CHANGE_WRITE : BS_CHANGE_UPDATE;
+    look.change = flags & O_TRUNC ? BS_CHANGE_WRITE : (flags & O_ACCMODE) == O_WRONLY ? BS_CHANGE_PART : BS_CHANGE_UPDATE;
     return bs_begin_ident(BS_OP_OPEN, dir, flags, mode, path, 0, look);
 }
 

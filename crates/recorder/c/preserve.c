@@ -46,11 +46,14 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
         return;
     u32 type = ident->mode & S_IFMT;
     if (type == S_IFREG) {
-        if (is_our_own(ident, look.change) || ident->size == 0)
+        bool again = look.change == BS_CHANGE_PART && bs_may_be_read(ident->dev, ident->ino ^ BS_READS_CHANGED);
+        u32 change = again ? BS_CHANGE_WRITE : look.change;
+        if (is_our_own(ident, change) || ident->size == 0)
             return;
-        /* Who opens it for reading, too, may do so before it is changed. */
-        if (!is_known() || look.change == BS_CHANGE_UPDATE || bs_may_be_read(ident->dev, ident->ino))
-            ask(look, look.change, ident);
+        /* Who opens it for reading, too, may do so before it is changed; and what the run leaves of it was there before. */
+        bool matters = change == BS_CHANGE_UPDATE || change == BS_CHANGE_PART;
+        if (!is_known() || matters || bs_may_be_read(ident->dev, ident->ino))
+            ask(look, change, ident);
     } else if (type == S_IFLNK && look.change == BS_CHANGE_REMOVE && !is_known()) {
         ask(look, BS_CHANGE_NAME, ident); /* what was read by way of it is looked at while it still leads there */
     }

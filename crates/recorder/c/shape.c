@@ -40,7 +40,7 @@ static struct bs_rec begin(const struct bs_shape *shape, const s64 *args)
             look.change = 0;
     } else if (shape->look == BS_LOOK_BEHIND) {
         look.flags = 0;
-        look.change = BS_CHANGE_WRITE;
+        look.change = BS_CHANGE_PART;
     } else if (status) {
         look = status_look(shape->op, fd, path, aux);
         path = look.path;

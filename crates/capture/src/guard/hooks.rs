@@ -65,8 +65,8 @@ pub type Find<'a> = &'a mut dyn FnMut() -> Result<Option<Found>, TooMuch>;
 pub trait Keep: Send + Sync {
     /// Keeps a content, if it has to be. `find` looks for the file, if that is asked for; it may find another.
     fn keep(&self, change: &Change<'_>, effort: Effort, find: Find<'_>) -> Result<Option<Kept>, TooMuch>;
-    /// A call that no recorder knows of will change this file; it has not been answered yet.
-    fn changes(&self, device: u32, inode: u64);
+    /// A call that no recorder knows of will change this file; it has not been answered yet. False if somebody did before.
+    fn changes(&self, device: u32, inode: u64) -> bool;
     /// What names lead to is about to change.
     fn names_change(&self);
     /// A call that the guard has seen and logged, or counted as queued, may read something or change what names mean; it has not been
@@ -81,6 +81,8 @@ pub trait Keep: Send + Sync {
 pub enum ChangeKind {
     /// It is written to or truncated, in place, by someone who can't read it first.
     Write,
+    /// The same, by the first who does so in the run, and some of what it holds may stay: it is needed to do that again.
+    Part,
     /// It is opened for reading and writing.
     Update,
     /// It loses a name, perhaps its last.

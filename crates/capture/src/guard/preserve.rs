@@ -16,7 +16,7 @@ use super::slots::{Fields, Result as Outcome, SlotWriter};
 use super::sys;
 use super::write::who;
 use crate::sink::SlotSink;
-use backstory_abi::{CHANGE_ITSELF, CHANGE_KIND, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op};
+use backstory_abi::{CHANGE_ITSELF, CHANGE_KIND, CHANGE_PART, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -317,6 +317,7 @@ impl Common {
         let [_, _, _, place, change, inode] = call.args;
         let kind = match change as u32 & CHANGE_KIND {
             CHANGE_WRITE => ChangeKind::Write,
+            CHANGE_PART => ChangeKind::Part,
             CHANGE_UPDATE => ChangeKind::Update,
             CHANGE_REMOVE => ChangeKind::Remove,
             _ => return None,
@@ -423,7 +424,7 @@ fn loses(there: &There) -> bool {
 pub(super) fn target(ask: &Ask, look: impl FnOnce(&Named, bool) -> Option<Looked>) -> Option<Target> {
     let (name, follow, kind) = match ask {
         Ask::Open { name, flags, .. } => (name, flags & libc::O_NOFOLLOW == 0, opened(*flags)?),
-        Ask::Truncate { name } => (name, true, ChangeKind::Write),
+        Ask::Truncate { name } => (name, true, ChangeKind::Part),
         Ask::Unlink {
             name,
             directory: false,
@@ -463,10 +464,9 @@ fn opened(flags: i32) -> Option<ChangeKind> {
     {
         return None;
     }
-    let blind = flags & libc::O_TRUNC != 0 || flags & libc::O_ACCMODE == libc::O_WRONLY;
-    Some(if blind {
-        ChangeKind::Write
-    } else {
-        ChangeKind::Update
+    Some(match flags & libc::O_ACCMODE {
+        _ if flags & libc::O_TRUNC != 0 => ChangeKind::Write,
+        libc::O_WRONLY => ChangeKind::Part,
+        _ => ChangeKind::Update,
     })
 }

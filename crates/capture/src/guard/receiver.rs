@@ -6,7 +6,7 @@ use super::ask::Ask;
 use super::caller::{Caller, View};
 use super::conclude::Context;
 use super::decode::Arguments;
-use super::hooks::{Effort, Note, Waiting};
+use super::hooks::{ChangeKind, Effort, Note, Waiting};
 use super::late::{Late, real_time};
 use super::memory::{Memory, Unreadable};
 use super::mounts::Mounts;
@@ -287,13 +287,17 @@ impl<S: SlotSink> Worker<S> {
     pub(super) fn about_to_lose(&mut self, caller: &Caller, ask: &Ask, time: u64) -> Option<Seen> {
         let keep = self.common.hooks.keep()?;
         let resolver = &mut self.resolver;
-        let target: Target = target(ask, |name, follow| {
+        let mut first = true;
+        let mut target: Target = target(ask, |name, follow| {
             let looked = resolver.look(caller, &name.inside, follow, time).ok()?;
             if let Looked::There(there) = &looked {
-                keep.changes(there.ident().dev as u32, there.ident().ino);
+                first = keep.changes(there.ident().dev as u32, there.ident().ino);
             }
             Some(looked)
         })?;
+        if target.kind == ChangeKind::Part && !first {
+            target.kind = ChangeKind::Write;
+        }
         let caller = caller.clone();
         Some(Seen { caller, target })
     }

@@ -37,6 +37,8 @@ const REMEMBERED: usize = 4096;
 const TICK: i64 = 20_000_000;
 /// Bytes that are copied with little effort.
 const LITTLE: u64 = 64 << 10;
+/// Bytes of a file that is kept only because some of it stays: appending to a long log must not copy it.
+const PARTLY: u64 = 16 << 20;
 /// Files that are interfaces, not contents, or memory that is shared on purpose.
 const NO_CONTENTS: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 
@@ -56,6 +58,8 @@ type Shard = HashMap<FileKey, Earlier>;
 /// Keeps the contents of one run.
 pub(crate) struct Preserver {
     contents: Contents,
+    /// When, in ns since 1970.
+    began: i64,
     place: Place,
     next: AtomicI32,
     stock: Arc<Stock>,
@@ -81,6 +85,7 @@ impl Preserver {
         }
         Preserver {
             contents,
+            began: clock::now(),
             place: Place::new(path),
             next: AtomicI32::new(0),
             stock: Arc::clone(stock),
@@ -101,12 +106,17 @@ impl Preserver {
         }
     }
 
-    /// The content of this file, which is about to change, must not be lost. Asked once before each change.
-    fn wants(&self, shard: &Shard, change: &Change<'_>, file: FileKey) -> bool {
+    /// The content of this file, which is about to change, must not be lost: how it changes, or `Part` if that is the only reason.
+    /// Asked once before each change.
+    fn wants(&self, shard: &Shard, change: &Change<'_>, file: FileKey) -> Option<ChangeKind> {
         let linked = shard.get(&file).is_some_and(|earlier| earlier.linked.is_some());
         let read =
             self.contents == Contents::All || self.reads.take(&self.stock, file, &|| change.all_logged());
-        read || linked || change.kind == ChangeKind::Update || !change.all_logged()
+        match change.kind {
+            ChangeKind::Part if read || linked || !change.all_logged() => Some(ChangeKind::Write),
+            kind @ (ChangeKind::Update | ChangeKind::Part) => Some(kind),
+            kind => (read || linked || !change.all_logged()).then_some(kind),
+        }
     }
 
     /// Keeps a file's content. Returns its number, and how; or why it can't be kept.
@@ -120,6 +130,9 @@ impl Preserver {
         let only_name = kind == ChangeKind::Remove && before.stx_nlink == 1;
         if only_name && self.place.link(file, number).is_ok() {
             return Ok(Ok((number, place::LINK)));
+        }
+        if kind == ChangeKind::Part && before.stx_size > PARTLY {
+            return Ok(Err(Errno::FBIG));
         }
         affordable(effort, before)?;
         let copied = self.place.copy(file, before, number);
@@ -138,7 +151,9 @@ impl Preserver {
         };
         let ident = Ident::from(&before);
         let key = (ident.dev as u32, ident.ino);
-        if !place::is_regular(&before) || before.stx_size == 0 {
+        // What the run made comes again when it does that again.
+        let made = kind == ChangeKind::Part && ident.birth >= self.began;
+        if !place::is_regular(&before) || before.stx_size == 0 || made {
             return Ok(None);
         }
         if let Some(earlier) = shard.get(&key).copied() {
@@ -205,11 +220,11 @@ fn affordable(effort: Effort, file: &Statx) -> Result<(), TooMuch> {
 
 impl Keep for Preserver {
     fn keep(&self, change: &Change<'_>, effort: Effort, find: Find<'_>) -> Tried {
-        let (file, how) = ((change.device, change.inode), (change.kind, effort));
+        let file = (change.device, change.inode);
         let mut shard = self.shard(file, effort)?;
-        if !self.wants(&shard, change, file) {
+        let Some(kind) = self.wants(&shard, change, file) else {
             return Ok(None);
-        }
+        };
         let found = find().inspect_err(|_| self.reads.put_back(file))?;
         let Some(found) = found.filter(|found| !is_interface(&found.path)) else {
             return Ok(None);
@@ -221,19 +236,19 @@ impl Keep for Preserver {
         let there = Ident::from(&there);
         let actual = (there.dev as u32, there.ino);
         if actual == file {
-            return self.keep_it(&mut shard, how, file, &found);
+            return self.keep_it(&mut shard, (kind, effort), file, &found);
         }
         self.reads.put_back(file);
         drop(shard);
         let mut shard = self.shard(actual, effort)?;
         match self.wants(&shard, change, actual) {
-            true => self.keep_it(&mut shard, how, actual, &found),
-            false => Ok(None),
+            Some(kind) => self.keep_it(&mut shard, (kind, effort), actual, &found),
+            None => Ok(None),
         }
     }
 
-    fn changes(&self, device: u32, inode: u64) {
-        self.stock.arena.note_changed(device, inode);
+    fn changes(&self, device: u32, inode: u64) -> bool {
+        self.stock.arena.note_changed(device, inode)
     }
 
     fn names_change(&self) {

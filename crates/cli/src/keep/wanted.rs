@@ -116,6 +116,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         vec![Who::Nobody; entities.len()],
         vec![Who::Nobody; entities.len()],
     );
+    let mut became = vec![Who::Nobody; entities.len()];
     let mark = |list: &mut Vec<Who>, id: u32, who: ActivityId| {
         if let Some(mark) = list.get_mut(id as usize) {
             *mark = mark.and(who);
@@ -137,11 +138,13 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         }
         for derived in &stream.derived {
             mark(&mut made, derived.entity.0, activity.id);
+            mark(&mut became, derived.from.0, activity.id);
         }
     }
     let kept: HashSet<State> = preserved.iter().map(|kept| state(&kept.ident)).collect();
     let mut all = All::default();
-    for (entity, (used, made)) in entities.into_iter().zip(used.into_iter().zip(made)) {
+    let done = used.into_iter().zip(made).zip(became);
+    for (entity, ((used, made), became)) in entities.into_iter().zip(done) {
         let made_up = [&b"/proc/"[..], b"/sys/", b"/dev/"];
         if entity.path.first() != Some(&b'/') || made_up.iter().any(|prefix| entity.path.starts_with(prefix))
         {
@@ -153,11 +156,13 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         if listed.contains(&entity.id.0) && !is_tool(&entity.path) {
             all.listed.extend_from_slice(&paths);
         }
-        if used == Who::Nobody && made == Who::Nobody {
+        // What the run found and changed in part, or moved: to do that again, it has to be there.
+        let found = entity.version == 0 && became != Who::Nobody;
+        if used == Who::Nobody && made == Who::Nobody && !found {
             continue;
         }
         if let (EntityKind::File, Some(ident)) = (entity.kind, entity.ident)
-            && (entity.last || is_needed(used, made) || kept.contains(&state(&ident)))
+            && (entity.last || found || is_needed(used, made) || kept.contains(&state(&ident)))
         {
             all.versions.push(Wanted { ident, paths });
         }

@@ -128,6 +128,15 @@ fn an_r_script_comes_back() {
 }
 
 #[test]
+fn what_was_only_appended_to_cut_or_moved_comes_back() {
+    for line in ["echo two >> in", "truncate -s 3 in", "mv in out"] {
+        let place = Place::new();
+        place.write_settled("in", "one\n");
+        place.comes_back(line);
+    }
+}
+
+#[test]
 fn a_pipeline_of_ten_stages_comes_back() {
     let place = Place::new();
     place.write_settled(
