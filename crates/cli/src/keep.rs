@@ -99,6 +99,7 @@ fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Pack
         packages,
         self_contained: run.header.modes.self_contained,
         ended: run.end.ended.max(run.end.command_ended),
+        contents_dir: home.contents_dir(),
         kept_dir: home.kept_dir(id),
         preserved,
         gathered: Vec::new(),
@@ -126,6 +127,10 @@ fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Pack
     }
 }
 
+/// Bytes from which on it is asked whether there is room.
+const LARGE: u64 = 256 << 10;
+const NO_ROOM: &str = "storing it would have left too little room on the store's disk";
+
 struct Keeper<'a> {
     contents: Contents,
     journal: Journal,
@@ -133,6 +138,7 @@ struct Keeper<'a> {
     self_contained: bool,
     /// When the run had ended.
     ended: i64,
+    contents_dir: PathBuf,
     kept_dir: PathBuf,
     preserved: Vec<Preserved>,
     /// Learned, and not yet in the journal.
@@ -175,6 +181,7 @@ impl Keeper<'_> {
                 Ok(source) => match self.store(source, Some(path)) {
                     Err(Changed::Meanwhile) => why = "it was changed while it was being stored".to_owned(),
                     Err(Changed::Unreadable(error)) => why = format!("it cannot be read: {error}"),
+                    Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
                     Err(Changed::Failed(error)) => return Err(error.into()),
                     Ok(found) => return Ok(found),
                 },
@@ -199,6 +206,7 @@ impl Keeper<'_> {
             match source::open_preserved(&self.kept_dir.join(number.to_string()), &kept) {
                 Ok(source) => match self.store(source, None) {
                     Err(Changed::Failed(error)) => return Err(error.into()),
+                    Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
                     Err(_) => why = "what was preserved of it was changed".to_owned(),
                     Ok(found) => return Ok(found),
                 },
@@ -227,6 +235,7 @@ impl Keeper<'_> {
             }
             source.rewind().map_err(Changed::Unreadable)?;
         }
+        self.has_room(source.size())?;
         let put = self.contents.put(&mut source);
         let (digest, _) = put.map_err(|error| match error {
             contents::Error::Source(error) => Changed::Unreadable(error),
@@ -235,6 +244,20 @@ impl Keeper<'_> {
         // What was put in vain is garbage that nobody refers to.
         source.check()?;
         Ok((Some(digest), Held::Kept))
+    }
+
+    /// That as much as a large content takes is still free after it: nobody has asked for a full disk.
+    fn has_room(&self, size: u64) -> Result<(), Changed> {
+        if size < LARGE {
+            return Ok(());
+        }
+        let room =
+            rustix::fs::statvfs(&self.contents_dir).map_err(|error| Changed::Unreadable(error.into()))?;
+        let free = room.f_bavail.saturating_mul(room.f_frsize);
+        match free / 2 < size {
+            true => Err(Changed::NoRoom),
+            false => Ok(()),
+        }
     }
 
     /// Makes contents durable, then says so.

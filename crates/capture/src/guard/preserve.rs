@@ -16,7 +16,9 @@ use super::slots::{Fields, Result as Outcome, SlotWriter};
 use super::sys;
 use super::write::who;
 use crate::sink::SlotSink;
-use backstory_abi::{CHANGE_ITSELF, CHANGE_KIND, CHANGE_PART, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op};
+use backstory_abi::{
+    CHANGE_ITSELF, CHANGE_KIND, CHANGE_PART, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op,
+};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};

@@ -22,6 +22,8 @@ pub enum Changed {
     Meanwhile,
     /// It could not be read.
     Unreadable(io::Error),
+    /// It takes more than half of what is free.
+    NoRoom,
     /// It could not be stored.
     Failed(contents::Error),
 }
@@ -91,6 +93,11 @@ impl Source {
             true => Ok(()),
             false => Err(Changed::Meanwhile),
         }
+    }
+
+    /// Bytes that it had when it was opened.
+    pub fn size(&self) -> u64 {
+        self.before.size.max(0) as u64
     }
 
     /// Back to its beginning.

@@ -52,3 +52,28 @@ fn a_disk_that_is_full_at_any_write_disturbs_no_command_and_spoils_no_store() {
         );
     }
 }
+
+/// A file of 2 MB is read and changed while the store has room for one.
+const CHANGED: &str = "set -u; store=$1; mount -t tmpfs -o size=1m,mode=700 none \"$store\" || exit 99; head -c 2000000 /dev/zero >in; \
+    $FIX/backstory record --store \"$store\" -- sh -c 'wc -c <in; cat in >/dev/null; echo new >in; cat in; exit 4'; code=$?; \
+    mount -o remount,size=64m none \"$store\"; $FIX/backstory index --store \"$store\" --wait || exit 98; \
+    $FIX/backstory show --store \"$store\" | grep 'not kept'; $FIX/backstory store verify --store \"$store\" >/dev/null; echo code=$code verify=$?";
+
+#[test]
+fn a_content_that_the_store_has_no_room_for_is_told_and_its_program_not_disturbed() {
+    let namespaces = Command::new("unshare").args(["-rm", "true"]).status();
+    if !namespaces.is_ok_and(|status| status.success()) {
+        skipped("a content that finds no room", "no user namespaces here");
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    let directory = bench.stage().directory("work/changed").unwrap();
+    let store = bench.stage().directory("store/changed").unwrap();
+    let mut command = bench.stage().command("unshare");
+    command.args(["-rm", "sh", "-c", CHANGED, "full"]).arg(&store);
+    let outcome = watch(&mut command, &directory).unwrap();
+    let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert!(text.starts_with("2000000\nnew\n"), "{text}");
+    assert!(text.contains("/in") && text.contains("No space left"), "{text}");
+    assert!(text.ends_with("code=4 verify=0\n"), "{text}");
+}
