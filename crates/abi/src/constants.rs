@@ -104,10 +104,12 @@ pub const F_PREDICTED: u16 = 16;
 pub const F_RESOLVED: u16 = 32;
 /// Slot flag: written by a `CLONE_VM` child into its parent's chunk.
 pub const F_CHILD: u16 = 64;
-/// In [`Chunk::tid`](crate::Chunk::tid): a number of its own, of a thread that could not ask for its number.
-pub const TID_UNTOLD: u32 = 0x2000_0000;
 /// OPEN: to read a file that this process has made, and nobody else changed.
 pub const F_OWN: u16 = 128;
+/// Every slot flag that is defined; a slot with another one is of a later version.
+pub const F_ALL: u16 = F_WHO | F_IDENT | F_CUT | F_MORE | F_PREDICTED | F_RESOLVED | F_CHILD | F_OWN;
+/// In [`Chunk::tid`](crate::Chunk::tid): a number of its own, of a thread that could not ask for its number.
+pub const TID_UNTOLD: u32 = 0x2000_0000;
 
 /// `META`: permission bits.
 pub const META_MODE: i32 = 1;

@@ -111,7 +111,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
 ];
 
 /// Calls whose function is wrapped for another reason than to record the call.
-const PREPARED: &[&str] = &["prctl"];
+const PREPARED: &[&str] = &["prctl", "seccomp"];
 
 #[test]
 fn the_recorder_wraps_what_the_table_says() {

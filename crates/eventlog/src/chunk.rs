@@ -2,10 +2,7 @@
 //!
 //! Invariant: whatever the bytes are, a walk ends, stays within them, and finds every whole slot before the first damage.
 
-use backstory_abi::{self as abi, Chunk, DONE, F_IDENT, F_WHO, LIST, RESERVED, Slot, Who, op_info};
-
-/// Every flag that this version defines.
-const FLAGS: u16 = 0x7f;
+use backstory_abi::{self as abi, Chunk, DONE, F_ALL, F_IDENT, F_WHO, LIST, RESERVED, Slot, Who, op_info};
 
 /// A chunk's bytes.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +132,7 @@ fn judge(slot: &Slot, room: usize) -> Judged {
         Judged::Begun
     } else if !state_valid {
         Judged::Torn
-    } else if op_info(slot.op).is_none() || slot.flags & !FLAGS != 0 {
+    } else if op_info(slot.op).is_none() || slot.flags & !F_ALL != 0 {
         Judged::Unknown
     } else if fixed(slot) > size {
         Judged::Torn

@@ -56,6 +56,9 @@ impl Verdict {
     }
 }
 
+/// Why nothing is known of what a run made and nobody found.
+const REMOVED: &str = "the recorded run made it, but it was removed or replaced before its content could be taken: ask for it (`backstory contents`) before you remove it";
+
 /// Compares what was left with what was recorded.
 pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
     let found: HashMap<&[u8], &Left> = left.iter().map(|left| (&*left.path, left)).collect();
@@ -98,8 +101,15 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
         });
     }
     let known: HashSet<&[u8]> = plan.expected.iter().map(|expected| &*expected.real).collect();
+    let gone: HashSet<&[u8]> = plan.gone.iter().map(|path| &**path).collect();
     let new = left.iter().filter(|left| !known.contains(&*left.path));
-    verdict.new = new.map(|left| left.path.as_slice().into()).collect();
+    let (made, new): (Vec<_>, Vec<_>) = new.partition(|left| gone.contains(&*left.path));
+    verdict.outputs.extend(made.into_iter().map(|left| Output {
+        path: left.path.as_slice().into(),
+        state: State::Unknown(REMOVED.to_owned()),
+        fed_by: Vec::new(),
+    }));
+    verdict.new = new.into_iter().map(|left| left.path.as_slice().into()).collect();
     Ok(verdict)
 }
 

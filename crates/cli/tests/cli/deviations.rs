@@ -198,7 +198,7 @@ fn an_output_that_was_removed_before_it_was_stored_is_named_with_the_reason() {
         answer.status == 0
             && answer.err.contains("identical as far as is known")
             && answer.err.contains("/out")
-            && answer.err.contains("--contents"),
+            && answer.err.contains("before its content could be taken"),
         "{answer:?}"
     );
 }

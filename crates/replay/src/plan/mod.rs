@@ -127,6 +127,9 @@ pub struct Plan {
     /// What was recorded of it.
     #[serde(skip)]
     pub expected: Vec<Expected>,
+    /// Where the files really stand that the run made, too, and that were gone or replaced when it had ended: also if somebody else did
+    /// that before they were read.
+    pub gone: Vec<Bytes>,
     /// What the run looked for and did not find.
     #[serde(skip)]
     pub missing: std::collections::BTreeSet<Vec<u8>>,
@@ -157,6 +160,7 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
     builder.files(&first)?;
     builder.interpreters(&first);
     let expected = expected(&held, header, &builder);
+    let gone = gone(&held, &builder);
     let orders = builder.orders();
     let (entries, lacking, more) = builder.finish();
     notes.extend(more);
@@ -199,6 +203,7 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
         },
         stdin,
         expected,
+        gone,
         missing: first.missing.iter().map(|path| path.to_vec()).collect(),
         notes,
     })
@@ -263,6 +268,11 @@ fn environment(
             .map(|(name, value)| (name.to_vec(), value.to_vec())),
     );
     env
+}
+
+fn gone(held: &query::RunContents, builder: &source::Builder<'_>) -> Vec<Bytes> {
+    let gone = held.files.iter().filter(|file| file.role == Role::Intermediate);
+    gone.map(|file| builder.real(&file.path).into()).collect()
 }
 
 fn expected(held: &query::RunContents, header: &RunHeader, builder: &source::Builder<'_>) -> Vec<Expected> {

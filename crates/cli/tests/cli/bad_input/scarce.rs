@@ -20,6 +20,9 @@ fn tells_the_truth(around: impl Fn(&str) -> String, line: &str, what: &str) {
         ![124, 137].contains(&recorded.status),
         "{what}: it hangs: {recorded:?}"
     );
+    if recorded.err.contains("error while loading shared libraries") {
+        return; // not even `record` itself could be loaded
+    }
     if recorded.status == 125 {
         // Nothing could be recorded, and nothing ran.
         recorded.is_error(125, &["cannot"]);
@@ -82,7 +85,7 @@ fn where_no_threads_can_be_had_a_command_runs_as_it_would_or_not_at_all() {
 #[test]
 fn where_shared_memory_is_full_a_command_runs_as_it_would_and_does_not_wait_for_more() {
     // From none at all to the few chunks with which a recording begins.
-    let line = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (cat in >out; sleep 0.1) & done; wait; find /usr/lib -name nothing; echo said; exit 3";
+    let line = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (cat in >out; sleep 0.1) & done; wait; find /usr/lib -name nothing 2>/dev/null; echo said; exit 3";
     let place = Place::new();
     for kilobytes in [4, 80, 390, 400, 480] {
         place.write("in", "text\n");
