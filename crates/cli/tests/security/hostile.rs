@@ -14,12 +14,9 @@ fn show(bench: &Bench, store: &Path, run: &str) -> Show {
 /// Records `hostile MODE SEED` between two good commands of the same shell, after an earlier run in the same store.
 fn attack(bench: &Bench, mode: &str, seed: u32, options: &[&str]) -> (i32, String, Show) {
     const FIRST: Case = program("attacked", &["cp", "a", "copy"]);
-    // Else the answer changes: digests are told once contents are stored, in the background.
-    let (outcome, store) = bench
-        .recorded(&FIRST, &["--name", "first", "--contents=off"])
-        .unwrap();
+    let (outcome, store) = bench.recorded(&FIRST, &["--name", "first"]).unwrap();
     assert_eq!(outcome.code(), 0);
-    let before = bench.ask(&store, &["files", "--json", "first"]).unwrap();
+    let before = bench.files(&store, "first").unwrap();
     let log = std::fs::read(first_log(&store)).unwrap();
     let directory = bench.stage().path().join("work/attacked");
     let line = format!("$FIX/hostile {mode} {seed}; echo then; exit 7");
@@ -33,7 +30,7 @@ fn attack(bench: &Bench, mode: &str, seed: u32, options: &[&str]) -> (i32, Strin
     let told = show(bench, &store, "attack");
     let earlier = show(bench, &store, "first");
     assert!(earlier.complete, "{mode} {seed}: the earlier run {earlier:?}");
-    assert_eq!(bench.ask(&store, &["files", "--json", "first"]).unwrap(), before);
+    assert_eq!(bench.files(&store, "first").unwrap(), before);
     let now = std::fs::read(first_log(&store)).unwrap();
     assert!(now.starts_with(&log), "{mode} {seed}: an earlier log was changed");
     for question in [
