@@ -59,6 +59,10 @@ pub trait Format: Sync {
     fn needs_contents(&self) -> bool {
         false
     }
+    /// What the user should know of this result beside what [`View::warnings_for`] says, a line each.
+    fn warnings(&self, _view: &View) -> Vec<String> {
+        Vec::new()
+    }
     /// What the user does with the result, in one line, if there is something to say: OUT stands for the target.
     fn hint(&self) -> Option<&'static str> {
         None

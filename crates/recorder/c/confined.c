@@ -7,7 +7,7 @@
 
 enum { RESERVE = 1024, RESERVE_SIZE = BS_ARENA_HEADER + RESERVE * BS_CHUNK_SIZE, FEW_FREE = 8, GIVEN_BACK = 16 };
 
-enum { PLENTY = 24, ASKED = 4 };
+enum { PLENTY = 24, ASKED = 4, LOOKED_AFTER = 200 };
 
 static u32 free_chunks(void)
 {
@@ -18,12 +18,22 @@ static u32 free_chunks(void)
     return count;
 }
 
+/* Without a guard the supervisor can't be asked: it looks by itself, at least each 50 ms. */
+static bool wait_for_a_look(void)
+{
+    const s64 pause[2] = {0, 1000000};
+    for (int tries = 0; tries < LOOKED_AFTER && __atomic_load_n(&bs_arena->wanted, __ATOMIC_ACQUIRE); tries++)
+        bs_raw(__NR_nanosleep, pause, 0);
+    return !bs_arena->wanted;
+}
+
 /* Nobody can be waited for afterwards; each time that it is asked the supervisor doubles what there is. */
 static void stock_up(void)
 {
-    for (int asked = 0; asked < ASKED && free_chunks() < PLENTY; asked++) {
+    bool guarded = bs_arena->flags & BS_ARENA_GUARDED;
+    for (int asked = 0; asked < ASKED && free_chunks() < PLENTY && !bs_arena->dry; asked++) {
         __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
-        if (!(bs_arena->flags & BS_ARENA_GUARDED) || bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0)
+        if (guarded ? bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0 : !wait_for_a_look())
             return;
     }
 }

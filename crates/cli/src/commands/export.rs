@@ -36,8 +36,10 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     } else {
         export::export(&view, format, &args.output)?;
     }
-    view.warnings_for(format.family())
+    let warnings = view.warnings_for(format.family());
+    warnings
         .iter()
+        .chain(&format.warnings(&view))
         .for_each(|warning| complain(warning));
     Ok(0)
 }

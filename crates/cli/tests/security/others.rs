@@ -44,7 +44,7 @@ fn everything_in_a_store_is_its_owners_only_whatever_the_umask() {
         let directory = bench.stage().directory("work").unwrap();
         let store = bench.stage().store().join(mask);
         let line = format!(
-            "umask {mask}; $FIX/backstory record -- sh -c 'umask >mask; stat -c %a /dev/shm/backstory-*.arena | sort -u >arenas' \
+            "umask {mask}; $FIX/backstory record -- sh -c 'umask >mask; find /dev/shm -maxdepth 1 -name backstory-\\*.arena -user $(id -u) -printf \\%m\\\\n | sort -u >arenas' \
              && $FIX/backstory of mask >/dev/null && $FIX/backstory note latest x 2>/dev/null || $FIX/backstory log >/dev/null"
         );
         let mut command = bench.stage().command("sh");
@@ -85,7 +85,7 @@ fn another_user_reads_neither_store_nor_arena_and_reaches_no_process() {
     };
     let line = format!(
         "for f in {store}/runs/* /dev/shm/backstory-*.arena {store}; do cat \"$f\" >/dev/null 2>&1 && echo \"reads $f\"; \
-         ( : >>\"$f\" ) 2>/dev/null && echo \"writes $f\"; done; ls {store} 2>/dev/null; \
+         dd if=/dev/null of=\"$f\" conv=notrunc,nocreat 2>/dev/null && echo \"writes $f\"; done; ls {store} 2>/dev/null; \
          for p in {front} {keeper} {supervisor}; do ls /proc/$p/fd /proc/$p/map_files 2>/dev/null; \
          cat /proc/$p/environ /proc/$p/maps 2>/dev/null; kill -0 $p 2>/dev/null && echo \"signals $p\"; done; true",
         store = store.display()

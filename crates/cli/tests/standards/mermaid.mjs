@@ -10,4 +10,6 @@ globalThis.window = new JSDOM("").window;
 globalThis.document = globalThis.window.document;
 const place = `${process.argv[2]}/node_modules/mermaid/dist/mermaid.core.mjs`;
 const mermaid = (await import(pathToFileURL(place))).default;
+// A page may set it; the exporter warns where it has to.
+mermaid.initialize({ maxEdges: 1e6 });
 console.log((await mermaid.parse(fs.readFileSync(process.argv[3], "utf8"))).diagramType);

@@ -5,6 +5,9 @@ use crate::view::End;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
 
+/// Edges that Mermaid refuses to draw unless the page that shows them sets its `maxEdges`, which a diagram cannot.
+const TOO_MANY: usize = 500;
+
 /// `mermaid`
 pub struct Mermaid;
 
@@ -20,6 +23,17 @@ impl Format for Mermaid {
     }
     fn proven_by(&self) -> &'static str {
         "a check of its grammar"
+    }
+
+    fn warnings(&self, view: &View) -> Vec<String> {
+        let edges = super::drawn(view).count();
+        let too_many = (edges >= TOO_MANY).then(|| {
+            format!(
+                "{edges} arrows, but Mermaid draws less than {TOO_MANY} unless its page sets maxEdges: leave files out with --exclude, \
+                 export a file instead of a run, or export svg or dot"
+            )
+        });
+        too_many.into_iter().collect()
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
