@@ -250,9 +250,12 @@ impl Bench {
 
     fn empty_store(&self, case: &Case) -> io::Result<PathBuf> {
         let store = self.store(case);
-        if store.exists() {
-            fs::remove_dir_all(&store)?;
-        }
+        // Whoever stores contents of an earlier run in the background may still put something in.
+        let patience = std::time::Duration::from_secs(20);
+        crate::procs::eventually(patience, || {
+            let removed = fs::remove_dir_all(&store);
+            removed.is_ok_and(|()| !store.exists()) || !store.exists()
+        });
         Ok(store)
     }
 
