@@ -237,7 +237,13 @@ fn what_others_wrote_and_its_maker_read_is_kept() {
     for other in others {
         let script =
             format!("echo 1 > made; {other} -c 'echo 2 >> made'; read x < made; echo 3 > made; rm made");
-        assert_eq!(kept_of("made", &["sh", "-c", &script]), ["1\n2\n"], "{other}");
+        // What the other found there nobody had read: it may be kept, if it is noticed in time, and need not be.
+        let kept = kept_of("made", &["sh", "-c", &script]);
+        assert_eq!(
+            kept.last().map(String::as_str),
+            Some("1\n2\n"),
+            "{other}: {kept:?}"
+        );
     }
 }
 

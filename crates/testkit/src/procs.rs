@@ -26,14 +26,17 @@ pub fn parent(pid: u32) -> Option<u32> {
     status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// True if `pid` is there and not a zombie.
+/// True if a thread of `pid` is there and not a zombie: what the process held open is closed only when the last one is gone.
 pub fn alive(pid: u32) -> bool {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return false;
     };
-    !status
-        .rsplit_once(')')
-        .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+    let states = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    states
+        .filter_map(|status| status.rsplit_once(')')?.1.trim_start().chars().next())
+        .any(|state| !matches!(state, 'Z' | 'X'))
 }
 
 /// `kill -9`.

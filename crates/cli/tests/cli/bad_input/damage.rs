@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use backstory_testkit::procs::{children, eventually};
+use backstory_testkit::procs::{alive, children, eventually};
 
 use super::Place;
 
@@ -17,6 +17,8 @@ struct Cut {
     run: String,
     part: PathBuf,
     arena: PathBuf,
+    /// Keeps other tests' recordings from finishing this one: they look after whatever nobody holds the lock of.
+    _in_use: Option<fs::File>,
 }
 
 impl Cut {
@@ -30,17 +32,21 @@ impl Cut {
             .spawn()
             .unwrap();
         assert!(eventually(PATIENCE, || place.work().join("ready").exists()));
-        kill_all(front.id());
-        front.wait().unwrap();
         let part = only(&place.stage.store().join("runs"), "part");
         let name = part.file_name().unwrap().to_str().unwrap();
         let run = name.split('.').next().unwrap().to_owned();
         let arena = PathBuf::from(format!("/dev/shm/backstory-{run}.arena"));
+        let in_use = fs::File::open(&arena).ok();
+        if let Some(arena) = &in_use {
+            arena.lock_shared().unwrap();
+        }
+        kill_all(&mut front);
         Cut {
             place,
             run,
             part,
             arena,
+            _in_use: in_use,
         }
     }
 
@@ -68,16 +74,19 @@ impl Cut {
     }
 }
 
-/// Stops a whole tree first: whoever is left would take over from whoever is gone.
-fn kill_all(front: u32) {
-    let mut all = vec![front];
+/// Stops a whole tree first: whoever is left would take over from whoever is gone. Children die before their parents: a stopped process
+/// goes on when its group is orphaned (POSIX, `_exit`).
+fn kill_all(front: &mut Child) {
+    let mut all = vec![front.id()];
     let mut next = 0;
     while let Some(&pid) = all.get(next) {
         signal(pid, "STOP");
         all.extend(children(pid));
         next += 1;
     }
-    all.iter().for_each(|&pid| signal(pid, "KILL"));
+    all.iter().rev().for_each(|&pid| signal(pid, "KILL"));
+    front.wait().unwrap();
+    assert!(eventually(PATIENCE, || !all.iter().any(|&pid| alive(pid))));
 }
 
 fn signal(pid: u32, name: &str) {
