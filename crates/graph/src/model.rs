@@ -128,31 +128,31 @@ impl ByName {
     }
 }
 
-/// How an activity and an entity are related, or an activity and an activity.
+/// How an activity and an entity are related, or an activity and an activity. Stores keep the numbers: only ever appended to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relation {
     /// Data was read (or mapped readable).
-    Read,
+    Read = 0,
     /// It was executed, or loaded as its interpreter or library by the kernel or the loader.
-    Execute,
+    Execute = 1,
     /// Its existence or metadata was looked at.
-    Stat,
+    Stat = 2,
     /// A directory's entries were listed.
-    List,
+    List = 3,
     /// It was looked for and was not there.
-    Missing,
+    Missing = 4,
     /// A link's text was read.
-    Link,
+    Link = 5,
     /// Content was written: generated.
-    Write,
+    Write = 6,
     /// It was removed.
-    Delete,
+    Delete = 7,
     /// It came to this name (the entity) by a rename: generated without new content.
-    Rename,
+    Rename = 8,
     /// Mode, owner, times or attributes were changed.
-    Meta,
+    Meta = 9,
     /// A directory, link or node was made.
-    Make,
+    Make = 10,
 }
 
 impl Relation {
@@ -162,9 +162,22 @@ impl Relation {
         matches!(self, Read | Execute | Stat | List | Missing | Link)
     }
 
-    /// Its bit in a set of relations. Stores keep these numbers.
+    /// All of them, each at the place of its number.
+    pub const ALL: [Relation; 11] = {
+        use Relation::*;
+        [
+            Read, Execute, Stat, List, Missing, Link, Write, Delete, Rename, Meta, Make,
+        ]
+    };
+
+    /// Its number, as stores keep it.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// Its bit in a set of relations, as stores keep it.
     pub fn bit(self) -> u16 {
-        1 << self as u16
+        1 << self.number()
     }
 }
 

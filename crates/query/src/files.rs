@@ -40,21 +40,6 @@ fn word(relation: Relation) -> Access {
     }
 }
 
-/// All relations, each at the place of its bit.
-const RELATIONS: [Relation; 11] = [
-    Relation::Read,
-    Relation::Execute,
-    Relation::Stat,
-    Relation::List,
-    Relation::Missing,
-    Relation::Link,
-    Relation::Write,
-    Relation::Delete,
-    Relation::Rename,
-    Relation::Meta,
-    Relation::Make,
-];
-
 /// The relations to one entity, or by one name of it, at one certainty: sets of [`Relation::bit`]s.
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
@@ -83,7 +68,7 @@ impl Done {
 
 /// The words for a set of relations.
 fn words(bits: u16) -> u16 {
-    let there = RELATIONS
+    let there = Relation::ALL
         .into_iter()
         .filter(|relation| bits & relation.bit() != 0);
     there.fold(0, |all, relation| all | 1 << word(relation) as u16)

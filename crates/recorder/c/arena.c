@@ -215,12 +215,11 @@ static bool set_up(enum how *started)
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------------- */
 
-/* Takes a free chunk's number, or -1. */
-static s32 claim(void)
+s32 bs_claim(u32 words)
 {
     s32 found = -1;
     u32 left = 0;
-    for (u32 w = 0; w < BS_BITMAP_WORDS; w++) {
+    for (u32 w = 0; w < words; w++) {
         u64 *word = &bs_arena->free[w];
         u64 bits = __atomic_load_n(word, __ATOMIC_ACQUIRE);
         while (bits && found < 0) {
@@ -236,6 +235,20 @@ static s32 claim(void)
     if (left < FEW_FREE && !bs_arena->wanted)
         __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
     return found;
+}
+
+void bs_begin_chunk(struct bs_chunk *chunk, u32 index)
+{
+    struct bs_thread *me = &bs_me;
+    chunk->index = index;
+    chunk->pid = bs_process->pid;
+    chunk->tid = me->tid;
+    chunk->epoch = bs_process->epoch;
+    chunk->taken = bs_now();
+    chunk->ppid = bs_process->ppid;
+    chunk->seq = me->count++;
+    chunk->next = sizeof *chunk;
+    __atomic_store_n(&chunk->magic, BS_CHUNK_MAGIC, __ATOMIC_RELEASE);
 }
 
 /*
@@ -260,7 +273,7 @@ static s32 wait_for_drain(void)
          index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !is_dry() && !(bs_arena->flags & BS_ARENA_CLOSED); tries++) {
         bs_raw(__NR_nanosleep, pause, 0);
         looks += !__atomic_load_n(&bs_arena->wanted, __ATOMIC_RELAXED);
-        index = claim();
+        index = bs_claim(BS_BITMAP_WORDS);
     }
     if (index < 0)
         waited_in_vain = true;
@@ -270,11 +283,11 @@ static s32 wait_for_drain(void)
 /* In a crowd others may take what we have waited for, several times; each time some of them are served. */
 static s32 claim_or_wait(void)
 {
-    s32 index = claim();
+    s32 index = bs_claim(BS_BITMAP_WORDS);
     for (int tries = 0; index < 0 && tries < 8 && bs_arena->flags & BS_ARENA_GUARDED; tries++) {
         if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0)
             return -1;
-        index = claim();
+        index = bs_claim(BS_BITMAP_WORDS);
         if (index < 0 && is_dry())
             return -1;
     }
@@ -366,7 +379,7 @@ static bool new_chunk(void)
         __atomic_or_fetch(&bs_odd, BS_ODD_CLOSED, __ATOMIC_SEQ_CST);
         return false;
     }
-    s32 index = claim();
+    s32 index = bs_claim(BS_BITMAP_WORDS);
     if (index < 0) {
         /* Where there are few, it may be this one that comes back. What is still being done in the other keeps its outcome. */
         if (me->held) {
@@ -388,21 +401,24 @@ static bool new_chunk(void)
     struct bs_chunk *chunk = (struct bs_chunk *)at;
     if (me->count)
         map_all(at);
-    chunk->index = (u32)index;
-    chunk->pid = bs_process->pid;
-    chunk->tid = me->tid;
-    chunk->epoch = bs_process->epoch;
-    chunk->taken = bs_now();
-    chunk->ppid = bs_process->ppid;
-    chunk->seq = me->count++;
-    chunk->next = sizeof *chunk;
-    __atomic_store_n(&chunk->magic, BS_CHUNK_MAGIC, __ATOMIC_RELEASE);
+    bs_begin_chunk(chunk, (u32)index);
     me->held = me->chunk;
     me->changes++;
     __atomic_store_n(&me->chunk, at, __ATOMIC_RELEASE);
     if (bs_arena->flags & BS_ARENA_PIDNS)
         announce(chunk);
     return true;
+}
+
+void bs_begin_thread(u32 tid)
+{
+    struct bs_thread *me = &bs_me;
+    me->changes += GIVEN_BACK;
+    me->count = 0;
+    me->borrowed = 0;
+    me->actions = 0;
+    me->tid = tid;
+    me->pid = bs_process->pid;
 }
 
 /* What was inherited by fork is left mapped, which is cheaper, unless forks are nested deeply. */
@@ -422,12 +438,7 @@ static bool first_chunk(void)
         me->forks++;
         forget(&me->chunk);
         forget(&me->held);
-        me->changes += GIVEN_BACK;
-        me->count = 0;
-        me->borrowed = 0;
-        me->actions = 0;
-        me->tid = (u32)bs_raw(__NR_gettid, 0);
-        me->pid = bs_process->pid;
+        bs_begin_thread((u32)bs_raw(__NR_gettid, 0));
     }
     if (!new_chunk())
         return false;

@@ -266,14 +266,17 @@ bool bs_is_ready(u32 op);            /* it has one, or could be given one now */
 bool bs_change(u32 op, u32 changes); /* a new one: the old is full, unless it has changed already */
 void bs_prepare_for_sandbox(void);   /* all that would need a system call later */
 void bs_map_reserve(void);           /* confined.c: the chunks that a sandboxed process can take */
-bool bs_take_confined(void);         /* takes one of these, without a system call */
-void bs_say_full(u8 *chunk);         /* its owner will append no more */
-void bs_thread_ends(void);           /* the chunk is given back */
-void bs_lose(u32 op);                /* an operation could not be logged */
-void bs_other_numbers(void);         /* a process may be in another pid namespace */
-bool bs_is_another(void);            /* slot.c: with this thread's state, but another thread or process? */
-bool bs_is_flow(u32 op);             /* the guard watches it */
-void bs_stop_clock(void);            /* slot.c: time becomes a sequence number */
+s32 bs_claim(u32 words);             /* a free chunk's number among those of so many words of the bitmap, or -1 */
+void bs_begin_chunk(struct bs_chunk *chunk, u32 index); /* a claimed one is the thread's; its header is valid last */
+void bs_begin_thread(u32 tid);                          /* nothing of what the thread had is its own any more */
+bool bs_take_confined(void);                            /* takes one of these, without a system call */
+void bs_say_full(u8 *chunk);                            /* its owner will append no more */
+void bs_thread_ends(void);                              /* the chunk is given back */
+void bs_lose(u32 op);                                   /* an operation could not be logged */
+void bs_other_numbers(void);                            /* a process may be in another pid namespace */
+bool bs_is_another(void);                               /* slot.c: with this thread's state, but another thread or process? */
+bool bs_is_flow(u32 op);                                /* the guard watches it */
+void bs_stop_clock(void);                               /* slot.c: time becomes a sequence number */
 
 /* environ.c: found when the library was loaded */
 extern char bs_arena_path[];    /* "BACKSTORY_ARENA=..."; empty: not recorded */

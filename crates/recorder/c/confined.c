@@ -5,7 +5,7 @@
  */
 #include "bs.h"
 
-enum { RESERVE = 1024, RESERVE_SIZE = BS_ARENA_HEADER + RESERVE * BS_CHUNK_SIZE, FEW_FREE = 8, GIVEN_BACK = 16 };
+enum { RESERVE = 1024, RESERVE_SIZE = BS_ARENA_HEADER + RESERVE * BS_CHUNK_SIZE };
 
 enum { PLENTY = 24, ASKED = 4, LOOKED_AFTER = 200 };
 
@@ -51,54 +51,11 @@ void bs_map_reserve(void)
     stock_up();
 }
 
-/* Takes a free chunk's number, or -1. Nobody can be waited for, so more are asked for in time. */
-static s32 claim(void)
-{
-    s32 found = -1;
-    u32 left = 0;
-    for (u32 w = 0; w < RESERVE / 64; w++) {
-        u64 *word = &bs_arena->free[w];
-        u64 bits = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-        while (bits && found < 0) {
-            u64 lowest = bits & -bits;
-            bits = __atomic_fetch_and(word, ~lowest, __ATOMIC_ACQ_REL);
-            if (bits & lowest)
-                found = (s32)(w * 64 + (u32)__builtin_ctzll(lowest));
-            bits &= ~lowest;
-        }
-        for (; bits && left < FEW_FREE; bits &= bits - 1)
-            left++;
-    }
-    if (left < FEW_FREE && !bs_arena->wanted)
-        __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
-    return found;
-}
-
 /* A thread that begins here can't ask for its number, and gets one that no thread has. */
 static void begin(struct bs_thread *me)
 {
     me->chunk = me->held = 0;
-    me->changes += GIVEN_BACK;
-    me->count = 0;
-    me->borrowed = 0;
-    me->actions = 0;
-    me->tid = BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) & (BS_TID_UNTOLD - 1));
-    me->pid = bs_process->pid;
-}
-
-static void fill(struct bs_chunk *chunk, u32 index)
-{
-    struct bs_thread *me = &bs_me;
-    chunk->index = index;
-    chunk->pid = bs_process->pid;
-    chunk->tid = me->tid;
-    chunk->epoch = bs_process->epoch;
-    chunk->taken = bs_now();
-    chunk->ppid = bs_process->ppid;
-    chunk->seq = me->count++;
-    chunk->host_pid = bs_process->host_pid;
-    chunk->next = sizeof *chunk;
-    __atomic_store_n(&chunk->magic, BS_CHUNK_MAGIC, __ATOMIC_RELEASE);
+    bs_begin_thread(BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) & (BS_TID_UNTOLD - 1)));
 }
 
 bool bs_take_confined(void)
@@ -107,14 +64,16 @@ bool bs_take_confined(void)
     if (!reserve || !bs_process->generation || me->taking || bs_arena->flags & BS_ARENA_CLOSED)
         return false;
     me->taking = true;
-    s32 index = claim();
+    s32 index = bs_claim(RESERVE / 64);
     if (index >= 0) {
         u8 *at = reserve + BS_ARENA_HEADER + (u64)index * BS_CHUNK_SIZE;
         if (me->generation != bs_process->generation)
             begin(me);
         if (me->held)
             bs_say_full(me->held);
-        fill((struct bs_chunk *)at, (u32)index);
+        struct bs_chunk *chunk = (struct bs_chunk *)at;
+        chunk->host_pid = bs_process->host_pid; /* nobody can be asked for it */
+        bs_begin_chunk(chunk, (u32)index);
         me->held = me->chunk;
         me->changes++;
         me->generation = bs_process->generation;

@@ -6,6 +6,7 @@
 
 use super::executed::{Told, each, open_program};
 use backstory_eventlog::chunk::View;
+use backstory_eventlog::program;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -159,12 +160,9 @@ fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     }) else {
         return false;
     };
-    if let Some(line) = head.strip_prefix(b"#!") {
-        let line = line.split(|b| *b == b'\n').next().unwrap_or_default();
-        let mut words = line.split(|b| b" \t".contains(b)).filter(|word| !word.is_empty());
+    if head.starts_with(b"#!") {
         return depth > 0
-            && words
-                .next()
+            && program::interpreter(&head)
                 .is_some_and(|name| takes_no_recorder(Path::new(OsStr::from_bytes(name)), depth - 1));
     }
     let raised = meta.mode() & 0o4000 != 0 && meta.uid() != rustix::process::geteuid().as_raw();

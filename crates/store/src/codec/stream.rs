@@ -32,38 +32,8 @@ const INFORMED_BY: u8 = 44;
 const INFORMS: u8 = 48;
 const DERIVED: u8 = 52;
 
-/// Relations in the order of their stored numbers. Only ever appended to.
-const RELATIONS: [Relation; 11] = [
-    Relation::Read,
-    Relation::Execute,
-    Relation::Stat,
-    Relation::List,
-    Relation::Missing,
-    Relation::Link,
-    Relation::Write,
-    Relation::Delete,
-    Relation::Rename,
-    Relation::Meta,
-    Relation::Make,
-];
+/// In the order of their stored numbers. Only ever appended to.
 const INFORMED: [Informed; 4] = [Informed::Fork, Informed::Exec, Informed::Wait, Informed::Signal];
-
-fn relation_number(relation: Relation) -> u8 {
-    use Relation::*;
-    match relation {
-        Read => 0,
-        Execute => 1,
-        Stat => 2,
-        List => 3,
-        Missing => 4,
-        Link => 5,
-        Write => 6,
-        Delete => 7,
-        Rename => 8,
-        Meta => 9,
-        Make => 10,
-    }
-}
 
 fn informed_number(why: Informed) -> u8 {
     match why {
@@ -101,7 +71,7 @@ impl Builder {
 
     /// Adds an edge.
     pub fn edge(&mut self, edge: &Edge) {
-        let kind = relation_number(edge.relation) * 4
+        let kind = edge.relation.number() * 4
             + u8::from(edge.certainty == Certainty::Seen) * 2
             + u8::from(edge.via == Via::Kernel);
         let point = if edge.interval.end == edge.interval.start {
@@ -448,7 +418,7 @@ fn entries(mut take: impl Numbers, activity: ActivityId, base: Time, into: &mut 
         into.edges.push(Edge {
             activity,
             entity: EntityId(entity),
-            relation: *RELATIONS
+            relation: *Relation::ALL
                 .get(usize::from(kind / 4))
                 .ok_or(Error::Damaged("edge list"))?,
             interval: Interval { start: time, end },
@@ -488,7 +458,7 @@ mod tests {
                 .map(|(relation, entity, start, end, seen, kernel)| Edge {
                     activity: ActivityId(5),
                     entity: EntityId(entity),
-                    relation: RELATIONS[relation],
+                    relation: Relation::ALL[relation],
                     interval: Interval { start, end },
                     certainty: if seen {
                         Certainty::Seen
@@ -571,8 +541,8 @@ mod tests {
 
     #[test]
     fn relations_keep_their_numbers() {
-        for (number, relation) in RELATIONS.iter().enumerate() {
-            assert_eq!(usize::from(relation_number(*relation)), number);
+        for (number, relation) in Relation::ALL.iter().enumerate() {
+            assert_eq!(usize::from(relation.number()), number);
         }
         for (number, why) in INFORMED.iter().enumerate() {
             assert_eq!(usize::from(informed_number(*why)), number);
