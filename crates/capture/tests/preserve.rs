@@ -4,38 +4,11 @@
 
 mod harness;
 
-use backstory_eventlog::event::{Event, Ident, Op};
+use harness::kept::{Kept, kept, kept_of};
 use harness::{Run, eventually, kill, others, text};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// A content that had to be kept.
-struct Kept {
-    path: PathBuf,
-    ident: Option<Ident>,
-    /// What is in the kept file, or the errno.
-    bytes: Result<Vec<u8>, i32>,
-}
-
-fn kept(run: &Run) -> Vec<Kept> {
-    let one = |event: Event| {
-        let Op::Kept { path, number, .. } = &event.op else {
-            return None;
-        };
-        let result = event.outcome.value().unwrap();
-        let file = run.path(&format!("{}.kept/{number}", run.id));
-        Some(Kept {
-            path: PathBuf::from(text(path)),
-            ident: event.ident,
-            bytes: match result {
-                0 => Ok(fs::read(file).unwrap()),
-                error => Err(-error),
-            },
-        })
-    };
-    run.events().into_iter().filter_map(one).collect()
-}
 
 /// A run in whose directory `data` lies, with a content of its own.
 fn run(options: &[&str]) -> (Run, Vec<u8>, fs::Metadata) {
@@ -210,16 +183,6 @@ fn what_the_run_made_and_nobody_read_is_not_kept() {
     run.shell("for i in 1 2 3; do echo $i > made; rm made; done; mkdir d; cd d; echo x > y; rm y");
     assert_eq!(kept(&run).len(), 0);
     assert!(!run.path(&format!("{}.kept", run.id)).exists());
-}
-
-/// What was kept of a file of this name, in the order of its versions, of a run of this script.
-fn kept_of(name: &str, words: &[&str]) -> Vec<String> {
-    let run = Run::new(&["--contents", "lazy"]);
-    let output = run.record(words);
-    assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
-    run.assert_tidy();
-    let of_it = kept(&run).into_iter().filter(|k| k.path.ends_with(name));
-    of_it.map(|k| text(&k.bytes.unwrap())).collect()
 }
 
 #[test]

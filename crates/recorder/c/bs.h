@@ -146,7 +146,12 @@ struct bs_thread {
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
 #define BS_MAX_FD 32768u
-enum { BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8, BS_FD_COPIED = 16, BS_FD_MADE = 32, BS_FD_OWN = 64 };
+/* clang-format off */
+enum {
+    BS_FD_READ = 1, BS_FD_WROTE = 2, BS_FD_WRITER = 4, BS_FD_LISTED = 8, BS_FD_COPIED = 16, BS_FD_MADE = 32, BS_FD_OWN = 64,
+    BS_FD_PART = 128, /* what is there may be read before this descriptor changes it (preserve.c) */
+};
+/* clang-format on */
 /* Files that a process remembers as its own; where two would have the same place, the later. */
 #define BS_OWN 16384u
 
@@ -383,6 +388,13 @@ bool bs_list_readable(char *const *list);
 
 /* preserve.c */
 void bs_preserve(struct bs_look look, const struct bs_ident *ident); /* the arena is there */
+void bs_preserve_open(int fd);
+/* Before a descriptor is first written by, or what it leads to is cut. */
+static inline void bs_about_to_change(int fd)
+{
+    if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_PART))
+        bs_preserve_open(fd);
+}
 
 /* text.c */
 u32 bs_length(const char *s, u32 limit); /* of a string that can be read */

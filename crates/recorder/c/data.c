@@ -41,6 +41,7 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
 {
     if (!is_news((int)fd, BS_FD_WROTE))
         return reach(far)(fd, b, c, d, e, f);
+    bs_about_to_change((int)fd);
     struct bs_rec rec = bs_begin(BS_OP_WRITE, (s32)fd, 0, 0);
     ssize put = reach(far)(fd, b, c, d, e, f);
     bs_end(rec, put >= 0 ? put : bs_error());
@@ -197,6 +198,7 @@ BS_API ssize vmsplice(int fd, const void *parts, size_t count, u32 flags)
 
 BS_API int fallocate(int fd, int mode, s64 at, s64 size)
 {
+    bs_about_to_change(fd);
     struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
     return (int)bs_finish(rec, bs_call_cancel(rec, __NR_fallocate, fd, mode, at, size));
 }
@@ -206,6 +208,7 @@ int posix_fallocate(int fd, s64 at, s64 size);
 
 BS_API int posix_fallocate(int fd, s64 at, s64 size)
 {
+    bs_about_to_change(fd);
     struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
     int error = BS_NEXT(posix_fallocate)(fd, at, size);
     bs_end(rec, -error);
@@ -232,6 +235,7 @@ BS_ALIAS(aio_read64, aio_read);
 BS_API int aio_write(int *request)
 {
     if (is_news(*request, BS_FD_WROTE)) {
+        bs_about_to_change(*request);
         bs_note(0, BS_OP_WRITE, *request, 0, 0, 0);
         bs_fd_mark(*request, BS_FD_WROTE);
     }
@@ -262,6 +266,7 @@ static ssize copied(struct bs_rec rec, int from, int to, s64 n)
 
 #define COPIES(from, to, ...) \
     struct bs_rec rec = {0}; \
+    bs_about_to_change(to); \
     if (copy_is_news(from, to)) \
         rec = bs_begin(BS_OP_COPY, from, to, 0); \
     return copied(rec, from, to, bs_call_cancel(rec, __VA_ARGS__));
@@ -287,6 +292,7 @@ BS_ALIAS(truncate64, truncate);
 
 BS_API int ftruncate(int fd, s64 size)
 {
+    bs_about_to_change(fd);
     return (int)BS_SHAPED(ftruncate, TRUNCATE, (.strings = 1, .fd = 1), fd, size);
 }
 BS_ALIAS(ftruncate64, ftruncate);

@@ -34,8 +34,9 @@ void bs_fd_opened(s64 fd, int flags)
 void bs_fd_copied(u32 from, u32 to)
 {
     bs_fd_closed(to);
-    if (has_marks(from) && bs_process->fd[from] & (BS_FD_WRITER | BS_FD_OWN))
-        bs_fd_mark((int)to, bs_process->fd[from] & (BS_FD_WRITER | BS_FD_OWN));
+    const u8 copied = BS_FD_WRITER | BS_FD_OWN | BS_FD_PART;
+    if (has_marks(from) && bs_process->fd[from] & copied)
+        bs_fd_mark((int)to, bs_process->fd[from] & copied);
 }
 
 /* Whoever wrote a file says what it had become when done with it. */
@@ -169,6 +170,8 @@ BS_API int ioctl(int fd, unsigned long request, ...)
     u64 now = 0;
     if (BS_UNLIKELY(request == FIOCLEX || request == FIONCLEX || request == FICLONE || request == FICLONERANGE))
         now = bs_now();
+    if (BS_UNLIKELY(request == FICLONE || request == FICLONERANGE))
+        bs_about_to_change(fd);
     s64 result = bs_raw(__NR_ioctl, fd, request, arg);
     if (BS_UNLIKELY(now)) {
         if (request == FIOCLEX || request == FIONCLEX)

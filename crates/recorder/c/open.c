@@ -42,6 +42,8 @@ static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
     bs_fd_opened(fd, flags);
     if (new)
         bs_made(dir, path, fd);
+    else if (fd >= 0 && (flags & (O_ACCMODE | O_TRUNC)) == O_WRONLY && bs_arena && bs_arena->flags & BS_ARENA_KEEP)
+        bs_fd_mark((int)fd, BS_FD_PART);
     return bs_end(rec, fd);
 }
 

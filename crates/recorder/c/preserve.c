@@ -58,3 +58,18 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
         ask(look, BS_CHANGE_NAME, ident); /* what was read by way of it is looked at while it still leads there */
     }
 }
+
+/*
+ * A file that was opened to be written, and not emptied, may be read before it is: `sort -o f f`. Nobody knew that when it was opened, so
+ * it is asked again when it changes. Once: what is then read through another descriptor, between two writes, is not kept.
+ */
+BS_COLD void bs_preserve_open(int fd)
+{
+    struct bs_look look = {.dir = fd, .path = "", .flags = AT_EMPTY_PATH, .change = BS_CHANGE_WRITE, .wanted = true};
+    struct bs_ident ident;
+    bs_process->fd[fd] &= (u8)~BS_FD_PART;
+    if (!bs_arena || bs_odd & (BS_ODD_STRICT | BS_ODD_SANDBOX | BS_ODD_CLOSED))
+        return;
+    if (bs_identify(look, &ident) == 0)
+        bs_preserve(look, &ident);
+}

@@ -52,6 +52,7 @@ static s64 stream_write(void *stream, const void *from, s64 n)
     int fd = descriptor(stream);
     if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_WROTE && !(bs_odd & BS_ODD_ALL_OPS)))
         return real_write(stream, from, n);
+    bs_about_to_change(fd);
     struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
     s64 put = real_write(stream, from, n);
     bs_end(rec, put);

@@ -8,6 +8,7 @@
 //!
 //! Absent: whose call it is and how it waits (`guard`), what is done with what was kept (after the run).
 
+mod names;
 mod paths;
 mod place;
 mod reads;
@@ -194,6 +195,11 @@ impl Preserver {
 
     /// Keeps the content of what was found, if it is `file`; `shard` is that file's.
     fn keep_it(&self, shard: &mut Shard, how: (ChangeKind, Effort), file: FileKey, found: &Found) -> Tried {
+        let stays = || self.contents == Contents::Lazy && self.reads.stays(file, &found.path);
+        if how.0 == ChangeKind::Remove && has_names(found.file.as_fd()) && stays() {
+            self.reads.put_back(file);
+            return Ok(None);
+        }
         let kept = self.keep_now(shard, how, found.file.as_fd());
         if kept.is_err() {
             // While nobody else may look after this file.
@@ -204,6 +210,11 @@ impl Preserver {
 }
 
 type Tried = Result<Option<Kept>, TooMuch>;
+
+/// It has more than one.
+fn has_names(file: BorrowedFd<'_>) -> bool {
+    place::look(file).is_ok_and(|now| now.stx_nlink > 1)
+}
 
 /// Below a directory whose files are interfaces.
 fn is_interface(path: &[u8]) -> bool {

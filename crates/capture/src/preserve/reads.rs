@@ -7,6 +7,7 @@
 //! Invariant: a content that was read and has not changed since is wanted. Where that can't be told any more (an unknown directory,
 //! another root, operations that were lost, a directory that was moved), everything is.
 
+use super::names::Names;
 use super::paths::{Lane, Paths};
 use crate::stock::Stock;
 use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Slot, op};
@@ -57,6 +58,8 @@ struct Known {
     cursors: HashMap<u32, Cursor>,
     paths: Paths,
     files: HashSet<FileKey>,
+    /// Of those that were given another one.
+    names: Names,
     /// New names of files, looked at once more: the rename may just not have happened yet.
     renamed: Vec<Vec<u8>>,
     everything: bool,
@@ -124,6 +127,12 @@ impl Reads {
     /// After [`Reads::take`], of a file that does not change yet: perhaps it was read.
     pub(super) fn put_back(&self, file: FileKey) {
         lock(&self.known).files.insert(file);
+    }
+
+    /// This file, which has been read, is about to lose the name `path`, and has another one that the run knows: its content stays
+    /// until that goes, too, and is asked for then. From now on this name does not count, whatever becomes of the removal.
+    pub(super) fn stays(&self, file: FileKey, path: &[u8]) -> bool {
+        lock(&self.known).names.stays(file, path)
     }
 
     /// Looks at everything that was logged so far.
@@ -271,6 +280,13 @@ impl Known {
                     }
                 }
             }
+            op::LINK => {
+                for (dir, name) in [(h.fd, first), (h.arg, second)] {
+                    if let Some(path) = self.path(slot, &raw, pid, dir, name) {
+                        self.names.add(path);
+                    }
+                }
+            }
             _ => self.opened(slot, &raw, pid, first),
         }
     }
@@ -279,8 +295,8 @@ impl Known {
     fn opened(&mut self, slot: &Taken, raw: &Raw<'_>, pid: u32, name: &[u8]) {
         let h = raw.head;
         let flags = h.arg;
-        let reads =
-            h.op != op::OPEN || flags & libc::O_ACCMODE == libc::O_RDONLY && flags & libc::O_PATH == 0;
+        // A directory is none of those that are kept; it may be gone by now (`rm -r`), which says nothing.
+        let reads = h.op != op::OPEN || flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0;
         let gives = h.op == op::OPEN && h.state == DONE && raw.who.is_none();
         if !reads && !gives || name.is_empty() {
             return;
@@ -302,7 +318,14 @@ impl Known {
         }
     }
 
+    /// The path of what was read; where it is not known, everything may have been.
     fn absolute(&mut self, slot: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
+        let path = self.path(slot, raw, pid, dir, name);
+        self.everything |= path.is_none();
+        path
+    }
+
+    fn path(&self, slot: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
         if name.first() == Some(&b'/') {
             return Some(name.to_vec());
         }
@@ -310,9 +333,6 @@ impl Known {
         let base = (raw.head.flags & F_RESOLVED == 0)
             .then(|| self.paths.directory(pid, child, dir))
             .flatten();
-        if base.is_none() {
-            self.everything = true;
-        }
         Some([&base?[..], b"/", name].concat())
     }
 
@@ -368,6 +388,7 @@ fn matters(slot: &Slot) -> bool {
             | op::CLOSE_RANGE
             | op::DUP
             | op::RENAME
+            | op::LINK
             | op::CHDIR
             | op::CHROOT
             | op::MOUNT

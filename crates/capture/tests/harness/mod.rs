@@ -1,6 +1,8 @@
 //! Runs `backstory-capture` in a directory of its own and reads what it left.
 #![allow(dead_code)]
 
+pub mod kept;
+
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Event, Op};
 use std::fs;

@@ -65,6 +65,17 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
     }
 }
 
+/// The one that was read is gone, and the other says nothing of it by its path.
+#[test]
+fn what_was_read_by_a_name_that_is_gone_is_found_by_the_other_one() {
+    let place = Place::new();
+    fs::create_dir(place.path("a")).unwrap();
+    place.write_settled("a/one", "as it was read\n");
+    place.keep("cp -al a b; cat b/one > out; rm -r b", &["--contents=lazy"]);
+    let text = place.kept_ancestor("out", "b/one");
+    assert_eq!(text.as_deref(), Some("as it was read\n"));
+}
+
 #[test]
 fn without_contents_nothing_is_kept_and_the_error_says_so() {
     let place = Place::new();

@@ -96,7 +96,7 @@ fn event(
         Value::from("https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet");
     if let Some(parent) = activity.parent.map(|parent| &view.activities[parent]) {
         facets["parent"] = facet(
-            "1-0-1/ParentRunFacet.json#/$defs/ParentRunFacet",
+            "1-2-0/ParentRunFacet.json#/$defs/ParentRunFacet",
             json!({"run": {"runId": uuid(&parent.id)}, "job": job(parent)}),
         );
     }

@@ -1,0 +1,128 @@
+//! The names of files that were given another one while the run was recorded (`link`).
+//!
+//! Invariant: a name counts only as long as it leads to the file, and not after somebody was told that the file may lose it. So of two who
+//! remove two names at the same moment one is told that the other's does not count.
+//!
+//! Absent: names that were there before the run, unless a link was made of them.
+
+use super::reads::FileKey;
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use std::collections::HashMap;
+
+/// Names that are remembered; of more, contents are copied before one goes.
+const NAMES: usize = 1 << 18;
+/// Names of one file.
+const OF_ONE: usize = 16;
+
+/// A directory, and a name in it.
+type Name = (FileKey, Box<[u8]>);
+
+/// All names.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    of: HashMap<FileKey, Vec<(Name, Box<[u8]>)>>,
+    count: usize,
+}
+
+impl Names {
+    /// A link was made of this name, or gave it.
+    pub(super) fn add(&mut self, path: Vec<u8>) {
+        let (Some(file), Some(name)) = (file_at(&path), name(&path)) else {
+            return;
+        };
+        if self.count >= NAMES {
+            return;
+        }
+        let names = self.of.entry(file).or_default();
+        if names.len() < OF_ONE && names.iter().all(|(known, _)| *known != name) {
+            names.push((name, path.into()));
+            self.count += 1;
+        }
+    }
+
+    /// Of a file that is about to lose the name `path`: it keeps another. From now on this one does not count.
+    pub(super) fn stays(&mut self, file: FileKey, path: &[u8]) -> bool {
+        let Some(names) = self.of.get_mut(&file) else {
+            return false;
+        };
+        // Where it cannot be told which one goes, none counts.
+        let Some(going) = name(path) else { return false };
+        let before = names.len();
+        names.retain(|(known, path)| *known != going && file_at(path) == Some(file));
+        self.count -= before - names.len();
+        let stays = !names.is_empty();
+        if !stays {
+            self.of.remove(&file);
+        }
+        stays
+    }
+}
+
+fn key(path: &[u8], follow: AtFlags, kind: FileType) -> Option<FileKey> {
+    let flags = AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC | follow;
+    let st = rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+    let device = rustix::fs::makedev(st.stx_dev_major, st.stx_dev_minor);
+    let is = FileType::from_raw_mode(st.stx_mode.into()) == kind;
+    is.then_some((device as u32, st.stx_ino))
+}
+
+/// The regular file of this name.
+fn file_at(path: &[u8]) -> Option<FileKey> {
+    key(path, AtFlags::SYMLINK_NOFOLLOW, FileType::RegularFile)
+}
+
+/// The same for all paths that end in one directory's entry.
+fn name(path: &[u8]) -> Option<Name> {
+    let slash = path.iter().rposition(|byte| *byte == b'/')?;
+    let (directory, entry) = (path.get(..=slash)?, path.get(slash + 1..)?);
+    let plain = ![&b""[..], b".", b".."].contains(&entry);
+    let directory = key(directory, AtFlags::empty(), FileType::Directory)?;
+    plain.then(|| (directory, entry.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    fn bytes(path: &Path) -> Vec<u8> {
+        path.as_os_str().as_bytes().to_vec()
+    }
+
+    #[test]
+    fn a_file_stays_as_long_as_one_name_is_left_that_nobody_was_let_remove() {
+        let dir = tempfile::tempdir().unwrap();
+        let [one, two, sub] = ["one", "two", "sub"].map(|name| dir.path().join(name));
+        fs::write(&one, "content").unwrap();
+        fs::hard_link(&one, &two).unwrap();
+        fs::create_dir(&sub).unwrap();
+        let file = file_at(&bytes(&one)).unwrap();
+        let mut names = Names::default();
+        // By way of another path: it is the same name.
+        let beside = sub.join("../two");
+        for path in [&one, &two, &beside] {
+            names.add(bytes(path));
+        }
+        assert!(names.stays(file, &bytes(&beside)));
+        // Both may be on their way at once.
+        assert!(!names.stays(file, &bytes(&one)));
+        assert_eq!(names.count, 0);
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_by_now_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
+        fs::write(&one, "content").unwrap();
+        fs::hard_link(&one, &two).unwrap();
+        let file = file_at(&bytes(&one)).unwrap();
+        let mut names = Names::default();
+        names.add(bytes(&one));
+        names.add(bytes(&two));
+        fs::remove_file(&two).unwrap();
+        fs::write(&two, "another").unwrap();
+        assert!(!names.stays(file, &bytes(&one)));
+    }
+}
