@@ -1,4 +1,4 @@
-# what: runc and podman run a container made of one static program, as root and rootless
+# what: runc runs a container made of one static program, as root and rootless
 # needs: busybox runc
 # limit: 90
 # of: rootfs/made rootfs/in

@@ -206,6 +206,10 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         &[Case("displaced"), Case("reserves")],
     ),
     (
+        "other address layouts: setarch, wine",
+        &[Foreign("layouts"), Foreign("wine")],
+    ),
+    (
         "who jumps to the gate",
         &[
             Stated("jumps-strict"),
@@ -225,7 +229,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         )],
     ),
     ("sanitizers", &[Case("sanitized"), Foreign("sanitizers")]),
-    ("perf", &[Case("perf-stat")]),
+    ("perf", &[Case("perf-stat"), Foreign("perf")]),
     ("Java with a large heap", &[Foreign("java"), Foreign("java-heap")]),
     (
         "who scribbles over the recorder's memory",

@@ -1,0 +1,11 @@
+# what: SQLite's own tests, from Debian's sources: 29 files about locks, links, shared memory, temporary files, failing system calls
+# source: sqlite3/built/testfixture
+# compare: tests
+# limit: 290
+# `name... Ok`, or what was expected and what was got instead; each file in a directory of its own.
+for file in syscall oserror symlink symlink2 lock lock2 lock3 lock4 lock5 sharedlock shmlock nolock superlock unixexcl exclusive exclusive2 shared \
+    attach backup delete_db tempdb multiplex quota sync walro walro2 walshared walpersist wal5; do
+    mkdir "$HOME/$file" && cd "$HOME/$file" || exit
+    "$FOREIGN_SOURCES"/sqlite3/built/testfixture "$FOREIGN_SOURCES/sqlite3/test/$file.test" 2>&1 |
+        sed -nE "s/^([a-z_0-9]+[-.][^ ]*)\.\.\. *(Ok|Omitted|)$/RESULT $file \1: \2/p; s/^! ([^ ]+) (expected|got):.*/RESULT $file \1: \2/p"
+done
