@@ -153,6 +153,14 @@ pub trait Store {
     ) -> Result<RunKey>;
     /// Removes a run from the graph. Its log is its caller's. False if it is not there.
     fn remove(&mut self, id: &str) -> Result<bool>;
+    /// Forgets what runs shared and none refers to any more, atomically. Where runs share nothing, there is nothing to do.
+    fn forget_unreferred(&mut self) -> Result<()> {
+        Ok(())
+    }
+    /// Gives the room of what was removed back to the file system. May fail for want of room to do so; then all is as it was.
+    fn compact(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Gives a run a name, or takes it away.
     fn set_name(&mut self, id: &str, name: Option<&str>) -> Result<()>;
     /// Writes a note on a run, or takes it away.

@@ -16,11 +16,13 @@ const OF_ONE: usize = 16;
 
 /// A directory, and a name in it.
 type Name = (FileKey, Box<[u8]>);
+/// The same, and a path that leads there.
+type Known = (Name, Box<[u8]>);
 
 /// All names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    of: HashMap<FileKey, Vec<(Name, Box<[u8]>)>>,
+    of: HashMap<FileKey, Vec<Known>>,
     count: usize,
 }
 

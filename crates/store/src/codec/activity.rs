@@ -198,6 +198,16 @@ fn take_text(take: &mut Take<'_>) -> Result<Text> {
 }
 
 impl Coded {
+    /// The ids of texts that are kept elsewhere.
+    pub fn texts(&self) -> impl Iterator<Item = u64> + '_ {
+        let always = [&self.cwd, &self.argv].into_iter();
+        let all = always.chain(&self.exec_path).chain(&self.environment);
+        all.filter_map(|text| match text {
+            Text::There(id) => Some(*id),
+            Text::Here(_) => None,
+        })
+    }
+
     /// The activity, its texts fetched with `text`, its times moved by the run's start.
     pub fn resolve(self, base: Time, mut text: impl FnMut(u64) -> Result<Bytes>) -> Result<Activity> {
         let mut fetch = |t: Text| match t {

@@ -14,6 +14,7 @@ mod open;
 mod read;
 mod rekey;
 mod runs;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -176,6 +177,15 @@ impl Store for SqliteStore {
 
     fn stats(&self) -> Result<Stats> {
         self.totals()
+    }
+
+    fn forget_unreferred(&mut self) -> Result<()> {
+        *self.cache.get_mut() = cache::Cache::default();
+        self.forget_shared()
+    }
+
+    fn compact(&mut self) -> Result<()> {
+        self.give_room_back()
     }
 
     fn learn(&mut self, learned: &[Learned], mark: Mark, anew: bool) -> Result<()> {

@@ -174,6 +174,45 @@ fn without_space_an_append_fails_and_changes_nothing() {
 }
 
 #[test]
+fn what_only_a_removed_run_referred_to_is_forgotten_and_its_room_given_back() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut store = store(&tmp);
+    let length = || std::fs::metadata(tmp.path().join("graph.db")).unwrap().len();
+    let with = |store: &mut SqliteStore, id: &str, arguments: u32| {
+        let append = |sink: &mut Appender<'_>| {
+            (0..arguments).try_for_each(|n| {
+                sink.activity(&activity(n, format!("{id} {n} {}", "x".repeat(500)).as_bytes()))
+            })
+        };
+        store
+            .append(&header(id), &RunEnd::default(), 0, &mut { append })
+            .unwrap()
+    };
+    let kept = with(&mut store, "kept", 20);
+    store.compact().unwrap();
+    store
+        .conn
+        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .unwrap();
+    let before = (length(), store.activities(kept).unwrap());
+    with(&mut store, "gone", 5000);
+    store
+        .conn
+        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .unwrap();
+    let most = length();
+    assert!(most > before.0 + 5000 * 500, "{most}");
+    assert!(store.remove("gone").unwrap());
+    store.forget_unreferred().unwrap();
+    store.compact().unwrap();
+    assert!(length() <= before.0 + (64 << 10), "{} of {most}", length());
+    assert_eq!(store.activities(kept).unwrap(), before.1);
+    // And what is appended again is found again.
+    let again = with(&mut store, "gone", 30);
+    assert_eq!(store.activities(again).unwrap().len(), 30);
+}
+
+#[test]
 fn texts_whose_ids_collide_stay_apart() {
     let tmp = tempfile::tempdir().unwrap();
     let mut store = store(&tmp);

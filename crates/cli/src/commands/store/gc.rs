@@ -63,6 +63,10 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
             };
         }
     }
+    if !args.dry_run {
+        // Also of runs that `rm` took, and of a collection that ended before this.
+        asked.store.compact()?;
+    }
     let ids: Vec<&str> = forgotten.iter().map(|run| run.header.id.as_str()).collect();
     answer(|out| match args.json {
         true => json::object(
@@ -105,14 +109,16 @@ fn total(asked: &Asked) -> Result<u64, Failure> {
     Ok(contents + logs + asked.store.stats()?.bytes)
 }
 
-/// Forgets runs and what no other refers to; tells what that gives back.
+/// Forgets runs and what no other refers to; tells what that gives back. With `dry`, what it would in the database is not counted.
 fn reclaim(asked: &mut Asked, runs: &[RunRecord], dry: bool) -> Result<Reclaimed, Failure> {
     let _lock = keep_lock(&asked.home)?;
     let logs: u64 = runs.iter().map(|run| run.log_bytes).sum();
+    let before = asked.store.stats()?.bytes;
     if !dry {
         for run in runs {
             manage::forget(asked, &run.header.id)?;
         }
+        asked.store.forget_unreferred()?;
     }
     let left: Vec<RunRecord> = asked
         .store
@@ -144,7 +150,7 @@ fn reclaim(asked: &mut Asked, runs: &[RunRecord], dry: bool) -> Result<Reclaimed
         Some(contents) => contents.gc(&|digest| keep.contains(digest), dry)?,
         None => Reclaimed::default(),
     };
-    given.bytes += logs;
+    given.bytes += logs + before.saturating_sub(asked.store.stats()?.bytes);
     Ok(given)
 }
 
