@@ -5,10 +5,16 @@
 
 #[path = "oracle/common.rs"]
 mod common;
+#[path = "oracle/corpus.rs"]
+mod corpus;
 #[path = "faults/full.rs"]
 mod full;
 #[path = "faults/kills.rs"]
 mod kills;
+#[path = "faults/sizes.rs"]
+mod sizes;
+#[path = "faults/soak.rs"]
+mod soak;
 
 use backstory_testkit::answer::{self, Show};
 use backstory_testkit::oracle::Bench;

@@ -83,6 +83,8 @@ impl<S: SlotSink> Worker<S> {
     pub(super) fn run(mut self) {
         let common = self.common.clone();
         common.running[self.index].store(sys::gettid(), Ordering::Release);
+        // A caller waits, and until its call has been received a signal makes it fail: on a busy machine that is milliseconds.
+        sys::come_first();
         // The first call would wait for it; now the command is still being started.
         self.resolver.prepare(sys::now());
         while !common.stop.load(Ordering::Acquire) {

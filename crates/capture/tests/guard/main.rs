@@ -4,6 +4,7 @@
 #![allow(unsafe_code, clippy::unwrap_used, clippy::print_stderr)]
 
 mod file_server;
+mod first;
 mod handover;
 mod holds;
 mod recorder;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstory_testkit::need::{needs, skipped};
 
@@ -55,11 +56,34 @@ fn what_was_not_touched_is_there_only_if_it_is_asked_for() {
             && without.err.contains("--allow-host"),
         "{without:?}"
     );
-    place.replay(&run, &[&["--allow-host"][..], &other].concat());
+    let with = place.replay(&run, &[&["--allow-host"][..], &other].concat());
+    assert_eq!(with.status, 1, "{with:?}");
     assert_eq!(place.left("out"), "nobody read this\n");
     place
         .replay(&run, &["--input", "in=nothing-of-that-name"])
         .is_error(1, &["nothing-of-that-name", "No such file"]);
+}
+
+/// Somebody else's compiler writes into `/tmp` all the time.
+#[test]
+fn what_comes_and_goes_on_the_machine_meanwhile_disturbs_no_replay_beside_it() {
+    let (place, run) = recorded("cat in > out");
+    let passing = |i: u32| place.path(&format!("passing-{i}"));
+    let over = AtomicBool::new(false);
+    let answers = std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                (0..100).for_each(|i| fs::write(passing(i), "").unwrap());
+                (0..100).for_each(|i| fs::remove_file(passing(i)).unwrap());
+            }
+        });
+        let answers: Vec<Answer> = (0..5).map(|_| place.replay(&run, &["--allow-host"])).collect();
+        over.store(true, Ordering::Relaxed);
+        answers
+    });
+    for answer in answers {
+        assert_eq!(answer.status, 0, "{answer:?}");
+    }
 }
 
 #[test]

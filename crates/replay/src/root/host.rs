@@ -3,6 +3,7 @@
 //! Invariant: all of it is read-only, whatever is mounted below it.
 
 use std::fs;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -46,13 +47,16 @@ impl Rest<'_> {
                 Ok(_) => {}
                 Err(_) if self.plan.absent.contains(there.as_os_str().as_bytes()) => {}
                 Err(_) if kind.is_symlink() => {
-                    let target = fs::read_link(&here).map_err(Error::io("read", &here))?;
+                    // One that has gone since the directory was listed is not there.
+                    let Ok(target) = fs::read_link(&here) else {
+                        continue;
+                    };
                     symlink(target, &there).map_err(Error::io("make", &there))?;
                 }
                 Err(_) if kind.is_dir() => self.directory(&here, there)?,
                 Err(_) if kind.is_file() => {
                     fs::write(&there, "").map_err(Error::io("make", &there))?;
-                    show(&here, &there)?;
+                    unless_gone(show(&here, &there), || fs::remove_file(&there))?;
                 }
                 Err(_) => {}
             }
@@ -72,9 +76,13 @@ impl Rest<'_> {
             return self.beside(from, &to);
         }
         // What is mounted below a mount of the machine's cannot be left out.
-        mount_bind_recursive(from, &to).map_err(Error::build("show", from))?;
-        self.trees.push(to);
-        Ok(())
+        match mount_bind_recursive(from, &to).map_err(Error::build("show", from)) {
+            Ok(()) => {
+                self.trees.push(to);
+                Ok(())
+            }
+            failed => unless_gone(failed, || fs::remove_dir(&to)),
+        }
     }
 
     /// A mount is protected by itself, not those below it.
@@ -90,6 +98,16 @@ impl Rest<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The machine goes on while it is looked at: what has gone since its directory was listed is not there, and neither is its place.
+fn unless_gone(shown: Result<()>, take_back: impl FnOnce() -> io::Result<()>) -> Result<()> {
+    match shown {
+        Err(Error::Build { source, path, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            take_back().map_err(Error::io("take back the place of", path))
+        }
+        other => other,
     }
 }
 

@@ -1,0 +1,274 @@
+//! Hours of use in minutes: programs of the corpus at random, several at a time, into one store, while supervisors are killed at random; beside
+//! them one recording that goes on all the time, whose keeper and supervisor must not grow.
+
+use super::kills::{Dice, Victim, is_backstory, pids};
+use super::{common, corpus, sizes, told};
+use backstory_testkit::answer::Show;
+use backstory_testkit::need::{find, needs, say};
+use backstory_testkit::oracle::{Bench, Case, Outcome, sh};
+use backstory_testkit::procs::{children, eventually, kill};
+use backstory_testkit::snapshot;
+use backstory_testkit::user::User;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+/// How long, and which programs: `scripts/soak` sets both.
+const MINUTES: &str = "BACKSTORY_SOAK_MINUTES";
+const SEED: &str = "BACKSTORY_SOAK_SEED";
+const WORKERS: u64 = 3;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The same files again and again, by programs with a recorder and without, until it is told to end.
+const LONG: Case = sh(
+    "long",
+    "while [ ! -e stop ]; do cp a copy; sort b >sorted; cat d/x sorted >>all; $FIX/steady_static 3 >/dev/null; rm -f copy all; \
+     echo x >>rounds; done; echo whole",
+);
+
+/// What all threads of a soak share.
+struct Soak {
+    store: PathBuf,
+    until: Instant,
+    runs: AtomicUsize,
+    /// Names of runs whose supervisor was killed.
+    killed: Mutex<HashSet<String>>,
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Soak {
+    fn goes_on(&self) -> bool {
+        Instant::now() < self.until
+    }
+
+    fn complain(&self, what: String) {
+        say(&format!("soak: {what}"));
+        self.wrong.lock().unwrap().push(what);
+    }
+
+    fn was_killed(&self, name: &str) -> bool {
+        self.killed.lock().unwrap().contains(name)
+    }
+}
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    let set = std::env::var(variable).ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Cases whose tools are here and that end as they end, whatever else goes on.
+fn cases() -> Vec<&'static Case> {
+    corpus::all()
+        .filter(|case| case.gap.is_none() && case.needs.iter().all(|tool| find(tool).is_some()))
+        .collect()
+}
+
+/// One thread of programs: each was run by itself once, and has to do the same whenever it is recorded.
+fn work(soak: &Soak, bench: &Bench, worker: u64, seed: u64) {
+    let mut dice = Dice::of(seed * WORKERS + worker);
+    let cases = cases();
+    let mut alone: HashMap<&str, Outcome> = HashMap::new();
+    while soak.goes_on() {
+        let case = cases[dice.below(cases.len() as u64) as usize];
+        let plain = alone
+            .entry(case.name)
+            .or_insert_with(|| bench.plain(case).unwrap());
+        if plain.status.is_none() {
+            continue; // too much for this machine now, recorded or not
+        }
+        let run = soak.runs.fetch_add(1, Ordering::Relaxed);
+        let name = format!("soak-{run}");
+        let store = soak.store.to_str().unwrap();
+        let (outcome, _) = bench
+            .recorded(case, &["--store", store, "--name", &name])
+            .unwrap();
+        // Sometimes nobody asks at once, and the next question finds more than one run to index.
+        let show = (dice.below(3) > 0).then(|| told(bench, &soak.store, &name));
+        let killed = soak.was_killed(&name);
+        let what = format!("{name}: {}{}", case.name, if killed { ", killed" } else { "" });
+        for difference in disturbed(case, plain, &outcome, killed) {
+            soak.complain(format!("{what}: {difference}"));
+        }
+        match show {
+            Some(Some(show)) => untrue(case, &show, killed)
+                .into_iter()
+                .for_each(|why| soak.complain(format!("{what}: {why}"))),
+            Some(None) if !killed => soak.complain(format!("{what}: the store does not know it")),
+            _ => {}
+        }
+    }
+}
+
+/// How a recorded command differed from what it does by itself.
+fn disturbed(case: &Case, plain: &Outcome, recorded: &Outcome, killed: bool) -> Vec<String> {
+    if killed && recorded.code() == 125 {
+        return Vec::new(); // before there was anybody who could start it; that is told
+    }
+    let mut lines = Vec::new();
+    if recorded.code() != plain.code() {
+        let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
+        lines.push(format!(
+            "status {} became {}: {said}",
+            plain.code(),
+            recorded.code()
+        ));
+    }
+    if !case.restless {
+        if recorded.stdout != plain.stdout {
+            let text = String::from_utf8_lossy(&recorded.stdout).into_owned();
+            lines.push(format!("printed something else: {text}"));
+        }
+        lines.extend(snapshot::differences(&plain.files, &recorded.files));
+    }
+    lines
+}
+
+/// What of a run's own account is not so.
+fn untrue(case: &Case, show: &Show, killed: bool) -> Vec<String> {
+    let expected = |why: &&String| !case.marked.iter().any(|mark| why.starts_with(mark));
+    let mut lines = Vec::new();
+    if show.complete != show.incomplete_because.is_empty() {
+        lines.push(format!("complete and not: {show:?}"));
+    }
+    if !killed {
+        let unexpected = show.incomplete_because.iter().filter(expected);
+        lines.extend(unexpected.map(|why| format!("not complete: {why}")));
+    }
+    lines
+}
+
+/// The name that a front was given.
+fn name_of(front: u32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{front}/cmdline")).ok()?;
+    let words: Vec<&[u8]> = line.split(|b| *b == 0).collect();
+    let at = words.iter().position(|word| *word == b"--name")?;
+    String::from_utf8(words.get(at + 1)?.to_vec()).ok()
+}
+
+/// Kills a supervisor of one of the recordings now and then.
+fn strike(soak: &Soak, seed: u64) {
+    let mut dice = Dice::of(seed ^ 0xdead);
+    while soak.goes_on() {
+        sleep(Duration::from_millis(dice.below(800)));
+        let fronts: Vec<(u32, String)> = children(std::process::id())
+            .into_iter()
+            .filter_map(|front| Some((front, name_of(front)?)))
+            .collect();
+        if fronts.is_empty() {
+            continue;
+        }
+        let (front, name) = &fronts[dice.below(fronts.len() as u64) as usize];
+        for victim in pids(*front, Victim::Supervisor) {
+            if is_backstory(victim) {
+                // Before it is done: whoever looks afterwards must know.
+                soak.killed.lock().unwrap().insert(name.clone());
+                let _ = kill(victim);
+            }
+        }
+    }
+}
+
+/// Keeper and supervisor of a recording that has begun.
+fn beside(front: u32) -> Option<[u32; 2]> {
+    let ours = |of: u32| children(of).into_iter().find(|pid| is_backstory(*pid));
+    let keeper = ours(front)?;
+    Some([keeper, ours(keeper)?])
+}
+
+/// Measures keeper and supervisor of the long recording until time is over, and says where they grew.
+fn measure(soak: &Soak, long: &Child) -> Vec<String> {
+    let mut found = None;
+    assert!(eventually(PATIENCE, || {
+        found = beside(long.id());
+        found.is_some()
+    }));
+    let both = found.unwrap();
+    let mut histories = [sizes::History::new("keeper"), sizes::History::new("supervisor")];
+    while soak.goes_on() {
+        for (history, pid) in histories.iter_mut().zip(both) {
+            history.look(pid);
+        }
+        sleep(Duration::from_secs(1));
+    }
+    histories.iter().for_each(|history| say(&history.summary()));
+    histories.iter().flat_map(sizes::History::growth).collect()
+}
+
+/// Processes that run an executable of this place.
+fn left(place: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            std::fs::read_link(format!("/proc/{pid}/exe"))
+                .is_ok_and(|exe| exe.starts_with(place) && is_backstory(*pid))
+        })
+        .collect()
+}
+
+fn soak(length: Duration, seed: u64) {
+    let benches: Vec<Bench> = (0..=WORKERS).map(|_| common::bench(User::ordinary())).collect();
+    let (bench, others) = benches.split_first().unwrap();
+    let soak = Soak {
+        store: bench.stage().directory("store/soak").unwrap(),
+        until: Instant::now() + length,
+        runs: AtomicUsize::new(0),
+        killed: Mutex::default(),
+        wrong: Mutex::default(),
+    };
+    let (long, directory, long_store) = bench.started(&LONG).unwrap();
+    let grown = scope(|threads| {
+        for (other, worker) in others.iter().zip(0..) {
+            let soak = &soak;
+            threads.spawn(move || work(soak, other, worker, seed));
+        }
+        threads.spawn(|| strike(&soak, seed));
+        measure(&soak, &long)
+    });
+    std::fs::write(directory.join("stop"), "").unwrap();
+    let said = long.wait_with_output().unwrap();
+    let rounds = std::fs::read(directory.join("rounds")).map_or(0, |lines| lines.len() / 2);
+    let killed = soak.killed.lock().unwrap().len();
+    let runs = soak.runs.load(Ordering::Relaxed);
+    say(&format!(
+        "soak: {runs} runs, {killed} supervisors killed, {rounds} rounds of the long one"
+    ));
+    assert_eq!(
+        (said.status.code(), &*String::from_utf8_lossy(&said.stdout)),
+        (Some(0), "whole\n")
+    );
+    let show: Vec<serde_json::Value> =
+        serde_json::from_slice(&bench.ask(&soak.store, &["log", "--json"]).unwrap()).unwrap();
+    assert!(
+        show.len() <= runs && show.len() + killed >= runs,
+        "{} of {runs} runs are told",
+        show.len()
+    );
+    let mut wrong = soak.wrong.into_inner().unwrap();
+    wrong.extend(grown);
+    let long = bench.ask(&long_store, &["show", "--json"]).unwrap();
+    let long: Show = backstory_testkit::answer::read(&long).unwrap();
+    if !long.complete {
+        wrong.push(format!("the long recording: {long:?}"));
+    }
+    let gone = eventually(PATIENCE, || {
+        benches.iter().all(|bench| left(bench.stage().path()).is_empty())
+    });
+    if !gone {
+        wrong.push("some process of ours is left".into());
+    }
+    assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "minutes: with make test-all, or scripts/soak --minutes N"]
+fn in_hours_of_use_nothing_breaks_and_nothing_grows() {
+    if needs("soak", &["musl-gcc"]) {
+        let minutes = number(MINUTES, 10).clamp(1, 20);
+        soak(Duration::from_secs(60 * minutes), number(SEED, 1));
+    }
+}
