@@ -2,4 +2,4 @@
 # needs: /usr/lib/python3.11/test/test_os.py
 # compare: tests
 # limit: 280
-timeout 270 /usr/bin/python3.11 -m test -v -u none --timeout 240 test_threading test_threading_local test_asyncio test_selectors test_concurrent_futures
+/usr/bin/python3.11 -m test -v -u none --timeout 900 test_threading test_threading_local test_asyncio test_selectors test_concurrent_futures

@@ -5,7 +5,7 @@
 # limit: 290
 cp -a "$FOREIGN_SOURCES"/commons-io/project . && cd project || exit
 mvn -o -q -B -Dmaven.repo.local="$FOREIGN_SOURCES"/commons-io/repository -Dmaven.test.failure.ignore=true test >"$HOME/maven.log" 2>&1
-echo "RESULT maven: $?"
+[ $? = 0 ] && echo "RESULT maven: ok" || echo "RESULT maven: failed"
 python3 - <<'P'
 import pathlib
 import xml.etree.ElementTree as tree
