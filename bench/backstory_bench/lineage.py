@@ -1,14 +1,13 @@
 """A store of many edges from real builds, and how long `of` takes in it.
 
 Builds are recorded until the store holds the edges asked for. The work is resumed where it was left: the store and the files named
-after their builds say how far it got. Then files that builds left are asked for, one process per question, as a person would; each
-must have so many edges of ancestry.
+after their builds say how far it got. Then files that builds left are asked for, one process per question, as a person would. Each answer
+is a row at once, so that the same command goes on asking where it was interrupted; told of are those with so many edges of ancestry.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import os
 import platform
 import random
@@ -18,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,18 @@ from .projects import PROJECTS, Project, configured, environment, run
 
 FIELDS = ["result", "links", "wall_ms", "cpu_ms"]
 SEED = 20241
+# From so many edges of ancestry on, to the next.
+CLASSES = (0, 1_000, 5_000, 10_000, 20_000)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one question took."""
+
+    name: str
+    links: int
+    wall: float
+    cpu: float
 
 
 @dataclass(frozen=True)
@@ -114,55 +126,103 @@ def _sample(place: Place, files: int) -> list[Path]:
     return results[:files]
 
 
-def _ask(place: Place, path: Path) -> tuple[int, float, float]:
+def _ask(place: Place, path: Path) -> Answer:
     """Edges of a file's ancestry; wall and processor milliseconds of the question."""
     command = [place.backstory, "of", "--store", str(place.store), "--json", str(path)]
     began, before = time.perf_counter(), os.times()
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment()).stdout
     wall, after = time.perf_counter() - began, os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return len(json.loads(answer)["links"]), wall * 1000, cpu * 1000
+    # No string holds this: its quotes would be escaped.
+    return Answer(path.name, answer.count(b'"flow": '), wall * 1000, cpu * 1000)
+
+
+def _asked_before(out: Path, store: str) -> list[Answer]:
+    """The answers that a file has; it must be of the same store. A row that was cut off is asked for again."""
+    if not out.exists() or not out.stat().st_size:
+        return []
+    with out.open(newline="") as file:
+        first = file.readline()
+        if f" {store} " not in first:
+            raise RuntimeError(f"{out} holds answers from another store, {first[1:].strip()}: give another --out")
+        text = file.read()
+    whole = text[: text.rfind("\n") + 1]
+    with out.open("w", newline="") as file:
+        file.write(first + whole)
+    rows = list(csv.reader(whole.splitlines()))[1:]
+    return [Answer(name, int(links), float(wall), float(cpu)) for name, links, wall, cpu in rows]
 
 
 def ask(place: Place, files: int, fewest: int, out: Path) -> str:
-    """Asks where `files` results come from and writes a row each; gives the summary in Markdown."""
+    """Asks where `files` results come from and writes a row each as it goes; gives the summary in Markdown."""
     have, runs = place.edges()
-    rows = []
-    for path in _sample(place, files):
-        links, wall, cpu = _ask(place, path)
-        if links >= fewest:
-            rows.append((path.name, links, wall, cpu))
-    if not rows:
-        raise RuntimeError(f"no result in {place.results} has {fewest} edges of ancestry: build more")
+    store = f"edges={have} runs={runs}"
     size = (place.store / "graph.db").stat().st_size
-    machine = f"{platform.platform()} cpus={os.cpu_count()} edges={have} runs={runs} graph.db={size}"
+    machine = f"{platform.platform()} cpus={os.cpu_count()} {store} graph.db={size}"
     out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("w", newline="") as file:
-        file.write(f"# {machine}\n")
+    answers = _asked_before(out, store)
+    known = {answer.name for answer in answers}
+    sample = _sample(place, files)
+    wanted = [path for path in sample if path.name not in known]
+    with out.open("a", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(FIELDS)
-        writer.writerows((name, links, f"{wall:.3f}", f"{cpu:.3f}") for name, links, wall, cpu in rows)
-    return summary(machine, have, size, rows)
+        if not file.tell():
+            file.write(f"# {machine}\n")
+            writer.writerow(FIELDS)
+        began = time.monotonic()
+        for at, path in enumerate(wanted, 1):
+            answer = _ask(place, path)
+            answers.append(answer)
+            writer.writerow((answer.name, answer.links, f"{answer.wall:.3f}", f"{answer.cpu:.3f}"))
+            file.flush()
+            left = (time.monotonic() - began) / at * (len(wanted) - at) / 60
+            done = len(known) + at
+            print(
+                f"\r{done:,} of {len(known) + len(wanted):,} files asked for, {left:.0f} min left  ",
+                end="",
+                file=sys.stderr,
+            )
+            sys.stderr.flush()
+    print(file=sys.stderr)
+    told = [answer for answer in answers if answer.links >= fewest]
+    if not told:
+        raise RuntimeError(f"no result in {place.results} has {fewest} edges of ancestry: build more")
+    return summary(machine, have, size, told)
 
 
-def summary(machine: str, edges: int, size: int, rows: list[tuple[str, int, float, float]]) -> str:
+def _at(values: list[float], share: float) -> float:
+    return values[min(len(values) - 1, int(len(values) * share))]
+
+
+def _times(values: Iterable[float]) -> str:
+    ordered = sorted(values)
+    return f"{statistics.median(ordered):.1f} ms, {_at(ordered, 0.95):.1f} ms, {ordered[-1]:.1f} ms"
+
+
+def summary(machine: str, edges: int, size: int, answers: list[Answer]) -> str:
     """The figures that are promised, and those beside them."""
-    links = sorted(row[1] for row in rows)
-    wall = sorted(row[2] for row in rows)
-    at = lambda values, share: values[min(len(values) - 1, int(len(values) * share))]  # noqa: E731
-    return "\n".join(
-        (
-            f"Machine: {machine}",
-            "",
-            "| | |",
-            "|---|---|",
-            f"| edges in the store | {edges:,} |",
-            f"| bytes per edge at rest | {size / edges:.1f} |",
-            f"| files asked for, edges of ancestry each | {len(rows):,}, {links[0]:,} to {links[-1]:,} |",
-            f"| `of`, a process each: median, 95 %, longest | {statistics.median(wall):.1f} ms,"
-            f" {at(wall, 0.95):.1f} ms, {wall[-1]:.1f} ms |",
-        )
-    )
+    links = sorted(answer.links for answer in answers)
+    lines = [
+        f"Machine: {machine}",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| edges in the store | {edges:,} |",
+        f"| bytes per edge at rest | {size / edges:.1f} |",
+        f"| files asked for, edges of ancestry each | {len(answers):,}, {links[0]:,} to {links[-1]:,} |",
+        f"| `of`, a process each: median, 95 %, longest | {_times(answer.wall for answer in answers)} |",
+        f"| its processor time: median, 95 %, longest | {_times(answer.cpu for answer in answers)} |",
+        "",
+        "| edges of ancestry | files | median of wall, processor time |",
+        "|---|---|---|",
+    ]
+    for least, most in zip(CLASSES, (*CLASSES[1:], sys.maxsize), strict=True):
+        some = [answer for answer in answers if least <= answer.links < most]
+        if some:
+            wall = statistics.median(answer.wall for answer in some)
+            cpu = statistics.median(answer.cpu for answer in some)
+            lines.append(f"| {least:,} and more | {len(some):,} | {wall:.1f} ms, {cpu:.1f} ms |")
+    return "\n".join(lines)
 
 
 def main_lineage(

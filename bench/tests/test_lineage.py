@@ -2,6 +2,8 @@
 
 import hashlib
 import io
+import sqlite3
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -49,8 +51,54 @@ def test_a_project_is_unpacked_without_the_archives_top_directory(tmp_path: Path
 
 
 def test_the_summary_tells_the_promised_figures() -> None:
-    rows = [(f"r{i}", 1000 + i, float(i), 1.0) for i in range(101)]
+    rows = [lineage.Answer(f"r{i}", 1000 + i, float(i), 1.0) for i in range(101)]
     text = lineage.summary("m", 10_000_000, 120_000_000, rows)
     assert "| bytes per edge at rest | 12.0 |" in text
     assert "| 101, 1,000 to 1,100 |" in text
     assert "| 50.0 ms, 95.0 ms, 100.0 ms |" in text
+    assert "| 1,000 and more | 101 | 50.0 ms, 1.0 ms |" in text
+
+
+def _store(tmp_path: Path, edges: int) -> lineage.Place:
+    """A store of so many edges in name, 20 results, and a program that answers for `r` and a number with so many links."""
+    program = tmp_path / "backstory"
+    program.write_text(
+        '#!/bin/sh\nfor result; do :; done\necho "$result" >> "${0%/*}/asked"\n'
+        'case $result in *19) exit 1; esac\nseq "${result##*/r}" | sed "s/.*/\\"flow\\": /"\n'
+    )
+    program.chmod(0o755)
+    place = lineage.Place(tmp_path, str(program))
+    place.results.mkdir(exist_ok=True)
+    place.store.mkdir(exist_ok=True)
+    for number in range(20):
+        (place.results / f"r{number}").touch()
+    with sqlite3.connect(place.store / "graph.db") as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS runs (edges)")
+        connection.execute("INSERT INTO runs VALUES (?)", (edges,))
+    return place
+
+
+def test_an_interruption_loses_no_answer_and_none_is_asked_for_twice(tmp_path: Path) -> None:
+    place, out = _store(tmp_path, 100), tmp_path / "out.csv"
+    with pytest.raises(subprocess.CalledProcessError):
+        lineage.ask(place, 20, 5, out)
+    before = (tmp_path / "asked").read_text().split()
+    assert len(out.read_text().splitlines()) == 2 + len(before) - 1
+    with out.open("a") as file:
+        file.write("r7,cut o")
+    place = lineage.Place(tmp_path, str(tmp_path / "backstory"))
+    (tmp_path / "backstory").write_text((tmp_path / "backstory").read_text().replace("exit 1", ":"))
+    text = lineage.ask(place, 20, 5, out)
+    asked = (tmp_path / "asked").read_text().split()
+    assert len(asked) == 21 and len(set(asked)) == 20
+    rows = out.read_text().splitlines()[2:]
+    assert sorted(row.split(",")[0] for row in rows) == sorted(f"r{n}" for n in range(20))
+    assert "| files asked for, edges of ancestry each | 15, 5 to 19 |" in text
+
+
+def test_answers_of_another_store_are_left_alone(tmp_path: Path) -> None:
+    place, out = _store(tmp_path, 100), tmp_path / "out.csv"
+    out.write_text("# Linux cpus=2 edges=7 runs=1 graph.db=1\n")
+    with pytest.raises(RuntimeError, match="another store"):
+        lineage.ask(place, 3, 0, out)
+    assert out.read_text() == "# Linux cpus=2 edges=7 runs=1 graph.db=1\n"
