@@ -36,11 +36,8 @@ impl Value {
         match self {
             Value::Null => out.write_all(b"null"),
             Value::Bool(value) => write!(out, "{value}"),
-            Value::Int(value) => write!(out, "{value}"),
-            Value::Time(time) => {
-                let (sign, ns) = (if *time < 0 { "-" } else { "" }, time.unsigned_abs());
-                write!(out, "{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
-            }
+            Value::Int(value) => number(*value, out),
+            Value::Time(time) => moment(*time, out),
             Value::Bytes(bytes) => string(bytes, out),
             Value::Array(items) => {
                 out.write_all(b"[")?;
@@ -53,7 +50,9 @@ impl Value {
             Value::Object(fields) => {
                 out.write_all(b"{")?;
                 for (n, (key, value)) in fields.iter().enumerate() {
-                    write!(out, "{}\"{key}\": ", if n == 0 { "" } else { ", " })?;
+                    out.write_all(if n == 0 { b"\"" } else { b", \"" })?;
+                    out.write_all(key.as_bytes())?;
+                    out.write_all(b"\": ")?;
                     value.write(out)?;
                 }
                 out.write_all(b"}")
@@ -74,6 +73,104 @@ pub fn lines(out: &mut impl Write, items: impl IntoIterator<Item = Value>) -> io
     out.write_all(if first { b"]\n" } else { b"\n]\n" })
 }
 
+/// The same as [`lines`], of items that are written field by field: an answer may have a hundred thousand, and a [`Value`] is a tree of its
+/// own for each.
+pub fn objects<T>(
+    out: &mut impl Write,
+    items: impl IntoIterator<Item = T>,
+    fields: impl Fn(T, &mut Fields<'_>),
+) -> io::Result<()> {
+    out.write_all(b"[")?;
+    let mut line = Vec::new();
+    let mut first = true;
+    for item in items {
+        line.clear();
+        line.extend_from_slice(if first { b"\n{" } else { b",\n{" });
+        first = false;
+        fields(item, &mut Fields::begun(&mut line));
+        line.push(b'}');
+        out.write_all(&line)?;
+    }
+    out.write_all(if first { b"]\n" } else { b"\n]\n" })
+}
+
+/// The fields of one object, written one after another.
+pub struct Fields<'l> {
+    line: &'l mut Vec<u8>,
+    first: bool,
+}
+
+impl Fields<'_> {
+    fn begun(line: &mut Vec<u8>) -> Fields<'_> {
+        Fields { line, first: true }
+    }
+
+    fn key(&mut self, key: &'static str) {
+        self.line
+            .extend_from_slice(if self.first { b"\"" } else { b", \"" });
+        self.first = false;
+        self.line.extend_from_slice(key.as_bytes());
+        self.line.extend_from_slice(b"\": ");
+    }
+
+    /// A whole number.
+    pub fn number(&mut self, key: &'static str, value: impl itoa::Integer) {
+        self.key(key);
+        self.line
+            .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+    }
+
+    /// A moment.
+    pub fn time(&mut self, key: &'static str, time: Time) {
+        self.key(key);
+        // A vector takes all that is written.
+        let _ = moment(time, self.line);
+    }
+
+    /// A string, or `null`.
+    pub fn bytes(&mut self, key: &'static str, bytes: Option<impl AsRef<[u8]>>) {
+        match bytes {
+            Some(bytes) => {
+                self.key(key);
+                let _ = string(bytes.as_ref(), self.line);
+            }
+            None => self.null(key),
+        }
+    }
+
+    /// An array of strings.
+    pub fn list(&mut self, key: &'static str, list: &[impl AsRef<[u8]>]) {
+        self.key(key);
+        self.line.push(b'[');
+        for (n, item) in list.iter().enumerate() {
+            self.line.extend_from_slice(if n == 0 { b"" } else { b", " });
+            let _ = string(item.as_ref(), self.line);
+        }
+        self.line.push(b']');
+    }
+
+    /// `true` or `false`
+    pub fn bool(&mut self, key: &'static str, value: bool) {
+        self.key(key);
+        self.line
+            .extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    /// `null`
+    pub fn null(&mut self, key: &'static str) {
+        self.key(key);
+        self.line.extend_from_slice(b"null");
+    }
+
+    /// An object.
+    pub fn object(&mut self, key: &'static str, fields: impl FnOnce(&mut Fields<'_>)) {
+        self.key(key);
+        self.line.push(b'{');
+        fields(&mut Fields::begun(self.line));
+        self.line.push(b'}');
+    }
+}
+
 /// Writes an object with one field a line.
 pub fn object(out: &mut impl Write, fields: Vec<(&'static str, Value)>) -> io::Result<()> {
     out.write_all(b"{")?;
@@ -84,9 +181,37 @@ pub fn object(out: &mut impl Write, fields: Vec<(&'static str, Value)>) -> io::R
     out.write_all(b"\n}\n")
 }
 
+fn number(value: i128, out: &mut impl Write) -> io::Result<()> {
+    let mut buffer = itoa::Buffer::new();
+    let text = match i64::try_from(value) {
+        Ok(value) => buffer.format(value),
+        Err(_) => buffer.format(value),
+    };
+    out.write_all(text.as_bytes())
+}
+
+/// Seconds, exact to the nanosecond.
+fn moment(time: Time, out: &mut impl Write) -> io::Result<()> {
+    const SECOND: u64 = 1_000_000_000;
+    let ns = time.unsigned_abs();
+    if time < 0 {
+        out.write_all(b"-")?;
+    }
+    out.write_all(itoa::Buffer::new().format(ns / SECOND).as_bytes())?;
+    out.write_all(b".")?;
+    // A second more, and its digit left out: so the zeros before the nanoseconds are there.
+    out.write_all(&itoa::Buffer::new().format(SECOND + ns % SECOND).as_bytes()[1..])
+}
+
 /// A quoted string. Invalid bytes become surrogates one by one.
 fn string(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"\"")?;
+    // Nearly all there is.
+    let plain = |byte: &u8| (0x20..0x7f).contains(byte) && *byte != b'"' && *byte != b'\\';
+    if bytes.iter().all(plain) {
+        out.write_all(bytes)?;
+        return out.write_all(b"\"");
+    }
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
@@ -202,6 +327,46 @@ mod tests {
     #[test]
     fn moments_before_1970_keep_their_sign() {
         assert_eq!(text(Value::Time(-1)), "-0.000000001");
+        assert_eq!(text(Value::Time(Time::MIN)), "-9223372036.854775808");
+        assert_eq!(text(Value::Time(7_000_000_090)), "7.000000090");
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_written_in_full() {
+        assert_eq!(text(u64::MAX), u64::MAX.to_string());
+        assert_eq!(text(i64::MIN), i64::MIN.to_string());
+        assert_eq!(text(0u32), "0");
+    }
+
+    #[test]
+    fn what_is_written_field_by_field_is_what_a_value_would_be() {
+        let value = Value::Object(vec![
+            ("n", u64::MAX.into()),
+            ("t", Value::Time(-1_500_000_000)),
+            ("b", b"a\"\xff\n".as_slice().into()),
+            ("none", Value::Null),
+            ("list", Value::array(["x", "\u{e4}"])),
+            ("yes", true.into()),
+            ("o", Value::Object(vec![("k", 1u32.into())])),
+        ]);
+        let mut built = Vec::new();
+        lines(&mut built, [value.clone(), value]).unwrap();
+        let mut written = Vec::new();
+        objects(&mut written, [(), ()], |(), fields| {
+            fields.number("n", u64::MAX);
+            fields.time("t", -1_500_000_000);
+            fields.bytes("b", Some(b"a\"\xff\n"));
+            fields.bytes("none", None::<&[u8]>);
+            fields.list("list", &["x", "\u{e4}"]);
+            fields.bool("yes", true);
+            fields.object("o", |fields| fields.number("k", 1));
+        })
+        .unwrap();
+        assert_eq!(written, built);
+        let (mut none, mut empty) = (Vec::new(), Vec::new());
+        lines(&mut none, []).unwrap();
+        objects(&mut empty, [], |(), _| {}).unwrap();
+        assert_eq!(none, empty);
     }
 
     #[test]

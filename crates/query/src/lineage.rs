@@ -1,19 +1,19 @@
 //! `of` and `uses`: all time-respecting paths from what was asked about, over all runs.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::BinaryHeap;
 use std::path::Path;
-use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
-use backstory_graph::model::{Entity, EntityKind};
+use backstory_graph::model::EntityKind;
 use backstory_store::facts::Held;
 use backstory_store::{EntityKey, RunKey, Store};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::answer::{Flow, Lineage, Link, Node, Scope};
 use crate::root::{self, Asked};
 use crate::runs::resolve;
-use crate::steps::{Direction, Key, Step, Steps};
+use crate::steps::{Direction, Key, Seen, Step, Steps};
 use crate::{Error, Globs, Result};
 
 /// What made the newest version of `path`, and what made that, and so on.
@@ -59,12 +59,11 @@ pub fn follow(
         depth: scope.depth,
         exclude,
         answer: Lineage::default(),
-        index: HashMap::new(),
-        entities: Vec::new(),
+        index: FxHashMap::default(),
         labels: Vec::new(),
-        links: HashSet::new(),
+        links: FxHashSet::default(),
         queue: BinaryHeap::new(),
-        runs: HashMap::new(),
+        runs: FxHashMap::default(),
     };
     let always = match direction {
         Direction::Back => Time::MAX,
@@ -84,7 +83,7 @@ pub fn follow(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Label {
     /// Greater is better in either direction.
-    rank: i128,
+    rank: Time,
     depth: Reverse<usize>,
 }
 
@@ -104,12 +103,11 @@ struct Search<'s> {
     exclude: Globs,
     answer: Lineage,
     /// Where a node is in the answer; none if it is left out.
-    index: HashMap<Key, Option<usize>>,
-    entities: Vec<Option<Rc<Entity>>>,
+    index: FxHashMap<Key, Option<usize>>,
     labels: Vec<Vec<Label>>,
-    links: HashSet<(usize, usize, Flow)>,
+    links: FxHashSet<(usize, usize, Flow)>,
     queue: BinaryHeap<(Label, Reverse<usize>, Key, Time)>,
-    runs: HashMap<RunKey, String>,
+    runs: FxHashMap<RunKey, String>,
 }
 
 impl Search<'_> {
@@ -118,8 +116,11 @@ impl Search<'_> {
             if !self.labels[node].contains(&label) {
                 continue;
             }
-            let entity = self.entities[node].clone();
-            for step in self.steps.around(key, entity.as_deref(), time)? {
+            let seen = match self.answer.nodes[node] {
+                Node::Entity { ident, version, .. } => Some(Seen { ident, version }),
+                Node::Activity { .. } => None,
+            };
+            for step in self.steps.around(key, seen, time)? {
                 self.take(node, label.depth.0, step)?;
             }
         }
@@ -159,8 +160,9 @@ impl Search<'_> {
     /// Puts a node into the queue, unless it was reached at least as well.
     fn visit(&mut self, node: usize, key: Key, time: Time, depth: usize) {
         let rank = match self.direction {
-            Direction::Back => i128::from(time),
-            Direction::Forth => -i128::from(time),
+            Direction::Back => time,
+            // The negative of it less one: that of each time there is.
+            Direction::Forth => !time,
         };
         let depth = if self.depth.is_some() { depth } else { 0 };
         let label = Label {
@@ -172,6 +174,8 @@ impl Search<'_> {
             return;
         }
         labels.retain(|known| !label.covers(known));
+        // Hardly any has more than one.
+        labels.reserve_exact(1);
         labels.push(label);
         self.queue.push((label, Reverse(node), key, time));
     }
@@ -181,34 +185,28 @@ impl Search<'_> {
         if let Some(known) = self.index.get(&key) {
             return Ok(*known);
         }
-        let (node, entity) = match key {
+        let node = match key {
             Key::Entity(entity_key) => {
                 let entity = self.store.entity(entity_key)?;
                 if !root && self.exclude.matches(&entity.path) {
                     self.index.insert(key, None);
                     return Ok(None);
                 }
-                let run = self.run_id(entity_key.run())?;
-                let Entity {
-                    kind, version, ident, ..
-                } = entity;
-                let path = entity.path.clone();
-                let known = crate::known(self.store, ident.as_ref())?;
-                let node = Node::Entity {
+                let known = crate::known(self.store, entity.ident.as_ref())?;
+                Node::Entity {
                     id: entity_key.0,
-                    run,
-                    kind,
-                    path,
-                    version,
-                    ident,
+                    run: self.run_id(entity_key.run())?,
+                    kind: entity.kind,
+                    path: entity.path,
+                    version: entity.version,
+                    ident: entity.ident,
                     digest: known.as_ref().and_then(|(digest, _)| *digest),
                     kept: known.is_some_and(|(_, held)| held == Held::Kept),
-                };
-                (node, Some(Rc::new(entity)))
+                }
             }
             Key::Activity(activity_key) => {
                 let activity = self.store.activity(activity_key)?;
-                let node = Node::Activity {
+                Node::Activity {
                     id: activity_key.0,
                     run: self.run_id(activity_key.run())?,
                     pid: activity.pid,
@@ -219,13 +217,11 @@ impl Search<'_> {
                     interval: activity.interval,
                     env_set: activity.env_set,
                     env_unset: activity.env_unset,
-                };
-                (node, None)
+                }
             }
         };
         let place = self.answer.nodes.len();
         self.answer.nodes.push(node);
-        self.entities.push(entity);
         self.labels.push(Vec::new());
         self.index.insert(key, Some(place));
         Ok(Some(place))
@@ -235,11 +231,9 @@ impl Search<'_> {
         if let Some(id) = self.runs.get(&key) {
             return Ok(id.clone());
         }
-        let record = self
-            .store
-            .run_by_key(key)?
-            .ok_or_else(|| Error::NoRun(format!("number {}", key.0)))?;
-        self.runs.insert(key, record.header.id.clone());
-        Ok(record.header.id)
+        let id = self.store.run_id(key)?;
+        let id = id.ok_or_else(|| Error::NoRun(format!("number {}", key.0)))?;
+        self.runs.insert(key, id.clone());
+        Ok(id)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The file that is there now, by its identity, wherever it was when it was recorded; else what had this path last.
 
+use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -102,18 +103,27 @@ pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<V
     Ok(found)
 }
 
-/// By what is there now.
+/// By what is there now: what a run knew by one of the names asked for, else by any; of the latest run that did.
 fn identified(store: &dyn Store, asked: &Asked, run: Option<RunKey>) -> Result<Option<(EntityKey, Entity)>> {
     let Some(ident) = now::ident(&asked.absolute, true) else {
         return Ok(None);
     };
     for role in [Role::Made, Role::Any] {
-        let keys = store.same(&ident, role)?;
-        let best = best(store, keys, run, |key, entity| {
-            (asked.is_named(entity), key.run(), entity.last, key)
-        })?;
-        if best.is_some() {
-            return Ok(best);
+        let mut keys = store.same(&ident, role)?;
+        keys.sort_unstable_by_key(|key| Reverse(*key));
+        let mut otherwise = None;
+        // Run by run, the latest first: a file that every run has read is not looked at in each of them.
+        for keys in keys.chunk_by(|a, b| a.run() == b.run()) {
+            let found = best(store, keys.to_vec(), run, |key, entity| {
+                (asked.is_named(entity), entity.last, key)
+            })?;
+            match &found {
+                Some((_, entity)) if asked.is_named(entity) => return Ok(found),
+                _ => otherwise = otherwise.or(found),
+            }
+        }
+        if otherwise.is_some() {
+            return Ok(otherwise);
         }
     }
     Ok(None)

@@ -15,13 +15,13 @@
 //! Forwards it is the mirror of this. `backstory_graph::lineage` is the definition; it knows one run, in memory.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Ident, Time};
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
 use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interval};
 use backstory_store::{ActivityKey, EntityKey, Role, RunKey, Store, Stream};
+use rustc_hash::FxHashMap;
 
 use crate::answer::{Flow, Scope};
 use crate::{Result, alike};
@@ -53,17 +53,24 @@ pub struct Step {
     pub time: Time,
 }
 
-/// What an activity did, findable by entity.
+/// What a step needs to know of an entity beside its key.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    pub ident: Option<Ident>,
+    pub version: u32,
+}
+
+/// What an activity did, findable by entity: lists in the order of entities, since most are short and soon searched.
 struct Deeds {
     stream: Stream,
     /// Generating edges going back, using edges going forth.
-    edges: HashMap<EntityId, Vec<u32>>,
+    edges: Vec<(EntityId, u32)>,
     /// Derivations: by the new version going back, by the old one going forth.
-    derived: HashMap<EntityId, Vec<u32>>,
+    derived: Vec<(EntityId, u32)>,
     /// What it made.
-    made: HashSet<EntityId>,
+    made: Vec<EntityId>,
     /// What came of another version while it ran: made, too, unless it is but another name of what was there before the run.
-    derived_to: HashSet<EntityId>,
+    derived_to: Vec<EntityId>,
 }
 
 /// Takes steps in one direction.
@@ -74,7 +81,9 @@ pub struct Steps<'s> {
     lookups: bool,
     /// Stay in this run.
     run: Option<RunKey>,
-    deeds: RefCell<HashMap<ActivityKey, Rc<Deeds>>>,
+    deeds: RefCell<FxHashMap<ActivityKey, Rc<Deeds>>>,
+    /// Whether versions of other runs were made there: each run that knows a version asks for the same ones.
+    made_there: RefCell<FxHashMap<EntityKey, bool>>,
 }
 
 impl<'s> Steps<'s> {
@@ -88,15 +97,19 @@ impl<'s> Steps<'s> {
             lookups,
             run,
             deeds: RefCell::default(),
+            made_there: RefCell::default(),
         }
     }
 
-    /// All neighbours of `key`, when `time` matters there. `entity` is what `key` means, if it is one.
-    pub fn around(&self, key: Key, entity: Option<&Entity>, time: Time) -> Result<Vec<Step>> {
-        match (key, entity) {
-            (Key::Entity(key), Some(entity)) => self.around_entity(key, entity, time),
+    /// All neighbours of `key`, when `time` matters there. `seen` is what is known of `key`, if it is an entity.
+    pub fn around(&self, key: Key, seen: Option<Seen>, time: Time) -> Result<Vec<Step>> {
+        match (key, seen) {
+            (Key::Entity(key), Some(seen)) => self.around_entity(key, seen, time),
             (Key::Activity(key), _) => self.around_activity(key, time),
-            (Key::Entity(key), None) => self.around_entity(key, &self.store.entity(key)?, time),
+            (Key::Entity(key), None) => {
+                let Entity { ident, version, .. } = self.store.entity(key)?;
+                self.around_entity(key, Seen { ident, version }, time)
+            }
         }
     }
 
@@ -122,7 +135,7 @@ impl<'s> Steps<'s> {
         }
     }
 
-    fn around_entity(&self, key: EntityKey, entity: &Entity, time: Time) -> Result<Vec<Step>> {
+    fn around_entity(&self, key: EntityKey, seen: Seen, time: Time) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         for (activity, generated) in self.store.touching(key)? {
             if !generated && self.direction == Direction::Back {
@@ -141,7 +154,7 @@ impl<'s> Steps<'s> {
                     .filter_map(|derived| self.derived(key.run(), derived, time)),
             );
         }
-        self.to_other_runs(key, entity, time, &mut steps)?;
+        self.to_other_runs(key, seen, time, &mut steps)?;
         Ok(steps)
     }
 
@@ -166,18 +179,12 @@ impl<'s> Steps<'s> {
     }
 
     /// A version that nobody in its run made came, perhaps, from another run, where one made it.
-    fn to_other_runs(
-        &self,
-        key: EntityKey,
-        entity: &Entity,
-        time: Time,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let Some(ident) = entity.ident.filter(|_| self.run.is_none()) else {
+    fn to_other_runs(&self, key: EntityKey, seen: Seen, time: Time, steps: &mut Vec<Step>) -> Result<()> {
+        let Some(ident) = seen.ident.filter(|_| self.run.is_none()) else {
             return Ok(());
         };
         let back = self.direction == Direction::Back;
-        if self.is_made(key, entity)? == back {
+        if self.is_made(key, || Ok(seen.version))? == back {
             return Ok(());
         }
         let mut found = Vec::new();
@@ -248,19 +255,24 @@ impl<'s> Steps<'s> {
     }
 
     fn is_made_there(&self, key: EntityKey) -> Result<bool> {
-        self.is_made(key, &self.store.entity(key)?)
+        if let Some(made) = self.made_there.borrow().get(&key) {
+            return Ok(*made);
+        }
+        let made = self.is_made(key, || Ok(self.store.entity(key)?.version))?;
+        self.made_there.borrow_mut().insert(key, made);
+        Ok(made)
     }
 
     /// Whether something in its run made this version. What was there before the run (version 0) was not made by being used by a
     /// second name, though that name's node derives from the first's: two runs could else each have it from the other.
-    fn is_made(&self, key: EntityKey, entity: &Entity) -> Result<bool> {
+    fn is_made(&self, key: EntityKey, version: impl Fn() -> Result<u32>) -> Result<bool> {
         for (activity, generated) in self.store.touching(key)? {
             if !generated {
                 continue;
             }
             let deeds = self.deeds(ActivityKey::new(key.run(), activity))?;
-            let grew = entity.version > 0 && deeds.derived_to.contains(&key.local());
-            if grew || deeds.made.contains(&key.local()) {
+            let is_in = |list: &[EntityId]| list.binary_search(&key.local()).is_ok();
+            if is_in(&deeds.made) || (is_in(&deeds.derived_to) && version()? > 0) {
                 return Ok(true);
             }
         }
@@ -316,48 +328,52 @@ impl<'s> Steps<'s> {
 
 impl Deeds {
     fn new(stream: Stream, direction: Direction) -> Deeds {
-        let mut deeds = Deeds {
-            stream,
-            edges: HashMap::new(),
-            derived: HashMap::new(),
-            made: HashSet::new(),
-            derived_to: HashSet::new(),
-        };
-        for (at, edge) in (0..).zip(&deeds.stream.edges) {
+        let (mut edges, mut made) = (Vec::new(), Vec::new());
+        for (at, edge) in (0..).zip(&stream.edges) {
             if edge.relation.is_use() == (direction == Direction::Forth) {
-                deeds.edges.entry(edge.entity).or_default().push(at);
+                edges.push((edge.entity, at));
             }
             if generates(edge.relation) {
-                deeds.made.insert(edge.entity);
+                made.push(edge.entity);
             }
         }
-        for (at, derived) in (0..).zip(&deeds.stream.derived) {
-            let end = if direction == Direction::Back {
-                derived.entity
-            } else {
-                derived.from
-            };
-            deeds.derived.entry(end).or_default().push(at);
-            deeds.derived_to.insert(derived.entity);
+        let end = |derived: &Derived| match direction {
+            Direction::Back => derived.entity,
+            Direction::Forth => derived.from,
+        };
+        let mut derived: Vec<(EntityId, u32)> = (0..)
+            .zip(&stream.derived)
+            .map(|(at, derived)| (end(derived), at))
+            .collect();
+        let mut derived_to: Vec<EntityId> = stream.derived.iter().map(|derived| derived.entity).collect();
+        // In the order of the stream among those of one entity, by their places.
+        edges.sort_unstable();
+        derived.sort_unstable();
+        made.sort_unstable();
+        derived_to.sort_unstable();
+        Deeds {
+            stream,
+            edges,
+            derived,
+            made,
+            derived_to,
         }
-        deeds
     }
 
     fn edges_of(&self, entity: EntityId) -> impl Iterator<Item = &Edge> {
-        self.edges
-            .get(&entity)
-            .into_iter()
-            .flatten()
-            .map(|at| &self.stream.edges[*at as usize])
+        places(&self.edges, entity).map(|at| &self.stream.edges[at])
     }
 
     fn derived_of(&self, entity: EntityId) -> impl Iterator<Item = &Derived> {
-        self.derived
-            .get(&entity)
-            .into_iter()
-            .flatten()
-            .map(|at| &self.stream.derived[*at as usize])
+        places(&self.derived, entity).map(|at| &self.stream.derived[at])
     }
+}
+
+/// The places that a sorted list has for an entity.
+fn places(list: &[(EntityId, u32)], entity: EntityId) -> impl Iterator<Item = usize> {
+    let from = list.partition_point(|(other, _)| *other < entity);
+    let here = list[from..].iter().take_while(move |(other, _)| *other == entity);
+    here.map(|(_, at)| *at as usize)
 }
 
 fn step(to: Key, edge: &Edge, time: Time) -> Step {

@@ -174,6 +174,10 @@ pub trait Store {
     fn run(&self, id: &str) -> Result<Option<RunRecord>>;
     /// A run by its number.
     fn run_by_key(&self, key: RunKey) -> Result<Option<RunRecord>>;
+    /// The id of a run by its number.
+    fn run_id(&self, key: RunKey) -> Result<Option<String>> {
+        Ok(self.run_by_key(key)?.map(|record| record.header.id))
+    }
     /// Runs that have this name now, newest first.
     fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>>;
 

@@ -245,17 +245,18 @@ impl Home {
         self.logs(".log.part")
     }
 
-    /// Sealed runs that `store` does not have yet, oldest first.
+    /// Sealed runs that `store` does not have yet, oldest first. Only these are looked at: a store may have thousands.
     pub fn pending(&self, store: &dyn Store) -> Result<Vec<String>> {
         let known = store.run_ids()?;
-        Ok(self
-            .sealed()?
-            .into_iter()
-            .filter(|id| !known.contains(id))
-            .collect())
+        self.logs_but(".log", |id| known.contains(id))
     }
 
     fn logs(&self, suffix: &str) -> Result<Vec<String>> {
+        self.logs_but(suffix, |_| false)
+    }
+
+    /// Runs whose logs end so, but those left `out`, oldest first.
+    fn logs_but(&self, suffix: &str, out: impl Fn(&str) -> bool) -> Result<Vec<String>> {
         let dir = self.runs_dir();
         let fail = |e| Error::io("list", &dir, e);
         let entries = match fs::read_dir(&dir) {
@@ -267,11 +268,8 @@ impl Home {
         for entry in entries {
             let entry = entry.map_err(fail)?;
             let name = entry.file_name();
-            let Some(id) = name
-                .to_str()
-                .and_then(|n| n.strip_suffix(suffix))
-                .filter(|id| !id.is_empty())
-            else {
+            let id = name.to_str().and_then(|n| n.strip_suffix(suffix));
+            let Some(id) = id.filter(|id| !id.is_empty() && !out(id)) else {
                 continue;
             };
             // A log that was removed in between is no longer there to be indexed.

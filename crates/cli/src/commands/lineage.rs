@@ -12,7 +12,7 @@ use super::files::certainty;
 use super::{Outcome, answer, here};
 use crate::args::LineageArgs;
 use crate::ask::Asked;
-use crate::json::Value;
+use crate::json::{self, Fields};
 use crate::text::dot;
 use crate::text::style::Style;
 use crate::text::tree::{self, Drawing};
@@ -36,8 +36,8 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
         Direction::Of => query::ancestry(&asked.store, &args.path, &scope)?,
         Direction::Uses => query::influence(&asked.store, &args.path, &scope)?,
     };
-    answer(|out| match (args.json, args.dot) {
-        (true, _) => json(&lineage, out),
+    let done = answer(|out| match (args.json, args.dot) {
+        (true, _) => object(&lineage, out),
         (_, true) => dot::draw(&lineage, direction, args.all, out),
         _ => {
             let drawing = Drawing {
@@ -49,23 +49,26 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
             };
             tree::draw(&lineage, drawing, out)
         }
-    })
+    });
+    // The process ends now: its memory need not be given back in a hundred thousand pieces before.
+    std::mem::forget(lineage);
+    done
 }
 
 /// The whole graph: nodes and links by index, roots first.
-fn json(lineage: &Lineage, out: &mut impl Write) -> io::Result<()> {
+fn object(lineage: &Lineage, out: &mut impl Write) -> io::Result<()> {
     write!(
         out,
         "{{\n\"roots\": {},\n\"cut\": {},\n\"nodes\": ",
         lineage.roots, lineage.cut
     )?;
-    crate::json::lines(out, lineage.nodes.iter().map(node))?;
+    json::objects(out, &lineage.nodes, node)?;
     write!(out, ",\n\"links\": ")?;
-    crate::json::lines(out, lineage.links.iter().map(link))?;
+    json::objects(out, &lineage.links, link)?;
     writeln!(out, "}}")
 }
 
-fn node(node: &Node) -> Value {
+fn node(node: &Node, fields: &mut Fields<'_>) {
     match node {
         Node::Entity {
             id,
@@ -76,17 +79,20 @@ fn node(node: &Node) -> Value {
             ident,
             digest,
             kept,
-        } => Value::Object(vec![
-            ("type", "entity".into()),
-            ("id", (*id).into()),
-            ("run", run.into()),
-            ("kind", kind_word(*kind).into()),
-            ("path", path.into()),
-            ("version", (*version).into()),
-            ("identity", ident.as_ref().map_or(Value::Null, identity)),
-            ("digest", digest.map(|digest| digest.to_string()).as_ref().into()),
-            ("kept", (*kept).into()),
-        ]),
+        } => {
+            fields.bytes("type", Some("entity"));
+            fields.number("id", *id);
+            fields.bytes("run", Some(run));
+            fields.bytes("kind", Some(kind_word(*kind)));
+            fields.bytes("path", Some(path));
+            fields.number("version", *version);
+            match ident {
+                Some(ident) => fields.object("identity", |fields| identity(ident, fields)),
+                None => fields.null("identity"),
+            }
+            fields.bytes("digest", digest.map(|digest| digest.to_string()));
+            fields.bool("kept", *kept);
+        }
         Node::Activity {
             id,
             run,
@@ -98,43 +104,37 @@ fn node(node: &Node) -> Value {
             interval,
             env_set,
             env_unset,
-        } => Value::Object(vec![
-            ("type", "activity".into()),
-            ("id", (*id).into()),
-            ("run", run.into()),
-            ("pid", (*pid).into()),
-            ("epoch", (*epoch).into()),
-            ("exec_path", exec_path.as_ref().into()),
-            ("argv", Value::array(argv)),
-            ("cwd", cwd.into()),
-            ("env_set", Value::array(env_set)),
-            ("env_unset", Value::array(env_unset)),
-            ("start", Value::Time(interval.start)),
-            ("end", Value::Time(interval.end)),
-        ]),
+        } => {
+            fields.bytes("type", Some("activity"));
+            fields.number("id", *id);
+            fields.bytes("run", Some(run));
+            fields.number("pid", *pid);
+            fields.number("epoch", *epoch);
+            fields.bytes("exec_path", exec_path.as_ref());
+            fields.list("argv", argv);
+            fields.bytes("cwd", Some(cwd));
+            fields.list("env_set", env_set);
+            fields.list("env_unset", env_unset);
+            fields.time("start", interval.start);
+            fields.time("end", interval.end);
+        }
     }
 }
 
-fn identity(ident: &Ident) -> Value {
-    Value::Object(vec![
-        ("dev", ident.dev.into()),
-        ("ino", ident.ino.into()),
-        ("size", ident.size.into()),
-        ("mtime", Value::Time(ident.mtime)),
-        ("ctime", Value::Time(ident.ctime)),
-        (
-            "birth",
-            if ident.birth == 0 {
-                Value::Null
-            } else {
-                Value::Time(ident.birth)
-            },
-        ),
-        ("mode", ident.mode.into()),
-    ])
+fn identity(ident: &Ident, fields: &mut Fields<'_>) {
+    fields.number("dev", ident.dev);
+    fields.number("ino", ident.ino);
+    fields.number("size", ident.size);
+    fields.time("mtime", ident.mtime);
+    fields.time("ctime", ident.ctime);
+    match ident.birth {
+        0 => fields.null("birth"),
+        birth => fields.time("birth", birth),
+    }
+    fields.number("mode", ident.mode);
 }
 
-fn link(link: &Link) -> Value {
+fn link(link: &Link, fields: &mut Fields<'_>) {
     let (flow, how) = match &link.flow {
         Flow::Used(relation) => ("used", Some(relation_word(*relation))),
         Flow::Generated(relation) => ("generated", Some(relation_word(*relation))),
@@ -143,15 +143,13 @@ fn link(link: &Link) -> Value {
         Flow::Alike => ("same", Some("content")),
         Flow::Informed(how) => ("informed", Some(informed_word(*how))),
     };
-    Value::Object(vec![
-        ("from", link.from.into()),
-        ("to", link.to.into()),
-        ("flow", flow.into()),
-        ("how", how.into()),
-        ("certainty", certainty(link.certainty).into()),
-        ("start", Value::Time(link.interval.start)),
-        ("end", Value::Time(link.interval.end)),
-    ])
+    fields.number("from", link.from);
+    fields.number("to", link.to);
+    fields.bytes("flow", Some(flow));
+    fields.bytes("how", how);
+    fields.bytes("certainty", Some(certainty(link.certainty)));
+    fields.time("start", link.interval.start);
+    fields.time("end", link.interval.end);
 }
 
 fn kind_word(kind: EntityKind) -> &'static str {
@@ -202,7 +200,7 @@ mod tests {
         let nodes = vec![file("/w/a", 1), command("x", 1)];
         let links = vec![flow(1, 0, Flow::Generated(Relation::Write))];
         let mut out = Vec::new();
-        json(
+        object(
             &Lineage {
                 nodes,
                 roots: 1,

@@ -112,8 +112,6 @@ pub enum Text {
 pub struct Coded {
     /// Everything but the texts, and without its id.
     activity: Activity,
-    /// Where the newest segment of its stream is.
-    pub segment: Option<u32>,
     cwd: Text,
     exec_path: Option<Text>,
     argv: Text,
@@ -125,7 +123,7 @@ pub fn decode(record: &[u8], id: u32) -> Result<Coded> {
     let mut take = Take::new(record, "process");
     let flags = take.byte()?;
     let has = |flag| flags & flag != 0;
-    let segment = take.small()?.checked_sub(1);
+    take.small()?;
     let pid = take.small()?;
     let epoch = take.small()?;
     let parent = if has(PARENT) {
@@ -175,12 +173,18 @@ pub fn decode(record: &[u8], id: u32) -> Result<Coded> {
     };
     Ok(Coded {
         activity,
-        segment,
         cwd,
         exec_path,
         argv,
         environment,
     })
+}
+
+/// Where the newest segment of an activity's stream is: nothing else is decoded.
+pub fn segment(record: &[u8]) -> Result<Option<u32>> {
+    let mut take = Take::new(record, "process");
+    take.byte()?;
+    Ok(take.small()?.checked_sub(1))
 }
 
 fn status(take: &mut Take<'_>) -> Result<i32> {
@@ -209,20 +213,24 @@ impl Coded {
     }
 
     /// The activity, its texts fetched with `text`, its times moved by the run's start.
-    pub fn resolve(self, base: Time, mut text: impl FnMut(u64) -> Result<Bytes>) -> Result<Activity> {
+    pub fn resolve<T>(self, base: Time, mut text: impl FnMut(u64) -> Result<T>) -> Result<Activity>
+    where
+        T: AsRef<[u8]> + From<Bytes>,
+    {
         let mut fetch = |t: Text| match t {
-            Text::Here(bytes) => Ok(bytes),
+            Text::Here(bytes) => Ok(bytes.into()),
             Text::There(id) => text(id),
         };
         let mut activity = self.activity;
         activity.interval.start = activity.interval.start.wrapping_add(base);
         activity.interval.end = activity.interval.end.wrapping_add(base);
-        activity.cwd = fetch(self.cwd)?;
-        activity.exec_path = self.exec_path.map(&mut fetch).transpose()?;
-        activity.argv = split(Take::new(&fetch(self.argv)?, "argument list"))?;
+        activity.cwd = fetch(self.cwd)?.as_ref().into();
+        let exec_path = self.exec_path.map(&mut fetch).transpose()?;
+        activity.exec_path = exec_path.map(|path| path.as_ref().into());
+        activity.argv = split(Take::new(fetch(self.argv)?.as_ref(), "argument list"))?;
         if let Some(environment) = self.environment {
             let environment = fetch(environment)?;
-            let mut take = Take::new(&environment, "environment");
+            let mut take = Take::new(environment.as_ref(), "environment");
             for _ in 0..take.number()? {
                 activity.env_set.push(take.bytes()?.into());
             }
@@ -297,7 +305,7 @@ mod tests {
                 Ok(text_id(text))
             }).unwrap();
             let coded = decode(&record, id).unwrap();
-            prop_assert_eq!(coded.segment, Some(3));
+            prop_assert_eq!(segment(&record).unwrap(), Some(3));
             let back = coded.resolve(times.2, |id| texts.get(&id).cloned().ok_or_else(missing_text)).unwrap();
             prop_assert_eq!(back, activity);
         }

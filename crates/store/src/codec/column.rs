@@ -88,32 +88,10 @@ fn low(width: u32) -> u64 {
 
 /// Reads a column of `count` numbers.
 pub fn take(take: &mut Take<'_>, count: usize) -> Result<Vec<u64>> {
-    if count == 0 {
+    let Some((head, width, base, bits)) = take_head(take, count)? else {
         return Ok(Vec::new());
-    }
-    if count > MOST {
-        return Err(take.damaged());
-    }
-    let head = take.byte()?;
-    let width = match u32::from(head / 4) {
-        width if width <= WIDE => width,
-        width if width == WIDE + 1 => 64,
-        _ => return Err(take.damaged()),
     };
-    let base = take.number()?;
-    let bits = take.exactly((count * width as usize).div_ceil(8))?;
-    let mut numbers = Vec::with_capacity(count);
-    let (mut held, mut filled, mut rest) = (0u128, 0, bits.iter());
-    let mask = low(width);
-    for _ in 0..count {
-        while filled < width {
-            held |= u128::from(rest.next().copied().unwrap_or(0)) << filled;
-            filled += 8;
-        }
-        numbers.push(held as u64 & mask);
-        held >>= width;
-        filled -= width;
-    }
+    let mut numbers = unpack(bits, width, count);
     if head & PATCHED != 0 {
         let mut next = 0usize;
         for _ in 0..take.number()? {
@@ -131,6 +109,70 @@ pub fn take(take: &mut Take<'_>, count: usize) -> Result<Vec<u64>> {
         *number = number.wrapping_add(base).wrapping_shl(shift);
     }
     Ok(numbers)
+}
+
+/// Head, width, base and bits of a column; nothing if there is none.
+fn take_head<'c>(take: &mut Take<'c>, count: usize) -> Result<Option<(u8, u32, u64, &'c [u8])>> {
+    if count == 0 {
+        return Ok(None);
+    }
+    if count > MOST {
+        return Err(take.damaged());
+    }
+    let head = take.byte()?;
+    let width = match u32::from(head / 4) {
+        width if width <= WIDE => width,
+        width if width == WIDE + 1 => 64,
+        _ => return Err(take.damaged()),
+    };
+    let base = take.number()?;
+    let bits = take.exactly((count * width as usize).div_ceil(8))?;
+    Ok(Some((head, width, base, bits)))
+}
+
+/// Goes past a column of `count` numbers.
+pub fn skip(take: &mut Take<'_>, count: usize) -> Result<()> {
+    if let Some((head, ..)) = take_head(take, count)?
+        && head & PATCHED != 0
+    {
+        for _ in 0..take.number()? {
+            take.number()?;
+            take.number()?;
+        }
+    }
+    Ok(())
+}
+
+/// `count` numbers of `width` bits each; `bits` has so many. Most columns are read eight bytes at a time.
+fn unpack(bits: &[u8], width: u32, count: usize) -> Vec<u64> {
+    let mut numbers = Vec::with_capacity(count);
+    let (mask, step) = (low(width), width as usize);
+    if width > WIDE {
+        let whole = bits.chunks_exact(8).map(word);
+        numbers.extend(whole.take(count));
+        return numbers;
+    }
+    // Where eight bytes from a number's first on are there: as no number begins later in its byte than at bit 7, they hold all of it.
+    let safe = match bits.len().checked_sub(8) {
+        Some(last) if step > 0 => count.min((last * 8 + 7) / step + 1),
+        _ => 0,
+    };
+    numbers.extend((0..safe).map(|at| word(&bits[at * step / 8..]) >> (at * step % 8) & mask));
+    let mut end = [0u8; 16];
+    let from = (safe * step / 8).min(bits.len());
+    let rest = bits.len() - from;
+    end[..rest].copy_from_slice(&bits[from..]);
+    let end = u128::from_le_bytes(end);
+    let numbers_left = (safe..count).map(|at| (end >> (at * step - from * 8)) as u64 & mask);
+    numbers.extend(numbers_left);
+    numbers
+}
+
+/// The first eight bytes.
+fn word(bytes: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&bytes[..8]);
+    u64::from_le_bytes(first)
 }
 
 /// A column that is read from its beginning.
@@ -151,7 +193,8 @@ impl Reader {
 
     /// The next number.
     pub fn number(&mut self) -> Result<u64> {
-        self.numbers.next().ok_or(crate::Error::Damaged(self.what))
+        let what = self.what;
+        self.numbers.next().ok_or_else(|| crate::Error::Damaged(what))
     }
 
     /// The next number, which was zigzagged.
@@ -193,13 +236,35 @@ mod tests {
             let mut out = Vec::new();
             put(&mut out, &numbers);
             let mut from = Take::new(&out, "test");
-            prop_assert_eq!(take(&mut from, numbers.len()).unwrap(), numbers);
+            prop_assert_eq!(take(&mut from, numbers.len()).unwrap(), &numbers[..]);
             prop_assert!(from.is_empty());
+            let mut past = Take::new(&out, "test");
+            skip(&mut past, numbers.len()).unwrap();
+            prop_assert!(past.is_empty());
         }
 
         #[test]
         fn any_bytes_are_a_column_or_an_error(noise: Vec<u8>, count in 0usize..10_000) {
             let _ = take(&mut Take::new(&noise, "test"), count);
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_width_come_back_as_they_were() {
+        for width in 0..=64 {
+            for count in [1usize, 2, 7, 8, 9, 63, 64, 65, 300] {
+                let most = u64::MAX.checked_shr(64 - width).unwrap_or(0);
+                let numbers: Vec<u64> = (0..count as u64)
+                    .map(|n| if n % 2 == 0 { 0 } else { most - n.min(most) / 2 })
+                    .collect();
+                let mut out = Vec::new();
+                put(&mut out, &numbers);
+                assert_eq!(
+                    take(&mut Take::new(&out, "test"), count).unwrap(),
+                    numbers,
+                    "{width}"
+                );
+            }
         }
     }
 

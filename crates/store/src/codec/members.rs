@@ -11,8 +11,8 @@
 //! The first id is divisible by [`BLOCK`]: where it is not, one was added, and the members stand in columns.
 
 use super::column::{self, Reader};
-use super::{Put, Take, zigzag};
-use crate::Result;
+use super::{Put, Take, unzigzag, zigzag};
+use crate::{Error, Result};
 use backstory_graph::model::ByName;
 
 const WHAT: &str = "list of entities";
@@ -95,6 +95,38 @@ impl Block {
 
     /// Decodes a block.
     pub fn decode(block: &[u8]) -> Result<Block> {
+        let mut head = Head::take(block)?;
+        let (reverse, first) = (head.reverse, head.first);
+        if head.columns {
+            let members = take_members(&mut head.rest, first, &mut head.dirs)?;
+            return Ok(Block { reverse, members });
+        }
+        let Head {
+            mut rest, mut dirs, ..
+        } = head;
+        let mut members = Vec::new();
+        while !rest.is_empty() {
+            let id = first
+                .checked_add(members.len() as u32)
+                .ok_or_else(|| rest.damaged())?;
+            members.push(take_member(&mut rest, id, &mut dirs)?);
+        }
+        Ok(Block { reverse, members })
+    }
+}
+
+/// What a block begins with.
+struct Head<'b> {
+    reverse: Option<u32>,
+    first: u32,
+    columns: bool,
+    /// Directories, and the version in each that was told of last.
+    dirs: Vec<(u32, i64)>,
+    rest: Take<'b>,
+}
+
+impl<'b> Head<'b> {
+    fn take(block: &'b [u8]) -> Result<Head<'b>> {
         let mut take = Take::new(block, WHAT);
         let reverse = take.small()?.checked_sub(1);
         let marked = take.small()?;
@@ -105,19 +137,48 @@ impl Block {
             last = last.checked_add(take.signed()?).ok_or_else(|| take.damaged())?;
             dirs.push((u32::try_from(last).map_err(|_| take.damaged())?, 0i64));
         }
-        if marked != first {
-            let members = take_members(&mut take, first, &mut dirs)?;
-            return Ok(Block { reverse, members });
-        }
-        let mut members = Vec::new();
-        while !take.is_empty() {
-            let id = first
-                .checked_add(members.len() as u32)
-                .ok_or_else(|| take.damaged())?;
-            members.push(take_member(&mut take, id, &mut dirs)?);
-        }
-        Ok(Block { reverse, members })
+        Ok(Head {
+            reverse,
+            first,
+            columns: marked != first,
+            dirs,
+            rest: take,
+        })
     }
+}
+
+/// Hands the place and the version of each entity of a block to `each`; of blocks in columns nothing else is decoded.
+pub fn versions(block: &[u8], mut each: impl FnMut(usize, VersionRef)) -> Result<()> {
+    let mut head = Head::take(block)?;
+    if !head.columns {
+        let whole = Block::decode(block)?;
+        let versions = whole.members.iter().map(|member| member.version);
+        versions
+            .enumerate()
+            .for_each(|(place, version)| each(place, version));
+        return Ok(());
+    }
+    let take = &mut head.rest;
+    let count = take.small()? as usize;
+    column::skip(take, count)?;
+    let places = column::take(take, count)?;
+    let steps = column::take(take, count)?;
+    for (at, (place, step)) in places.into_iter().zip(steps).enumerate() {
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        each(at, next_version(&mut head.dirs, place, unzigzag(step))?);
+    }
+    Ok(())
+}
+
+/// The version that lies `step` after the last one told of in the directory at `place`.
+fn next_version(dirs: &mut [(u32, i64)], place: usize, step: i64) -> Result<VersionRef> {
+    let (dir, last) = dirs.get_mut(place).ok_or_else(|| Error::Damaged(WHAT))?;
+    let index = last.checked_add(step).ok_or_else(|| Error::Damaged(WHAT))?;
+    *last = index;
+    Ok(VersionRef {
+        dir: *dir,
+        index: u32::try_from(index).map_err(|_| Error::Damaged(WHAT))?,
+    })
 }
 
 fn put_members(out: &mut Vec<u8>, first: u32, members: &[Member], dirs: &[u32]) {
@@ -196,14 +257,7 @@ fn take_members(take: &mut Take<'_>, first: u32, dirs: &mut [(u32, i64)]) -> Res
     let mut members = Vec::with_capacity(count);
     for (id, set) in (first..).zip(flags) {
         let has = |flag: u8| set & u64::from(flag) != 0;
-        let (dir, index) = dirs.get_mut(places.size()?).ok_or_else(|| take.damaged())?;
-        *index = index
-            .checked_add(versions.signed()?)
-            .ok_or_else(|| take.damaged())?;
-        let version = VersionRef {
-            dir: *dir,
-            index: u32::try_from(*index).map_err(|_| take.damaged())?,
-        };
+        let version = next_version(dirs, places.size()?, versions.signed()?)?;
         let number = if has(NUMBERED) { numbers.small()? } else { 0 };
         let previous = if has(PREVIOUS) {
             let at = i64::from(id).checked_add(previous.signed()?);
@@ -272,13 +326,7 @@ fn take_member(take: &mut Take<'_>, id: u32, dirs: &mut [(u32, i64)]) -> Result<
     if place == NEAR {
         place = place.saturating_add(usize::try_from(take.number()?).map_err(|_| take.damaged())?);
     }
-    let step = take.signed()?;
-    let (dir, index) = dirs.get_mut(place).ok_or_else(|| take.damaged())?;
-    *index = index.checked_add(step).ok_or_else(|| take.damaged())?;
-    let version = VersionRef {
-        dir: *dir,
-        index: u32::try_from(*index).map_err(|_| take.damaged())?,
-    };
+    let version = next_version(dirs, place, take.signed()?)?;
     let number = if flags & NUMBERED != 0 { take.small()? } else { 0 };
     let previous = if flags & PREVIOUS != 0 {
         let at = i64::from(id)
@@ -330,6 +378,12 @@ mod tests {
             .iter()
             .map(|m| (m.version.dir, m.version.index, m.number, m.previous, m.last))
             .collect();
+        let mut told_alone = Vec::new();
+        versions(&block, |place, version| {
+            told_alone.push((place, version.dir, version.index))
+        })
+        .unwrap();
+        assert_eq!(told_alone, [(0, 5, 3), (1, 5, 4)]);
         assert_eq!(
             (reverse, told),
             (None, vec![(5, 3, 0, None, true), (5, 4, 1, Some(256), false)])
@@ -356,7 +410,11 @@ mod tests {
                 })
                 .collect();
             let block = Block { reverse, members };
-            prop_assert_eq!(Block::decode(&block.encode(first * BLOCK)).unwrap(), block);
+            let encoded = block.encode(first * BLOCK);
+            prop_assert_eq!(Block::decode(&encoded).unwrap(), block.clone());
+            let mut told = Vec::new();
+            versions(&encoded, |place, version| told.push((place, version))).unwrap();
+            prop_assert_eq!(told, block.members.iter().map(|m| m.version).enumerate().collect::<Vec<_>>());
         }
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         fn any_bytes_are_a_record_or_an_error(noise: Vec<u8>) {
             let _ = versions::decode(&noise, |_, _| Ok(()));
             let _ = members::Block::decode(&noise);
-            let _ = reverse::of(&noise, 3, &mut Vec::new());
+            let _ = reverse::scan(&noise, None, &mut Vec::new());
             let _ = activity::decode(&noise, 0);
             let _ = stream::decode(&noise, backstory_graph::model::ActivityId(0), 0, &mut Default::default());
         }

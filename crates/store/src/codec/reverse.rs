@@ -9,8 +9,6 @@
 //! lengths (how many activities - 1), and what would stand in the lists, the first activity of each list as the zigzagged difference to that of
 //! the list before.
 
-use backstory_graph::model::ActivityId;
-
 use super::column::{self, Reader};
 use super::{Put, Take, unzigzag, zigzag};
 use crate::Result;
@@ -77,8 +75,8 @@ fn in_columns(mentions: &[Mention]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The same as [`of`], of lists in columns.
-fn of_columns(take: &mut Take<'_>, position: u8, into: &mut Vec<(ActivityId, bool)>) -> Result<()> {
+/// The same as [`scan`], of lists in columns.
+fn scan_columns(take: &mut Take<'_>, only: Option<u8>, into: &mut Vec<Mention>) -> Result<()> {
     let lists = take.small()? as usize;
     let mut positions = Reader::new(take, lists, WHAT)?;
     let lengths = column::take(take, lists)?;
@@ -90,56 +88,57 @@ fn of_columns(take: &mut Take<'_>, position: u8, into: &mut Vec<(ActivityId, boo
     for length in lengths {
         let at = next.saturating_add(positions.number()?);
         next = at.saturating_add(1);
+        let at = position(at)?;
         let step = activities.number()?;
         first = first.saturating_add(unzigzag(step >> 1));
         let mut activity = first;
-        let mut push = |activity: i64, generated| -> Result<()> {
-            if at == u64::from(position) {
-                let id = u32::try_from(activity).map_err(|_| crate::Error::Damaged(WHAT))?;
-                into.push((ActivityId(id), generated));
-            }
-            Ok(())
-        };
-        push(activity, step & 1 != 0)?;
+        let wanted = only.is_none_or(|only| only == at);
+        if wanted {
+            into.push((at, id(activity)?, step & 1 != 0));
+        }
         for _ in 0..length {
             let step = activities.number()?;
             activity = activity.saturating_add((step >> 1) as i64);
-            push(activity, step & 1 != 0)?;
-        }
-        if at >= u64::from(position) {
-            break;
+            if wanted {
+                into.push((at, id(activity)?, step & 1 != 0));
+            }
         }
     }
     Ok(())
 }
 
-/// Adds the mentions of the entity at `position` to `into`; returns the number of the segment before this one.
-pub fn of(segment: &[u8], position: u8, into: &mut Vec<(ActivityId, bool)>) -> Result<Option<u32>> {
+fn position(at: u64) -> Result<u8> {
+    u8::try_from(at).map_err(|_| crate::Error::Damaged(WHAT))
+}
+
+fn id(activity: i64) -> Result<u32> {
+    u32::try_from(activity).map_err(|_| crate::Error::Damaged(WHAT))
+}
+
+/// Adds the mentions of a segment to `into`, of all entities or of the one at a position; returns the number of the segment before
+/// this one.
+pub fn scan(segment: &[u8], only: Option<u8>, into: &mut Vec<Mention>) -> Result<Option<u32>> {
     let mut take = Take::new(segment, WHAT);
     let previous = take.small()?.checked_sub(1);
     if Take::new(take.rest(), WHAT).number().ok() == Some(COLUMNS) {
         take.number()?;
-        of_columns(&mut take, position, into)?;
+        scan_columns(&mut take, only, into)?;
         return Ok(previous);
     }
     let mut at = 0u64;
     while !take.is_empty() {
         at = at.saturating_add(take.number()?);
-        let list = take.bytes()?;
-        if at < u64::from(position) {
+        let mut list = Take::new(take.bytes()?, WHAT);
+        let at = position(at)?;
+        if only.is_some_and(|only| only != at) {
             continue;
         }
-        if at == u64::from(position) {
-            let mut take = Take::new(list, WHAT);
-            let mut activity = 0u64;
-            while !take.is_empty() {
-                let step = take.number()?;
-                activity = activity.saturating_add(step >> 1);
-                let id = u32::try_from(activity).map_err(|_| take.damaged())?;
-                into.push((ActivityId(id), step & 1 != 0));
-            }
+        let mut activity = 0i64;
+        while !list.is_empty() {
+            let step = list.number()?;
+            activity = activity.saturating_add((step >> 1) as i64);
+            into.push((at, id(activity)?, step & 1 != 0));
         }
-        break;
     }
     Ok(previous)
 }
@@ -153,7 +152,6 @@ mod tests {
         #[test]
         fn mentions_come_back_once_each(
             mentions in proptest::collection::vec((0u8..128, prop_oneof![0u32..4, any::<u32>()], any::<bool>()), 0..300),
-            position in 0u8..128,
             once: bool,
         ) {
             let mut mentions = mentions;
@@ -164,15 +162,16 @@ mod tests {
             let mut encoded = mentions.clone();
             let segment = encode(&mut encoded, None);
             let mut got = Vec::new();
-            prop_assert_eq!(of(&segment, position, &mut got).unwrap(), None);
-            let mut wanted: Vec<_> = mentions
-                .iter()
-                .filter(|m| m.0 == position)
-                .map(|m| (ActivityId(m.1), m.2))
-                .collect();
+            prop_assert_eq!(scan(&segment, None, &mut got).unwrap(), None);
+            let mut wanted = mentions;
             wanted.sort_unstable();
             wanted.dedup();
-            prop_assert_eq!(got, wanted);
+            prop_assert_eq!(&got, &wanted);
+            for position in 0..128 {
+                got.clear();
+                scan(&segment, Some(position), &mut got).unwrap();
+                prop_assert!(got.iter().eq(wanted.iter().filter(|mention| mention.0 == position)));
+            }
         }
     }
 }

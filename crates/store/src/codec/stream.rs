@@ -420,7 +420,7 @@ fn entries(mut take: impl Numbers, activity: ActivityId, base: Time, into: &mut 
             entity: EntityId(entity),
             relation: *Relation::ALL
                 .get(usize::from(kind / 4))
-                .ok_or(Error::Damaged("edge list"))?,
+                .ok_or_else(|| Error::Damaged("edge list"))?,
             interval: Interval { start: time, end },
             certainty: if kind & 2 != 0 {
                 Certainty::Seen
@@ -436,7 +436,7 @@ fn entries(mut take: impl Numbers, activity: ActivityId, base: Time, into: &mut 
 fn moved(from: u32, step: i64) -> Result<u32> {
     let to = i64::from(from).checked_add(step);
     to.and_then(|to| u32::try_from(to).ok())
-        .ok_or(Error::Damaged("edge list"))
+        .ok_or_else(|| Error::Damaged("edge list"))
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ fn kind_of(tag: u8) -> Result<EntityKind> {
     KINDS
         .get(usize::from(tag & KIND))
         .copied()
-        .ok_or(crate::Error::Damaged(WHAT))
+        .ok_or_else(|| crate::Error::Damaged(WHAT))
 }
 
 /// A name, or the record that has it.

@@ -1,18 +1,54 @@
 //! Decoded blocks that questions come back to. Blocks never change once written, so only directories' indexes, which grow
 //! with every run, can be out of date.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Ident, Time};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet};
 
 use crate::EntityKey;
 use crate::codec::members::Block;
+use crate::codec::reverse::Mention;
 use crate::codec::versions::Version;
 
 /// Blocks (or directory entries) kept at most before all are dropped.
 const MOST: usize = 4096;
 const MOST_INDEXED: usize = 2_000_000;
+const MOST_MENTIONS: usize = 1_000_000;
+/// Bytes of texts and of processes' records kept at most.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Processes of a run whose records are read together: who asks for one asks for its neighbours next.
+pub const PAGE: u32 = 16;
+
+/// The records of [`PAGE`] processes with neighbouring ids.
+#[derive(Default)]
+pub struct Page {
+    bytes: Vec<u8>,
+    /// Where in `bytes` each record ends; it begins where the one before ends.
+    ends: [u32; PAGE as usize],
+    filled: usize,
+}
+
+impl Page {
+    /// Adds the record at `place`; places come in ascending order.
+    pub fn push(&mut self, place: usize, record: &[u8]) {
+        let place = place.min(PAGE as usize - 1);
+        self.ends[self.filled..place].fill(self.bytes.len() as u32);
+        self.bytes.extend_from_slice(record);
+        self.ends[place] = self.bytes.len() as u32;
+        self.filled = place + 1;
+    }
+
+    /// The record at `place`, if there is one: none is empty.
+    pub fn record(&self, place: usize) -> Option<&[u8]> {
+        let filled = self.ends.get(..self.filled)?;
+        let end = *filled.get(place)? as usize;
+        let start = place.checked_sub(1).map_or(0, |before| filled[before] as usize);
+        Some(&self.bytes[start..end]).filter(|record| !record.is_empty())
+    }
+}
 
 /// Versions of a directory by device and inode.
 pub type Inodes = HashMap<(u64, u64), Vec<(Ident, u32)>>;
@@ -24,6 +60,16 @@ pub type Members = HashMap<u32, Vec<EntityKey>>;
 #[derive(Default)]
 pub struct Cache {
     pub members: HashMap<i64, Rc<Block>>,
+    /// Who touched the entities of a block, by entity, by the block's key.
+    mentions: HashMap<i64, Rc<[Mention]>>,
+    mentioned: usize,
+    /// Blocks and pages that something was asked of once: what is asked for again is decoded as a whole.
+    asked: FxHashSet<(bool, i64)>,
+    /// Records of processes, by the key of the first of a page.
+    activities: HashMap<i64, Rc<Page>>,
+    texts: HashMap<u64, Rc<[u8]>>,
+    /// Bytes in `activities` and `texts`.
+    bytes: usize,
     /// By the key of the first version in the block.
     pub versions: BTreeMap<i64, Rc<Vec<Version>>>,
     /// Names by the version that introduced them.
@@ -54,6 +100,69 @@ impl Cache {
         if self.dirs.len() >= 16 * MOST {
             self.dirs.clear();
         }
+    }
+
+    /// Whether the mentions of a block were asked for before now.
+    pub fn asked_for_mentions(&mut self, block: i64) -> bool {
+        self.asked_again((true, block))
+    }
+
+    /// Whether a page was asked for before now.
+    pub fn asked_for_page(&mut self, first: i64) -> bool {
+        self.asked_again((false, first))
+    }
+
+    fn asked_again(&mut self, which: (bool, i64)) -> bool {
+        if self.asked.len() >= 16 * MOST {
+            self.asked.clear();
+        }
+        !self.asked.insert(which)
+    }
+
+    /// Who touched the entities of a block.
+    pub fn mentions(&self, block: i64) -> Option<Rc<[Mention]>> {
+        self.mentions.get(&block).cloned()
+    }
+
+    /// Keeps who touched the entities of a block.
+    pub fn keep_mentions(&mut self, block: i64, mentions: Rc<[Mention]>) {
+        if self.mentioned > MOST_MENTIONS || self.mentions.len() >= MOST {
+            self.mentions.clear();
+            self.mentioned = 0;
+        }
+        self.mentioned += mentions.len();
+        self.mentions.insert(block, mentions);
+    }
+
+    /// The records of processes.
+    pub fn page(&self, first: i64) -> Option<Rc<Page>> {
+        self.activities.get(&first).cloned()
+    }
+
+    /// Keeps the records of processes.
+    pub fn keep_page(&mut self, first: i64, page: Rc<Page>) {
+        self.make_room_for(page.bytes.len());
+        self.activities.insert(first, page);
+    }
+
+    /// A text.
+    pub fn text(&self, id: u64) -> Option<Rc<[u8]>> {
+        self.texts.get(&id).cloned()
+    }
+
+    /// Keeps a text.
+    pub fn keep_text(&mut self, id: u64, text: Rc<[u8]>) {
+        self.make_room_for(text.len());
+        self.texts.insert(id, text);
+    }
+
+    fn make_room_for(&mut self, bytes: usize) {
+        if self.bytes > MOST_BYTES {
+            self.activities.clear();
+            self.texts.clear();
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
     }
 
     /// Keeps the versions of a directory.

@@ -132,6 +132,10 @@ impl Store for SqliteStore {
         Ok(self.run_records("WHERE number = ?1", [key.0])?.pop())
     }
 
+    fn run_id(&self, key: RunKey) -> Result<Option<String>> {
+        self.one("SELECT id FROM runs WHERE number = ?1", [key.0], |row| row.get(0))
+    }
+
     fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>> {
         self.run_records("WHERE name = ?1 ORDER BY started DESC, number DESC", [name])
     }

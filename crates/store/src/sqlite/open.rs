@@ -187,6 +187,7 @@ fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
     // What a large run appends goes to the log alone: a question may be waiting for it.
     conn.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG / PAGE)?;
     conn.pragma_update(None, "cache_size", -32_768)?;
+    // Without it (pages copied to a cache of 32 MB) a question takes a quarter more time.
     conn.pragma_update(None, "mmap_size", 1i64 << 30)?;
     conn.pragma_update(None, "temp_store", "MEMORY")
 }

@@ -6,14 +6,19 @@ use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_graph::model::{Activity, ActivityId, Entity, EntityId, EntityKind};
 use rusqlite::{OptionalExtension, Params, Row};
 
-use super::cache::{Inodes, Members};
+use super::cache::{Inodes, Members, PAGE, Page};
 use super::{SqliteStore, bucket, column, names, range, version_key};
 use crate::api::same_version;
 use crate::codec::activity::{self, missing_text};
-use crate::codec::members::{BLOCK, Block, Member, VersionRef};
+use crate::codec::members::{self, BLOCK, Block, Member, VersionRef};
+use crate::codec::reverse::{self, Mention};
+use crate::codec::stream;
 use crate::codec::versions::{self, Name, Version};
-use crate::codec::{reverse, stream};
 use crate::{ActivityKey, EntityKey, Error, Result, RunKey, Stream};
+
+/// All blocks of entities that touch a directory, those of the latest run first.
+const MEMBERS_IN: &str = "SELECT members.id, block FROM touched JOIN members ON members.id = touched.members \
+                          WHERE dir = ?1 ORDER BY touched.members DESC";
 
 impl SqliteStore {
     /// At most one row.
@@ -41,6 +46,22 @@ impl SqliteStore {
         rows.collect::<rusqlite::Result<_>>().map_err(fail)
     }
 
+    /// Looks at each row.
+    fn each(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut look: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<()> {
+        let fail = |e| self.failed("read", e);
+        let mut select = self.conn.prepare_cached(sql).map_err(fail)?;
+        let mut rows = select.query(params).map_err(fail)?;
+        while let Some(row) = rows.next().map_err(fail)? {
+            look(row).map_err(fail)?;
+        }
+        Ok(())
+    }
+
     fn start(&self, run: RunKey) -> Result<Time> {
         if let Some(start) = self.cache.borrow().starts.get(&run.0) {
             return Ok(*start);
@@ -53,24 +74,57 @@ impl SqliteStore {
         Ok(start)
     }
 
-    pub(super) fn text(&self, id: u64) -> Result<Bytes> {
+    fn text(&self, id: u64) -> Result<Rc<[u8]>> {
+        if let Some(text) = self.cache.borrow().text(id) {
+            return Ok(text);
+        }
         let text = self.one("SELECT bytes FROM texts WHERE id = ?1", [column(id)], |row| {
             Ok(row.get_ref(0)?.as_blob()?.into())
         })?;
-        text.ok_or_else(missing_text)
+        let text: Rc<[u8]> = text.ok_or_else(missing_text)?;
+        self.cache.borrow_mut().keep_text(id, text.clone());
+        Ok(text)
     }
 
     pub(super) fn one_activity(&self, key: ActivityKey) -> Result<Activity> {
-        self.coded(key)?
+        self.recorded(key, |record| activity::decode(record, key.local().0))?
             .resolve(self.start(key.run())?, |id| self.text(id))
     }
 
-    fn coded(&self, key: ActivityKey) -> Result<activity::Coded> {
-        let select = "SELECT record FROM activities WHERE id = ?1";
-        let coded = self.one(select, [column(key.0)], |row| {
-            Ok(activity::decode(row.get_ref(0)?.as_blob()?, key.local().0))
+    /// Looks at the record of an activity.
+    fn recorded<T>(&self, key: ActivityKey, look: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        let missing = || Error::Damaged("process (it is missing)");
+        let place = key.0 % u64::from(PAGE);
+        let first = column(key.0 - place);
+        let known = self.cache.borrow().page(first);
+        let page = match known {
+            Some(page) => page,
+            None if self.cache.borrow_mut().asked_for_page(first) => self.page(first)?,
+            None => {
+                let select = "SELECT record FROM activities WHERE id = ?1";
+                let looked = self.one(select, [column(key.0)], |row| {
+                    Ok(look(row.get_ref(0)?.as_blob()?))
+                })?;
+                return looked.ok_or_else(missing)?;
+            }
+        };
+        look(page.record(place as usize).ok_or_else(missing)?)
+    }
+
+    fn page(&self, first: i64) -> Result<Rc<Page>> {
+        let select = "SELECT id, record FROM activities WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+        let mut page = Page::default();
+        let last = first + i64::from(PAGE) - 1;
+        self.each(select, [first, last], |row| {
+            page.push(
+                (row.get::<_, i64>(0)? - first) as usize,
+                row.get_ref(1)?.as_blob()?,
+            );
+            Ok(())
         })?;
-        coded.ok_or(Error::Damaged("process (it is missing)"))?
+        let page = Rc::new(page);
+        self.cache.borrow_mut().keep_page(first, page.clone());
+        Ok(page)
     }
 
     pub(super) fn run_activities(&self, run: RunKey) -> Result<Vec<Activity>> {
@@ -94,15 +148,20 @@ impl SqliteStore {
 
     pub(super) fn one_stream(&self, key: ActivityKey) -> Result<Stream> {
         let start = self.start(key.run())?;
-        let mut tail = self.coded(key)?.segment;
+        let mut stream = Stream::default();
+        let mut tail = self.recorded(key, activity::segment)?;
         let mut segments = Vec::new();
         // Each segment begins with the number of the one before; the first is decoded first.
         while let Some(number) = tail {
-            let segment = self.segment(key.run(), number, |bytes| bytes.to_vec())?;
-            tail = earlier(&segment, number)?;
-            segments.push(segment);
+            tail = self.segment(key.run(), number, |bytes| {
+                let tail = earlier(bytes, number)?;
+                match tail {
+                    Some(_) => segments.push(bytes.to_vec()),
+                    None => drop(stream::decode(bytes, key.local(), start, &mut stream)?),
+                }
+                Ok(tail)
+            })??;
         }
-        let mut stream = Stream::default();
         for segment in segments.iter().rev() {
             stream::decode(segment, key.local(), start, &mut stream)?;
         }
@@ -113,16 +172,38 @@ impl SqliteStore {
         let id = i64::from(run.0) << 32 | i64::from(number);
         let select = "SELECT block FROM segments WHERE id = ?1";
         let segment = self.one(select, [id], |row| Ok(read(row.get_ref(0)?.as_blob()?)))?;
-        segment.ok_or(Error::Damaged("list of edges (it is missing)"))
+        segment.ok_or_else(|| Error::Damaged("list of edges (it is missing)"))
     }
 
     pub(super) fn activities_touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
-        let mut found = Vec::new();
         let position = (key.local().0 % BLOCK) as u8;
+        let block = first_of_block(key);
+        let known = self.cache.borrow().mentions(block);
+        let mentions = match known {
+            Some(mentions) => mentions,
+            None if self.cache.borrow_mut().asked_for_mentions(block) => {
+                let mentions: Rc<[Mention]> = self.mentions(key, None)?.into();
+                self.cache.borrow_mut().keep_mentions(block, mentions.clone());
+                mentions
+            }
+            None => self.mentions(key, Some(position))?.into(),
+        };
+        let from = mentions.partition_point(|mention| mention.0 < position);
+        let here = mentions[from..]
+            .iter()
+            .take_while(|mention| mention.0 == position);
+        Ok(here
+            .map(|&(_, activity, generated)| (ActivityId(activity), generated))
+            .collect())
+    }
+
+    /// Who touched the entities of the block that `key` is in, all or one of them; in order.
+    fn mentions(&self, key: EntityKey, only: Option<u8>) -> Result<Vec<Mention>> {
+        let mut found = Vec::new();
         let mut tail = self.block(key)?.reverse;
         while let Some(number) = tail {
             tail = self.segment(key.run(), number, |segment| {
-                reverse::of(segment, position, &mut found)
+                reverse::scan(segment, only, &mut found)
             })??;
             if tail.is_some_and(|earlier| earlier >= number) {
                 return Err(Error::Damaged("list of activities"));
@@ -135,8 +216,7 @@ impl SqliteStore {
 
     /// The block of entities that `key` is in.
     pub(super) fn block(&self, key: EntityKey) -> Result<Rc<Block>> {
-        let id = column(key.0 - key.0 % u64::from(BLOCK));
-        self.block_at(id)
+        self.block_at(first_of_block(key))
     }
 
     fn block_at(&self, id: i64) -> Result<Rc<Block>> {
@@ -370,9 +450,7 @@ impl SqliteStore {
 
     /// Hands all entities that lie in blocks that touch `dir` to `each`, latest run first.
     fn members_of(&self, dir: u32, mut each: impl FnMut(EntityKey, &Member)) -> Result<()> {
-        let select = "SELECT members.id, block FROM touched JOIN members ON members.id = touched.members \
-                      WHERE dir = ?1 ORDER BY touched.members DESC";
-        let blocks = self.all(select, [dir], |row| {
+        let blocks = self.all(MEMBERS_IN, [dir], |row| {
             Ok((row.get::<_, i64>(0)?, Block::decode(row.get_ref(1)?.as_blob()?)))
         })?;
         for (id, block) in blocks {
@@ -434,7 +512,7 @@ impl SqliteStore {
         if let Some(index) = self.cache.borrow().inodes.get(&dir) {
             return Ok(index.clone());
         }
-        let mut index = Inodes::new();
+        let mut index = Inodes::default();
         self.scan(dir, |place, _, _, ident| {
             if let Some(ident) = ident {
                 index
@@ -452,12 +530,20 @@ impl SqliteStore {
         if let Some(index) = self.cache.borrow().of_versions.get(&dir) {
             return Ok(index.clone());
         }
-        let mut index = Members::new();
-        self.members_of(dir, |key, member| {
-            if member.version.dir == dir {
-                index.entry(member.version.index).or_default().push(key);
-            }
+        let mut index = Members::default();
+        let mut damaged = Ok(());
+        self.each(MEMBERS_IN, [dir], |row| {
+            let first = row.get::<_, i64>(0)? as u64;
+            let told = members::versions(row.get_ref(1)?.as_blob()?, |place, version| {
+                if version.dir == dir {
+                    let key = EntityKey(first + place as u64);
+                    index.entry(version.index).or_default().push(key);
+                }
+            });
+            damaged = std::mem::replace(&mut damaged, Ok(())).and(told);
+            Ok(())
         })?;
+        damaged?;
         let index = Rc::new(index);
         self.cache.borrow_mut().keep_members(dir, index.clone());
         Ok(index)
@@ -472,6 +558,11 @@ impl SqliteStore {
             Ok((ActivityId(row.get(0)?), row.get(1)?, blob(2)?, blob(3)?))
         })
     }
+}
+
+/// The key of the first entity of the block that `key` is in.
+fn first_of_block(key: EntityKey) -> i64 {
+    column(key.0 - key.0 % u64::from(BLOCK))
 }
 
 /// The number of the segment before `number`, which it begins with; always a smaller one.

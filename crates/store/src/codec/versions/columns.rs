@@ -221,8 +221,7 @@ impl Idents {
     }
 
     fn next(&mut self) -> Result<Ident> {
-        let damaged = Error::Damaged(WHAT);
-        let times = self.times.next().ok_or(damaged)?;
+        let times = self.times.next().ok_or_else(|| Error::Damaged(WHAT))?;
         let has = |flag: u8| times & u64::from(flag) != 0;
         let last = &self.last;
         let dev = last.ident.dev.wrapping_add(self.devs.signed()? as u64);
