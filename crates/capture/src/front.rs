@@ -8,6 +8,7 @@ use crate::control::{Control, DISMISSED, ENDED, NOT_STARTED, SEALED, STARTED};
 use crate::setting::Setting;
 use crate::sys::{self, Pid};
 use crate::{Error, aftermath, tree};
+use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::ffi::OsString;
@@ -160,7 +161,7 @@ impl Front {
         let mut tools = self.setting.tools;
         tools.plan.detach_after = Some(Duration::ZERO); // nobody stays behind for daemons
         let (mut watch, _stock) = tools.into_watch();
-        watch.add_reason("supervisor and keeper died".into());
+        watch.add_reason(&Reason::BothDied {});
         while !watch.step() {
             let calls = answering.as_ref().and_then(Answering::waits_for);
             watch.wait(calls.as_slice());

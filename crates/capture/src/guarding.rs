@@ -4,15 +4,14 @@
 //! filter could not be installed runs with the recorder alone, and the run says so.
 
 use crate::control::{Control, STARTED};
-use crate::guard::{
-    Filter, FilterSpec, Hooks, InstallError, Keep, Note, Receivers, SharedMap, Waiting, Watch,
-};
+use crate::guard::{Filter, FilterSpec, Hooks, InstallError, Keep, Receivers, SharedMap, Waiting, Watch};
 use crate::header::Inherited;
 use crate::launch::Launch;
 use crate::preserve::Preserver;
 use crate::stock::{ChunkWriter, Stock};
 use crate::{Contents, GuardMode, IoUring, Lookups, Options};
 use backstory_abi as abi;
+use backstory_eventlog::Reason;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -106,7 +105,7 @@ pub(crate) struct Guarding {
     receivers: Option<Receivers>,
     bridge: Arc<Bridge>,
     to_keeper: OwnedFd,
-    trouble: Option<String>,
+    trouble: Option<Reason>,
 }
 
 impl Guarding {
@@ -138,12 +137,14 @@ impl Guarding {
         let hooks: Arc<dyn Hooks> = Arc::clone(&bridge) as Arc<dyn Hooks>;
         let make_sink = move || ChunkWriter::new(Arc::clone(&for_sinks));
         let started = Receivers::start(listener, shared, watch, make_sink, hooks);
-        let mut trouble = sent
-            .err()
-            .map(|error| format!("the keeper could not be given the guard: {error}"));
+        let mut trouble = sent.err().map(|error| Reason::KeeperEmptyHanded {
+            error: error.to_string(),
+        });
         let receivers = started
             .map_err(|error| {
-                trouble = Some(format!("the guard's calls were not logged: {error}"));
+                trouble = Some(Reason::GuardSilent {
+                    error: error.to_string(),
+                });
                 // The keeper has the listener, too, and nothing else to do.
                 let _ = rustix::io::write(&to_keeper, &[SERVE]);
             })
@@ -158,27 +159,24 @@ impl Guarding {
 
     /// Ends the guard's part.
     pub(crate) fn end(self) -> Afterwards {
-        let mut reasons: Vec<String> = self.trouble.into_iter().collect();
+        let mut told: Vec<Reason> = self.trouble.into_iter().collect();
         if let Some(receivers) = self.receivers {
             let ended = receivers.ended();
             if !receivers.stop() {
-                reasons.push("a file system did not answer in time, so some outcomes are unknown".into());
+                told.push(Reason::SlowFileSystem {});
             }
             if !ended {
                 // Whoever is still there must not wait for an answer.
                 let _ = rustix::io::write(&self.to_keeper, &[SERVE]);
             }
         }
-        let mut warnings = Vec::new();
-        for note in self.bridge.notes().drain(..) {
-            let told = if note.is_warning() {
-                &mut warnings
-            } else {
-                &mut reasons
-            };
-            told.push(note.to_string());
+        told.append(&mut self.bridge.notes());
+        let (warnings, reasons): (Vec<Reason>, Vec<Reason>) = told.into_iter().partition(Reason::is_warning);
+        let sentences = |of: Vec<Reason>| of.iter().map(Reason::to_string).collect();
+        Afterwards {
+            reasons: sentences(reasons),
+            warnings: sentences(warnings),
         }
-        Afterwards { reasons, warnings }
     }
 }
 
@@ -196,7 +194,7 @@ struct Bridge {
     stock: Arc<Stock>,
     /// This process.
     supervisor: u32,
-    notes: Mutex<Vec<Note>>,
+    notes: Mutex<Vec<Reason>>,
     preserver: Option<Preserver>,
 }
 
@@ -211,7 +209,7 @@ fn preserver(options: &Options, inherited: &[Inherited], stock: &Arc<Stock>) -> 
 const NOTES: usize = 20;
 
 impl Bridge {
-    fn notes(&self) -> std::sync::MutexGuard<'_, Vec<Note>> {
+    fn notes(&self) -> std::sync::MutexGuard<'_, Vec<Reason>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -239,7 +237,7 @@ impl Hooks for Bridge {
         self.preserver.as_ref().map(|preserver| preserver as &dyn Keep)
     }
 
-    fn note(&self, note: Note) {
+    fn note(&self, note: Reason) {
         let mut notes = self.notes();
         if notes.len() < NOTES && !notes.contains(&note) {
             notes.push(note);

@@ -29,6 +29,7 @@ pub(crate) fn header(
     descriptors: &[Inherited],
     arena: Option<&Path>,
 ) -> RunHeader {
+    let (started, since_boot) = clock::both();
     RunHeader {
         id: options.id.clone(),
         name: options.name.clone(),
@@ -43,7 +44,8 @@ pub(crate) fn header(
         machine: machine(),
         uid: rustix::process::geteuid().as_raw(),
         modes: modes(options),
-        started: clock::now(),
+        started,
+        since_boot,
         arena: arena.map(|p| p.to_string_lossy().into_owned()),
         version: options.version.clone(),
     }

@@ -11,6 +11,7 @@ use crate::setting::{Job, Setting, Tools};
 use crate::supervisor;
 use crate::sys::{self, Pid};
 use crate::{aftermath, guarding};
+use backstory_eventlog::Reason;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -164,7 +165,7 @@ impl Keeping {
     fn inherit(mut self, tools: Tools, job: Job) {
         self.serve();
         let (mut watch, _stock) = tools.into_watch();
-        watch.add_reason("the supervisor died; from then on only what the recorder saw was logged".into());
+        watch.add_reason(&Reason::SupervisorDied {});
         while !watch.step() {
             let calls = self.answering.as_ref().and_then(Answering::waits_for);
             watch.wait(calls.as_slice());

@@ -82,12 +82,8 @@ pub(crate) fn with_recorder(environment: &[Vec<u8>], preload: &[u8], arena: &OsS
         .cloned()
         .collect();
     match result.iter_mut().find(|e| e.starts_with(PRELOAD)) {
-        Some(entry) => {
-            if entry.len() > PRELOAD.len() {
-                entry.push(b':');
-            }
-            entry.extend_from_slice(preload);
-        }
+        // Also an empty one: what stands before our entry is what the program finds.
+        Some(entry) => entry.extend([b":", preload].concat()),
         None => result.push([PRELOAD, preload].concat()),
     }
     result.push([&arena_name, arena.as_bytes()].concat());

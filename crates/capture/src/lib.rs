@@ -42,6 +42,7 @@ mod tree;
 mod truncated;
 mod watch;
 
+pub use clock::Moment;
 pub use error::Error;
 pub use library::library_path;
 pub use options::{Contents, GuardMode, IoUring, Lookups, Options, Recorded};

@@ -6,18 +6,12 @@ use crate::redact::Secrets;
 use crate::stock::Stock;
 use crate::{Error, clock};
 use backstory_eventlog::run::RunEnd;
-use backstory_eventlog::{Log, Writer};
+use backstory_eventlog::{Log, Reason, Writer};
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Why a run is even less so if its shared memory is not what it was.
-const DAMAGED: &str = "its shared memory was damaged, so its last operations are lost";
-
-/// Why a recovered run is not complete.
-const REASON: &str = "the recording was killed; what came after that is not known";
 
 /// Marks a log as being recorded, for as long as the descriptor or a forked copy of it lives.
 pub(crate) fn claim(part: &Path) -> Result<File, Error> {
@@ -43,7 +37,7 @@ pub fn is_recording(part: &Path) -> bool {
 /// file, and must not make us read or remove it.
 pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Error> {
     let _claim = claim(part)?;
-    let (ended, same_boot, secrets, own) = {
+    let (ended, same_boot, secrets, own, now) = {
         let read = Log::open(part).map_err(Error::log("read", part))?;
         let here = crate::header::boot_id();
         let secrets = Secrets::known_from(&read.header().environment);
@@ -52,15 +46,16 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
             read.header().boot_id == here,
             secrets,
             Arena::name(&read.header().id),
+            clock::now_in(read.header(), &here),
         )
     };
     let arena = arena.filter(|arena| own.as_deref() == Some(*arena));
     if !ended {
         let mut writer = Writer::reopen(part).map_err(Error::log("open", part))?;
         let mut end = RunEnd {
-            command_ended: clock::now(),
-            ended: clock::now(),
-            incomplete_because: vec![REASON.to_owned()],
+            command_ended: now,
+            ended: now,
+            incomplete_because: vec![Reason::Killed {}.to_string()],
             ..RunEnd::default()
         };
         // After a reboot neither shared memory nor the counter is what it was.
@@ -78,7 +73,7 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
                 }
             }
             Some(Err(Error::Arena { .. })) => {
-                end.incomplete_because.push(DAMAGED.to_owned());
+                end.incomplete_because.push(Reason::ArenaDamaged {}.to_string());
                 writer.end(&end).map_err(Error::log("write", part))?;
             }
             Some(Err(error)) => return Err(error),

@@ -11,6 +11,7 @@ use crate::stock::Stock;
 use crate::sys;
 use crate::watch::Watch;
 use crate::{GuardMode, aftermath, clock, drain};
+use backstory_eventlog::Reason;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{PidfdFlags, getppid, pidfd_open};
 use std::io;
@@ -120,9 +121,8 @@ impl Start<'_> {
             Ok(begun) => begun,
             Err(error) => {
                 guarding::unguarded(self.stock);
-                let reason =
-                    format!("cannot start the guard: {error}; only what the recorder sees was logged");
-                self.watch.add_reason(reason);
+                let error = error.to_string();
+                self.watch.add_reason(&Reason::NoGuard { error });
                 return self.plain(&launch);
             }
         };
@@ -151,8 +151,8 @@ impl Start<'_> {
                 Ok((Some(done), false))
             }
             Ok(Err(error)) => {
-                self.watch
-                    .add_reason(format!("{error}; only what the recorder sees was logged"));
+                let why = error.to_string();
+                self.watch.add_reason(&Reason::NoFilter { why });
                 wait_for(&done);
                 Ok((None, true))
             }
@@ -184,9 +184,8 @@ fn start_draining(watch: &mut Watch, stock: &Arc<Stock>) {
         .spawn(move || drain::run(&mine, &drainer));
     if let Err(error) = started {
         stock.stop();
-        watch.add_reason(format!(
-            "the arena was not drained while the command ran: {error}"
-        ));
+        let error = error.to_string();
+        watch.add_reason(&Reason::NotDrained { error });
     }
 }
 
@@ -218,7 +217,7 @@ impl Roles {
             }
             if keeper {
                 self.keeper = None;
-                watch.add_reason("the keeper died".into());
+                watch.add_reason(&Reason::KeeperDied {});
             }
         }
     }

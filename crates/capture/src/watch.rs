@@ -10,6 +10,7 @@ use crate::report::Reporter;
 use crate::stock::Stock;
 use crate::sys::{self, Pid};
 use crate::{clock, tree};
+use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
 use std::fs::File;
 use std::io;
@@ -19,11 +20,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Why a run is not complete whose shared memory was taken away under us.
-const CUT_SHORT: &str = "a program cut the recording's shared memory short, so operations are lost";
-
 /// How long the front waits for processes that are just ending.
 const GRACE: Duration = Duration::from_millis(5);
+
+fn clock_set() -> Vec<String> {
+    clock::was_set().iter().map(Reason::to_string).collect()
+}
 
 /// Where a run's log is and what happens after it.
 #[derive(Clone)]
@@ -104,7 +106,11 @@ impl Watch {
     }
 
     /// Something that makes the run incomplete.
-    pub(crate) fn add_reason(&mut self, reason: String) {
+    pub(crate) fn add_reason(&mut self, reason: &Reason) {
+        self.add_sentence(reason.to_string());
+    }
+
+    fn add_sentence(&mut self, reason: String) {
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
@@ -174,7 +180,7 @@ impl Watch {
             }
             // No child and no status: it ended while nobody who lives now watched.
             if self.control.ended().is_none() && self.control.not_started().is_none() {
-                self.add_reason("the command's end was not observed".into());
+                self.add_reason(&Reason::EndUnseen {});
             }
             self.command_ended = Some(Instant::now());
         }
@@ -268,7 +274,7 @@ impl Watch {
             ended: clock::now(),
             lost: drainer.lost(),
             incomplete_because: self.reasons.clone(),
-            warnings: [drainer.privileges_lost(), &self.warnings].concat(),
+            warnings: [drainer.privileges_lost(), &self.warnings, &clock_set()].concat(),
             not_started: self.control.not_started(),
             descriptor_files: crate::header::files_now(&self.plan.inherited),
         };
@@ -276,16 +282,18 @@ impl Watch {
             end.exit = None;
         }
         if let Some(failure) = drainer.failure() {
-            end.incomplete_because.push(failure.to_owned());
+            let error = failure.to_owned();
+            end.incomplete_because
+                .push(Reason::LogFailed { error }.to_string());
         }
         if crate::truncated::replaced() > 0 {
-            end.incomplete_because.push(CUT_SHORT.to_owned());
+            end.incomplete_because.push(Reason::CutShort {}.to_string());
         }
         end.incomplete_because.extend(drainer.unwatched());
         if end.lost > 0 {
-            let count = end.lost;
+            let operations = end.lost;
             end.incomplete_because
-                .push(format!("{count} operations could not be logged"));
+                .push(Reason::Lost { operations }.to_string());
         }
         end
     }
@@ -300,13 +308,7 @@ impl Watch {
     /// Stops recording although processes are still there.
     fn detach(&mut self) {
         self.stock.arena.close();
-        let count = tree::descendants();
-        let were = if count == 1 {
-            "process was"
-        } else {
-            "processes were"
-        };
-        self.add_reason(format!("{count} {were} still running when recording stopped"));
+        self.add_reason(&Reason::detached(tree::descendants()));
         self.conclude();
     }
 
@@ -314,7 +316,7 @@ impl Watch {
     fn conclude(&mut self) {
         let told = self.at_end.take().map_or_else(Afterwards::default, |end| end());
         for reason in told.reasons {
-            self.add_reason(reason);
+            self.add_sentence(reason);
         }
         self.warnings = told.warnings;
         self.stock.stop();
@@ -325,10 +327,10 @@ impl Watch {
         let mut end = self.end(&drainer);
         drainer.finish(&end);
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
-            end.incomplete_because.push(format!(
-                "cannot seal the log {}: {error}",
-                self.plan.log.display()
-            ));
+            let path = self.plan.log.display().to_string();
+            let error = error.to_string();
+            end.incomplete_because
+                .push(Reason::NotSealed { path, error }.to_string());
         }
         self.control.reach(SEALED);
         if self.told.is_none() {

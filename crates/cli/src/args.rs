@@ -67,7 +67,8 @@ pub enum Command {
     #[command(after_help = "Examples:\n  \
         backstory show\n  \
         backstory show 7hx2k9qa\n  \
-        backstory show --json | jq .complete")]
+        backstory show --json | jq .complete\n\n\
+        All that may be said after `because` and `warning` is in docs/reasons.md.")]
     Show(RunArgs),
 
     /// List all runs, newest first

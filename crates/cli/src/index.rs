@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use backstory_capture::{self as capture, Recorded, Settlement};
 use backstory_eventlog::event::{Bytes, Ident, Op};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_eventlog::{self as eventlog, Damage, Identities, Log};
+use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason};
 use backstory_graph as graph;
 use backstory_store::{self as store, Home, Store};
 
@@ -288,7 +288,7 @@ impl graph::Known for Taking<'_> {
 /// The log's end, with what is wrong with the log itself, and with the status that `record` exited with if the command never ran.
 fn end_of(log: &Log) -> RunEnd {
     let mut end = log.end().cloned().unwrap_or_else(|| RunEnd {
-        incomplete_because: vec!["the log has no end: recording was cut off".to_owned()],
+        incomplete_because: vec![Reason::NoEnd {}.to_string()],
         ..RunEnd::default()
     });
     if end.exit.is_none() && end.not_started.is_some() {
@@ -320,14 +320,11 @@ fn describe(damage: &Damage) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    format!(
-        "the log is damaged: {}",
-        if parts.is_empty() {
-            "it has no header".to_owned()
-        } else {
-            parts.join(", ")
-        }
-    )
+    let what = match parts.is_empty() {
+        true => "it has no header".to_owned(),
+        false => parts.join(", "),
+    };
+    Reason::LogDamaged { what }.to_string()
 }
 
 /// Marks a log as one this version cannot fold.

@@ -38,10 +38,38 @@ pub struct RunHeader {
     pub modes: Modes,
     /// ns since 1970.
     pub started: i64,
+    /// ns since the machine's boot, when it started: a clock that nobody sets. 0: not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub since_boot: i64,
     /// The arena's path, for recovery after a crash.
     pub arena: Option<String>,
     /// `backstory --version`
     pub version: String,
+}
+
+impl RunHeader {
+    /// How far the calendar was ahead of the time since the machine's boot, if that is known. Differs between two runs of one boot only
+    /// if somebody set the machine's clock in between.
+    pub fn ahead_of_boot(&self) -> Option<i64> {
+        let known = self.since_boot != 0 && !self.boot_id.is_empty();
+        known.then(|| self.started.saturating_sub(self.since_boot))
+    }
+
+    /// What has to be added to a time of this run to have it by the clock of another, because the machine's clock was set between
+    /// them; 0 if that is not known. Less than a second is drift.
+    pub fn to_clock_of(&self, other: &RunHeader) -> i64 {
+        let set = match (self.ahead_of_boot(), other.ahead_of_boot()) {
+            (Some(own), Some(others)) if self.boot_id == other.boot_id => others.saturating_sub(own),
+            _ => 0,
+        };
+        if set.abs() < 1_000_000_000 { 0 } else { set }
+    }
+}
+
+/// `serde` asks by reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// The machine a run was made on.

@@ -44,6 +44,7 @@ fn header() -> RunHeader {
             self_contained: false,
         },
         started: 1_700_000_000_000_000_000,
+        since_boot: 0,
         arena: None,
         version: "0.1.0".to_owned(),
     }

@@ -9,7 +9,7 @@
 //! activity ← entity     used from u0 to u1, activity writes until t:     u0 ≤ t, and then min(u1, t)
 //! activity ← activity   forked or executed at f:                         min(f, t)
 //! entity   ← entity     derived at d:                                    d ≤ t, and then d
-//! entity   ← entity     the same version, or content, in another run:     t
+//! entity   ← entity     the same version, or content, in another run:     t, by the other's clock if it was set in between
 //! ```
 //!
 //! Forwards it is the mirror of this. `backstory_graph::lineage` is the definition; it knows one run, in memory.
@@ -18,6 +18,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Ident, Time};
+use backstory_eventlog::run::RunHeader;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
 use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interval};
 use backstory_store::{ActivityKey, EntityKey, Role, RunKey, Store, Stream};
@@ -84,6 +85,7 @@ pub struct Steps<'s> {
     deeds: RefCell<FxHashMap<ActivityKey, Rc<Deeds>>>,
     /// Whether versions of other runs were made there: each run that knows a version asks for the same ones.
     made_there: RefCell<FxHashMap<EntityKey, bool>>,
+    headers: RefCell<FxHashMap<RunKey, Rc<RunHeader>>>,
 }
 
 impl<'s> Steps<'s> {
@@ -98,6 +100,7 @@ impl<'s> Steps<'s> {
             run,
             deeds: RefCell::default(),
             made_there: RefCell::default(),
+            headers: RefCell::default(),
         }
     }
 
@@ -208,6 +211,7 @@ impl<'s> Steps<'s> {
         };
         found.extend(alike.into_iter().map(|other| (other, Flow::Alike)));
         for (other, flow) in found {
+            let shift = self.header(key.run())?.to_clock_of(&*self.header(other.run())?);
             let interval = Interval {
                 start: ident.mtime.min(time),
                 end: ident.mtime.max(time.min(ident.ctime)),
@@ -217,10 +221,21 @@ impl<'s> Steps<'s> {
                 flow,
                 certainty: Certainty::Seen,
                 interval,
-                time,
+                time: time.saturating_add(shift),
             });
         }
         Ok(())
+    }
+
+    /// How a run was recorded.
+    fn header(&self, run: RunKey) -> Result<Rc<RunHeader>> {
+        if let Some(header) = self.headers.borrow().get(&run) {
+            return Ok(header.clone());
+        }
+        let record = self.store.run_by_key(run)?;
+        let header = Rc::new(record.map(|record| record.header).unwrap_or_default());
+        self.headers.borrow_mut().insert(run, header.clone());
+        Ok(header)
     }
 
     /// Versions of other runs that nobody made there, and whose content, as far as is known, came from this one.

@@ -320,6 +320,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         uid: 1000,
         modes,
         started,
+        since_boot: 0,
         arena: None,
         version: "0".into(),
     }

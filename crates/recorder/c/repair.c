@@ -61,12 +61,12 @@ static void make_wide(char *entry)
         bs_copy(entry + n - (sizeof any - 1), wide, sizeof wide);
 }
 
-/* "LD_PRELOAD=" with the user's entries first and ours last. */
+/* "LD_PRELOAD=" with the user's entries first and ours last. After a colon also if there are none: then the variable is set, and empty. */
 static char *preload_variable(const char *users, char *text, bool wide)
 {
     u32 n = users ? bs_length(users, ~0u) : sizeof BS_ENV_PRELOAD;
     bs_copy(text, users ? users : BS_ENV_PRELOAD "=", n);
-    if (n > sizeof BS_ENV_PRELOAD)
+    if (users)
         text[n++] = ':';
     bs_copy(text + n, bs_preload_entry, bs_length(bs_preload_entry, ~0u) + 1);
     if (wide)

@@ -17,6 +17,7 @@ mod error;
 pub mod facts;
 mod home;
 mod memory;
+mod order;
 mod sqlite;
 
 pub use api::{
@@ -26,4 +27,5 @@ pub use api::{
 pub use error::{Error, Result};
 pub use home::{FORMAT, Home};
 pub use memory::MemoryStore;
+pub use order::newest_first;
 pub use sqlite::SqliteStore;

@@ -256,7 +256,7 @@ impl Store for MemoryStore {
 
     fn runs(&self) -> Result<Vec<RunRecord>> {
         let mut runs: Vec<_> = self.runs.values().filter_map(|run| run.record.clone()).collect();
-        runs.sort_by_key(|record| std::cmp::Reverse((record.header.started, record.key)));
+        crate::newest_first(&mut runs);
         Ok(runs)
     }
 

@@ -6,6 +6,7 @@
 
 use super::executed::{each_program, open_program};
 use crate::GuardMode;
+use backstory_eventlog::Reason;
 use rustix::fs::{StatVfsMountFlags, getxattr, stat, statvfs};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities, no_new_privs};
@@ -59,10 +60,9 @@ impl Privileges {
         if self.told.len() < TOLD
             && let Some(privilege) = privilege(file)
         {
-            self.told.push(format!(
-                "{} ran without its {privilege}: recording takes that from users who are not root, --guard=off does not",
-                file.display()
-            ));
+            let program = file.display().to_string();
+            self.told
+                .push(Reason::PrivilegeLost { program, privilege }.to_string());
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::executed::{Told, each, open_program};
 use backstory_eventlog::chunk::View;
-use backstory_eventlog::program;
+use backstory_eventlog::{Reason, program};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -139,7 +139,8 @@ impl Unwatched {
         let more = count.checked_sub(named.len()).filter(|more| *more > 0);
         let more = more.map_or(String::new(), |more| format!(" and {more} more"));
         let named = named.join(", ");
-        (count > 0).then(|| format!("without the guard nothing is known of what {named}{more} did"))
+        let programs = format!("{named}{more}");
+        (count > 0).then(|| Reason::Unwatched { programs }.to_string())
     }
 }
 

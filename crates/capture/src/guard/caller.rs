@@ -344,6 +344,14 @@ impl Callers {
         rights
     }
 
+    /// True if a thread's process has numbers of another pid namespace than ours for itself.
+    pub fn has_other_numbers(&self, tid: u32) -> bool {
+        let (mut own, mut its) = ([0; 64], [0; 64]);
+        let own = sys::readlink(self.proc(), c"self/ns/pid", &mut own);
+        let its = sys::readlink(self.proc(), &name(format_args!("{tid}/ns/pid")), &mut its);
+        matches!((own, its), (Ok(own), Ok(its)) if own != its)
+    }
+
     /// What the link `what` of a thread's `/proc` directory says, if that is a path.
     pub fn link(&self, tid: u32, what: std::fmt::Arguments<'_>) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];

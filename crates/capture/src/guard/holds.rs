@@ -66,6 +66,11 @@ impl Holders {
         self.set(pid, State::Recorded, 0);
     }
 
+    /// True if a recorder is known to be in the process.
+    pub fn is_recorded(&self, pid: u32) -> bool {
+        self.state(pid) == Some(State::Recorded)
+    }
+
     /// The recorder in the process has found that its gate does not pass, and is silent.
     pub fn silent(&self, pid: u32) {
         self.lock().remove(&pid);

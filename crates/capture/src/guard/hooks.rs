@@ -3,7 +3,7 @@
 use super::shared::SharedMap;
 use super::sys;
 use backstory_abi::Ident;
-use std::fmt;
+use backstory_eventlog::Reason;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ pub trait Hooks: Send + Sync {
         false
     }
     /// Something that the run must tell its reader.
-    fn note(&self, note: Note);
+    fn note(&self, note: Reason);
     /// Who keeps contents before they change, if the run wants that.
     fn keep(&self) -> Option<&dyn Keep> {
         None
@@ -129,45 +129,6 @@ pub struct Kept {
     pub how: u32,
     /// 0, or why it could not be kept.
     pub error: i32,
-}
-
-/// Something that the run's reader must know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Note {
-    /// A process whose memory may not be read: what it opens is not known.
-    Unreadable {
-        /// Which.
-        pid: u32,
-    },
-    /// A program wanted to answer notifications itself. The kernel lets one process do that for a program: us.
-    Refused {
-        /// Its executable, if that is known.
-        program: Vec<u8>,
-    },
-}
-
-impl Note {
-    /// The record is as complete as it would be without it: it is the program that may have done something else.
-    pub fn is_warning(&self) -> bool {
-        matches!(self, Note::Refused { .. })
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Note::Unreadable { pid } => write!(
-                f,
-                "process {pid} is protected from being read, so its files are unknown"
-            ),
-            Note::Refused { program } => write!(
-                f,
-                "{} was refused a seccomp listener of its own (EBUSY), for recording has one: --guard=off needs none",
-                String::from_utf8_lossy(program)
-            ),
-        }
-    }
 }
 
 /// A call that waits for an answer; it goes on when this is dropped, or when the keeper takes over.

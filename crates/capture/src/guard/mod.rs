@@ -44,6 +44,6 @@ mod uring_ops;
 mod write;
 
 pub use filter::{Filter, FilterSpec, InstallError};
-pub use hooks::{Change, ChangeKind, Effort, Find, Found, Hooks, Keep, Kept, Note, TooMuch, Waiting, Watch};
+pub use hooks::{Change, ChangeKind, Effort, Find, Found, Hooks, Keep, Kept, TooMuch, Waiting, Watch};
 pub use receivers::Receivers;
 pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain, serve_waiting};

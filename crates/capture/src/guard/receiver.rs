@@ -6,7 +6,7 @@ use super::ask::Ask;
 use super::caller::{Caller, View};
 use super::conclude::Context;
 use super::decode::Arguments;
-use super::hooks::{ChangeKind, Effort, Note, Waiting};
+use super::hooks::{ChangeKind, Effort, Waiting};
 use super::late::{Late, real_time};
 use super::memory::{Memory, Unreadable};
 use super::mounts::Mounts;
@@ -22,6 +22,8 @@ use super::uring::RingCall;
 use super::write::{fingerprint, who, write, write_born};
 use crate::sink::SlotSink;
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_PRESERVE};
+use backstory_eventlog::Reason;
+use backstory_eventlog::reason::undecoded;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -219,6 +221,10 @@ impl<S: SlotSink> Worker<S> {
         }
         if caller.new {
             let at = common.occasion(&caller, call, time);
+            // `clone3` is never notified; in a program with a recorder, that has seen it.
+            if !common.holders.is_recorded(caller.parent) && common.callers.has_other_numbers(call.tid) {
+                common.hooks.pid_namespace();
+            }
             common.rings.forget(caller.pid);
             time = common.holders.introduce(&mut self.out, &at);
             let orphan = common.hooks.tells_end(caller.parent);
@@ -246,7 +252,8 @@ impl<S: SlotSink> Worker<S> {
         if shape == Shape::Listener {
             let program = common.callers.link(call.tid, format_args!("exe"));
             let program = program.unwrap_or_else(|| format!("process {}", caller.pid).into_bytes());
-            common.hooks.note(Note::Refused { program });
+            let program = String::from_utf8_lossy(&program).into_owned();
+            common.hooks.note(Reason::ListenerRefused { program });
             return Answer::Continue;
         }
         if let Shape::RingSetup | Shape::RingEnter | Shape::RingRegister = shape {
@@ -441,8 +448,8 @@ impl<S: SlotSink> Worker<S> {
 
     fn unreadable(&mut self, caller: &Caller, call: &Notification, time: u64) {
         if self.common.callers.mark(caller.tid, 1 << 31) {
-            self.common.hooks.note(Note::Unreadable { pid: caller.pid });
-            let ask = Ask::Opaque("memory of a protected process");
+            self.common.hooks.note(Reason::Unreadable { pid: caller.pid });
+            let ask = Ask::Opaque(undecoded::PROTECTED);
             let conclusion = ask.unknown();
             let stamp = (time, who(caller, call));
             write(&mut self.out, stamp, &ask, &conclusion, &self.common.environments);

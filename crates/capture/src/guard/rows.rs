@@ -15,6 +15,7 @@ use super::table::When::{Always, Any, OneOf};
 use super::table::{CWD, NEW_NAMESPACE, NONE, Row, row};
 use Changed::{Attr, Mode, Owner, Times};
 use LookUp::{Access, Readlink, Stat};
+use backstory_eventlog::reason::undecoded;
 
 const REC: bool = true;
 pub(super) const ___: bool = false;
@@ -166,7 +167,7 @@ pub const ROWS: &[Row] = &[
     row("getrusage", 98, 77, ___, Free(ASKS)),
     row("sysinfo", 99, 116, ___, Free(ASKS)),
     row("times", 100, 43, ___, Free(ASKS)),
-    row("ptrace", 101, 26, ___, Flow(OneOf { arg: 0, values: PTRACE_BEGINS }, Opaque("ptrace"))),
+    row("ptrace", 101, 26, ___, Flow(OneOf { arg: 0, values: PTRACE_BEGINS }, Opaque(undecoded::PTRACE))),
     row("getuid", 102, 24, ___, Free(ASKS)),
     row("syslog", 103, 103, ___, Free(ASKS)),
     row("getgid", 104, 47, ___, Free(ASKS)),
@@ -228,11 +229,11 @@ pub const ROWS: &[Row] = &[
     row("setrlimit", 160, 75, ___, Free(SETTINGS)),
     row("chroot", 161, 61, REC, View(Always, Chroot { path: 0 })),
     row("sync", 162, 36, ___, Free(FLUSH)),
-    row("acct", 163, 51, ___, Flow(Always, Opaque("acct"))),
+    row("acct", 163, 51, ___, Flow(Always, Opaque(undecoded::ACCT))),
     row("settimeofday", 164, 79, ___, Free(SETTINGS)),
     row("mount", 165, 21, REC, View(Always, Mount { source: 0, target: 1, flags: 3 })),
     row("umount2", 166, 52, REC, View(Always, Umount { target: 0 })),
-    row("swapon", 167, 87, ___, Flow(Always, Opaque("swapon"))),
+    row("swapon", 167, 87, ___, Flow(Always, Opaque(undecoded::SWAPON))),
     row("swapoff", 168, 115, ___, Never(KERNEL)),
     row("reboot", 169, 88, ___, Never(KERNEL)),
     row("sethostname", 170, 74, ___, Free(SETTINGS)),
@@ -305,7 +306,7 @@ pub const ROWS: &[Row] = &[
     row("mbind", 237, 274, ___, Free(MEMORY)),
     row("set_mempolicy", 238, 276, ___, Free(MEMORY)),
     row("get_mempolicy", 239, 275, ___, Free(ASKS)),
-    row("mq_open", 240, 277, ___, Flow(Always, Opaque("POSIX message queue"))),
+    row("mq_open", 240, 277, ___, Flow(Always, Opaque(undecoded::MESSAGE_QUEUE))),
     row("mq_unlink", 241, 278, ___, Free(MQ)),
     row("mq_timedsend", 242, 279, ___, Never(CHANNEL)),
     row("mq_timedreceive", 243, 280, ___, Never(CHANNEL)),
@@ -369,14 +370,14 @@ pub const ROWS: &[Row] = &[
     row("fanotify_mark", 301, 339, ___, Free(WAITING)),
     row("prlimit64", 302, 340, ___, Free(SETTINGS)),
     row("name_to_handle_at", 303, 341, ___, Lookup(look_at(Stat, 0, 1, 4))),
-    row("open_by_handle_at", 304, 342, ___, Flow(Always, Opaque("open_by_handle_at"))),
+    row("open_by_handle_at", 304, 342, ___, Flow(Always, Opaque(undecoded::OPEN_BY_HANDLE))),
     row("clock_adjtime", 305, 343, ___, Free(SETTINGS)),
     row("syncfs", 306, 344, ___, Free(FLUSH)),
     row("sendmmsg", 307, 345, REC, Never(CHANNEL)),
     row("setns", 308, 346, REC, View(Always, Setns { fd: 0, kind: 1 })),
     row("getcpu", 309, 318, ___, Free(ASKS)),
     row("process_vm_readv", 310, 347, ___, Free(ASKS)),
-    row("process_vm_writev", 311, 348, ___, Flow(Always, Opaque("process_vm_writev"))),
+    row("process_vm_writev", 311, 348, ___, Flow(Always, Opaque(undecoded::WRITES_MEMORY))),
     row("kcmp", 312, 349, ___, Free(ASKS)),
     row("finit_module", 313, 350, ___, Never(KERNEL)),
     row("sched_setattr", 314, 351, ___, Free(SETTINGS)),
@@ -416,7 +417,7 @@ pub const ROWS: &[Row] = &[
     row("clone3", 435, 435, REC, Never(CHILD)),
     row("close_range", 436, 436, REC, Never(FD_TABLE)),
     row("openat2", 437, 437, REC, Flow(Always, OpenHow { dir: 0, path: 1, how: 2 })),
-    row("pidfd_getfd", 438, 438, ___, Flow(Always, Opaque("pidfd_getfd"))),
+    row("pidfd_getfd", 438, 438, ___, Flow(Always, Opaque(undecoded::TAKES_DESCRIPTOR))),
     row("faccessat2", 439, 439, REC, Lookup(Look { op: Access, dir: 0, path: 1, mode: 2, flags: 3, link: false })),
     row("process_madvise", 440, 440, ___, Free(MEMORY)),
     row("epoll_pwait2", 441, 441, ___, Free(WAITING)),

@@ -23,6 +23,7 @@ use super::uring_ops::{Entry, Meaning};
 use super::write::{who, write};
 use crate::sink::SlotSink;
 use backstory_abi::op;
+use backstory_eventlog::reason::undecoded;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -40,12 +41,6 @@ const USES: usize = 4096;
 const ENTER_REGISTERED: u64 = 1 << 4;
 /// `IORING_REGISTER_USE_REGISTERED_RING`
 const BY_PLACE: u32 = 1 << 31;
-
-const POLLED: &str = "io_uring with kernel-side polling";
-const HIDDEN: &str = "an io_uring that can't be read";
-const FORM: &str = "an io_uring of an unknown form";
-const PASSED: &str = "an io_uring that passes descriptors";
-const MANY: &str = "an io_uring with very many files";
 
 /// What is known of all rings.
 #[derive(Debug, Default)]
@@ -187,10 +182,10 @@ impl<S: SlotSink> Worker<S> {
         };
         self.common.rings.set_up(at.caller.pid, setup);
         if setup.flags & SQPOLL != 0 {
-            self.ring_mark(&at, POLLED);
+            self.ring_mark(&at, undecoded::RING_POLLED);
         }
         if !setup.known() {
-            self.ring_mark(&at, FORM);
+            self.ring_mark(&at, undecoded::RING_FORM);
         }
     }
 
@@ -234,7 +229,7 @@ impl<S: SlotSink> Worker<S> {
     /// Descriptors go into a ring, which keeps the files open when the descriptors have been closed: they are opened once more.
     fn ring_files(&mut self, at: RingCall<'_>, address: u64, count: u32) {
         if count > FILES {
-            self.ring_mark(&at, MANY);
+            self.ring_mark(&at, undecoded::RING_FILES);
         }
         let mut numbers = vec![0; 4 * count.min(FILES) as usize];
         if at.memory.exact(address, &mut numbers).is_err() {
@@ -280,7 +275,7 @@ impl<S: SlotSink> Worker<S> {
             Ok(entries) => entries,
             Err(Hidden::NoRing) if !by_place => return Answer::Continue,
             Err(_) => {
-                self.ring_mark(&at, HIDDEN);
+                self.ring_mark(&at, undecoded::RING_HIDDEN);
                 return Answer::Continue;
             }
         };
@@ -311,7 +306,7 @@ impl<S: SlotSink> Worker<S> {
             Meaning::Descriptor(fields) => self.ring_descriptor(&at, fields, certain),
             Meaning::Message { at: header, fields } => {
                 if carries_descriptors(header, fields.op, at.memory) {
-                    self.ring_mark(&at, PASSED);
+                    self.ring_mark(&at, undecoded::RING_PASSES);
                 }
                 if fields.fd >= 0 {
                     self.ring_descriptor(&at, fields, certain);

@@ -6,6 +6,7 @@
 
 use super::slots::{Fields, Result as Outcome};
 use backstory_abi::{META_ATTR, op};
+use backstory_eventlog::reason::undecoded;
 
 /// Bytes of an entry that every kind of ring has.
 pub const ENTRY: usize = 64;
@@ -133,10 +134,10 @@ impl Entry {
                 count: self.length() as u32,
             },
             // IORING_MSG_SEND_FD: what the other ring's process does with the file is not told of it.
-            40 if self.address() == 1 => Meaning::Opaque("a file sent from one io_uring to another"),
+            40 if self.address() == 1 => Meaning::Opaque(undecoded::RING_SENDS),
             // Handed to whatever driver the file belongs to.
-            46 | 64 => Meaning::Opaque("a command to a device through io_uring"),
-            n if n >= KNOWN => Meaning::Opaque("an unknown operation of io_uring"),
+            46 | 64 => Meaning::Opaque(undecoded::RING_COMMAND),
+            n if n >= KNOWN => Meaning::Opaque(undecoded::RING_OPERATION),
             _ => self.call().unwrap_or(Meaning::Nothing),
         }
     }

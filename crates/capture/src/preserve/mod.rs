@@ -86,7 +86,7 @@ impl Preserver {
         }
         Preserver {
             contents,
-            began: clock::now(),
+            began: clock::machine(),
             place: Place::new(path),
             next: AtomicI32::new(0),
             stock: Arc::clone(stock),
@@ -292,7 +292,7 @@ fn remember(kept: &Kept, file: BorrowedFd<'_>, before: &Ident) -> Earlier {
         .map(|st| Ident::from(&st));
     Earlier {
         state: state(now.as_ref().unwrap_or(before)),
-        settled: before.ctime + TICK < clock::now(),
+        settled: before.ctime + TICK < clock::machine(),
         linked,
     }
 }

@@ -4,9 +4,10 @@
 
 use backstory_abi::{F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Slot, Who, op};
 use backstory_capture::guard::{
-    Filter, FilterSpec, Hooks, InstallError, Note, Receivers, SharedMap, Waiting, Watch,
+    Filter, FilterSpec, Hooks, InstallError, Receivers, SharedMap, Waiting, Watch,
 };
 use backstory_capture::sink::SlotSink;
+use backstory_eventlog::Reason;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -79,7 +80,7 @@ pub struct Told {
     pub announced: Mutex<Vec<(u32, u32, u32)>>,
     pub waiting: Mutex<Vec<Waiting>>,
     pub pid_namespaces: Mutex<u32>,
-    pub notes: Mutex<Vec<Note>>,
+    pub notes: Mutex<Vec<Reason>>,
 }
 
 impl Hooks for Told {
@@ -92,7 +93,7 @@ impl Hooks for Told {
     fn pid_namespace(&self) {
         *self.pid_namespaces.lock().unwrap() += 1;
     }
-    fn note(&self, note: Note) {
+    fn note(&self, note: Reason) {
         self.notes.lock().unwrap().push(note);
     }
 }

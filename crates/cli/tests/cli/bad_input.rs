@@ -2,10 +2,10 @@
 //! and never a program that behaves otherwise than it would have.
 
 mod commands;
-mod damage;
+pub(super) mod damage;
 mod kernels;
 mod limits;
-mod privileges;
+pub(super) mod privileges;
 mod scarce;
 mod surroundings;
 
@@ -45,7 +45,7 @@ impl Place {
     }
 
     /// The same in user and mount namespaces of its own, as their root. None, loudly, where that is not allowed.
-    fn shell_in_namespaces(&self, what: &str, line: &str) -> Option<Answer> {
+    pub(super) fn shell_in_namespaces(&self, what: &str, line: &str) -> Option<Answer> {
         if !need::needs(what, &["unshare", "mount"]) {
             return None;
         }

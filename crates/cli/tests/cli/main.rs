@@ -19,6 +19,7 @@ mod generated;
 mod kept;
 mod layers;
 mod orphans;
+mod reasons;
 mod record;
 mod replay;
 mod rerun;

@@ -310,3 +310,45 @@ fn processes_of_other_pid_namespaces_are_known_by_the_numbers_that_we_know() {
         }
     }
 }
+
+#[test]
+fn a_pid_namespace_that_a_static_program_made_is_noticed_before_a_recorder_is_in_it() {
+    let place = Place::new();
+    let Some(program) = place.fixture("static_pidns") else {
+        return;
+    };
+    place.write("a", "text\n");
+    let answer = place.run(&["record", "--", &program]);
+    if answer.status == 77 {
+        return backstory_testkit::need::skipped("pid namespaces", "an ordinary user may make none here");
+    }
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    let processes = place.json(&["processes", "--json"]);
+    let list = processes.as_array().unwrap();
+    let is_copy = |p: &&serde_json::Value| p["exec_path"].as_str().is_some_and(|path| path.ends_with("/cp"));
+    let copy = list.iter().find(is_copy).unwrap();
+    // In its own namespace it is the third.
+    assert!(copy["pid"].as_u64() > Some(3), "{processes}");
+    let parent = list.iter().find(|p| p["pid"] == copy["parent"]).unwrap();
+    assert!(parent["argv"].to_string().contains("inner"), "{processes}");
+    assert!(place.wrote("made"));
+}
+
+#[test]
+fn a_preload_variable_that_is_set_and_empty_is_found_so() {
+    let place = Place::new();
+    let line = "echo ${LD_PRELOAD-unset}; env | grep ^LD_PRELOAD; \
+                env LD_PRELOAD= env | grep ^LD_PRELOAD; env -u LD_PRELOAD env | grep -c ^LD_PRELOAD; \
+                LD_PRELOAD= sh -c 'echo ${LD_PRELOAD-unset}'; env -i LD_PRELOAD= $(command -v env)";
+    for set in ["LD_PRELOAD= ", "env -u LD_PRELOAD "] {
+        place.write("line", line);
+        let native = place.shell(&format!("{set}sh ./line"));
+        let recorded = place.shell(&format!("{set}$B record -- sh ./line"));
+        assert_eq!(
+            (recorded.out, recorded.err),
+            (native.out.clone(), native.err.clone()),
+            "{set}"
+        );
+        assert!(native.out.contains("LD_PRELOAD=\n"), "{native:?}");
+    }
+}

@@ -23,7 +23,9 @@ mod place;
 mod programs;
 mod standard;
 
+use backstory_eventlog::Reason;
 use backstory_eventlog::event::{Event, Ident, Op, Outcome, Pid, Time, Via};
+use backstory_eventlog::reason::undecoded;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -106,7 +108,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     ids: Vec<ActivityId>,
     channels: channels::Channels,
     lists: holds::Lists,
-    opaque: FxHashSet<Box<[u8]>>,
+    opaque: FxHashSet<Box<str>>,
     activities: u32,
     entities: u32,
     now: Time,
@@ -256,7 +258,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Memfd { name } => self.memfd(call, &name),
             Op::Eventfd { .. } => self.carries_nothing(call),
             Op::Load { path } => self.load(call, &path),
-            Op::Opaque { name } => self.opaque(name),
+            Op::Opaque { name } => self.opaque(call.pid, name),
             Op::Extended { kind, payload } => {
                 let activity = self.announce(call.epoch)?;
                 self.sink.extended(activity, call.time, &kind, &payload)
@@ -281,16 +283,18 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         self.tell_last(end.map_or(time, |e| e.ended.max(self.now)))
     }
 
-    fn opaque(&mut self, name: Box<[u8]>) -> Result<(), S::Error> {
-        if self.opaque.contains(&name) {
-            return Ok(());
+    fn opaque(&mut self, pid: Pid, what: Box<[u8]>) -> Result<(), S::Error> {
+        let reason = match &*what == undecoded::PROTECTED.as_bytes() {
+            // The guard may not have lived to say so.
+            true => Reason::Unreadable { pid },
+            false => Reason::Undecoded {
+                what: String::from_utf8_lossy(&what).into_owned(),
+            },
+        };
+        match self.opaque.insert(reason.to_string().into()) {
+            true => self.sink.unknown(&reason.to_string()),
+            false => Ok(()),
         }
-        let reason = format!(
-            "{} was used, which cannot be decoded",
-            String::from_utf8_lossy(&name)
-        );
-        self.opaque.insert(name);
-        self.sink.unknown(&reason)
     }
 
     fn object(&self, id: ObjectId) -> &Object {

@@ -47,6 +47,7 @@ pub fn header(command: &[&str]) -> RunHeader {
             self_contained: false,
         },
         started: START,
+        since_boot: 0,
         arena: None,
         version: "0".into(),
     }

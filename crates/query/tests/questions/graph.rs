@@ -141,8 +141,12 @@ impl Graph {
     }
 
     pub fn append(&self, store: &mut dyn Store, id: &str, started: i64) {
+        self.append_as(store, &header(id, started));
+    }
+
+    pub fn append_as(&self, store: &mut dyn Store, header: &RunHeader) {
         store
-            .append(&header(id, started), &end(), 5, &mut |sink| self.put(sink))
+            .append(header, &end(), 5, &mut |sink| self.put(sink))
             .unwrap();
     }
 }
@@ -171,6 +175,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         uid: 1000,
         modes,
         started,
+        since_boot: 0,
         arena: None,
         version: "0".into(),
     }

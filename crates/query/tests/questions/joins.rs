@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use backstory_eventlog::event::Ident;
+use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::*;
 use backstory_query::answer::{Flow, Node, Scope};
 use backstory_query::{ancestry, influence};
@@ -21,6 +22,10 @@ fn all() -> Scope {
 
 /// A run of `program` that reads and writes one file.
 fn copy(store: &mut dyn Store, run: &str, at: i64, program: &str, from: (&str, Ident), to: (&str, Ident)) {
+    copied(at, program, from, to).append(store, run, at);
+}
+
+fn copied(at: i64, program: &str, from: (&str, Ident), to: (&str, Ident)) -> Graph {
     let mut graph = Graph::default();
     let p = graph.activity(None, 1, program, at);
     let (a, b) = (
@@ -29,7 +34,33 @@ fn copy(store: &mut dyn Store, run: &str, at: i64, program: &str, from: (&str, I
     );
     graph.edge(p, a, Relation::Read, at + 1, at + 2);
     graph.edge(p, b, Relation::Write, at + 3, at + 4);
-    graph.append(store, run, at);
+    graph
+}
+
+#[test]
+fn a_clock_that_was_set_back_between_two_runs_parts_them_not() {
+    const SECOND: i64 = 1_000_000_000;
+    every_store(|store| {
+        let (a, b, c) = (nowhere("a"), nowhere("b"), nowhere("c"));
+        let made = 100 * SECOND + 4;
+        let mut append = |run: &str, at: i64, since_boot, graph: Graph| {
+            let header = RunHeader {
+                since_boot,
+                ..header(run, at)
+            };
+            graph.append_as(store, &header);
+        };
+        let (made, read) = (ident(2, made), 40 * SECOND);
+        let one = copied(100 * SECOND, "/bin/one", (&a, ident(1, 50)), (&b, made));
+        append("run00001", 100 * SECOND, 10 * SECOND, one);
+        let two = copied(read, "/bin/two", (&b, made), (&c, ident(3, read + 4)));
+        append("run00002", read, 20 * SECOND, two);
+        let whole = ["a", "b", "b", "c", "one", "two"];
+        assert_eq!(names(&ancestry(store, Path::new(&c), &all()).unwrap()), whole);
+        assert_eq!(names(&influence(store, Path::new(&a), &all()).unwrap()), whole);
+        let newest = backstory_query::runs(store).unwrap();
+        assert_eq!(newest[0].id, "run00002", "the later one, whatever its clock said");
+    });
 }
 
 #[test]

@@ -121,7 +121,9 @@ impl Store for SqliteStore {
     }
 
     fn runs(&self) -> Result<Vec<RunRecord>> {
-        self.run_records("ORDER BY started DESC, number DESC", [])
+        let mut runs = self.run_records("", [])?;
+        crate::newest_first(&mut runs);
+        Ok(runs)
     }
 
     fn run(&self, id: &str) -> Result<Option<RunRecord>> {
@@ -137,7 +139,9 @@ impl Store for SqliteStore {
     }
 
     fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>> {
-        self.run_records("WHERE name = ?1 ORDER BY started DESC, number DESC", [name])
+        let mut runs = self.run_records("WHERE name = ?1", [name])?;
+        crate::newest_first(&mut runs);
+        Ok(runs)
     }
 
     fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {

@@ -33,6 +33,7 @@ fn header(id: &str) -> RunHeader {
             self_contained: false,
         },
         started: 0,
+        since_boot: 0,
         arena: None,
         version: String::new(),
     }

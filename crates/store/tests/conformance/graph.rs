@@ -35,6 +35,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
             self_contained: false,
         },
         started,
+        since_boot: 0,
         arena: None,
         version: "0".into(),
     }

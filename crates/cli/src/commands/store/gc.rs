@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use backstory_contents::{Digest, Reclaimed};
 use backstory_eventlog::Log;
@@ -34,10 +33,10 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     let all = asked.store.runs()?;
     let mut forgotten: Vec<RunRecord> = match args.older_than {
         Some(seconds) => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let since = now.as_nanos() as i64 - seconds.saturating_mul(1_000_000_000);
+            let age = seconds.saturating_mul(1_000_000_000);
+            let now = backstory_capture::Moment::now();
             all.iter()
-                .filter(|run| run.header.started < since)
+                .filter(|run| now.age_of(&run.header) > age)
                 .cloned()
                 .collect()
         }

@@ -12,17 +12,17 @@ use super::Place;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A recording whose every process was killed, as by a machine that lost its power but for the shared memory.
-struct Cut {
-    place: Place,
+pub(in super::super) struct Cut {
+    pub place: Place,
     run: String,
     part: PathBuf,
-    arena: PathBuf,
+    pub arena: PathBuf,
     /// Keeps other tests' recordings from finishing this one: they look after whatever nobody holds the lock of.
     _in_use: Option<fs::File>,
 }
 
 impl Cut {
-    fn new() -> Cut {
+    pub fn new() -> Cut {
         let place = Place::new();
         place.write("in", "text\n");
         let mut command = place.command(&["record", "--", "sh", "-c", "cat in >out; : >ready; sleep 1000"]);

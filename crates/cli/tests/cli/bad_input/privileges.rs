@@ -19,7 +19,7 @@ fn set_user_id() -> Option<&'static str> {
 }
 
 #[test]
-fn a_program_that_loses_its_privilege_is_named() {
+pub(in super::super) fn a_program_that_loses_its_privilege_is_named() {
     let Some(program) = set_user_id() else { return };
     let place = Place::new();
     let line = format!("{program} --help >/dev/null; {program} --help >/dev/null");

@@ -1,0 +1,144 @@
+//! What is known not to be known is said: each reason of `docs/reasons.md` is provoked by a real program, in `show` and `show --json`, and is
+//! gone when its cause is.
+
+mod deaths;
+mod lacks;
+mod logs;
+mod programs;
+
+use backstory_eventlog::reason::{ROWS, UNDECODED};
+
+use super::{Answer, Place};
+
+/// Who provokes which reason.
+const PROVOKED: &[(&str, fn())] = &[
+    (
+        "NoFilter",
+        lacks::where_no_filter_can_be_had_the_recorder_alone_is_told,
+    ),
+    (
+        "NoGuard",
+        lacks::without_a_thread_to_spare_neither_guard_nor_drainer_are_told,
+    ),
+    (
+        "NotDrained",
+        lacks::without_a_thread_to_spare_neither_guard_nor_drainer_are_told,
+    ),
+    ("GuardSilent", lacks::a_guard_that_cannot_log_is_told),
+    (
+        "KeeperEmptyHanded",
+        lacks::a_keeper_that_was_not_given_the_guard_is_told,
+    ),
+    ("SupervisorDied", deaths::a_dead_supervisor_is_told),
+    ("KeeperDied", deaths::a_dead_keeper_is_told),
+    ("BothDied", deaths::the_death_of_both_is_told),
+    (
+        "EndUnseen",
+        deaths::a_supervisor_that_dies_before_it_starts_anything_is_told,
+    ),
+    ("Detached", deaths::daemons_that_recording_left_are_told),
+    ("LogFailed", logs::a_full_disk_is_told),
+    (
+        "NotSealed",
+        logs::a_log_that_could_not_be_sealed_is_told_and_found,
+    ),
+    ("CutShort", programs::shared_memory_that_was_cut_short_is_told),
+    ("Lost", lacks::operations_that_could_not_be_logged_are_counted),
+    ("Unwatched", programs::a_static_program_without_the_guard_is_told),
+    ("Unreadable", programs::a_program_that_may_not_be_read_is_told),
+    ("SlowFileSystem", lacks::a_file_system_that_hangs_is_told),
+    ("Killed", logs::a_killed_recording_is_told),
+    (
+        "ArenaDamaged",
+        logs::a_killed_recording_whose_memory_is_garbage_is_told,
+    ),
+    ("NoEnd", logs::a_log_that_was_cut_is_told),
+    ("LogDamaged", logs::a_log_that_was_cut_is_told),
+    ("Undecoded", programs::what_cannot_be_decoded_is_told_by_name),
+    (
+        "PrivilegeLost",
+        super::bad_input::privileges::a_program_that_loses_its_privilege_is_named,
+    ),
+    (
+        "ListenerRefused",
+        programs::a_program_that_wanted_a_listener_is_told,
+    ),
+];
+
+/// Nobody but root sets a machine's clock, and no test may: `clock.rs` of capture tests what is said then.
+const SAID_ELSEWHERE: &str = "ClockSet";
+
+#[test]
+fn every_reason_is_provoked() {
+    let provoked: Vec<&str> = PROVOKED.iter().map(|of| of.0).chain([SAID_ELSEWHERE]).collect();
+    let listed: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+    let missing = |from: &[&str], of: &[&str]| -> Vec<String> {
+        let absent = of.iter().filter(|name| !from.contains(*name));
+        absent.map(|name| (*name).to_owned()).collect()
+    };
+    assert_eq!(missing(&provoked, &listed), Vec::<String>::new());
+    assert_eq!(missing(&listed, &provoked), Vec::<String>::new());
+    let names: Vec<&str> = UNDECODED.iter().map(|of| of.0).collect();
+    assert_eq!(missing(&programs::names(), &names), Vec::<String>::new());
+}
+
+impl Place {
+    /// The latest run is not complete, and this is a reason, for people and for programs.
+    #[track_caller]
+    fn is_told(&self, sentence: &str) {
+        self.is_shown("incomplete_because", "  because", sentence);
+        let json = self.json(&["show", "--json"]);
+        assert_eq!(json["complete"], false, "{json}");
+    }
+
+    /// The latest run is complete, with this warning.
+    #[track_caller]
+    fn is_warned(&self, sentence: &str) {
+        self.is_shown("warnings", "warning", sentence);
+        let json = self.json(&["show", "--json"]);
+        assert_eq!(json["complete"], true, "{json}");
+    }
+
+    #[track_caller]
+    fn is_shown(&self, field: &str, key: &str, sentence: &str) {
+        let json = self.json(&["show", "--json"]);
+        let told = json[field].as_array().unwrap();
+        let is = |value: &serde_json::Value| value.as_str().unwrap().contains(sentence);
+        assert!(told.iter().any(is), "no {sentence:?} in {json}");
+        let shown = self.run(&["show"]).out;
+        let is = |line: &str| line.starts_with(key) && line.contains(sentence);
+        assert!(shown.lines().any(is), "no {sentence:?} in {shown}");
+    }
+
+    /// The latest run is complete, and nothing is said of it.
+    #[track_caller]
+    fn nothing_is_told(&self) {
+        let json = self.json(&["show", "--json"]);
+        let (none, lost) = (serde_json::json!([]), serde_json::json!(0));
+        assert_eq!(
+            (&json["complete"], &json["lost"]),
+            (&true.into(), &lost),
+            "{json}"
+        );
+        assert_eq!(
+            (&json["incomplete_because"], &json["warnings"]),
+            (&none, &none),
+            "{json}"
+        );
+        let shown = self.run(&["show"]).out;
+        let told = |line: &&str| line.starts_with("  because") || line.starts_with("warning");
+        assert_eq!(shown.lines().find(told), None, "{shown}");
+    }
+
+    /// Records a line by what `around` makes of `$B record`: then `sentence` is told; recorded as usual nothing is.
+    #[track_caller]
+    fn tells_only_with(&self, around: &str, options: &str, line: &str, sentence: &str) -> Answer {
+        let quoted = line.replace('\'', r"'\''");
+        let answer = self.shell(&format!("{around} $B record {options} -- {line}"));
+        self.is_told(sentence);
+        let again = self.shell(&format!("$B record -- sh -c '{quoted}'"));
+        assert_eq!(again.err, "", "{again:?}");
+        self.nothing_is_told();
+        answer
+    }
+}

@@ -1,0 +1,98 @@
+//! Who died, and who outlived the recording.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use super::Place;
+use backstory_testkit::procs::{children, eventually, kill};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts a command that waits for a file `go`; gives the front, the keeper and the supervisor.
+fn waiting(place: &Place) -> (Child, u32, u32) {
+    for old in ["started", "go"] {
+        let _ = std::fs::remove_file(place.work().join(old));
+    }
+    let line = "echo >started; while [ ! -e go ]; do sleep 0.01; done; exit 5";
+    let mut command = place.command(&["record", "--", "sh", "-c", line]);
+    let front = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(eventually(PATIENCE, || place.work().join("started").exists()));
+    let keeper = children(front.id())[0];
+    let supervisor = children(keeper)[0];
+    (front, keeper, supervisor)
+}
+
+/// Kills some of those beside a command: the sentence is told, and without a death nothing is.
+fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
+    let place = Place::new();
+    let (mut front, keeper, supervisor) = waiting(&place);
+    for pid in who(keeper, supervisor) {
+        kill(pid).unwrap();
+    }
+    place.write("go", "");
+    assert_eq!(front.wait().unwrap().code(), Some(5));
+    place.sealed();
+    place.is_told(sentence);
+    place.record("exit 0");
+    place.nothing_is_told();
+}
+
+#[test]
+pub(super) fn a_dead_supervisor_is_told() {
+    is_told_when_killed(
+        |_, supervisor| vec![supervisor],
+        "the supervisor died; from then on only what the recorder saw was logged",
+    );
+}
+
+#[test]
+pub(super) fn a_dead_keeper_is_told() {
+    is_told_when_killed(|keeper, _| vec![keeper], "the keeper died");
+}
+
+#[test]
+pub(super) fn the_death_of_both_is_told() {
+    is_told_when_killed(
+        |keeper, supervisor| vec![keeper, supervisor],
+        "supervisor and keeper died",
+    );
+}
+
+/// There never was a command: `record` says that, and its log does, too.
+#[test]
+pub(super) fn a_supervisor_that_dies_before_it_starts_anything_is_told() {
+    let place = Place::new();
+    let Some(kernel) = place.fixture("kernel_without") else {
+        return;
+    };
+    let answer = place.shell(&format!("{kernel} start $B record -- touch ran"));
+    assert!(
+        !place.work().join("ran").exists() && answer.status != 0,
+        "{answer:?}"
+    );
+    place.is_told("the command's end was not observed");
+    place.record("touch ran");
+    place.nothing_is_told();
+}
+
+#[test]
+pub(super) fn daemons_that_recording_left_are_told() {
+    let place = Place::new();
+    for (daemons, sentence) in [
+        (1, "1 process was still running when recording stopped"),
+        (2, "2 processes were still running when recording stopped"),
+    ] {
+        let line = format!("for i in $(seq {daemons}); do sleep 1000 >&- 2>&- & echo $! >>pids; done");
+        let answer = place.run(&["record", "--detach-after", "0", "--", "sh", "-c", &line]);
+        assert_eq!(answer.status, 0, "{answer:?}");
+        place.sealed();
+        place.shell("kill $(cat pids); rm pids");
+        place.is_told(sentence);
+    }
+    place.run(&["record", "--detach-after", "0", "--", "true"]);
+    place.nothing_is_told();
+}

@@ -1,0 +1,112 @@
+//! What machine or kernel lacked.
+
+use super::Place;
+use backstory_testkit::need;
+
+/// `EMFILE`, `EPERM`.
+const EPOLL_CREATE1_FAILS: &str = "291=24";
+const SENDMSG_FAILS: &str = "46=1";
+
+#[test]
+pub(super) fn where_no_filter_can_be_had_the_recorder_alone_is_told() {
+    let place = Place::new();
+    let Some(kernel) = place.fixture("kernel_without") else {
+        return;
+    };
+    for (what, why) in [("listener", "already"), ("killable", "5.19 is needed")] {
+        place.tells_only_with(&format!("{kernel} {what}"), "", "true", why);
+    }
+    // A recording inside another is the commonest case.
+    let nested = place.shell("$B record --store outer -- $B record -- true");
+    assert!(nested.err.contains("another recording"), "{nested:?}");
+    place.is_told("an outer one has a listener already (a container runtime, another recording); only what the recorder sees");
+}
+
+#[test]
+pub(super) fn without_a_thread_to_spare_neither_guard_nor_drainer_are_told() {
+    let place = Place::new();
+    let Some(kernel) = place.fixture("kernel_without") else {
+        return;
+    };
+    let around = format!("{kernel} threads");
+    let answer = place.tells_only_with(&around, "", "true", "cannot start the guard: ");
+    assert_eq!(answer.status, 0, "{answer:?}");
+    place.tells_only_with(
+        &around,
+        "",
+        "true",
+        "the arena was not drained while the command ran: ",
+    );
+}
+
+#[test]
+pub(super) fn a_guard_that_cannot_log_is_told() {
+    let place = Place::new();
+    let Some(kernel) = place.fixture("kernel_without") else {
+        return;
+    };
+    let around = format!("{kernel} {EPOLL_CREATE1_FAILS}");
+    let answer = place.tells_only_with(&around, "", "true", "the guard's calls were not logged: ");
+    assert_eq!(answer.status, 0, "{answer:?}");
+}
+
+#[test]
+pub(super) fn a_keeper_that_was_not_given_the_guard_is_told() {
+    let place = Place::new();
+    let Some(kernel) = place.fixture("kernel_without") else {
+        return;
+    };
+    let around = format!("{kernel} {SENDMSG_FAILS}");
+    let answer = place.tells_only_with(&around, "", "true", "the keeper could not be given the guard: ");
+    assert_eq!(answer.status, 0, "{answer:?}");
+}
+
+#[test]
+pub(super) fn operations_that_could_not_be_logged_are_counted() {
+    let place = Place::new();
+    let Some(program) = place.fixture("sandbox_forks") else {
+        return;
+    };
+    place.write("a", "text\n");
+    // Children that nobody can tell the numbers of.
+    let answer = place.shell(&format!("$B record -- {program} raw"));
+    assert_eq!(answer.status, 0, "{answer:?}");
+    place.is_told(" operations could not be logged");
+    let lost = place.json(&["show", "--json"])["lost"].as_u64().unwrap();
+    assert!(lost > 0);
+    place.is_told(&format!("{lost} operations could not be logged"));
+    place.record("cat a");
+    place.nothing_is_told();
+}
+
+#[test]
+pub(super) fn a_file_system_that_hangs_is_told() {
+    let place = Place::new();
+    let (Some(server), true) = (
+        place.fixture("silent_server"),
+        need::needs(
+            "a file system that hangs",
+            &["/bin/busybox", "/dev/fuse", "timeout"],
+        ),
+    ) else {
+        return;
+    };
+    // The command gives up; who looks on its behalf can't.
+    let line = format!(
+        "mkdir m; {server} m $B record -- timeout -s KILL 0.5 /bin/busybox cat m/x; echo $?; $B record -- /bin/busybox true"
+    );
+    let Some(answer) = place.shell_in_namespaces("a file system that hangs", &line) else {
+        return;
+    };
+    if answer.err.contains("silent_server") {
+        return need::skipped("a file system that hangs", "it cannot be mounted here");
+    }
+    assert_eq!(answer.out, "137\n", "{answer:?}");
+    place.nothing_is_told();
+    let runs = place.json(&["log", "--json"]);
+    let told = &runs[1]["incomplete_because"][0];
+    assert_eq!(
+        told, "a file system did not answer in time, so some outcomes are unknown",
+        "{runs}"
+    );
+}

@@ -1,0 +1,98 @@
+//! What became of the log.
+
+use std::fs;
+use std::time::Duration;
+
+use super::super::bad_input::damage::Cut;
+use super::Place;
+use backstory_testkit::need;
+use backstory_testkit::procs::eventually;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+pub(super) fn a_full_disk_is_told() {
+    let place = Place::new();
+    let line = "mkdir full; mount -t tmpfs -o size=160k none $PWD/full || exit 9; i=0; \
+                $B record --store full/s -- sh -c 'while [ $((i+=1)) -lt 400 ]; do cat /etc/hostname >out; done'; \
+                mount -o remount,size=40M none $PWD/full; $B record --store full/s -- true; \
+                $B log --store full/s --json";
+    let Some(answer) = place.shell_in_namespaces("a full disk", line) else {
+        return;
+    };
+    let runs: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let because = |run: usize| runs[run]["incomplete_because"].to_string();
+    assert!(
+        because(1).contains("cannot append to log") && because(1).contains("No space left"),
+        "{answer:?}"
+    );
+    assert_eq!(
+        (&runs[0]["complete"], because(0).as_str()),
+        (&true.into(), "[]"),
+        "{runs}"
+    );
+}
+
+#[test]
+pub(super) fn a_log_that_could_not_be_sealed_is_told_and_found() {
+    let place = Place::new();
+    place.record("true");
+    let runs = place.stage.store().join("runs");
+    let runs = runs.to_str().unwrap();
+    let answer = place.run(&[
+        "record",
+        "--",
+        "sh",
+        "-c",
+        &format!("echo >out; chmod a-w {runs}"),
+    ]);
+    answer.is_error(0, &["is not complete", "cannot seal the log"]);
+    // It was whole: who may write finds and seals it, and then nothing is wrong any more.
+    place.shell(&format!("chmod u+w {runs}"));
+    let found = || place.run(&["show", "--json"]).err.is_empty();
+    assert!(eventually(PATIENCE, found));
+    place.nothing_is_told();
+    assert!(place.wrote("out"));
+}
+
+#[test]
+pub(super) fn a_killed_recording_is_told() {
+    let cut = Cut::new();
+    cut.place
+        .is_told("the recording was killed; what came after that is not known");
+    cut.place.record("true");
+    cut.place.nothing_is_told();
+}
+
+#[test]
+pub(super) fn a_killed_recording_whose_memory_is_garbage_is_told() {
+    let cut = Cut::new();
+    if !cut.arena.exists() {
+        return need::skipped("arenas", "needs /dev/shm");
+    }
+    let length = fs::metadata(&cut.arena).unwrap().len() as usize;
+    fs::write(&cut.arena, vec![0x5a; length]).unwrap();
+    cut.place
+        .is_told("its shared memory was damaged, so its last operations are lost");
+}
+
+#[test]
+pub(super) fn a_log_that_was_cut_is_told() {
+    let place = Place::new();
+    let run = place.record("cat /etc/hostname >out");
+    place.quiet();
+    let store = place.stage.store();
+    let path = store.join(format!("runs/{run}.log"));
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    for name in ["graph.db", "graph.db-wal", "graph.db-shm"] {
+        let _ = fs::remove_file(store.join(name));
+    }
+    place.is_told("the log has no end: recording was cut off");
+    place.is_told("the log is damaged: ");
+    fs::write(&path, &whole).unwrap();
+    for name in ["graph.db", "graph.db-wal", "graph.db-shm"] {
+        let _ = fs::remove_file(store.join(name));
+    }
+    place.nothing_is_told();
+}

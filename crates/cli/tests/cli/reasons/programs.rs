@@ -1,0 +1,147 @@
+//! What programs did.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::Place;
+use backstory_eventlog::reason::undecoded;
+use backstory_testkit::need;
+use backstory_testkit::procs::eventually;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Names of what can't be decoded, and the lines that use it: `$X` is a fixture.
+const USES: &[(&str, &str, &str)] = &[
+    (undecoded::PTRACE, "ptracer", "$X"),
+    (undecoded::ACCT, "", "perl -e 'syscall(163, 0)'"),
+    (
+        undecoded::SWAPON,
+        "",
+        "perl -e '$f = \"none\"; syscall(167, $f, 0)'",
+    ),
+    (undecoded::MESSAGE_QUEUE, "message_queue", "$X"),
+    (undecoded::OPEN_BY_HANDLE, "handles", "$X"),
+    (
+        undecoded::WRITES_MEMORY,
+        "",
+        "perl -e 'syscall(311, $$, 0, 0, 0, 0, 0)'",
+    ),
+    (undecoded::TAKES_DESCRIPTOR, "taken_descriptor", "$X"),
+    (undecoded::RING_POLLED, "ring", "$X polled"),
+    (undecoded::RING_FORM, "ring", "$X form"),
+    (undecoded::RING_PASSES, "ring", "$X passes"),
+    (undecoded::RING_FILES, "ring", "$X many"),
+    (undecoded::RING_SENDS, "ring", "$X sends"),
+    (undecoded::RING_COMMAND, "ring", "$X command"),
+    (undecoded::RING_OPERATION, "ring", "$X unknown"),
+];
+
+/// All names that are provoked here; what a protected process does is told otherwise, and no program is known that has a ring which
+/// it can use and we can't read.
+pub(super) fn names() -> Vec<&'static str> {
+    let others = [undecoded::PROTECTED, undecoded::RING_HIDDEN];
+    USES.iter().map(|of| of.0).chain(others).collect()
+}
+
+#[test]
+pub(super) fn what_cannot_be_decoded_is_told_by_name() {
+    let place = Place::new();
+    place.write("a", "text\n");
+    place.write("b", "text\n");
+    for (name, fixture, line) in USES {
+        let program = match *fixture {
+            "" if need::needs(name, &["perl"]) => String::new(),
+            "" => continue,
+            fixture => match place.fixture(fixture) {
+                Some(program) => program,
+                None => continue,
+            },
+        };
+        let line = line.replace("$X", &program);
+        let answer = place.shell(&format!("$B record -- {line}"));
+        if answer.status == 77 {
+            need::skipped(name, "this kernel gives no such ring");
+            continue;
+        }
+        place.is_told(&format!("{name} was used, which cannot be decoded"));
+    }
+    for (fixture, line) in [("ring", "plain"), ("", "perl -e 1")] {
+        let program = place.fixture(fixture).filter(|_| !fixture.is_empty());
+        let answer = place.shell(&format!(
+            "rm -rf ring* made; $B record -- {} {line}",
+            program.unwrap_or_default()
+        ));
+        if answer.status == 0 {
+            place.nothing_is_told();
+        }
+    }
+}
+
+#[test]
+pub(super) fn shared_memory_that_was_cut_short_is_told() {
+    let place = Place::new();
+    if !need::needs("a program without the recorder", &["/bin/busybox", "/dev/shm"]) {
+        return;
+    }
+    let line = "echo >started; while [ ! -e go ]; do sleep 0.01; done; exit 3";
+    let mut command = place.command(&["record", "--", "/bin/busybox", "sh", "-c", line]);
+    let mut front = command.stderr(Stdio::null()).spawn().unwrap();
+    assert!(eventually(PATIENCE, || place.work().join("started").exists()));
+    let runs = std::fs::read_dir(place.stage.store().join("runs")).unwrap();
+    let names = runs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let parts: Vec<String> = names.filter(|name| name.ends_with(".part")).collect();
+    let arena = format!("/dev/shm/backstory-{}.arena", parts[0].split('.').next().unwrap());
+    let arena = std::fs::File::options().write(true).open(arena).unwrap();
+    arena.set_len(4096).unwrap();
+    place.write("go", "");
+    assert_eq!(front.wait().unwrap().code(), Some(3));
+    place.sealed();
+    place.is_told("a program cut the recording's shared memory short, so operations are lost");
+    place.record("true");
+    place.nothing_is_told();
+}
+
+#[test]
+pub(super) fn a_static_program_without_the_guard_is_told() {
+    let place = Place::new();
+    if !need::needs("a static program", &["/bin/busybox"]) {
+        return;
+    }
+    place.tells_only_with(
+        "",
+        "--guard=off",
+        "/bin/busybox true",
+        "without the guard nothing is known of what /bin/busybox did",
+    );
+}
+
+#[test]
+pub(super) fn a_program_that_may_not_be_read_is_told() {
+    let place = Place::new();
+    if !need::needs("a static program", &["/bin/busybox"]) {
+        return;
+    }
+    place.write("in", "text\n");
+    let line = "./busybox cat in";
+    place.shell("cp /bin/busybox busybox; chmod 0111 busybox");
+    let answer = place.shell(&format!("$B record -- {line}"));
+    assert_eq!((answer.status, answer.out.as_str()), (0, "text\n"), "{answer:?}");
+    place.is_told("is protected from being read, so its files are unknown");
+    let because = place.json(&["show", "--json"])["incomplete_because"].clone();
+    assert_eq!(because.as_array().unwrap().len(), 1, "once: {because}");
+    place.shell("chmod 0555 busybox");
+    place.record(line);
+    place.nothing_is_told();
+}
+
+#[test]
+pub(super) fn a_program_that_wanted_a_listener_is_told() {
+    let place = Place::new();
+    let Some(program) = place.fixture("own_listener") else {
+        return;
+    };
+    place.shell(&format!("$B record -- {program}"));
+    place.is_warned("was refused a seccomp listener of its own (EBUSY)");
+    place.shell(&format!("$B record --guard=off -- {program}"));
+    place.nothing_is_told();
+}

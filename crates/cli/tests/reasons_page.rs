@@ -1,0 +1,67 @@
+//! `docs/reasons.md` says what the list of reasons says; `BACKSTORY_BLESS=1` writes it anew.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use backstory_capture::guard::table::{Guard, ROWS as CALLS, Shape};
+use backstory_eventlog::reason::{ROWS, UNDECODED};
+
+const HEAD: &str = "# What is known not to be known
+
+`backstory show` says first whether a record is complete, and if not, why: `incomplete_because` with `--json`. After the command has ended
+`record` prints the most important reason. Each sentence below is printed as it stands, with what is in braces filled in. Made from
+`crates/eventlog/src/reason.rs` by `BACKSTORY_BLESS=1 cargo test -p backstory --test reasons_page`; each is provoked by a real
+program in `crates/cli/tests/cli/reasons.rs`.
+
+Beside these, `show` names *peers* (the addresses of processes outside the run that it talked to: what they did for it is not followed) and
+the programs whose *look-ups* are not known (no recorder was in them; `--lookups=all` records them). Neither makes a run incomplete. What
+is never noticed is in [limits.md](limits.md), marked *silent* there.
+
+| sentence | what is not known, and why |
+| --- | --- |
+";
+
+const UNDECODED_HEAD: &str = "
+## What cannot be decoded
+
+| what was used | what is not known |
+| --- | --- |
+";
+
+fn page() -> String {
+    let mut out = HEAD.to_owned();
+    for row in ROWS {
+        writeln!(out, "| `{}` | {} |", row.sentence, row.meaning).expect("to a string");
+    }
+    out.push_str(UNDECODED_HEAD);
+    for (name, meaning) in UNDECODED {
+        writeln!(out, "| {name} | {meaning} |").expect("to a string");
+    }
+    out
+}
+
+#[test]
+fn the_page_of_reasons_is_up_to_date() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reasons.md");
+    if std::env::var_os("BACKSTORY_BLESS").is_some() {
+        std::fs::write(&path, page()).expect("docs/reasons.md can be written");
+    }
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        text == page(),
+        "docs/reasons.md is out of date: BACKSTORY_BLESS=1 writes it anew"
+    );
+}
+
+#[test]
+fn every_call_that_is_not_decoded_has_a_name_that_is_explained() {
+    for row in CALLS {
+        if let Guard::Flow(_, Shape::Opaque(name)) = row.guard {
+            assert!(
+                UNDECODED.iter().any(|known| known.0 == name),
+                "{}: {name}",
+                row.name
+            );
+        }
+    }
+}

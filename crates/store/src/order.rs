@@ -1,0 +1,84 @@
+//! In which order runs were made.
+//!
+//! Invariant: of two runs of one boot of a machine, the one that began later is the newer, however its clock was set in between: the
+//! later setting is believed. Between boots and machines the calendar is all there is.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use backstory_eventlog::event::Time;
+
+use crate::RunRecord;
+
+/// Sorts runs, the newest first: what [`Store::runs`](crate::Store::runs) promises, for its implementers.
+pub fn newest_first(runs: &mut Vec<RunRecord>) {
+    runs.sort_by_key(|run| Reverse((run.header.since_boot, run.key)));
+    let mut lowest: HashMap<String, Time> = HashMap::new();
+    let mut begun: Vec<(Time, RunRecord)> = Vec::with_capacity(runs.len());
+    for run in runs.drain(..) {
+        let header = &run.header;
+        let mut started = header.started;
+        if header.ahead_of_boot().is_some() {
+            let low = lowest.entry(header.boot_id.clone()).or_insert(started);
+            started = started.min(*low);
+            *low = started;
+        }
+        begun.push((started, run));
+    }
+    begun.sort_by_key(|(started, run)| Reverse((*started, run.header.since_boot, run.key)));
+    runs.extend(begun.into_iter().map(|(_, run)| run));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RunKey;
+    use backstory_eventlog::run::{RunEnd, RunHeader};
+
+    fn run(key: u32, boot: &str, since_boot: i64, started: i64) -> RunRecord {
+        let header = RunHeader {
+            id: format!("{boot}{since_boot}"),
+            boot_id: boot.into(),
+            since_boot,
+            started,
+            ..RunHeader::default()
+        };
+        RunRecord {
+            key: RunKey(key),
+            header,
+            end: RunEnd::default(),
+            name: None,
+            note: None,
+            log_bytes: 0,
+            unknown: Vec::new(),
+            counts: crate::Counts::default(),
+        }
+    }
+
+    fn order(mut runs: Vec<RunRecord>) -> Vec<String> {
+        newest_first(&mut runs);
+        runs.into_iter().map(|run| run.header.id).collect()
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_make_the_next_run_the_older() {
+        let runs = vec![run(1, "a", 10, 9_000), run(2, "a", 20, 500), run(3, "a", 30, 510)];
+        assert_eq!(order(runs), ["a30", "a20", "a10"]);
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_once_does_not_hide_the_runs_of_later_boots() {
+        let runs = vec![run(1, "a", 10, 9_000), run(2, "a", 20, 500), run(3, "b", 5, 600)];
+        assert_eq!(order(runs), ["b5", "a20", "a10"]);
+    }
+
+    #[test]
+    fn without_a_time_since_boot_the_calendar_decides_and_then_who_came_last() {
+        let runs = vec![run(1, "a", 0, 300), run(2, "a", 0, 100), run(3, "a", 0, 300)];
+        let keys = |mut runs: Vec<RunRecord>| {
+            newest_first(&mut runs);
+            runs.iter().map(|run| run.key.0).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(runs), [3, 1, 2]);
+    }
+}
