@@ -3,6 +3,7 @@
 //! What is found is kept for as long as it can't have changed: a number that was seen a moment ago still means the same
 //! thread, because pids are handed out in turn. A view is taken again whenever someone may have changed one.
 
+use super::known::ByProcess;
 use super::sys::{self, PidfdInfo};
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -96,8 +97,8 @@ struct Known {
 pub struct Callers {
     proc: OwnedFd,
     shards: [Mutex<HashMap<u32, Known>>; SHARDS],
-    /// Process by pid, with what makes it unique: who has been met. Bounded by the number of pids.
-    met: Mutex<HashMap<u32, u64>>,
+    /// What makes a process unique: who has been met.
+    met: Mutex<ByProcess<u64>>,
     roots: Mutex<HashMap<(u64, u64, u64), Weak<Root>>>,
     own: (u64, u64, u64),
     namespace: Vec<u8>,

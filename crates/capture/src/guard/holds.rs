@@ -6,12 +6,12 @@
 
 use super::caller::{Caller, Callers};
 use super::exits::Exits;
+use super::known::ByProcess;
 use super::shared::Notification;
 use super::slots::{Fields, Result as Outcome, SlotWriter, born};
 use super::write::who;
 use crate::sink::SlotSink;
 use backstory_abi::{HOLD_UNKNOWN, Who, op};
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ enum State {
 
 /// What is known of whose descriptors, and when that was written.
 #[derive(Debug, Default)]
-pub struct Holders(Mutex<HashMap<u32, (State, u64)>>);
+pub struct Holders(Mutex<ByProcess<(State, u64)>>);
 
 /// One call by which something is learned of its process.
 pub struct Occasion<'a> {
@@ -49,12 +49,12 @@ pub struct Occasion<'a> {
 }
 
 impl Holders {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, (State, u64)>> {
+    fn lock(&self) -> MutexGuard<'_, ByProcess<(State, u64)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self, pid: u32) -> Option<State> {
-        self.lock().get(&pid).map(|known| known.0)
+        self.lock().get(pid).map(|known| known.0)
     }
 
     fn set(&self, pid: u32, state: State, time: u64) {
@@ -73,16 +73,16 @@ impl Holders {
 
     /// The recorder in the process has found that its gate does not pass, and is silent.
     pub fn silent(&self, pid: u32) {
-        self.lock().remove(&pid);
+        self.lock().remove(pid);
     }
 
     /// A process is met for the first time: introduces those of its ancestors that never were, because they have made no watched
     /// call. Nothing is written for those that a recorder follows. Returns the time that its own slots are to have: another
     /// receiver may have introduced its parent on the occasion of a later call.
     pub fn introduce<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) -> u64 {
-        self.lock().remove(&at.caller.pid);
+        self.lock().remove(at.caller.pid);
         self.introduce_ancestors(out, at);
-        let parent = self.lock().get(&at.caller.parent).copied();
+        let parent = self.lock().get(at.caller.parent).copied();
         parent.map_or(at.time, |(_, written)| at.time.max(written + 1))
     }
 
@@ -91,7 +91,7 @@ impl Holders {
         let mut unmet = Vec::new();
         let mut parent = caller.parent;
         let known = loop {
-            if let Some(known) = self.lock().get(&parent).copied() {
+            if let Some(known) = self.lock().get(parent).copied() {
                 break known;
             }
             // An orphan, or the command itself: what is above belongs to us, or to nobody.
@@ -146,12 +146,14 @@ impl Holders {
         match state {
             // The recorder's log says what it holds; what the next program is will be seen.
             Some(State::Recorded) => {
-                self.lock().remove(&pid);
+                self.lock().remove(pid);
             }
             Some(State::Listed) => {
                 write_list(out, at.time, who(at.caller, at.call), true);
                 // Its children are older than this list.
-                self.lock().entry(pid).or_insert((State::Listed, at.time));
+                if self.state(pid).is_none() {
+                    self.set(pid, State::Listed, at.time);
+                }
             }
             None => {
                 self.set(pid, State::Listed, at.time);

@@ -4,7 +4,8 @@
 //! lets go on; it emulates nothing. It sees attempts, and concludes their outcome from the file system where that leaves no doubt.
 //!
 //! The table (`table`, `shape`, `rows`, `rows32`) says for every system call what is done with it. The filter is built from it; so is the way from
-//! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system,
+//! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system
+//! (`known` forgets who has ended),
 //! `resolve` looks without ever waiting, `conclude` and `changes` draw the conclusion, `fields` and `write` make slots of it. `holds`
 //! asks for the descriptors of who has no recorder. `preserve`
 //! lets calls wait while contents are kept. `uring` reads the entries of rings (`uring_map`) and takes each for the call that does the
@@ -22,6 +23,7 @@ mod fields;
 pub mod filter;
 mod holds;
 mod hooks;
+mod known;
 mod late;
 mod memory;
 mod mounts;
