@@ -6,6 +6,7 @@ Nothing here needs the network.
 
 import importlib.util
 import json
+import os
 import pathlib
 import sys
 
@@ -49,8 +50,34 @@ def check_prov(as_json: str, as_n: str, file: str) -> None:
     print(json.dumps(sorted({paths[node] for node in known if node in paths})))
 
 
+def openlineage_schemas(events: list, spec: pathlib.Path) -> None:
+    """Every event, and every facet by itself, is as the published schemas have it."""
+    from jsonschema import Draft202012Validator, FormatChecker
+    from referencing import Registry, Resource
+
+    files = [spec / "OpenLineage.json", *sorted((spec / "facets").glob("*.json"))]
+    schemas = {schema["$id"]: schema for schema in (json.loads(file.read_text()) for file in files)}
+    registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in schemas.items())
+
+    def validate(given: dict, reference: str) -> None:
+        name = reference.partition("#")[0]
+        assert name in schemas, f"no schema is published as {name}"
+        validator = Draft202012Validator({"$ref": reference}, registry=registry, format_checker=FormatChecker())
+        said = [error.message for error in validator.iter_errors(given)]
+        assert not said, (reference, said)
+
+    for event in events:
+        validate(event, event["schemaURL"])
+        for part in [event["run"], event["job"], *event["inputs"], *event["outputs"]]:
+            for kind in ("facets", "inputFacets", "outputFacets"):
+                for name, facet in part.get(kind, {}).items():
+                    validate(facet, facet["_schemaURL"])
+                    if not name.startswith("backstory_"):
+                        validate({name: facet}, facet["_schemaURL"].partition("#")[0])
+
+
 def check_openlineage(path: str) -> None:
-    """Every event is one that the client's own classes accept."""
+    """Every event is one that the client's own classes accept, and the schemas where they are."""
     from openlineage.client import event_v2, facet_v2
 
     facets = {
@@ -77,6 +104,8 @@ def check_openlineage(path: str) -> None:
         return made
 
     events = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
+    if "OPENLINEAGE_SPEC" in os.environ:
+        openlineage_schemas(events, pathlib.Path(os.environ["OPENLINEAGE_SPEC"]))
     for event in events:
         run, job = event["run"], event["job"]
         event_v2.RunEvent(
