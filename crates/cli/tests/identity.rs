@@ -13,19 +13,29 @@ use backstory_testkit::oracle::{Bench, Case, Outcome, program};
 use backstory_testkit::snapshot;
 use backstory_testkit::user::User;
 
-fn differences(bench: &Bench, case: &Case, options: &[&str]) -> io::Result<Vec<String>> {
+/// What is different in each of the `ways` to record, beside one run without recording.
+fn differences(bench: &Bench, case: &Case, ways: &[&[&str]]) -> io::Result<Vec<String>> {
     let plain = bench.plain(case)?;
-    let (recorded, _) = bench.recorded(case, options)?;
+    let mut lines = Vec::new();
+    for options in ways {
+        let (recorded, _) = bench.recorded(case, options)?;
+        let found = compare(case, &plain, &recorded, options);
+        lines.extend(found.iter().map(|line| format!("{options:?}: {line}")));
+    }
+    Ok(lines)
+}
+
+fn compare(case: &Case, plain: &Outcome, recorded: &Outcome, options: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     if plain.status.is_none() || plain.code() != recorded.code() {
         lines.push(format!("status {} became {}", plain.code(), recorded.code()));
     }
     if case.restless {
-        let (before, after): (Vec<_>, Vec<_>) = (names(&plain), names(&recorded));
+        let (before, after) = (names(plain), names(recorded));
         if before.len() != after.len() {
             lines.push(format!("{} names became {}", before.len(), after.len()));
         }
-        return Ok(lines);
+        return lines;
     }
     for (stream, before, after) in [
         ("stdout", &plain.stdout, &recorded.stdout),
@@ -47,7 +57,7 @@ fn differences(bench: &Bench, case: &Case, options: &[&str]) -> io::Result<Vec<S
         }
     }
     lines.extend(snapshot::differences(&plain.files, &recorded.files));
-    Ok(lines)
+    lines
 }
 
 /// What the command itself wrote to stderr. Without the guard a static program is not seen, and `record` says so in one line after the
@@ -72,30 +82,17 @@ fn names(outcome: &Outcome) -> Vec<&Vec<u8>> {
     outcome.files.keys().collect()
 }
 
-fn assert_identical(user: User, options: &[&str]) {
-    let bench = common::bench(user);
-    let results = each::each(corpus::all(), |case| differences(&bench, case, options));
+#[test]
+fn a_recorded_command_does_exactly_what_it_does_alone() {
+    let bench = common::bench(User::ordinary());
+    // As it is without options, contents being kept; and the recorder alone.
+    let ways: [&[&str]; 2] = [&[], &["--guard=off", "--contents=off"]];
     let mut wrong = Vec::new();
-    for (case, result) in results {
+    for (case, result) in each::each(corpus::all(), |case| differences(&bench, case, &ways)) {
         let lines = result.unwrap_or_else(|error| vec![error.to_string()]);
         wrong.extend(lines.iter().map(|l| format!("{}: {l}", case.name)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn a_recorded_command_does_exactly_what_it_does_alone() {
-    assert_identical(User::ordinary(), &[]);
-}
-
-#[test]
-fn it_does_so_while_contents_are_kept() {
-    assert_identical(User::ordinary(), &["--contents=lazy"]);
-}
-
-#[test]
-fn it_does_so_with_the_recorder_alone() {
-    assert_identical(User::ordinary(), &["--guard=off"]);
 }
 
 /// A process in strict mode may not have had a filter before: the kernel refuses the mode, so only the recorder can watch.
@@ -104,7 +101,7 @@ fn a_program_in_strict_seccomp_mode_works_with_the_recorder_alone() {
     let bench = common::bench(User::ordinary());
     let case = program("strict-mode", &["$FIX/sandbox_strict"]);
     assert_eq!(
-        differences(&bench, &case, &["--guard=off"]).expect("two runs"),
+        differences(&bench, &case, &[&["--guard=off"]]).expect("two runs"),
         Vec::<String>::new()
     );
 }
