@@ -38,7 +38,9 @@ fn few_descriptors_are_enough() {
 
 #[test]
 fn little_memory_is_enough() {
-    for kilobytes in [40_000, 100_000] {
+    // A build without optimisation is itself 10 MB larger.
+    let least = if cfg!(debug_assertions) { 60_000 } else { 40_000 };
+    for kilobytes in [least, 100_000] {
         same(
             &format!("ulimit -v {kilobytes};"),
             "cat in >out; ulimit -v; ls | wc -l",
