@@ -88,7 +88,13 @@ fn low(width: u32) -> u64 {
 
 /// Reads a column of `count` numbers.
 pub fn take(take: &mut Take<'_>, count: usize) -> Result<Vec<u64>> {
-    let Some((head, width, base, bits)) = take_head(take, count)? else {
+    let Some(Column {
+        head,
+        width,
+        base,
+        bits,
+    }) = take_head(take, count)?
+    else {
         return Ok(Vec::new());
     };
     let mut numbers = unpack(bits, width, count);
@@ -111,8 +117,18 @@ pub fn take(take: &mut Take<'_>, count: usize) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Head, width, base and bits of a column; nothing if there is none.
-fn take_head<'c>(take: &mut Take<'c>, count: usize) -> Result<Option<(u8, u32, u64, &'c [u8])>> {
+/// A column before its patches.
+struct Column<'c> {
+    head: u8,
+    /// Of a number, in bits.
+    width: u32,
+    /// The smallest number, which is taken off all.
+    base: u64,
+    bits: &'c [u8],
+}
+
+/// What comes before the patches of a column; nothing if there is none.
+fn take_head<'c>(take: &mut Take<'c>, count: usize) -> Result<Option<Column<'c>>> {
     if count == 0 {
         return Ok(None);
     }
@@ -127,13 +143,18 @@ fn take_head<'c>(take: &mut Take<'c>, count: usize) -> Result<Option<(u8, u32, u
     };
     let base = take.number()?;
     let bits = take.exactly((count * width as usize).div_ceil(8))?;
-    Ok(Some((head, width, base, bits)))
+    Ok(Some(Column {
+        head,
+        width,
+        base,
+        bits,
+    }))
 }
 
 /// Goes past a column of `count` numbers.
 pub fn skip(take: &mut Take<'_>, count: usize) -> Result<()> {
-    if let Some((head, ..)) = take_head(take, count)?
-        && head & PATCHED != 0
+    if let Some(column) = take_head(take, count)?
+        && column.head & PATCHED != 0
     {
         for _ in 0..take.number()? {
             take.number()?;
