@@ -28,6 +28,7 @@ const USES: &[(&str, &str, &str)] = &[
     ),
     (undecoded::TAKES_DESCRIPTOR, "taken_descriptor", "$X"),
     (undecoded::RING_POLLED, "ring", "$X polled"),
+    (undecoded::RING_HIDDEN, "ring", "$X hidden"),
     (undecoded::RING_FORM, "ring", "$X form"),
     (undecoded::RING_PASSES, "ring", "$X passes"),
     (undecoded::RING_FILES, "ring", "$X many"),
@@ -36,11 +37,9 @@ const USES: &[(&str, &str, &str)] = &[
     (undecoded::RING_OPERATION, "ring", "$X unknown"),
 ];
 
-/// All names that are provoked here; what a protected process does is told otherwise, and no program is known that has a ring which
-/// it can use and we can't read.
+/// All names that are provoked here; what a protected process does is told otherwise.
 pub(super) fn names() -> Vec<&'static str> {
-    let others = [undecoded::PROTECTED, undecoded::RING_HIDDEN];
-    USES.iter().map(|of| of.0).chain(others).collect()
+    USES.iter().map(|of| of.0).chain([undecoded::PROTECTED]).collect()
 }
 
 #[test]
