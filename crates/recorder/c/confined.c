@@ -41,34 +41,87 @@ static void stock_up(void)
 /* The arena once more, as far as it may grow: address space only, until a chunk is there and taken. */
 static u8 *reserve;
 
+/*
+ * Where libc keeps a thread's own number in the thread's block, 0 if that was not found. After a fork the kernel itself has put the
+ * child's number there: so the child knows it without asking.
+ */
+static u32 number_at;
+
+enum { BLOCK = 1024 };
+
+static u32 number_kept(u32 at)
+{
+    return *(const u32 *)((const u8 *)__builtin_thread_pointer() + at);
+}
+
+static void find_number(void)
+{
+    if (number_at || !bs_readable(__builtin_thread_pointer(), BLOCK))
+        return;
+    u32 own = (u32)bs_raw(__NR_gettid, 0);
+    for (u32 at = sizeof(u64); at < BLOCK; at += sizeof own)
+        if (number_kept(at) == own) {
+            number_at = at;
+            return;
+        }
+}
+
 void bs_map_reserve(void)
 {
     if (reserve || !bs_arena || bs_odd & BS_ODD_SANDBOX)
         return;
+    find_number();
     s64 at = bs_raw(__NR_mremap, bs_arena, 0, RESERVE_SIZE, 1 /* MREMAP_MAYMOVE */);
     if ((u64)at < -4096ull)
         __atomic_store_n(&reserve, (u8 *)at, __ATOMIC_RELEASE);
     stock_up();
 }
 
-/* A thread that begins here can't ask for its number, and gets one that no thread has. */
-static void begin(struct bs_thread *me)
+/*
+ * A child by fork. Who was made by a system call of the program's own finds its parent's number where its own should be, and is not
+ * believed: nobody knows who it is. Nor is one of another namespace.
+ */
+static bool begin_process(void)
 {
+    const struct bs_thread *parent = &bs_me;
+    if (!number_at || bs_arena->flags & BS_ARENA_PIDNS || !parent->pid || !parent->tid || parent->tid & BS_TID_UNTOLD)
+        return false;
+    u32 number = number_kept(number_at), unlocked = 0;
+    if (!number || number == parent->tid)
+        return false;
+    if (!__atomic_compare_exchange_n(&bs_process->lock, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return false;
+    bs_process->pid = number;
+    bs_process->ppid = parent->pid;
+    bs_process->epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
+    u32 generation = (u32)bs_process->epoch;
+    __atomic_store_n(&bs_process->generation, generation ? generation : ~0u, __ATOMIC_RELEASE);
+    __atomic_store_n(&bs_process->lock, 0, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* A thread that begins here can't ask for its number, and gets one that no thread has; the first of a process has the process's. */
+static void begin(struct bs_thread *me, bool first)
+{
+    u32 made_up = BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) & (BS_TID_UNTOLD - 1));
     me->chunk = me->held = 0;
-    bs_begin_thread(BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) & (BS_TID_UNTOLD - 1)));
+    bs_begin_thread(first ? bs_process->pid : made_up);
 }
 
 bool bs_take_confined(void)
 {
     struct bs_thread *me = &bs_me;
-    if (!reserve || !bs_process->generation || me->taking || bs_arena->flags & BS_ARENA_CLOSED)
+    if (!reserve || me->taking || bs_arena->flags & BS_ARENA_CLOSED)
+        return false;
+    bool first = !bs_process->generation;
+    if (first && !begin_process())
         return false;
     me->taking = true;
     s32 index = bs_claim(RESERVE / 64);
     if (index >= 0) {
         u8 *at = reserve + BS_ARENA_HEADER + (u64)index * BS_CHUNK_SIZE;
         if (me->generation != bs_process->generation)
-            begin(me);
+            begin(me, first);
         if (me->held)
             bs_say_full(me->held);
         struct bs_chunk *chunk = (struct bs_chunk *)at;
@@ -80,5 +133,9 @@ bool bs_take_confined(void)
         __atomic_store_n(&me->chunk, at, __ATOMIC_RELEASE);
     }
     me->taking = false;
+    if (first && index >= 0)
+        bs_note(0, BS_OP_START, (s32)bs_process->pid, (s32)bs_process->ppid, 1, 0);
+    else if (first)
+        __atomic_store_n(&bs_process->generation, 0, __ATOMIC_RELEASE);
     return index >= 0;
 }

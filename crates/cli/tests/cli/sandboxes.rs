@@ -26,3 +26,33 @@ fn what_threads_do_that_begin_in_a_sandbox_is_known() {
         }
     }
 }
+
+#[test]
+fn what_children_do_that_are_forked_in_a_sandbox_and_execute_nothing_is_known() {
+    for guard in ["on", "off", "strict"] {
+        let place = Place::new();
+        let Some(program) = place.fixture("sandbox_forks") else {
+            return;
+        };
+        place.write("a", "text\n");
+        let answer = place.run(&["record", "--guard", guard, "--", &program]);
+        assert_eq!(
+            (answer.status, answer.out.as_str(), answer.err.as_str()),
+            (0, "sandbox ok\n", ""),
+            "{guard}"
+        );
+        let shown = place.json(&["show", "--json"]);
+        assert_eq!(
+            (&shown["complete"], &shown["lost"]),
+            (&true.into(), &0.into()),
+            "{guard}"
+        );
+        for name in ["f0", "f1", "f2", "g"] {
+            assert!(place.wrote(name), "{guard}: {name}");
+            let origin = place.json(&["of", name, "--json"]).to_string();
+            assert!(origin.contains(&place.path("a")), "{guard}: {name}: {origin}");
+        }
+        let processes = place.json(&["processes", "--json"]);
+        assert_eq!(processes.as_array().unwrap().len(), 5, "{guard}: {processes}");
+    }
+}
