@@ -73,11 +73,13 @@ fn texts_referred_to(tx: &Transaction<'_>, fail: &impl Fn(rusqlite::Error) -> Er
     while let Some(row) = rows.next().map_err(fail)? {
         found.insert(row.get(0).map_err(fail)?);
     }
-    let mut select = tx.prepare("SELECT record FROM activities").map_err(fail)?;
+    let mut select = tx.prepare("SELECT id, record FROM activities").map_err(fail)?;
     let mut rows = select.query([]).map_err(fail)?;
     while let Some(row) = rows.next().map_err(fail)? {
-        let record = row.get_ref(0).and_then(|v| Ok(v.as_blob()?)).map_err(fail)?;
-        found.extend(activity::decode(record, 0)?.texts().map(column));
+        let id: i64 = row.get(0).map_err(fail)?;
+        let record = row.get_ref(1).and_then(|v| Ok(v.as_blob()?)).map_err(fail)?;
+        // The lower half is the process's number within its run, to which its parent's is relative.
+        found.extend(activity::decode(record, id as u32)?.texts().map(column));
     }
     Ok(found)
 }
