@@ -102,6 +102,8 @@ pub struct Callers {
     roots: Mutex<HashMap<(u64, u64, u64), Weak<Root>>>,
     own: (u64, u64, u64),
     namespace: Vec<u8>,
+    /// Our own pid namespace.
+    pids: Vec<u8>,
     changed: AtomicU64,
 }
 
@@ -126,10 +128,12 @@ impl Callers {
     pub fn new() -> io::Result<Callers> {
         let proc = sys::openat2(libc::AT_FDCWD, c"/proc", libc::O_PATH | libc::O_DIRECTORY, 0)?;
         let own = root_key(&sys::statx(libc::AT_FDCWD, c"/", 0)?);
-        let mut link = [0; 64];
-        let namespace = sys::readlink(proc.as_raw_fd(), c"self/ns/mnt", &mut link)
-            .unwrap_or_default()
-            .to_vec();
+        let own_namespace = |link| {
+            let mut text = [0; 64];
+            let text = sys::readlink(proc.as_raw_fd(), link, &mut text);
+            text.unwrap_or_default().to_vec()
+        };
+        let (namespace, pids) = (own_namespace(c"self/ns/mnt"), own_namespace(c"self/ns/pid"));
         Ok(Callers {
             proc,
             shards: std::array::from_fn(|_| Mutex::default()),
@@ -137,6 +141,7 @@ impl Callers {
             roots: Mutex::default(),
             own,
             namespace,
+            pids,
             changed: AtomicU64::new(0),
         })
     }
@@ -347,10 +352,9 @@ impl Callers {
 
     /// True if a thread's process has numbers of another pid namespace than ours for itself.
     pub fn has_other_numbers(&self, tid: u32) -> bool {
-        let (mut own, mut its) = ([0; 64], [0; 64]);
-        let own = sys::readlink(self.proc(), c"self/ns/pid", &mut own);
+        let mut its = [0; 64];
         let its = sys::readlink(self.proc(), &name(format_args!("{tid}/ns/pid")), &mut its);
-        matches!((own, its), (Ok(own), Ok(its)) if own != its)
+        !self.pids.is_empty() && its.is_ok_and(|its| its != self.pids)
     }
 
     /// What the link `what` of a thread's `/proc` directory says, if that is a path.

@@ -151,8 +151,9 @@ impl Holders {
             Some(State::Listed) => {
                 write_list(out, at.time, who(at.caller, at.call), true);
                 // Its children are older than this list.
-                if self.state(pid).is_none() {
-                    self.set(pid, State::Listed, at.time);
+                let mut known = self.lock();
+                if known.get(pid).is_none() {
+                    known.insert(pid, (State::Listed, at.time));
                 }
             }
             None => {
