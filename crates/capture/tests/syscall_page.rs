@@ -2,7 +2,6 @@
 
 use backstory_capture::guard::table::{Guard, ROWS, When};
 use std::fmt::Write;
-use std::path::PathBuf;
 
 fn number(nr: Option<i16>) -> String {
     nr.filter(|nr| *nr >= 0)
@@ -62,15 +61,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_of_system_calls_is_up_to_date() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/syscalls.md");
-    if std::env::var_os("BACKSTORY_BLESS").is_some() {
-        std::fs::write(&path, page()).expect("docs/syscalls.md can be written");
-    }
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        text == page(),
-        "docs/syscalls.md is out of date: BACKSTORY_BLESS=1 writes it anew"
-    );
+    backstory_testkit::page::is_up_to_date("syscalls.md", &page());
 }
 
 /// Names of an ELF file's dynamic symbols that are defined in it.

@@ -63,14 +63,7 @@ impl Value {
 
 /// Writes an array with one element a line, so that a long answer needs no memory of its own and can be compared by line.
 pub fn lines(out: &mut impl Write, items: impl IntoIterator<Item = Value>) -> io::Result<()> {
-    out.write_all(b"[")?;
-    let mut first = true;
-    for item in items {
-        out.write_all(if first { b"\n" } else { b",\n" })?;
-        first = false;
-        item.write(out)?;
-    }
-    out.write_all(if first { b"]\n" } else { b"\n]\n" })
+    array(out, items, |item, line| item.write(line))
 }
 
 /// The same as [`lines`], of items that are written field by field: an answer may have a hundred thousand, and a [`Value`] is a tree of its
@@ -80,15 +73,28 @@ pub fn objects<T>(
     items: impl IntoIterator<Item = T>,
     fields: impl Fn(T, &mut Fields<'_>),
 ) -> io::Result<()> {
+    array(out, items, |item, line| {
+        line.push(b'{');
+        fields(item, &mut Fields::begun(line));
+        line.push(b'}');
+        Ok(())
+    })
+}
+
+/// An array with one element a line, each written by `element`.
+fn array<T>(
+    out: &mut impl Write,
+    items: impl IntoIterator<Item = T>,
+    element: impl Fn(T, &mut Vec<u8>) -> io::Result<()>,
+) -> io::Result<()> {
     out.write_all(b"[")?;
     let mut line = Vec::new();
     let mut first = true;
     for item in items {
         line.clear();
-        line.extend_from_slice(if first { b"\n{" } else { b",\n{" });
+        line.extend_from_slice(if first { b"\n" } else { b",\n" });
         first = false;
-        fields(item, &mut Fields::begun(&mut line));
-        line.push(b'}');
+        element(item, &mut line)?;
         out.write_all(&line)?;
     }
     out.write_all(if first { b"]\n" } else { b"\n]\n" })

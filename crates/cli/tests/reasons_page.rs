@@ -1,7 +1,6 @@
 //! `docs/reasons.md` says what the list of reasons says; `BACKSTORY_BLESS=1` writes it anew.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use backstory_capture::guard::table::{Guard, ROWS as CALLS, Shape};
 use backstory_eventlog::reason::{ROWS, UNDECODED};
@@ -42,15 +41,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_of_reasons_is_up_to_date() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reasons.md");
-    if std::env::var_os("BACKSTORY_BLESS").is_some() {
-        std::fs::write(&path, page()).expect("docs/reasons.md can be written");
-    }
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        text == page(),
-        "docs/reasons.md is out of date: BACKSTORY_BLESS=1 writes it anew"
-    );
+    backstory_testkit::page::is_up_to_date("reasons.md", &page());
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod answer;
 pub mod fixtures;
 pub mod need;
 pub mod oracle;
+pub mod page;
 pub mod procs;
 pub mod snapshot;
 pub mod stage;
