@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use backstory_capture as capture;
 use backstory_eventlog::run::RunHeader;
 use backstory_query as query;
 use backstory_store::{self as store, Home, SqliteStore};
@@ -17,10 +18,17 @@ pub struct Asked {
     pub store: SqliteStore,
 }
 
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.leave_the_rest();
+    }
+}
+
 impl Asked {
     /// Opens the store and brings it up to date. Where that is not possible (a store that may only be read), the answer is
     /// given from what is there, and one line says so.
     pub fn open(chosen: Option<&Path>) -> Result<Asked, Failure> {
+        capture::prepare_for_an_answer();
         let dir = Home::directory(chosen)?;
         let home = Home::open_to_read(&dir)?;
         let mut store = SqliteStore::open(&home)?;
@@ -46,6 +54,19 @@ impl Asked {
             ));
         }
         Ok(Asked { home, store })
+    }
+
+    /// What nobody should wait for is done in the background.
+    fn leave_the_rest(&self) {
+        if self.store.has_long_log() {
+            capture::spawn_in_background(&index::in_background(&self.home));
+        }
+    }
+
+    /// Ends with the process, whose memory need not be given back in a hundred thousand pieces before.
+    pub fn end(self) {
+        self.leave_the_rest();
+        std::mem::forget(self);
     }
 
     /// The id of the run that the user means; the latest if none is named. Runs that are there but cannot be asked yet, or not by

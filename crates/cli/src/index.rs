@@ -10,6 +10,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -70,6 +71,15 @@ enum LogError {
     Store(#[from] store::Error),
     #[error("it holds the log of run {run}, not its own")]
     Stranger { run: String },
+}
+
+/// The command line of what does in the background what is left to do in a store: this very program.
+pub fn in_background(home: &Home) -> Vec<OsString> {
+    match std::env::current_exe() {
+        Ok(exe) => vec![exe.into(), "index".into(), "--store".into(), home.dir().into()],
+        // Without /proc the first question does it.
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Indexes everything that waits to be, and gives what could not be. `retry`: logs marked as bad, too.

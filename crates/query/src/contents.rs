@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
-use backstory_graph::model::{Entity, EntityKind, Relation};
+use backstory_graph::model::{ByName, Entity, EntityKind, Relation};
 use backstory_store::facts::{Held, Place};
 use backstory_store::{ActivityKey, Store};
 
@@ -28,10 +28,13 @@ pub struct RunContents {
 /// One version of one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Content {
-    /// Absolute path by which the run used it first.
+    /// Absolute path by which the run used it first; if that name was removed and another was left, the other.
     pub path: Bytes,
     /// Further names it was used by.
     pub aliases: Vec<Bytes>,
+    /// Names that the run left it: its path, and those that it was given while it was open to be written. A further name of what was
+    /// complete has a version of its own.
+    pub stayed: Vec<Bytes>,
     /// File, link or directory.
     pub kind: EntityKind,
     /// 0: there before the run. Two contents of one path are two versions; the run's inputs are 0.
@@ -108,11 +111,15 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
             continue;
         };
         let known = known(store, entity.ident.as_ref())?;
-        let at = places.binary_search_by(|place| place.path.cmp(&entity.path));
+        let all = || std::iter::once(&entity.path).chain(&entity.aliases).cloned();
+        let mut names: Vec<Bytes> = all().collect();
+        let stayed = used.stayed(&entity);
+        let path = names.remove(stayed.first().copied().unwrap_or(0));
+        let at = places.binary_search_by(|place| place.path.cmp(&path));
         let place = at.ok().map(|at| &places[at]);
         let (digest, held) = known.unwrap_or_else(|| (None, Held::Missing(why_not.to_owned())));
         files.push(Content {
-            role: used.role(&entity),
+            role: used.role(&entity, !stayed.is_empty()),
             first_used: used.first,
             kind: kind(&entity),
             version: entity.version,
@@ -122,8 +129,13 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
             ident: entity.ident,
             digest,
             held,
-            path: entity.path,
-            aliases: entity.aliases,
+            path,
+            aliases: names,
+            stayed: all()
+                .enumerate()
+                .filter(|(at, _)| stayed.contains(at))
+                .map(|(_, name)| name)
+                .collect(),
         });
     }
     files.sort_by(|a, b| (a.first_used, &a.path).cmp(&(b.first_used, &b.path)));
@@ -206,10 +218,23 @@ impl Use {
             }
     }
 
-    fn role(&self, entity: &Entity) -> Role {
+    /// Which names the run left it, counted from its path: of the others, those that it made and did not remove. Where it is not known
+    /// what was done by which name, none if one was removed.
+    fn stayed(&self, entity: &Entity) -> Vec<usize> {
+        if entity.by_name.len() != 1 + entity.aliases.len() {
+            return if self.deleted { Vec::new() } else { vec![0] };
+        }
+        let did = |by: &ByName, relation: Relation| (by.seen | by.possible) & relation.bit() != 0;
+        let by_name = entity.by_name.iter().enumerate();
+        let left =
+            by_name.filter(|(at, by)| !did(by, Relation::Delete) && (*at == 0 || did(by, Relation::Make)));
+        left.map(|(at, _)| at).collect()
+    }
+
+    fn role(&self, entity: &Entity, has_name: bool) -> Role {
         match () {
             // Under a name that was removed it is not there, whatever further names the file has.
-            () if self.is_made(entity) && entity.last && !self.deleted => Role::Output,
+            () if self.is_made(entity) && entity.last && has_name => Role::Output,
             () if self.is_made(entity) => Role::Intermediate,
             () if self.executed => Role::Program,
             () if is_library(&entity.path) => Role::Library,

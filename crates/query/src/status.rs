@@ -25,7 +25,8 @@ pub fn status(store: &dyn Store, paths: &[PathBuf]) -> Result<Vec<FileStatus>> {
 fn of(store: &dyn Store, path: &Path) -> Result<FileStatus> {
     let asked = Asked::new(path)?;
     let shown: Bytes = asked.absolute.as_os_str().as_bytes().into();
-    let Some((key, entity)) = last_written(store, &asked)? else {
+    let written = last_written(store, &asked)?.filter(|(_, entity)| !never_named(entity));
+    let Some((key, entity)) = written else {
         return Ok(FileStatus {
             path: shown,
             run: None,
@@ -61,6 +62,15 @@ fn last_written(store: &dyn Store, asked: &Asked) -> Result<Option<(EntityKey, E
         }
     }
     Ok(best)
+}
+
+/// True for a file that was made without a name (`O_TMPFILE`, open(2)) and got none: the graph has it as `#` and a number, where nothing is.
+fn never_named(entity: &Entity) -> bool {
+    let name = entity.path.rsplit(|byte| *byte == b'/').next();
+    let number = name.and_then(|name| name.strip_prefix(b"#"));
+    let path = Path::new(OsStr::from_bytes(&entity.path));
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+        && state(path, entity.kind, None) == FileState::Removed
 }
 
 fn state(path: &Path, kind: EntityKind, known: Option<&Ident>) -> FileState {

@@ -50,8 +50,8 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
             tree::draw(&lineage, drawing, out)
         }
     });
-    // The process ends now: its memory need not be given back in a hundred thousand pieces before.
     std::mem::forget(lineage);
+    asked.end();
     done
 }
 

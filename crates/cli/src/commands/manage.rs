@@ -97,5 +97,9 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
         complain(&format!("run {} could not be indexed: {}", bad.run, bad.reason));
     }
     keep::bring_up_to_date(&home, &mut store, busy).map_err(|error| Failure::not_found(chain(&error)))?;
+    // Questions that came meanwhile have the database open, so that closing it would not do it.
+    if store.has_long_log() {
+        store.bring_in_log()?;
+    }
     Ok(u8::from(!failed.is_empty()))
 }

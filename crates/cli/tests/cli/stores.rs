@@ -1,7 +1,9 @@
 //! Stores that are not as they should be: a clear error, nothing changed, nothing lost.
 
 use super::Place;
+use backstory_testkit::procs::eventually;
 use std::fs;
+use std::time::Duration;
 
 /// Removes the database, and leaves the logs.
 fn remove_database(place: &Place) {
@@ -264,4 +266,31 @@ fn a_store_in_a_file_system_of_fuse_works_for_many_at_once() {
     let database = fs::read(fuse.0.join("store/graph.db")).unwrap();
     assert_eq!(database[18..20], [1, 1], "the journal is a rollback journal");
     assert!(!fuse.0.join("store/graph.db-wal").exists());
+}
+
+#[test]
+fn what_was_left_in_sqlite_s_log_is_brought_in_behind_a_question() {
+    let place = Place::new();
+    place.record("true");
+    assert_eq!(place.run(&["log"]).status, 0);
+    place.quiet();
+    let database = place.stage.store().join("graph.db");
+    let log = place.stage.store().join("graph.db-wal");
+    let length = || fs::metadata(&log).map_or(0, |meta| meta.len());
+    {
+        let connection = rusqlite::Connection::open(&database).unwrap();
+        let left = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        connection.set_db_config(left, true).unwrap();
+        connection
+            .execute("INSERT INTO texts (id, bytes) VALUES (1, zeroblob(3000000))", [])
+            .unwrap();
+    }
+    assert!(length() > 3_000_000);
+    assert_eq!(place.run(&["log"]).status, 0);
+    assert!(
+        eventually(Duration::from_secs(60), || length() == 0),
+        "{}",
+        length()
+    );
+    assert!(fs::metadata(&database).unwrap().len() > 3_000_000);
 }

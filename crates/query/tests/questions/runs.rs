@@ -4,7 +4,7 @@ use backstory_eventlog::event::Via;
 use backstory_eventlog::run::RunEnd;
 use backstory_graph::model::*;
 use backstory_query::answer::Access;
-use backstory_query::{Error, details, files, processes, resolve, runs};
+use backstory_query::{Error, Role, contents, details, files, processes, resolve, runs};
 
 use crate::graph::*;
 
@@ -175,6 +175,57 @@ fn each_name_of_a_file_has_its_own_words() {
             (bytes("/hard"), vec![Write], Certainty::Possible),
         ];
         assert_eq!(told, wanted, "what is of no name was done by the first");
+    });
+}
+
+#[test]
+fn what_lost_one_of_its_names_was_left_by_the_other() {
+    every_store(|store| {
+        let mut graph = Graph::default();
+        let p = graph.activity(None, 1, "/bin/p", 0);
+        let by = |set: &[Relation]| ByName {
+            seen: set.iter().fold(0, |all, one| all | one.bit()),
+            possible: 0,
+        };
+        use Relation::{Delete, Make, Write};
+        let (written, removed) = (by(&[Write]), by(&[Write, Delete]));
+        let (made, gone) = (by(&[Make]), by(&[Make, Delete]));
+        for (at, (path, alias, by_name)) in [
+            ("/a", "/b", vec![removed, made]),
+            ("/c", "/d", vec![written, gone]),
+            ("/e", "/f", vec![removed, gone]),
+            ("/g", "/h", Vec::new()),
+            // Another way to the first name, by a symbolic link.
+            ("/i", "/j", vec![removed, written]),
+            ("/k", "/l", vec![written, made]),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let file = graph.file(path, 1, None);
+            graph.entities[at].aliases = vec![bytes(alias)];
+            graph.entities[at].by_name = by_name;
+            for relation in [Write, Make, Delete] {
+                graph.edge(p, file, relation, 1, 2);
+            }
+        }
+        graph.append(store, "run00001", 0);
+        let files = contents(store, "run00001").unwrap().files;
+        let told: Vec<_> = files.iter().map(|file| (file.path.clone(), file.role)).collect();
+        let wanted = [
+            (bytes("/b"), Role::Output),
+            (bytes("/c"), Role::Output),
+            (bytes("/e"), Role::Intermediate),
+            (bytes("/g"), Role::Intermediate),
+            (bytes("/i"), Role::Intermediate),
+            (bytes("/k"), Role::Output),
+        ];
+        assert_eq!(told, wanted);
+        assert_eq!(
+            (&files[0].aliases, &files[0].stayed),
+            (&vec![bytes("/a")], &vec![bytes("/b")])
+        );
+        assert_eq!(files[5].stayed, [bytes("/k"), bytes("/l")]);
     });
 }
 

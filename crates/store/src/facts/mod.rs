@@ -75,6 +75,8 @@ pub struct Place {
     pub mode: u32,
     /// Where it leads, if it is a link.
     pub target: Option<Bytes>,
+    /// When a link was made or last changed itself, ns since 1970; 0 if that is not known, or it is a directory.
+    pub mtime: i64,
     /// What was in it, in the order in which it was listed, if it is a directory of the user's that the run listed.
     pub entries: Option<Vec<Listed>>,
 }
@@ -86,6 +88,8 @@ pub struct Listed {
     pub name: Bytes,
     /// What it is: the type bits of `st_mode`; 0 if the listing did not tell.
     pub kind: u32,
+    /// Its inode, if another name in the directory is the same file; else 0.
+    pub shared: u64,
 }
 
 impl Fact {

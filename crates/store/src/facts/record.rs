@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! 1 fact:          dev ino size mtime birth, has digest, digest, held: 0 | 1 manager name version verified | 2 reason
-//! 2 surroundings:  run, places: (path, mode, 0 | 1 target | 2 how many entries: (name, kind)…)…
+//! 2 surroundings:  run, places: (path, mode, 0 | 1 target | 2 how many entries: (name, kind)… | 3 target mtime |
+//!                  4 how many entries: (name, kind, shared)…)…
 //! 3 forgotten:     run
 //! ```
 
@@ -123,15 +124,22 @@ impl Surroundings {
             out.number(u64::from(place.mode));
             match (&place.target, &place.entries) {
                 (Some(target), _) => {
-                    out.push(1);
+                    out.push(if place.mtime == 0 { 1 } else { 3 });
                     out.bytes(target);
+                    if place.mtime != 0 {
+                        out.signed(place.mtime);
+                    }
                 }
                 (None, Some(entries)) => {
-                    out.push(2);
+                    let shares = entries.iter().any(|entry| entry.shared != 0);
+                    out.push(if shares { 4 } else { 2 });
                     out.number(entries.len() as u64);
                     for entry in entries {
                         out.bytes(&entry.name);
                         out.number(u64::from(entry.kind));
+                        if shares {
+                            out.number(entry.shared);
+                        }
                     }
                 }
                 (None, None) => out.push(0),
@@ -148,12 +156,15 @@ impl Surroundings {
                 path: take.bytes()?.into(),
                 mode: take.small()?,
                 target: None,
+                mtime: 0,
                 entries: None,
             };
             match take.byte()? {
                 0 => {}
                 1 => place.target = Some(take.bytes()?.into()),
-                2 => place.entries = Some(entries(take)?),
+                2 => place.entries = Some(entries(take, false)?),
+                3 => (place.target, place.mtime) = (Some(take.bytes()?.into()), take.signed()?),
+                4 => place.entries = Some(entries(take, true)?),
                 _ => return Err(take.damaged()),
             }
             places.push(place);
@@ -162,13 +173,14 @@ impl Surroundings {
     }
 }
 
-fn entries(take: &mut Take<'_>) -> Result<Vec<Listed>> {
+fn entries(take: &mut Take<'_>, shares: bool) -> Result<Vec<Listed>> {
     let count = take.number()?;
     let mut entries = Vec::new();
     for _ in 0..count {
         entries.push(Listed {
             name: take.bytes()?.into(),
             kind: take.small()?,
+            shared: if shares { take.number()? } else { 0 },
         });
     }
     Ok(entries)
@@ -206,12 +218,13 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_learned_comes_back(numbers: (u64, u64, i64, i64, i64), digest: Option<[u8; 32]>, words: [String; 3], verified: bool,
-            path: Vec<u8>, mode: u32, target: Option<Vec<u8>>, names: Vec<(Vec<u8>, u32)>) {
+            path: Vec<u8>, mode: u32, target: Option<Vec<u8>>, names: Vec<(Vec<u8>, u32, u64)>, mtime: i64) {
             let [a, b, c] = words;
             let package = Package { manager: a.clone(), name: b.clone(), version: c, verified };
-            let entries = names.into_iter().map(|(name, kind)| Listed { name: name.into(), kind }).collect();
-            let listed = Place { path: path.clone().into(), mode, target: None, entries: Some(entries) };
-            let place = Place { path: path.into(), mode, target: target.map(Into::into), entries: None };
+            let entries = names.into_iter().map(|(name, kind, shared)| Listed { name: name.into(), kind, shared }).collect();
+            let listed = Place { path: path.clone().into(), mode, target: None, mtime: 0, entries: Some(entries) };
+            let mtime = if target.is_some() { mtime } else { 0 };
+            let place = Place { path: path.into(), mode, target: target.map(Into::into), mtime, entries: None };
             for learned in [
                 fact(numbers, digest, Held::Kept),
                 fact(numbers, digest, Held::Package(package)),

@@ -17,6 +17,7 @@ mod runs;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -26,8 +27,8 @@ use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{Activity, ActivityId, Entity};
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, MAIN_DB};
 
 use crate::api::Body;
 use crate::facts::{Fact, Learned, Mark, Surroundings};
@@ -41,6 +42,9 @@ pub struct SqliteStore {
     path: PathBuf,
     cache: RefCell<cache::Cache>,
 }
+
+/// Bytes of SQLite's log from which on it is worth bringing it in.
+const LONG_LOG: u64 = 1 << 20;
 
 impl SqliteStore {
     /// Opens the database of `home`, making or upgrading it where needed. If the directory can't be written, it is opened for
@@ -65,13 +69,32 @@ impl SqliteStore {
     }
 
     /// Closes without bringing what was appended from SQLite's log into the database, which waits for the disk: for who has somebody
-    /// waiting for him. The next that closes the database otherwise does it.
+    /// waiting for him. The next that closes the database otherwise, or asks for it (`bring_in_log`), does it.
     pub fn leave_log(&self) -> Result<()> {
         let done = self
             .conn
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         done.map(drop)
             .map_err(|e| self.failed("leave the log to others", e))
+    }
+
+    /// True if SQLite's log can be brought in and is so long that it shows: whoever opens the database first reads all of it, a millisecond or so for each MB.
+    pub fn has_long_log(&self) -> bool {
+        let log = open::beside(&self.path, "-wal");
+        std::fs::metadata(log).is_ok_and(|meta| meta.len() > LONG_LOG)
+            && self.conn.is_readonly(MAIN_DB).is_ok_and(|only_read| !only_read)
+    }
+
+    /// Brings SQLite's log into the database and empties it. Waits for the disk, and a little for those who still read what was before; if
+    /// they take longer it stays, which does no harm.
+    pub fn bring_in_log(&self) -> Result<()> {
+        let fail = |e| self.failed("bring in the log", e);
+        self.conn.busy_timeout(open::LITTLE_PATIENCE).map_err(fail)?;
+        let done = self
+            .conn
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        self.conn.busy_timeout(open::PATIENCE).map_err(fail)?;
+        done.map_err(fail)
     }
 
     fn failed(&self, doing: &'static str, error: rusqlite::Error) -> Error {

@@ -31,7 +31,10 @@ const PAGE: i64 = 8192;
 const LONGEST_LOG: i64 = 64 << 20;
 
 /// How long to wait for another process's transaction.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long to wait for another process where nothing depends on it: others wait for us meanwhile.
+pub(super) const LITTLE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// File systems shared between machines: a write-ahead log keeps its index in memory shared between processes, which other
 /// machines do not see. Numbers from `statfs(2)`: nfs, smb, cifs, smb2, 9p, afs, ceph, lustre, gpfs, fuse (sshfs and the like).
@@ -96,12 +99,7 @@ fn open_read_only(dir: &Path, path: &Path) -> Result<Connection> {
             reason: "it has no database yet, and none can be made".into(),
         });
     }
-    let wal = PathBuf::from({
-        let mut w = path.as_os_str().to_owned();
-        w.push("-wal");
-        w
-    });
-    let left = fs::metadata(&wal).is_ok_and(|m| m.len() > 0);
+    let left = fs::metadata(beside(path, "-wal")).is_ok_and(|m| m.len() > 0);
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let uri = uri(path, if left { "mode=ro" } else { "mode=ro&immutable=1" });
@@ -115,6 +113,13 @@ fn open_read_only(dir: &Path, path: &Path) -> Result<Connection> {
         });
     }
     Ok(conn)
+}
+
+/// The file that SQLite keeps beside a database.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
 }
 
 fn uri(path: &Path, parameters: &str) -> PathBuf {

@@ -32,9 +32,7 @@ impl SqliteStore {
         tx.commit().map_err(fail)?;
         // All rows of the table are in SQLite's log now, which whoever opens the database would read from its beginning. If this is a
         // question, nobody brings it in at the end (`leave_log`): once, it is waited for. Where others read, they do it.
-        let _ = self
-            .conn
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = self.bring_in_log();
         Ok(())
     }
 

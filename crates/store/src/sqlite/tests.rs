@@ -232,3 +232,24 @@ fn texts_whose_ids_collide_stay_apart() {
         .unwrap();
     assert_eq!(store.activities(run).unwrap()[..], [activity(0, argument)]);
 }
+
+#[test]
+fn a_log_that_was_left_is_brought_in_while_others_have_the_database_open() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut left = store(&tmp);
+    left.leave_log().unwrap();
+    let mut body = |sink: &mut Appender<'_>| {
+        turns(sink)?;
+        (0..20).try_for_each(|n| sink.extended(ActivityId(0), n, b"big", &[7; 100_000]))
+    };
+    left.append(&header("long"), &RunEnd::default(), 0, &mut body)
+        .unwrap();
+    assert!(left.has_long_log());
+    let other = store(&tmp);
+    drop(left);
+    assert!(other.has_long_log());
+    let third = store(&tmp);
+    other.bring_in_log().unwrap();
+    assert!(!other.has_long_log());
+    assert_eq!(third.run_ids().unwrap().len(), 1);
+}

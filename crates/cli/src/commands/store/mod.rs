@@ -64,7 +64,7 @@ fn verify(args: StoreVerifyArgs, store: Option<&Path>) -> Outcome {
             damages.iter().map(|damage| {
                 Value::Object(vec![
                     ("path", damage.path.display().to_string().as_str().into()),
-                    ("digest", damage.digest.map(|d| d.to_string()).as_ref().into()),
+                    ("digest", damage.digest.into()),
                     ("what", (&damage.what).into()),
                 ])
             }),

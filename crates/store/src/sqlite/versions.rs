@@ -1,0 +1,166 @@
+//! Reading the versions of files, which each directory has a list of.
+//!
+//! A record names its file, or says which earlier record of the list does: names are decoded once for whoever asks for more of them.
+
+use std::rc::Rc;
+
+use backstory_eventlog::event::{Bytes, Ident};
+use backstory_graph::model::EntityKind;
+
+use super::{SqliteStore, names, range};
+use crate::codec::members::VersionRef;
+use crate::codec::versions::{self, Name, Version};
+use crate::{Error, Result};
+
+impl SqliteStore {
+    /// Looks at a version without copying it.
+    pub(super) fn version<T>(&self, at: VersionRef, look: impl FnOnce(&Version) -> T) -> Result<T> {
+        let key = i64::from(at.dir) << 32 | i64::from(at.index);
+        let cached = {
+            let cache = self.cache.borrow();
+            let before = cache.versions.range(..=key).next_back();
+            before.and_then(|(first, block)| Some((block.clone(), usize::try_from(key - first).ok()?)))
+        };
+        if let Some(version) = cached.as_ref().and_then(|(block, place)| block.get(*place)) {
+            return Ok(look(version));
+        }
+        let (first, block) = self.version_block(key)?;
+        let version = block
+            .get((key - first) as usize)
+            .ok_or(Error::Damaged("version (it is missing)"))?;
+        Ok(look(version))
+    }
+
+    fn version_block(&self, key: i64) -> Result<(i64, Rc<Vec<Version>>)> {
+        let select = "SELECT id, block FROM versions WHERE id <= ?1 ORDER BY id DESC LIMIT 1";
+        let found = self.one(select, [key], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })?;
+        let (first, bytes) = found.ok_or(Error::Damaged("version (it is missing)"))?;
+        let mut block: Vec<Version> = Vec::new();
+        versions::decode(&bytes, |place, record| {
+            let name = match record.name {
+                Name::Here(name) => name.into(),
+                Name::As(index) => self.earlier_name(first, place, index, &block)?,
+            };
+            block.push(Version {
+                name,
+                kind: record.kind,
+                ident: record.ident,
+            });
+            Ok(())
+        })?;
+        let block = Rc::new(block);
+        let mut cache = self.cache.borrow_mut();
+        cache.trim();
+        cache.versions.insert(first, block.clone());
+        Ok((first, block))
+    }
+
+    /// The name that the record at `index` of the directory introduced; it lies before the one that asks.
+    fn earlier_name(&self, first: i64, place: u32, index: u32, block: &[Version]) -> Result<Bytes> {
+        let (start, dir) = (first as u32, (first >> 32) as u32);
+        if u64::from(index) >= u64::from(start) + u64::from(place) {
+            return Err(Error::Damaged("list of versions"));
+        }
+        match index.checked_sub(start) {
+            Some(here) => Ok(block[here as usize].name.clone()),
+            None => self.introduced_name(dir, index),
+        }
+    }
+
+    /// The name of a version, without decoding the names of those around it: they may refer to earlier blocks, those to still earlier
+    /// ones, and a directory has as many blocks as somebody wanted it to have.
+    fn introduced_name(&self, dir: u32, mut index: u32) -> Result<Bytes> {
+        loop {
+            let key = i64::from(dir) << 32 | i64::from(index);
+            if let Some(name) = self.cache.borrow().names.get(&key) {
+                return Ok(name.clone());
+            }
+            let select = "SELECT id, block FROM versions WHERE id <= ?1 ORDER BY id DESC LIMIT 1";
+            let found = self.one(select, [key], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+            })?;
+            let (first, bytes) = found.ok_or(Error::Damaged("version (it is missing)"))?;
+            let mut here = None;
+            let mut cache = self.cache.borrow_mut();
+            cache.trim();
+            versions::decode(&bytes, |place, record| {
+                let at = first + i64::from(place);
+                let name = match record.name {
+                    Name::Here(name) => Ok(Bytes::from(name)),
+                    Name::As(earlier) => Err(earlier),
+                };
+                // Whoever asks for one name of a block asks for others next.
+                if let Ok(name) = &name {
+                    cache.names.insert(at, name.clone());
+                }
+                if at == key {
+                    here = Some(name);
+                }
+                Ok(())
+            })?;
+            drop(cache);
+            match here {
+                Some(Ok(name)) => return Ok(name),
+                Some(Err(earlier)) if earlier < index => index = earlier,
+                _ => return Err(Error::Damaged("list of versions")),
+            }
+        }
+    }
+
+    pub(super) fn dir(&self, id: u32) -> Result<Bytes> {
+        if let Some(path) = self.cache.borrow().dirs.get(&id) {
+            return Ok(path.clone());
+        }
+        let select = "SELECT path FROM dirs WHERE id = ?1";
+        let path: Option<Bytes> = self.one(select, [id], |row| Ok(row.get_ref(0)?.as_blob()?.into()))?;
+        let path = path.ok_or(Error::Damaged("directory (it is missing)"))?;
+        let mut cache = self.cache.borrow_mut();
+        cache.trim();
+        cache.dirs.insert(id, path.clone());
+        Ok(path)
+    }
+
+    pub(super) fn path_of(&self, at: VersionRef) -> Result<Bytes> {
+        let dir = self.dir(at.dir)?;
+        self.version(at, |version| names::join(&dir, &version.name))
+    }
+
+    /// Hands all versions of a directory to `each`: index, name, kind, identity.
+    pub(super) fn scan(
+        &self,
+        dir: u32,
+        mut each: impl FnMut(u32, &[u8], EntityKind, Option<Ident>),
+    ) -> Result<()> {
+        let (from, to) = range(dir);
+        let select = "SELECT block FROM versions WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+        let blocks = self.all(select, [from, to], |row| row.get::<_, Vec<u8>>(0))?;
+        let mut texts: Vec<u8> = Vec::new();
+        // Where in `texts` the name of each version is.
+        let mut names: Vec<std::ops::Range<usize>> = Vec::new();
+        for block in &blocks {
+            versions::decode(block, |_, record| {
+                let name = match record.name {
+                    Name::Here(name) => {
+                        texts.extend_from_slice(name);
+                        texts.len() - name.len()..texts.len()
+                    }
+                    Name::As(index) => names
+                        .get(index as usize)
+                        .cloned()
+                        .ok_or(Error::Damaged("list of versions"))?,
+                };
+                each(
+                    names.len() as u32,
+                    &texts[name.clone()],
+                    record.kind,
+                    record.ident,
+                );
+                names.push(name);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
