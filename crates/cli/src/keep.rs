@@ -11,7 +11,7 @@ mod places;
 mod source;
 mod wanted;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,12 @@ use crate::text::progress::Progress;
 use source::{Changed, Source};
 use wanted::{Preserved, Wanted};
 
-/// Facts that are learned at once: with one sync of contents and one of the journal.
-const BATCH: usize = 512;
+/// Facts that are learned at once: with one sync of contents and one of the journal. Whoever begins anew after one looks at what others have
+/// put meanwhile, which takes the longer the more is kept.
+const BATCH: usize = 4096;
+
+/// Bytes of contents after which facts are learned, however few.
+const BATCH_BYTES: u64 = 256 << 20;
 
 /// Why contents could not be stored.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +107,8 @@ fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Pack
         kept_dir: home.kept_dir(id),
         preserved,
         gathered: Vec::new(),
+        put: 0,
+        real: HashMap::new(),
         seen: HashSet::new(),
     };
     for version in wanted.versions {
@@ -143,6 +149,10 @@ struct Keeper<'a> {
     preserved: Vec<Preserved>,
     /// Learned, and not yet in the journal.
     gathered: Vec<Learned>,
+    /// Bytes of contents that were put since the last flush.
+    put: u64,
+    /// Where directories really are.
+    real: HashMap<PathBuf, Option<PathBuf>>,
     /// Versions that were looked at in this run.
     seen: HashSet<(u64, u64, i64, i64)>,
 }
@@ -160,7 +170,7 @@ impl Keeper<'_> {
         }
         let (digest, held) = self.find(wanted)?;
         self.gathered.push(Learned::Fact(Fact { ident, digest, held }));
-        if self.gathered.len() >= BATCH {
+        if self.gathered.len() >= BATCH || self.put >= BATCH_BYTES {
             self.flush()?;
         }
         Ok(())
@@ -220,7 +230,8 @@ impl Keeper<'_> {
     fn store(&mut self, mut source: Source, path: Option<&Path>) -> Result<(Option<Digest>, Held), Changed> {
         let owner = path
             .filter(|_| !self.self_contained)
-            .and_then(|path| self.packages.owner(&path.canonicalize().ok()?));
+            .and_then(|path| self.real_path(path))
+            .and_then(|path| self.packages.owner(&path));
         if let Some((owner, checksum)) = owner.and_then(|o| Some((o.clone(), o.checksum?))) {
             let (digest, _, verified) = compare(&mut source, &checksum).map_err(Changed::Unreadable)?;
             source.check()?;
@@ -237,13 +248,27 @@ impl Keeper<'_> {
         }
         self.has_room(source.size())?;
         let put = self.contents.put(&mut source);
-        let (digest, _) = put.map_err(|error| match error {
+        let (digest, size) = put.map_err(|error| match error {
             contents::Error::Source(error) => Changed::Unreadable(error),
             error => Changed::Failed(error),
         })?;
+        self.put += size;
         // What was put in vain is garbage that nobody refers to.
         source.check()?;
         Ok((Some(digest), Held::Kept))
+    }
+
+    /// Where a file really is. Most lie beside others: the way to their directory is looked at once.
+    fn real_path(&mut self, path: &Path) -> Option<PathBuf> {
+        if fs::symlink_metadata(path).ok()?.is_symlink() {
+            return path.canonicalize().ok();
+        }
+        let (directory, name) = (path.parent()?, path.file_name()?);
+        if !self.real.contains_key(directory) {
+            self.real
+                .insert(directory.to_owned(), directory.canonicalize().ok());
+        }
+        Some(self.real.get(directory)?.as_ref()?.join(name))
     }
 
     /// That as much as a large content takes is still free after it: nobody has asked for a full disk.
@@ -263,6 +288,7 @@ impl Keeper<'_> {
     /// Makes contents durable, then says so.
     fn flush(&mut self) -> Result<(), Error> {
         self.contents.sync()?;
+        self.put = 0;
         if !self.gathered.is_empty() {
             self.journal.append(&self.gathered)?;
             self.gathered.clear();

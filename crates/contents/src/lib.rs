@@ -54,6 +54,7 @@ struct State {
     index: HashMap<Digest, Place>,
     /// What was put since the last sync; holds the writers' lock.
     batch: Option<Batch>,
+    packer: put::Packer,
 }
 
 /// How much is kept.
@@ -86,6 +87,7 @@ impl Contents {
         let state = State {
             index: index::load(dir)?,
             batch: None,
+            packer: put::Packer::default(),
         };
         Ok(Contents {
             dir: dir.to_owned(),

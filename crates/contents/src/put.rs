@@ -38,7 +38,7 @@ impl Contents {
         }
         let digest = Digest(*blake3::hash(&head).as_bytes());
         if !state.index.contains_key(&digest) && !batch.holds(&digest) {
-            let (header, stored) = small(digest, head.as_slice());
+            let (header, stored) = small(digest, head.as_slice(), &mut state.packer);
             batch.small(&header, stored.as_deref().unwrap_or(&head))?;
         }
         Ok((digest, head.len() as u64))
@@ -62,10 +62,31 @@ pub fn digest_of(source: &mut dyn Read) -> io::Result<(Digest, u64)> {
     Ok((Digest(*hash.finalize().as_bytes()), size))
 }
 
+/// zstd's working memory, kept from one small content to the next: making it takes longer than compressing some kB.
+#[derive(Default)]
+pub(crate) struct Packer(Option<zstd::bulk::Compressor<'static>>);
+
+impl std::fmt::Debug for Packer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Packer")
+    }
+}
+
+impl Packer {
+    fn pack(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
+        let packer = match &mut self.0 {
+            Some(packer) => packer,
+            None => self.0.insert(zstd::bulk::Compressor::new(LEVEL)?),
+        };
+        packer.compress(content)
+    }
+}
+
 /// A small object's header, and its bytes if they are to be compressed.
-fn small(digest: Digest, content: &[u8]) -> (Header, Option<Vec<u8>>) {
+fn small(digest: Digest, content: &[u8], packer: &mut Packer) -> (Header, Option<Vec<u8>>) {
     // Where compression fails or saves next to nothing the bytes are kept as they are.
-    let packed = zstd::bulk::compress(content, LEVEL)
+    let packed = packer
+        .pack(content)
         .ok()
         .filter(|packed| pays(packed.len(), content.len()));
     let stored = packed.as_deref().unwrap_or(content);

@@ -25,6 +25,8 @@ const PENDING: usize = 16 << 20;
 const STARTS: usize = 100_000;
 /// Files that are remembered.
 const FILES: usize = 2 << 20;
+/// Directories with a name for whatever a process has open itself.
+const OPEN_ALREADY: [&[u8]; 3] = [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread-self/fd/"];
 
 /// A file, by the low half of its device number and its inode.
 pub(super) type FileKey = (u32, u64);
@@ -304,6 +306,7 @@ impl Known {
         let Some(path) = self.absolute(slot, raw, pid, h.fd, name) else {
             return;
         };
+        let path = self.open_already(pid, &path).unwrap_or(path);
         if gives && h.flags & F_CHILD == 0 {
             self.paths.open(pid, h.result, &path);
         }
@@ -316,6 +319,16 @@ impl Known {
                 self.read_interpreter(&path);
             }
         }
+    }
+
+    /// What a name for something that is open already (`/dev/fd/3`) leads to, if that was opened in this run.
+    fn open_already(&self, pid: u32, path: &[u8]) -> Option<Vec<u8>> {
+        let rest = OPEN_ALREADY.iter().find_map(|way| path.strip_prefix(*way))?;
+        let end = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+        let (number, below) = rest.split_at(end);
+        let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+        let opened = self.paths.directory(pid, None, number)?;
+        Some([&opened, below].concat())
     }
 
     /// The path of what was read; where it is not known, everything may have been.

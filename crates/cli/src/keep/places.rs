@@ -1,9 +1,9 @@
 //! The directories and symbolic links on the way to files: without them a path leads nowhere.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
@@ -50,7 +50,15 @@ fn entries(directory: &Path) -> Option<Vec<Listed>> {
         entries.push(Listed {
             name: entry.file_name().into_vec().into(),
             kind,
+            shared: entry.ino(),
         });
+    }
+    let mut names: HashMap<u64, u32> = HashMap::new();
+    entries
+        .iter()
+        .for_each(|entry| *names.entry(entry.shared).or_default() += 1);
+    for entry in &mut entries {
+        entry.shared = if names[&entry.shared] > 1 { entry.shared } else { 0 };
     }
     Some(entries)
 }
@@ -110,6 +118,10 @@ fn look(path: &Path, found: &mut BTreeMap<Bytes, Place>, seen: &mut HashSet<Path
         target: target
             .clone()
             .map(|target| target.into_os_string().into_vec().into()),
+        mtime: match meta.is_symlink() {
+            true => meta.mtime() * 1_000_000_000 + meta.mtime_nsec(),
+            false => 0,
+        },
         entries: None,
     };
     found.insert(key, place);

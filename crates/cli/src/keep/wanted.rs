@@ -133,6 +133,8 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
                 }
                 Relation::Link => mark(&mut made, edge.entity.0, activity.id),
                 Relation::List => drop(listed.insert(edge.entity.0)),
+                // Of a program without the recorder no more is seen than that it opened the directory.
+                Relation::Stat if !activity.lookups_known => drop(listed.insert(edge.entity.0)),
                 _ => {}
             }
         }
@@ -153,7 +155,8 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         let names = std::iter::once(&entity.path).chain(&entity.aliases);
         let paths: Vec<PathBuf> = names.map(|path| OsStr::from_bytes(path).into()).collect();
         all.paths.extend_from_slice(&paths);
-        if listed.contains(&entity.id.0) && !is_tool(&entity.path) {
+        let directory = entity.kind == EntityKind::Directory;
+        if directory && listed.contains(&entity.id.0) && !is_tool(&entity.path) {
             all.listed.extend_from_slice(&paths);
         }
         // What the run found and changed in part, or moved: to do that again, it has to be there.

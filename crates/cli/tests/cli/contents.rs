@@ -40,6 +40,8 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
         "mv other in",
         "echo more >> in",
         "truncate -s 0 in",
+        "mv in aside; echo new > in; rm aside",
+        "mv in aside; echo new > aside",
         "true",
     ] {
         let place = Place::new();

@@ -11,6 +11,11 @@ impl Place {
     /// Runs `backstory` and kills it when it is about to make its `at`th call that changes files. False: it made fewer.
     fn kill_at(&self, at: usize, args: &[&str]) -> bool {
         let calls = "write,pwrite64,fsync,fdatasync,rename,unlink,unlinkat,mkdir,ftruncate,flock";
+        self.kill_in(calls, at, args)
+    }
+
+    /// The same for the `at`th call of any one of these kinds.
+    pub(super) fn kill_in(&self, calls: &str, at: usize, args: &[&str]) -> bool {
         let mut command = self.stage.command("strace");
         command
             .env("BACKSTORY_STORE", self.stage.store())
@@ -73,6 +78,44 @@ fn files_tell_the_digest_of_each_version_and_all_keeps_those_that_nobody_read() 
         .map(|v| place.run(&["contents", v["digest"].as_str().unwrap()]).out)
         .collect();
     assert_eq!(texts, ["first", "second", "third"]);
+}
+
+/// BLAKE3 of nothing, as its authors' test vectors have it.
+const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+
+#[test]
+fn show_tells_the_digest_of_each_version() {
+    let place = Place::new();
+    place.write_settled("in", "first\n");
+    place.keep("cat in > out; echo second > in; : > empty", &["--contents=lazy"]);
+    let shown = place.json(&["show", "--json"]);
+    let versions = shown["contents"]["versions"].as_array().unwrap();
+    let of = |name: &str| -> Vec<&Value> {
+        let path = place.path(name);
+        versions
+            .iter()
+            .filter(|one| one["path"] == path.as_str())
+            .collect()
+    };
+    let texts = |name: &str| -> Vec<String> {
+        let digests = of(name).into_iter().map(|one| one["digest"].as_str().unwrap());
+        digests
+            .map(|digest| place.run(&["contents", digest]).out)
+            .collect()
+    };
+    assert_eq!(
+        (texts("in"), texts("out")),
+        (vec!["first\n".into(), "second\n".into()], vec!["first\n".into()])
+    );
+    let empty = of("empty")[0];
+    assert_eq!(
+        (empty["digest"].as_str(), &empty["kept"], &empty["last"]),
+        (Some(EMPTY), &true.into(), &true.into())
+    );
+    assert_eq!(
+        [&of("in")[0]["version"], &of("in")[0]["last"]],
+        [&Value::from(0), &false.into()]
+    );
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! `diversions` which files were put elsewhere for another package.
 
 use std::collections::HashMap;
+use std::collections::hash_map::{DefaultHasher, Entry};
 use std::fs;
+use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 
 use super::{Checksum, Manager, Owner, hex, text};
@@ -17,8 +19,10 @@ pub struct Dpkg {
 struct Records {
     /// Packages as their files in `info` are named (`libc6:amd64`).
     packages: Vec<String>,
-    /// By 64 bits of the path's digest: packages that list it. Some hundred thousand paths are not kept as text.
-    owners: HashMap<u64, Vec<u32>>,
+    /// By a hash of the path: the first package that lists it. Some hundred thousand paths are not kept as text.
+    owners: HashMap<u64, u32>,
+    /// The others; of hardly anything but directories.
+    more: HashMap<u64, Vec<u32>>,
     versions: HashMap<String, String>,
     /// MD5 of configuration files.
     configuration: HashMap<String, [u8; 16]>,
@@ -74,7 +78,10 @@ impl Records {
             let number = records.packages.len() as u32;
             records.packages.push(name.to_owned());
             for path in bytes.split(|b| *b == b'\n').filter(|path| path.len() > 2) {
-                records.owners.entry(hash(path)).or_default().push(number);
+                match records.owners.entry(hash(path)) {
+                    Entry::Vacant(first) => drop(first.insert(number)),
+                    Entry::Occupied(_) => records.more.entry(hash(path)).or_default().push(number),
+                }
             }
         }
         records.read_status(&root.join("status"));
@@ -122,8 +129,10 @@ impl Records {
         let listed = self.diverted.get(path).map_or(path, String::as_str).to_owned();
         let was_moved = listed != path;
         let by = self.diverting.get(&listed).cloned();
-        let owners = self.owners.get(&hash(listed.as_bytes()))?.clone();
-        let number = owners.into_iter().find(|number| {
+        let hash = hash(listed.as_bytes());
+        let first = self.owners.get(&hash)?;
+        let others = self.more.get(&hash).into_iter().flatten();
+        let number = std::iter::once(first).chain(others).copied().find(|number| {
             let name = &self.packages[*number as usize];
             let short = name.split(':').next().unwrap_or(name);
             // Of a diverted path, the diverting package's file is in its place, all others' where they were moved.
@@ -148,8 +157,9 @@ impl Records {
 }
 
 fn hash(path: &[u8]) -> u64 {
-    let digest = blake3::hash(path);
-    crate::Digest(*digest.as_bytes()).prefix()
+    let mut hasher = DefaultHasher::new();
+    hasher.write(path);
+    hasher.finish()
 }
 
 fn read_sums(path: &Path) -> HashMap<String, [u8; 16]> {

@@ -156,3 +156,65 @@ fn records_that_are_nonsense_own_nothing() {
         assert_eq!(told(&mut packages, &root.join(path), ""), None, "{path}");
     }
 }
+
+/// The first entry of a directory whose name begins so.
+fn entry(dir: &Path, start: &str) -> Option<std::path::PathBuf> {
+    let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
+    let mut found = entries.filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(start))
+    });
+    found.next()
+}
+
+/// Installed by the managers themselves: the validators of the exports' tests, and what this is built from.
+#[test]
+fn packages_that_their_managers_installed_here_are_named_and_verified() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv");
+    let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")));
+    let registry = home.and_then(|home| entry(&home.join("registry/src"), ""));
+    let site = entry(&root.join("lib"), "python3").map(|lib| lib.join("site-packages"));
+    // Of each file: who has it, and whether the manager's records can tell that it is as it was installed.
+    let files = [
+        ("pip", "prov", site.map(|site| site.join("prov/model.py")), true),
+        (
+            "npm",
+            "mermaid",
+            Some(root.join("mermaid/node_modules/mermaid/package.json")),
+            false,
+        ),
+        (
+            "cargo",
+            "thiserror",
+            registry
+                .and_then(|all| entry(&all, "thiserror-2"))
+                .map(|dir| dir.join("Cargo.toml")),
+            false,
+        ),
+    ];
+    for (manager, name, file, verified) in files {
+        let Some(file) = file.and_then(|file| file.canonicalize().ok()) else {
+            eprintln!("SKIPPED: packages of {manager}: {name} is not installed here");
+            continue;
+        };
+        let owner = Packages::new(Path::new("/")).owner(&file).unwrap();
+        assert_eq!((owner.manager, owner.name.as_str()), (manager, name));
+        assert!(
+            owner.version.starts_with(|c: char| c.is_ascii_digit()),
+            "{owner:?}"
+        );
+        let mut source = fs::File::open(&file).unwrap();
+        let same = owner.checksum.map(|sum| compare(&mut source, &sum).unwrap().2);
+        assert_eq!(same, verified.then_some(true), "{manager}: {}", file.display());
+        // One byte more is another file.
+        if let Some(owner) = Packages::new(Path::new("/"))
+            .owner(&file)
+            .filter(|owner| owner.checksum.is_some())
+        {
+            let mut more = fs::read(&file).unwrap();
+            more.push(b'\n');
+            assert!(!compare(&mut &more[..], &owner.checksum.unwrap()).unwrap().2);
+        }
+    }
+}
