@@ -29,7 +29,7 @@ pub(crate) fn become_it(after: &[OsString]) {
 }
 
 /// Starts the command as a process of its own, whose parent is not waiting for it.
-pub(crate) fn spawn(after: &[OsString]) {
+pub fn spawn(after: &[OsString]) {
     if after.is_empty() {
         return;
     }

@@ -24,6 +24,9 @@ pub(crate) const SEALED: u32 = 16;
 /// The front has what it waited for, so its end is no reason to end the command.
 pub(crate) const DISMISSED: u32 = 32;
 
+/// There is no supervisor, and will be none.
+const NOBODY: Pid = -1;
+
 const SUMMARY_BYTES: usize = 16 * 1024;
 const SIGNALS: usize = 65;
 
@@ -33,8 +36,8 @@ pub(crate) struct Control {
     phase: AtomicU32,
     errno: AtomicI32,
     status: AtomicI32,
-    /// The supervisor.
-    pub supervisor: AtomicI32,
+    /// The supervisor; [`NOBODY`] where there will be none.
+    supervisor: AtomicI32,
     /// The keeper.
     pub keeper: AtomicI32,
     /// The command.
@@ -108,6 +111,25 @@ impl Control {
                 self.ended_at.load(Ordering::Relaxed) as i64,
             )
         })
+    }
+
+    /// There is a supervisor, this one. False if the front had given it up before: then it must not begin.
+    pub(crate) fn has_supervisor(&self, pid: Pid) -> bool {
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        let before = self.supervisor.compare_exchange(0, pid, set, get);
+        before.map_or_else(|known| known == pid, |_| true)
+    }
+
+    /// The supervisor, once there is one.
+    pub(crate) fn supervisor(&self) -> Option<Pid> {
+        Some(self.supervisor.load(Ordering::Acquire)).filter(|&pid| pid > 0)
+    }
+
+    /// The supervisor. If there is none yet, there will be none any more: who could have made one is dead.
+    pub(crate) fn supervisor_or_none(&self) -> Option<Pid> {
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        let before = self.supervisor.compare_exchange(0, NOBODY, set, get);
+        before.err().filter(|&pid| pid > 0)
     }
 
     /// The command's pid, once it exists.

@@ -4,6 +4,7 @@
 //! no more: the owner said so, or is dead. A drainer that dies between the two leaves the chunk in both places; readers take the
 //! later copy.
 
+mod elsewhere;
 mod executed;
 mod lent;
 pub(crate) mod privileges;

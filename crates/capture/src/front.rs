@@ -130,6 +130,9 @@ impl Front {
     }
 
     fn look_at_children(&mut self) {
+        if self.keeper_lives {
+            sys::keep_going(self.keeper);
+        }
         if self.keeper_lives
             && let Ok(Some(_)) = sys::child_change(Some(self.keeper), libc::WEXITED | libc::WNOWAIT)
         {
@@ -137,16 +140,17 @@ impl Front {
             self.keeper_lives = false;
         }
         if !self.keeper_lives && self.supervisor_lives {
-            let supervisor = self.control().supervisor.load(Ordering::Acquire);
             // Its parent's death made it our child, unless it had died before.
-            match sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT) {
-                Ok(None) if supervisor != 0 => {}
-                Ok(Some(_)) if supervisor != 0 => {
-                    sys::reap(supervisor);
-                    self.supervisor_lives = false;
+            self.supervisor_lives = self.control().supervisor_or_none().is_some_and(|supervisor| {
+                sys::keep_going(supervisor);
+                match sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT) {
+                    Ok(Some(_)) => {
+                        sys::reap(supervisor);
+                        false
+                    }
+                    lives => lives.is_ok(),
                 }
-                _ => self.supervisor_lives = false,
-            }
+            });
         }
     }
 
@@ -205,8 +209,7 @@ impl Front {
     fn pass_on(&mut self, info: &libc::signalfd_siginfo) {
         let control = self.control();
         let signal = info.ssi_signo;
-        let supervisor = control.supervisor.load(Ordering::Acquire);
-        let ours = info.ssi_pid as Pid == supervisor;
+        let ours = control.supervisor() == Some(info.ssi_pid as Pid);
         if !sys::sent_by_process(info) || ours || self.sent_to_group(signal as usize) {
             return;
         }

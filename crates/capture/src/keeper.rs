@@ -27,12 +27,13 @@ pub(crate) fn run(setting: Setting) {
     };
     match sys::fork() {
         Ok(0) => {
-            control.supervisor.store(sys::own_pid(), Ordering::Release);
             drop(mine);
-            supervisor::run(setting, &supervisors);
+            if control.has_supervisor(sys::own_pid()) {
+                supervisor::run(setting, &supervisors);
+            }
         }
         Ok(pid) => {
-            control.supervisor.store(pid, Ordering::Release);
+            control.has_supervisor(pid);
             drop(supervisors);
             keep(setting, mine, pid);
         }
@@ -101,6 +102,7 @@ impl Keeping {
             if news.contains(PollFlags::IN) {
                 self.hear();
             }
+            sys::keep_going(supervisor);
             let died = sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT);
             if news.contains(PollFlags::HUP) || matches!(died, Ok(Some(_))) {
                 self.hear();
@@ -181,11 +183,13 @@ impl Keeping {
     }
 }
 
-/// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted.
+/// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted, nor is what the front
+/// sends, which is to us alone.
 fn count_signals(tools: &Tools) {
     while let Some(info) = sys::read_signal(tools.signals.as_fd()) {
         let counter = tools.control.group_signals.get(info.ssi_signo as usize);
-        if let (true, Some(counter)) = (sys::sent_by_process(&info), counter) {
+        let counts = sys::sent_by_process(&info) && info.ssi_pid as Pid != tools.front;
+        if let (true, Some(counter)) = (counts, counter) {
             counter.fetch_add(1, Ordering::Release);
         }
     }

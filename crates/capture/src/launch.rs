@@ -154,13 +154,17 @@ impl Launch {
     /// Starts the command as a child of this process and returns once its program runs (true) or could not be executed (false;
     /// the shared state says why).
     ///
-    /// The child borrows our memory until then, as after `vfork`: no page tables are copied, and the errno needs no pipe.
+    /// The child borrows our memory until then, as after `vfork`: no page tables are copied, and the errno needs no message. But this
+    /// thread does not wait as `vfork` does. One that waits so can't be stopped, and a process of which all other threads are stopped counts
+    /// as running: nobody would be told to continue those that answer the child's calls.
     pub(crate) fn start(&self) -> io::Result<bool> {
         const STACK: usize = 64 * 1024;
         let mut stack: Vec<mem::MaybeUninit<u128>> = Vec::with_capacity(STACK / 16);
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the stack is ours alone and outlives the child's use of it, because CLONE_VFORK holds this thread until the
-        // child has executed or exited; the child only reads `self`, which outlives the call, and stores into atomics.
+        let (end, childs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let flags = libc::CLONE_VM | libc::SIGCHLD;
+        // SAFETY: the stack is ours alone and outlives the child's use of it, because this thread does not go on until the child has
+        // executed or exited, and let go of our memory before it closed its end of the pipe; the child only reads `self`, which outlives
+        // the call, and stores into atomics, and into this thread's errno, which is not used meanwhile.
         let pid = unsafe {
             let top = stack.as_mut_ptr().add(STACK / 16);
             libc::clone(
@@ -173,6 +177,8 @@ impl Launch {
         if pid < 0 {
             return Err(io::Error::last_os_error());
         }
+        drop(childs);
+        while matches!(rustix::io::read(&end, &mut [0; 1]), Err(rustix::io::Errno::INTR)) {}
         Ok(!self.control.reached(NOT_STARTED))
     }
 }

@@ -100,6 +100,14 @@ pub(crate) fn act_on_self(signal: c_int) {
     }
 }
 
+/// This process is not ended by the terminal's keys (Ctrl-C, Ctrl-\) from now on; nor are those that it starts later.
+pub fn outlive_interrupts() {
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: ignoring a signal needs no handler, and touches nothing else.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 /// What `waitid` said of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change {
@@ -137,6 +145,13 @@ pub(crate) fn child_change(which: Option<Pid>, options: c_int) -> io::Result<Opt
             code: info.si_code,
             status: info.si_status(),
         }))
+    }
+}
+
+/// A child that somebody stopped goes on. Whoever waits for its answer could not know whom to continue.
+pub(crate) fn keep_going(child: Pid) {
+    if let Ok(Some(_)) = child_change(Some(child), libc::WSTOPPED) {
+        let _ = kill(child, libc::SIGCONT); // it may just have ended
     }
 }
 

@@ -180,7 +180,7 @@ impl Watch {
             }
             // No child and no status: it ended while nobody who lives now watched.
             if self.control.ended().is_none() && self.control.not_started().is_none() {
-                self.add_reason(&Reason::EndUnseen {});
+                self.lost_command();
             }
             self.command_ended = Some(Instant::now());
         }
@@ -223,6 +223,15 @@ impl Watch {
         }
         self.notice_end();
         false
+    }
+
+    /// Nobody is there, and nobody has said how the command ended.
+    fn lost_command(&mut self) {
+        self.add_reason(&Reason::EndUnseen {});
+        if self.control.command_pid().is_none() {
+            // Whoever was to start it was killed before.
+            self.control.set_not_started(libc::ENOSYS);
+        }
     }
 
     fn notice_end(&mut self) {

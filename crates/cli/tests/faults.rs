@@ -15,6 +15,8 @@ mod kills;
 mod sizes;
 #[path = "faults/soak.rs"]
 mod soak;
+#[path = "faults/starts.rs"]
+mod starts;
 
 use backstory_testkit::answer::{self, Show};
 use backstory_testkit::oracle::Bench;

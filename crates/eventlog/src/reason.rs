@@ -110,7 +110,7 @@ reasons! {
     Unwatched { /** Up to three, and how many more. */ programs: String }
         says "without the guard nothing is known of what {programs} did"
         means "`--guard=off` was asked for, or the guard could not be had, and programs ran that no recorder gets into: static ones, other \
-            machines', set-user-id ones.";
+            machines', set-user-id ones; or Go's, which make their calls past the C library.";
     /// A process may not be read.
     Unreadable { /** Which. */ pid: u32 }
         says "process {pid} is protected from being read, so its files are unknown"

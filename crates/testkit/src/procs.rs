@@ -41,9 +41,18 @@ pub fn alive(pid: u32) -> bool {
 
 /// `kill -9`.
 pub fn kill(pid: u32) -> io::Result<()> {
+    send(pid, Signal::KILL)
+}
+
+/// `kill -STOP`.
+pub fn stop(pid: u32) -> io::Result<()> {
+    send(pid, Signal::STOP)
+}
+
+fn send(pid: u32, signal: Signal) -> io::Result<()> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let pid = number.ok_or_else(|| io::Error::other(format!("no process number: {pid}")))?;
-    Ok(kill_process(pid, Signal::KILL)?)
+    Ok(kill_process(pid, signal)?)
 }
 
 /// Waits until `condition` holds; false if it doesn't within `patience`.

@@ -26,14 +26,18 @@ pub(super) fn open_program(path: &Path) -> io::Result<File> {
 pub(super) enum Told<'a> {
     /// An execution that is not known to have failed, by the path as it was given.
     Program(&'a [u8]),
+    /// The same of a child on its owner's memory, whose number comes first; 0 if that is not known.
+    Spawned(u32, &'a [u8]),
     /// The directory in which its owner has been since then; empty if that is not known.
     Directory(&'a [u8]),
+    /// Its owner has had another root since then.
+    Root,
 }
 
 /// Calls `program` with the path of each execution in a chunk that is not known to have failed, as the path was given.
 pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
     each(chunk, |told| {
-        if let Told::Program(path) = told {
+        if let Told::Program(path) | Told::Spawned(_, path) = told {
             program(path);
         }
     });
@@ -47,12 +51,18 @@ pub(super) fn each(chunk: &[u8], mut told: impl FnMut(Told<'_>)) {
         at = found + usize::from(slot.size);
         // A success is never written down: the program that could have is gone.
         let failed = slot.state == abi::DONE && slot.result < 0;
-        let raw = matches!(slot.op, op::EXEC | op::CHDIR).then(|| Raw::parse(view.from(found)));
-        match raw.flatten() {
-            Some(raw) if !failed && slot.op == op::EXEC => told(Told::Program(raw.strings()[0])),
-            Some(raw) if !failed => told(Told::Directory(raw.strings()[1])),
-            _ => {}
-        }
+        let wanted = matches!(slot.op, op::EXEC | op::CHDIR | op::CHROOT | op::PIVOT) && !failed;
+        let Some(raw) = wanted.then(|| Raw::parse(view.from(found))).flatten() else {
+            continue;
+        };
+        let child = slot.flags & abi::F_CHILD != 0;
+        told(match slot.op {
+            // Before it executes, it says who it is.
+            op::EXEC if child => Told::Spawned(slot.result.max(0) as u32, raw.strings()[0]),
+            op::EXEC => Told::Program(raw.strings()[0]),
+            op::CHDIR => Told::Directory(raw.strings()[1]),
+            _ => Told::Root,
+        });
     }
 }
 

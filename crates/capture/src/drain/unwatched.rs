@@ -1,9 +1,11 @@
-//! Which programs nobody looked at: without the guard, those that no recorder can be put into.
+//! Which programs nobody looked at: without the guard, those that no recorder can be put into, and those of Go, whose calls go past the C
+//! library that it wraps.
 //!
 //! Looked at when executions reach the log, each path once, as in [`super::privileges`]. A relative name is looked for where its process
 //! had gone; if that had gone nowhere, then at the end where the nearest of its ancestors had that did, or the command began. What can't
-//! be found any more is not judged.
+//! be found any more is not judged. In another root, what is told by the programs themselves counts ([`super::elsewhere`]).
 
+use super::elsewhere::Elsewhere;
 use super::executed::{Told, each, open_program};
 use backstory_eventlog::chunk::View;
 use backstory_eventlog::{Reason, program};
@@ -22,9 +24,12 @@ const NAMED: usize = 3;
 const GENERATIONS: usize = 16;
 /// Of a program's beginning: its headers.
 const HEAD: u64 = 4096;
+/// Bytes of a segment's header.
+const SEGMENT: usize = 56;
 /// A script's interpreter may be a script, so often (Linux: 5).
 const DEPTH: u32 = 5;
 const PT_INTERP: u32 = 3;
+const PT_NOTE: u32 = 4;
 
 /// The programs executed so far.
 #[derive(Debug)]
@@ -38,6 +43,7 @@ pub(crate) struct Unwatched {
     parents: HashMap<u32, u32>,
     /// Programs by relative names, of processes that had gone nowhere.
     relative: HashSet<(u32, Box<[u8]>)>,
+    elsewhere: Elsewhere,
 }
 
 impl Unwatched {
@@ -51,6 +57,7 @@ impl Unwatched {
             went: HashMap::new(),
             parents: HashMap::new(),
             relative: HashSet::new(),
+            elsewhere: Elsewhere::default(),
         }
     }
 
@@ -65,7 +72,15 @@ impl Unwatched {
         if self.parents.len() < LOOKED_AT {
             self.parents.insert(pid, head.ppid);
         }
-        each(chunk, |told| match told {
+        self.elsewhere.heard(pid, head.ppid, head.epoch);
+        each(chunk, |told| {
+            self.elsewhere.does(pid, head.epoch, told);
+            self.hear(pid, head.ppid, told);
+        });
+    }
+
+    fn hear(&mut self, pid: u32, parent: u32, told: Told<'_>) {
+        match told {
             Told::Directory(now) if now.starts_with(b"/") && self.went.len() < LOOKED_AT => {
                 let places = self.went.entry(pid).or_default();
                 let now = PathBuf::from(OsStr::from_bytes(now));
@@ -73,22 +88,26 @@ impl Unwatched {
                     places.push(now);
                 }
             }
-            Told::Directory(_) => {}
-            Told::Program(path) if path.starts_with(b"/") => self.program(path),
-            Told::Program(path) => match self.went.get(&pid).and_then(|places| places.last()) {
-                Some(place) => {
-                    let file = joined(place, path);
-                    self.program(file.as_os_str().as_bytes());
+            Told::Directory(_) | Told::Root => {}
+            Told::Program(_) | Told::Spawned(..) if self.elsewhere.is(pid) => {}
+            Told::Program(path) | Told::Spawned(_, path) if path.starts_with(b"/") => self.program(path),
+            Told::Program(path) | Told::Spawned(_, path) => {
+                match self.went.get(&pid).and_then(|places| places.last()) {
+                    Some(place) => {
+                        let file = joined(place, path);
+                        self.program(file.as_os_str().as_bytes());
+                    }
+                    None if self.relative.len() < LOOKED_AT => {
+                        self.relative.insert((parent, path.into()));
+                    }
+                    None => {}
                 }
-                None if self.relative.len() < LOOKED_AT => {
-                    self.relative.insert((head.ppid, path.into()));
-                }
-                None => {}
-            },
-        });
+            }
+        }
     }
 
-    /// Programs by relative names whose process had gone nowhere, that take no recorder and were not counted under another name.
+    /// Programs by relative names whose process had gone nowhere, that take no recorder and were not counted under another name, and those
+    /// that were never heard of in another root.
     fn left(&self) -> Vec<String> {
         let mut found = HashSet::new();
         for (parent, path) in &self.relative {
@@ -97,6 +116,8 @@ impl Unwatched {
             let unseen = |file: &PathBuf| !self.seen.contains(file.as_os_str().as_bytes());
             found.extend(files.filter(unseen).find(|file| takes_no_recorder(file, DEPTH)));
         }
+        let silent = self.elsewhere.silent().into_iter();
+        found.extend(silent.map(|path| PathBuf::from(OsStr::from_bytes(path))));
         let mut found: Vec<String> = found.iter().map(|file| file.display().to_string()).collect();
         found.sort();
         found
@@ -150,7 +171,7 @@ fn joined(place: &Path, path: &[u8]) -> PathBuf {
 }
 
 /// The file is a program into which the loader puts no library of ours: it has no loader, another machine's, or more rights than
-/// its caller.
+/// its caller; or Go's, in which that library sees next to nothing.
 fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     let mut head = Vec::new();
     let opened = open_program(file);
@@ -167,7 +188,7 @@ fn takes_no_recorder(file: &Path, depth: u32) -> bool {
                 .is_some_and(|name| takes_no_recorder(Path::new(OsStr::from_bytes(name)), depth - 1));
     }
     let raised = meta.mode() & 0o4000 != 0 && meta.uid() != rustix::process::geteuid().as_raw();
-    head.starts_with(b"\x7fELF") && (raised || !has_loader(&head))
+    head.starts_with(b"\x7fELF") && (raised || !has_loader(&head) || is_go(&head))
 }
 
 /// The beginning of a program shows a loader for this machine. Headers that lie elsewhere are believed to.
@@ -181,16 +202,44 @@ fn has_loader(head: &[u8]) -> bool {
     if head.get(4) != Some(&ELF64) || half(18) != Some(machine) {
         return false;
     }
-    let table = head
-        .get(32..40)
-        .and_then(|b| b.try_into().ok())
-        .map_or(0, u64::from_le_bytes) as usize;
-    let (Some(each), Some(count)) = (half(54), half(56)) else {
-        return true;
+    let mut kinds = segments(head).map(|segment| segment.map(kind));
+    kinds.any(|kind| kind.is_none_or(|kind| kind == PT_INTERP))
+}
+
+/// The program says in a note who built it: Go's linker.
+fn is_go(head: &[u8]) -> bool {
+    /// What it calls itself, and its note: the build's id.
+    const NAME: &[u8] = b"Go\0\0";
+    const BUILD: &[u8] = &[4, 0, 0, 0];
+    let is_its = |note: &[u8]| note[..4] == *BUILD && note[8..12] == *BUILD && note[12..] == *NAME;
+    let notes = segments(head)
+        .flatten()
+        .filter(|segment| kind(segment) == PT_NOTE);
+    notes
+        .filter_map(|segment| head.get(word(segment, 8)..)?.get(..word(segment, 32)))
+        .any(|notes| notes.windows(16).any(is_its))
+}
+
+/// The headers of a 64-bit program's segments; none for each that lies elsewhere.
+fn segments(head: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let half = |at: usize| {
+        let bytes = head.get(at..at + 2);
+        bytes.map_or(0, |b| usize::from(u16::from_le_bytes([b[0], b[1]])))
     };
-    let entries = (0..count).map(|n| table.saturating_add(n * each));
-    let mut kinds = entries.map(|at| head.get(at..at.saturating_add(4)));
-    kinds.any(|kind| kind.is_none_or(|kind| kind == PT_INTERP.to_le_bytes()))
+    let (table, each, count) = (word(head, 32), half(54), half(56));
+    (0..count).map(move |n| {
+        let at = table.saturating_add(n * each);
+        head.get(at..at.saturating_add(SEGMENT))
+    })
+}
+
+fn kind(segment: &[u8]) -> u32 {
+    u32::from_le_bytes([segment[0], segment[1], segment[2], segment[3]])
+}
+
+fn word(bytes: &[u8], at: usize) -> usize {
+    let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
+    bytes.map_or(0, u64::from_le_bytes) as usize
 }
 
 #[cfg(test)]
@@ -274,17 +323,23 @@ mod tests {
         let script = file("script", format!("#! {} -x\n", fixed.display()).as_bytes());
         let other = file("other", b"#!/bin/sh\n");
         let cut = file("cut", b"\x7fELF");
+        let mut go = elf(2, &[1, 3, PT_NOTE]);
+        let note = go.len() as u8;
+        (go[64 + 2 * 56 + 8], go[64 + 2 * 56 + 32]) = (note, 20);
+        go.extend([4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, b'G', b'o', 0, 0, 1, 2, 3, 4]);
+        assert!(has_loader(&go) && is_go(&go) && !is_go(&go[..go.len() - 20]));
+        let go = file("go", &go);
         let mut unwatched = Unwatched::new();
         for path in [&own, &dynamic, &other, &dir.path().join("none")] {
             unwatched.program(path.as_os_str().as_bytes());
         }
         assert_eq!(unwatched.reason(), None);
-        for path in [&fixed, &fixed, &small, &script, &cut] {
+        for path in [&fixed, &fixed, &small, &script, &cut, &go] {
             unwatched.program(path.as_os_str().as_bytes());
         }
         let reason = unwatched.reason().unwrap();
         assert!(
-            reason.contains("/static, ") && reason.ends_with("/script and 1 more did"),
+            reason.contains("/static, ") && reason.ends_with("/script and 2 more did"),
             "{reason}"
         );
     }

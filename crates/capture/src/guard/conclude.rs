@@ -147,7 +147,7 @@ impl Context<'_> {
             fails(libc::ENOTDIR)
         } else if names == Names::KernelAlone {
             fails(libc::ENOENT)
-        } else if self.resolver.readonly(self.caller, &there.st, self.now) {
+        } else if self.resolver.readonly(self.caller, &there, self.now) {
             fails(libc::EROFS)
         } else if !self.rights().permit(&there.st, WRITE | EXECUTE) {
             fails(libc::EACCES)
@@ -231,7 +231,7 @@ impl Context<'_> {
             fails(libc::EACCES)
         } else if kind == libc::S_IFSOCK {
             fails(libc::ENXIO)
-        } else if changes && self.resolver.readonly(self.caller, &there.st, self.now) {
+        } else if changes && self.resolver.readonly(self.caller, there, self.now) {
             fails(libc::EROFS)
         } else if kind == libc::S_IFCHR && !matches!(there.st.stx_rdev_major, MEMORY_DEVICES | 136..=143) {
             // `/dev/tty` and others may still say that there is no such device.

@@ -373,9 +373,23 @@ fn find(
     let Looked::There(there) = looked.map_err(|_| TooMuch)? else {
         return Ok(None);
     };
-    let (ident, path) = (there.ident(), target.name.path.clone());
+    let path = where_open(&target.name.path, &there).unwrap_or_else(|| target.name.path.clone());
+    let ident = there.ident();
     let file = there.into_fd();
     Ok(file.map(|file| (ident, Found { path, file })))
+}
+
+/// Where a file lies, or lay until it lost its name, that is called by a name for what somebody has open (`/dev/fd/3`, `/proc/self/fd/3`,
+/// `/dev/stdout`): none of these says whether it is a file of the user's.
+fn where_open(name: &[u8], there: &There) -> Option<Vec<u8>> {
+    if !name.starts_with(b"/proc/") && !name.starts_with(b"/dev/") {
+        return None;
+    }
+    let path = there.path().filter(|path| !path.starts_with(b"/memfd:"))?;
+    Some(match path.strip_suffix(b" (deleted)") {
+        Some(path) => path.to_vec(),
+        None => path,
+    })
 }
 
 fn log_kept<S: SlotSink>(out: &mut SlotWriter<S>, at: &Occasion<'_>, done: Option<Done>) {

@@ -9,7 +9,7 @@ use super::mounts::{Mounts, Names};
 use super::sys;
 use backstory_abi::Ident;
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// Not cached: ask again with a resolver that may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,17 @@ pub enum Looked {
 
 /// A file that is there.
 pub struct There {
-    fd: Option<OwnedFd>,
+    place: Place,
     /// What it is.
     pub st: libc::statx,
+}
+
+/// How what was found can be asked again.
+enum Place {
+    /// Opened with `O_PATH`: it was looked up carefully.
+    Opened(OwnedFd),
+    /// Its name in our own view, where no look-up makes us wait, and whether a link at the name's end is followed.
+    Named(CString, bool),
 }
 
 /// Looks up paths for one thread of ours.
@@ -44,10 +52,13 @@ enum Local {
     Link(Vec<u8>),
 }
 
-/// Where the link that `path` names and `link` is leads to.
+/// Where the link that `path` names and `link` is leads to. Nowhere by name, if it is the kernel's, of something open that has lost its.
 fn target(path: &[u8], link: &OwnedFd) -> Option<Vec<u8>> {
     let mut buffer = [0; 4096];
     let text = sys::readlink(link.as_raw_fd(), c"", &mut buffer).ok()?;
+    if path.starts_with(b"/proc/") && text.ends_with(b" (deleted)") {
+        return None;
+    }
     if text.first() == Some(&b'/') {
         return Some(text.to_vec());
     }
@@ -99,7 +110,10 @@ impl Resolver {
         let nofollow = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
         Ok(
             match sys::statx(libc::AT_FDCWD, &name, libc::AT_STATX_DONT_SYNC | nofollow) {
-                Ok(st) => Looked::There(There { fd: None, st }),
+                Ok(st) => Looked::There(There {
+                    place: Place::Named(name, follow),
+                    st,
+                }),
                 Err(e) => Looked::Error(e.raw_os_error().unwrap_or(libc::EIO)),
             },
         )
@@ -144,7 +158,10 @@ impl Resolver {
         };
         Ok(match found {
             Ok(fd) => match describe(&fd, self.waits) {
-                Ok(st) => Looked::There(There { fd: Some(fd), st }),
+                Ok(st) => Looked::There(There {
+                    place: Place::Opened(fd),
+                    st,
+                }),
                 Err(e) => Looked::Error(e),
             },
             Err(e) => Looked::Error(e.raw_os_error().unwrap_or(libc::EIO)),
@@ -223,18 +240,42 @@ impl Resolver {
         mount.map_or(Names::Anyone, |mount| mount.names)
     }
 
-    /// True if nothing can be changed where the file is.
-    pub fn readonly(&mut self, caller: &Caller, st: &libc::statx, now: u64) -> bool {
-        self.mounts
-            .find(caller.tid, st.stx_mnt_id, now)
-            .is_some_and(|mount| mount.readonly)
+    /// True if nothing can be changed where the file is, at this moment: a mount may have become read-only, or be so no more, since
+    /// the last call, and by whom nobody watches. Only a file system that asks a process or the network is not asked: of it,
+    /// what its mount was a moment ago.
+    pub fn readonly(&mut self, caller: &Caller, there: &There, now: u64) -> bool {
+        let Some(mount) = self.mounts.find(caller.tid, there.st.stx_mnt_id, now) else {
+            return false;
+        };
+        let known = mount.readonly;
+        if mount.local {
+            there.readonly().unwrap_or(known)
+        } else {
+            known
+        }
     }
 }
 
 impl There {
     /// The file itself, opened with `O_PATH`, if it was looked up carefully.
     pub fn into_fd(self) -> Option<OwnedFd> {
-        self.fd
+        match self.place {
+            Place::Opened(fd) => Some(fd),
+            Place::Named(..) => None,
+        }
+    }
+
+    /// Whether its mount lets nothing be changed. Asks the file system.
+    fn readonly(&self) -> std::io::Result<bool> {
+        match &self.place {
+            Place::Opened(fd) => sys::is_readonly(fd.as_fd()),
+            // There is no way to ask for the link itself by name.
+            Place::Named(name, false) if self.kind() == libc::S_IFLNK => {
+                let link = sys::openat2(libc::AT_FDCWD, name, libc::O_PATH | libc::O_NOFOLLOW, 0)?;
+                sys::is_readonly(link.as_fd())
+            }
+            Place::Named(name, _) => sys::is_readonly_at(name),
+        }
     }
 
     /// Type bits of the mode.
@@ -244,7 +285,10 @@ impl There {
 
     /// Where it is, as we see it, if it was looked up carefully.
     pub fn path(&self) -> Option<Vec<u8>> {
-        let name = CString::new(format!("/proc/self/fd/{}", self.fd.as_ref()?.as_raw_fd())).ok()?;
+        let Place::Opened(fd) = &self.place else {
+            return None;
+        };
+        let name = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
         let mut buffer = [0; 4096];
         let path = sys::readlink(libc::AT_FDCWD, &name, &mut buffer).ok()?;
         (path.first() == Some(&b'/')).then(|| path.to_vec())
@@ -370,5 +414,29 @@ mod tests {
             look(&deep.join("never/looked/up")),
             Some(Looked::Error(libc::ENOENT))
         ));
+    }
+
+    #[test]
+    fn what_is_read_only_is_found_by_name_and_by_descriptor() {
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mut mounts = Mounts::new(Arc::default());
+        let mut resolver = Resolver::new(Mounts::new(Arc::default()), false);
+        let places = table.lines().filter_map(|line| line.split(' ').nth(4));
+        for place in places.filter(|place| !place.contains('\\')) {
+            let look = resolver.look_carefully(&caller(), place.as_bytes(), true, 1);
+            let Ok(Looked::There(opened)) = look else { continue };
+            let Some(mount) = mounts.find(sys::gettid(), opened.st.stx_mnt_id, 1) else {
+                continue;
+            };
+            if !mount.local {
+                continue;
+            }
+            let named = There {
+                place: Place::Named(CString::new(place).unwrap(), true),
+                st: opened.st,
+            };
+            let found = [opened, named].map(|there| there.readonly().unwrap());
+            assert_eq!(found, [mount.readonly; 2], "{place}");
+        }
     }
 }

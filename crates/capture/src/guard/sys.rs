@@ -190,6 +190,18 @@ pub fn statx(dir: RawFd, path: &CStr, flags: c_int) -> io::Result<libc::statx> {
     Ok(unsafe { buffer.assume_init() })
 }
 
+/// True if the mount in which a file was opened lets nothing be changed. Asks the file system, which must be a local one.
+pub fn is_readonly(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let flags = rustix::fs::fstatvfs(fd)?.f_flag;
+    Ok(flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
+/// The same for the mount in which our own view has this path, whose last component is followed.
+pub fn is_readonly_at(path: &CStr) -> io::Result<bool> {
+    let flags = rustix::fs::statvfs(path)?.f_flag;
+    Ok(flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
 /// True if a directory, opened for reading, has no names but `.` and `..`.
 pub fn is_empty(directory: &OwnedFd) -> io::Result<bool> {
     /// Where the kernel puts an entry's length, and where its name begins.

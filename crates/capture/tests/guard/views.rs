@@ -1,8 +1,13 @@
 //! Paths mean what they mean to the caller: under another root, in another mount namespace.
 
-use crate::stage::{available, command};
+use crate::stage::{available, call, command, watch};
 use backstory_abi::op;
+use std::ffi::CString;
+use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 /// A directory to be used as a root: a static shell, and an absolute link that leads elsewhere than in ours.
 fn jail() -> Option<tempfile::TempDir> {
@@ -122,6 +127,121 @@ fn a_read_only_mount_makes_a_write_fail() {
     assert_eq!(seen.one(op::OPEN, "/etc/target").predicted(), erofs);
     assert_eq!(seen.one(op::OPEN, "/etc/new").predicted(), erofs);
     assert_eq!(seen.one(op::UNLINK, "/etc/link").predicted(), erofs);
+}
+
+/// Changes of a mount, each to the opposite of what it was.
+const REMOUNTS: usize = 12;
+
+/// What a process of its own is given: it makes system calls and nothing else.
+struct Remounter {
+    base: CString,
+    file: CString,
+    link: CString,
+    /// What else the mount has, which a namespace's owner may not take away.
+    flags: usize,
+}
+
+impl Remounter {
+    fn new(base: &Path) -> Remounter {
+        let c = |path: &Path| CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+        let flags = rustix::fs::statvfs(base).unwrap().f_flag.bits() as usize;
+        Remounter {
+            base: c(base),
+            file: c(&base.join("file")),
+            link: c(&base.join("link")),
+            flags: flags & (libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC) as usize,
+        }
+    }
+
+    fn mount(&self, source: &CString, flags: usize) -> bool {
+        let [source, target] = [source, &self.base].map(|text| text.as_ptr() as usize);
+        call(libc::SYS_mount, [source, target, 0, flags, 0]) == 0
+    }
+
+    /// A mount of its own, that nobody else sees.
+    fn ready(&self) -> bool {
+        let alone = (libc::CLONE_NEWUSER | libc::CLONE_NEWNS) as usize;
+        call(libc::SYS_unshare, [alone, 0, 0, 0, 0]) == 0 && self.mount(&self.base, libc::MS_BIND as usize)
+    }
+
+    fn remount(&self, readonly: bool) -> bool {
+        let flags = (libc::MS_REMOUNT | libc::MS_BIND) as usize | self.flags;
+        let readonly = if readonly { libc::MS_RDONLY as usize } else { 0 };
+        self.mount(&self.base, flags | readonly)
+    }
+
+    /// 0 or the errno of each of some calls that change something.
+    fn try_all(&self) -> [u8; 5] {
+        let [file, link] = [&self.file, &self.link].map(|text| text.as_ptr() as usize);
+        let opened = call(libc::SYS_open, [file, libc::O_WRONLY as usize, 0, 0, 0]);
+        if opened >= 0 {
+            // A mount in which something is open to be written does not become read-only.
+            call(libc::SYS_close, [opened as usize, 0, 0, 0, 0]);
+        }
+        [
+            opened,
+            call(libc::SYS_chmod, [file, 0o600, 0, 0, 0]),
+            call(libc::SYS_truncate, [file, 1, 0, 0, 0]),
+            call(libc::SYS_unlink, [link, 0, 0, 0, 0]),
+            call(libc::SYS_symlink, [c"file".as_ptr() as usize, link, 0, 0, 0]),
+        ]
+        .map(|result| if result < 0 { -result as u8 } else { 0 })
+    }
+
+    fn run(&self, out: i32) {
+        for round in 0..if self.ready() { REMOUNTS } else { 0 } {
+            if !self.remount(round % 2 == 0) {
+                return;
+            }
+            let came = self.try_all();
+            call(
+                libc::SYS_write,
+                [out as usize, came.as_ptr() as usize, came.len(), 0, 0],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_mount_that_becomes_read_only_and_back_is_what_it_is_at_each_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = std::fs::canonicalize(dir.path()).unwrap();
+    std::fs::write(base.join("file"), "").unwrap();
+    symlink("file", base.join("link")).unwrap();
+    let seen = watch(move || {
+        let remounter = Remounter::new(&base);
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        // SAFETY: the child makes system calls and ends, without unwinding.
+        let child = match unsafe { libc::fork() } {
+            0 => {
+                remounter.run(theirs.as_raw_fd());
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(0) }
+            }
+            child => child,
+        };
+        drop(theirs);
+        let mut came = Vec::new();
+        ours.read_to_end(&mut came).unwrap();
+        // SAFETY: waits for our own child.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+        (child as u32, came)
+    });
+    let (child, came) = &seen.result;
+    if came.is_empty() {
+        eprintln!("SKIPPED: remounting in namespaces is not allowed here");
+        return;
+    }
+    assert_eq!(came.len(), REMOUNTS * 5);
+    assert_eq!(came[..2], [libc::EROFS as u8; 2], "{came:?}");
+    assert_eq!(came[5..7], [0; 2], "{came:?}");
+    let ops = [op::OPEN, op::META, op::TRUNCATE, op::UNLINK, op::SYMLINK];
+    let of_child = seen.seen.iter().filter(|s| s.who.pid == *child);
+    let predicted = of_child
+        .filter(|s| ops.contains(&s.slot.op))
+        .map(|s| s.predicted());
+    let happened = came.iter().map(|errno| Some(-i32::from(*errno)));
+    assert_eq!(predicted.collect::<Vec<_>>(), happened.collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! `record`: nothing heavy before the command runs, nothing of ours on its output.
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use backstory_store::Home;
 use super::Outcome;
 use crate::args::{Contents, Guard, IoUring, Lookups, RecordArgs, Switch};
 use crate::error::{Failure, complain};
+use crate::index;
 use crate::json::{self, Value};
 
 /// Runs the command under recording and gives its exit status.
@@ -85,7 +85,7 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),
         library_dir: library_dir(&home),
-        after: indexer(&home),
+        after: index::in_background(&home),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     Ok(Prepared {
@@ -136,15 +136,6 @@ fn library_dir(home: &Home) -> PathBuf {
     match made {
         Ok(()) if private => shared,
         _ => own,
-    }
-}
-
-/// What indexes the run once it is sealed: this very program.
-fn indexer(home: &Home) -> Vec<OsString> {
-    match std::env::current_exe() {
-        Ok(exe) => vec![exe.into(), "index".into(), "--store".into(), home.dir().into()],
-        // Without /proc the first question indexes.
-        Err(_) => Vec::new(),
     }
 }
 

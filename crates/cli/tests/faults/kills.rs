@@ -12,10 +12,26 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Files that the command makes: half by programs with a recorder, half by one that only the guard sees.
-const FILES: usize = 12;
-const LINE: &str = "for i in 0 1 2 3 4 5; do cp /etc/passwd o$i; done; $FIX/steady_static 6 >/dev/null; for i in 6 7 8 9 10 11; do cp /etc/passwd o$i; done; \
-                    echo whole; exit 3";
+/// Files that programs with a recorder make, and below `s` one that only the guard sees.
+const RECORDED: usize = 12;
+const GUARDED: usize = 18;
+const LINE: &str = "for i in 0 1 2 3 4 5; do cp /etc/passwd o$i; done; mkdir s; cd s; echo a >a; $FIX/steady_static 18; cd ..; \
+                    for i in 6 7 8 9 10 11; do cp /etc/passwd o$i; done; echo whole; exit 3";
+/// What it prints if nobody disturbs it.
+const SAID: &str = "steady ok\nwhole\n";
+
+/// The files that the command makes, below its directory.
+fn files() -> Vec<String> {
+    let recorded = (0..RECORDED).map(|i| format!("o{i}"));
+    recorded.chain((0..GUARDED).map(|i| format!("s/o{i}"))).collect()
+}
+
+/// Those that are there.
+fn made(directory: &Path) -> Vec<String> {
+    let mut files = files();
+    files.retain(|file| directory.join(file).exists());
+    files
+}
 /// Before this (microseconds), everything has ended on an idle machine.
 const LATEST: u64 = 60_000;
 
@@ -129,13 +145,11 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
         Victim::Supervisor | Victim::Keeper | Victim::Both | Victim::Indexer
     );
     // With nobody there yet who could start it, the command is not started, and that is told.
-    let made = (0..FILES)
-        .filter(|i| directory.join(format!("o{i}")).exists())
-        .count();
+    let made = made(&directory).len();
     if undisturbed && !(status.code() == Some(125) && made == 0) {
         assert_eq!(
             (status.code(), text.as_str(), made),
-            (Some(3), "whole\n", FILES),
+            (Some(3), SAID, files().len()),
             "{what}"
         );
     }
@@ -171,24 +185,33 @@ fn truthful(bench: &Bench, store: &Path, name: &str, directory: &Path, what: &st
         show.incomplete_because.is_empty(),
         "{what}: {show:?}"
     );
-    let files = bench.ask(store, &["files", "--json", name]).unwrap();
-    let missing: Vec<usize> = (0..FILES)
-        .filter(|i| directory.join(format!("o{i}")).exists() && !names(&files, directory, &format!("o{i}")))
-        .collect();
+    let told = bench.ask(store, &["files", "--json", name]).unwrap();
+    let mut missing = made(directory);
+    missing.retain(|file| !names(&told, directory, file));
     assert!(
         missing.is_empty() || !show.complete,
-        "{what}: complete, but o{missing:?} are missing: {show:?}"
+        "{what}: complete, but {missing:?} are missing: {show:?}"
     );
 }
 
-/// By when (microseconds) a recording that nobody disturbs has ended, on this machine at its present load.
+/// By when (microseconds) a recording that nobody disturbs has ended, on this machine at its present load. It makes all of its files, and
+/// tells of them.
 fn takes(bench: &Bench, store: &Path) -> u64 {
     let directory = bench.stage().directory("work/undisturbed").unwrap();
-    let mut command = bench.stage().backstory(&["record", "--", "sh", "-c", LINE]);
+    let words = ["record", "--name", "undisturbed", "--", "sh", "-c", LINE];
+    let mut command = bench.stage().backstory(&words);
     command.env("BACKSTORY_STORE", store).current_dir(&directory);
     let began = Instant::now();
-    assert_eq!(command.stdout(Stdio::null()).status().unwrap().code(), Some(3));
-    LATEST.max(began.elapsed().as_micros() as u64)
+    let output = command.output().unwrap();
+    let took = began.elapsed();
+    assert_eq!(
+        (output.status.code(), String::from_utf8_lossy(&output.stdout)),
+        (Some(3), SAID.into())
+    );
+    assert_eq!(made(&directory), files());
+    truthful(bench, store, "undisturbed", &directory, "undisturbed");
+    assert!(told(bench, store, "undisturbed").unwrap().complete);
+    LATEST.max(took.as_micros() as u64)
 }
 
 fn run(seeds: impl Iterator<Item = u64>) {

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The same files again and again, by programs with a recorder and without, until it is told to end.
 const LONG: Case = sh(
     "long",
-    "while [ ! -e stop ]; do cp a copy; sort b >sorted; cat d/x sorted >>all; $FIX/steady_static 3 >/dev/null; rm -f copy all; \
+    "while [ ! -e stop ]; do cp a copy; sort b >sorted; cat d/x sorted >>all; $FIX/steady_static 3 >/dev/null || exit 1; rm -f copy all o?; \
      echo x >>rounds; done; echo whole",
 );
 

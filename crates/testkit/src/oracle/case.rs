@@ -202,9 +202,15 @@ impl Bench {
 
     /// Starts the case recorded, without waiting for it; its directory and its store are returned with it.
     pub fn started(&self, case: &Case) -> io::Result<(Child, PathBuf, PathBuf)> {
+        self.started_with(case, &[])
+    }
+
+    /// The same with further options of `record`.
+    pub fn started_with(&self, case: &Case, options: &[&str]) -> io::Result<(Child, PathBuf, PathBuf)> {
         let directory = self.prepare(case)?;
         let store = self.empty_store(case)?;
-        let mut command = self.stage.record(&self.argv(case));
+        let mut command = self.stage.backstory(&["record"]);
+        command.args(options).arg("--").args(self.argv(case));
         command.env("BACKSTORY_STORE", &store).current_dir(&directory);
         let child = command
             .stdout(Stdio::piped())
@@ -282,6 +288,11 @@ impl Bench {
             .current_dir(&directory);
         let output = setup.output()?;
         if output.status.success() {
+            // A file that is younger than its file system's clock is coarse may have been changed after it was read.
+            let made = Instant::now();
+            while made.elapsed() < COARSE {
+                thread::yield_now();
+            }
             return Ok(directory);
         }
         Err(io::Error::other(format!(
@@ -291,6 +302,9 @@ impl Bench {
         )))
     }
 }
+
+/// The coarsest clock of a file system, and a little more.
+const COARSE: std::time::Duration = std::time::Duration::from_millis(15);
 
 /// Runs `command` in `directory` and collects what can be seen of it. One that takes too long is killed, with its process group.
 pub fn watch(command: &mut Command, directory: &Path) -> io::Result<Outcome> {

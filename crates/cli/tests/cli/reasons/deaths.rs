@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use super::Place;
-use backstory_testkit::procs::{children, eventually, kill};
+use backstory_testkit::procs::{alive, children, eventually, kill};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -33,6 +33,10 @@ fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
     for pid in who(keeper, supervisor) {
         kill(pid).unwrap();
     }
+    // On a busy machine the command would end before they do.
+    assert!(eventually(PATIENCE, || !who(keeper, supervisor)
+        .into_iter()
+        .any(alive)));
     place.write("go", "");
     assert_eq!(front.wait().unwrap().code(), Some(5));
     place.sealed();

@@ -100,6 +100,32 @@ pub(super) fn shared_memory_that_was_cut_short_is_told() {
     place.nothing_is_told();
 }
 
+/// In ours the name is a dynamic program's, and by the time that anybody looks there is nothing in the other.
+#[test]
+fn a_static_program_in_another_root_without_the_guard_is_told() {
+    let place = Place::new();
+    let what = "a static program in another root";
+    if !need::needs(what, &["/bin/busybox", "unshare", "chroot"]) {
+        return;
+    }
+    if place.shell("unshare -Ur chroot / true").status != 0 {
+        return need::skipped(what, "needs user namespaces");
+    }
+    place.shell("mkdir -p r/bin; cp /bin/busybox r/bin/sh");
+    place.tells_only_with(
+        "",
+        "--guard=off",
+        "unshare -Ur chroot r /bin/sh -c \"echo x >/made\"",
+        "without the guard nothing is known of what /bin/sh did",
+    );
+    place
+        .shell("$B record --guard=off -- sh -c 'unshare -Ur chroot r /bin/sh -c \"echo x >/made\"; rm -r r'");
+    place.is_told("without the guard nothing is known of what /bin/sh did");
+    place.write("in", "");
+    place.shell("$B record --guard=off -- unshare -Ur chroot / sh -c \"cat in; cp in out\"");
+    place.nothing_is_told();
+}
+
 #[test]
 pub(super) fn a_static_program_without_the_guard_is_told() {
     let place = Place::new();
