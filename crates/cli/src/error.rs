@@ -72,6 +72,13 @@ impl From<std::io::Error> for Failure {
                 status: Status::NotFound,
                 line: String::new(),
             },
+            // What was to be told could not be read: the answer is not to blame.
+            _ if error
+                .get_ref()
+                .is_some_and(|inner| inner.is::<backstory_contents::Error>()) =>
+            {
+                Failure::not_found(error)
+            }
             _ => Failure::not_found(format!("cannot write the answer: {error}")),
         }
     }

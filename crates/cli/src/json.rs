@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 
+use backstory_eventlog::Digest;
 use backstory_eventlog::event::Time;
 
 /// A JSON value on its way out.
@@ -276,6 +277,13 @@ impl From<&str> for Value {
 impl From<&String> for Value {
     fn from(value: &String) -> Value {
         value.as_str().into()
+    }
+}
+
+impl From<Digest> for Value {
+    /// 64 hexadecimal digits, as `contents` takes them.
+    fn from(value: Digest) -> Value {
+        (&value.to_string()).into()
     }
 }
 

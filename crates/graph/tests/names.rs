@@ -159,6 +159,56 @@ fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
     );
 }
 
+/// A file is read by one name, `moves` gives it another, under which it is `left` after the run: the identity of what was read.
+fn read_and_moved(
+    name: &str,
+    moves: (&str, &str),
+    left: impl FnOnce(i64) -> (String, Ident),
+) -> Option<Ident> {
+    let mut s = Scene::new(&["sh"]);
+    s.reads(2, name);
+    s.rename(2, moves.0, moves.1);
+    let (path, left) = left(s.time);
+    let mut after = After::default();
+    after.files.insert(format!("/w/{path}").into_bytes(), left);
+    s.after = Some(after);
+    let graph = s.graph();
+    let path = format!("/w/{name}");
+    let read = |e: &&backstory_graph::model::Entity| *e.path == *path.as_bytes() && e.version == 0;
+    graph.entities.values().find(read).unwrap().ident
+}
+
+#[test]
+fn a_file_that_was_moved_after_it_was_read_is_still_the_one_that_was_read() {
+    let old = START - 9 * STEP;
+    let to_e = |mtime: i64, after: i64| {
+        read_and_moved("d", ("d", "e"), |moved| {
+            let ident = Ident {
+                ctime: moved + after,
+                ..ident(7, old, mtime)
+            };
+            ("e".to_owned(), ident)
+        })
+    };
+    assert_eq!(to_e(old, 1_000_000).map(|i| (i.ino, i.mtime)), Some((7, old)));
+    assert_eq!(
+        to_e(START + 5 * STEP, 1_000_000),
+        None,
+        "changed before it was moved"
+    );
+    assert_eq!(to_e(old, 3_000_000_000), None, "changed after it was moved");
+    let below = read_and_moved("s/d", ("s", "t"), |_| ("t/d".to_owned(), ident(7, old, old)));
+    assert_eq!(below.map(|i| i.ino), Some(7), "with its directory");
+    let another = read_and_moved("d", ("d", "e"), |moved| {
+        let ident = Ident {
+            mtime: old,
+            ..ident(8, moved, moved)
+        };
+        ("e".to_owned(), ident)
+    });
+    assert_eq!(another, None, "replaced by another");
+}
+
 /// What was done by each name of the newest version of `path`, by relation: `Read` seen, `Write?` possible.
 fn by_names(s: &Scene, path: &[u8]) -> Vec<(String, String)> {
     let graph = s.graph();

@@ -122,6 +122,23 @@ fn what_is_truncated_forgets_what_it_had() {
 }
 
 #[test]
+fn what_is_emptied_and_could_not_have_been_made_was_there_before() {
+    let mut s = Scene::new(&["dd"]);
+    s.writes(2, "there", WRONLY | TRUNC);
+    s.writes(2, "made", OUT);
+    let graph = s.graph();
+    assert!(graph.derived.is_empty(), "nothing comes from what it held");
+    let before = |path: &str| {
+        let newest = graph.newest(path.as_bytes()).unwrap();
+        newest.previous.map(|id| entity(&graph, id))
+    };
+    assert_eq!(
+        (before("/w/there").as_deref(), before("/w/made")),
+        (Some("there@0"), None)
+    );
+}
+
+#[test]
 fn what_is_read_after_writing_did_not_flow_into_it() {
     // A writes g, B reads g and writes h, A reads h: a cycle of programs, none in time.
     let mut s = Scene::new(&["sh"]);

@@ -21,6 +21,8 @@ pub struct Kept {
     pub packages: usize,
     /// Paths of versions that nobody has any more, and why.
     pub missing: Vec<(Bytes, String)>,
+    /// Versions whose content is known, in the order of their first use.
+    pub versions: Vec<Content>,
 }
 
 /// What became of the contents of a run that was recorded with `--contents`.
@@ -31,15 +33,19 @@ pub fn of_run(store: &dyn Store, run: &str) -> query::Result<Kept> {
         kept: 0,
         packages: 0,
         missing: Vec::new(),
+        versions: Vec::new(),
     };
     let files = contents.files.into_iter();
     for file in files.filter(|file| file.kind == EntityKind::File) {
-        match file.held {
+        match &file.held {
             Held::Kept => all.kept += 1,
             Held::Package(_) => all.packages += 1,
             // What the run made, did not read and changed again was never wanted.
             Held::Missing(_) if !contents.settled || !was_wanted(store, &file)? => {}
-            Held::Missing(ref why) => all.missing.push((file.path, why.clone())),
+            Held::Missing(why) => all.missing.push((file.path.clone(), why.clone())),
+        }
+        if file.digest.is_some() {
+            all.versions.push(file);
         }
     }
     Ok(all)
@@ -62,6 +68,10 @@ impl Kept {
             ("kept", self.kept.into()),
             ("in_packages", self.packages.into()),
             ("not_kept", Value::Array(missing.collect())),
+            (
+                "versions",
+                Value::Array(self.versions.iter().map(named).collect()),
+            ),
         ])
     }
 
@@ -93,14 +103,23 @@ impl Versions {
 
     /// For `files --json`.
     pub fn json(&self, path: &Bytes) -> Value {
-        let one = |file: &Content| {
-            let digest = file.digest.as_ref().map(ToString::to_string);
-            Value::Object(vec![
-                ("version", u64::from(file.version).into()),
-                ("digest", digest.as_ref().into()),
-                ("last", file.last.into()),
-            ])
-        };
+        let one = |file: &Content| Value::Object(fields(file).to_vec());
         Value::Array(self.0.get(path).into_iter().flatten().map(one).collect())
     }
+}
+
+/// What is told of a version, whoever tells it.
+fn fields(file: &Content) -> [(&'static str, Value); 4] {
+    [
+        ("version", file.version.into()),
+        ("digest", file.digest.into()),
+        ("kept", (file.held == Held::Kept).into()),
+        ("last", file.last.into()),
+    ]
+}
+
+/// The same, with its path before it.
+fn named(file: &Content) -> Value {
+    let path = ("path", Value::from(&file.path));
+    Value::Object(std::iter::once(path).chain(fields(file)).collect())
 }

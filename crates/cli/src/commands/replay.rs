@@ -41,6 +41,8 @@ pub struct Played {
     failure: Option<String>,
     /// The command's status, as `record` has it.
     status: i32,
+    /// Why the command could not be started.
+    not_started: Option<String>,
     /// Id of its own recording, if there is one.
     recorded: Option<String>,
     /// How long the command ran, in ns.
@@ -77,11 +79,13 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     let _ = fs::remove_dir(own.join("root"));
     let details = backstory_query::details(&asked.store, &run)?;
     let verdict = verdict::judge(&asked.store, &plan, &played.left)?;
+    let mut looked_for = untouched(&own, &played, &plan);
+    looked_for.extend(program_here(&played, &plan));
     let report = report::Report {
         plan: &plan,
         faithful: deviations.is_faithful(),
         recorded_status: super::log::status(&details.summary),
-        untouched: untouched(&own, &played, &plan),
+        untouched: looked_for,
         played,
         verdict,
         directory: &own,
@@ -178,8 +182,21 @@ fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
     ))
 }
 
+/// So often it is tried to take away what processes that are being killed may still write into.
+const TRIES: u32 = 100;
+
 /// Takes away what a replay that could not be done has put into its directory.
 fn clear(own: &Path) {
+    for _ in 0..TRIES {
+        take_away(own);
+        if !own.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+fn take_away(own: &Path) {
     for name in [PLAN, RESULT] {
         let _ = fs::remove_file(own.join(name));
     }
@@ -213,7 +230,10 @@ fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Play
         env.into_iter()
             .map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))),
     );
-    let status = command.status().map_err(|error| fail("start", error))?;
+    let mut child = command.spawn().map_err(|error| fail("start", error))?;
+    // Whoever interrupts it ends what it runs: what that leaves is to be taken away.
+    backstory_capture::outlive_interrupts();
+    let status = child.wait().map_err(|error| fail("wait for", error))?;
     let read = fs::read(own.join(RESULT))
         .ok()
         .and_then(|text| serde_json::from_slice::<Played>(&text).ok());
@@ -263,4 +283,20 @@ fn untouched(own: &Path, played: &Played, plan: &Plan) -> Vec<Vec<u8>> {
             && !plan.missing.contains(&file.path.to_vec())
     });
     here.map(|file| file.path.to_vec()).collect()
+}
+
+/// Where this machine has the program that could not be started, because the recorded run did not use it.
+fn program_here(played: &Played, plan: &Plan) -> Option<Vec<u8>> {
+    let name = plan.argv.first().filter(|_| played.not_started.is_some())?;
+    let search = plan.env.iter().find(|(name, _)| name == b"PATH");
+    let mut directories: Vec<&[u8]> = match (name.contains(&b'/'), search) {
+        (true, _) => vec![&plan.cwd],
+        (false, search) => search.map_or(Vec::new(), |(_, dirs)| dirs.split(|&byte| byte == b':').collect()),
+    };
+    directories.retain(|directory| directory.starts_with(b"/"));
+    let mut paths = directories
+        .into_iter()
+        .map(|directory| Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(name)));
+    let found = paths.find(|path| path.is_file())?;
+    Some(found.into_os_string().into_vec())
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -41,6 +42,7 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
     let runner = Records {
         program: std::env::current_exe()?,
         store: asked.home.dir().to_owned(),
+        apart: args.json,
     };
     let mut tells = Tells {
         style: Style::of_stdout(),
@@ -171,6 +173,8 @@ fn explain(steps: &[Step], style: Style, out: &mut impl Write) -> io::Result<()>
 struct Records {
     program: PathBuf,
     store: PathBuf,
+    /// What steps print goes to standard error: standard output is for the answer.
+    apart: bool,
 }
 
 impl Runner for Records {
@@ -205,9 +209,17 @@ impl Runner for Records {
         command
             .env_clear()
             .envs(step.env.iter().map(|(name, value)| (os(name), os(value))));
-        command
-            .current_dir(OsStr::from_bytes(&step.cwd))
-            .stdin(Stdio::null());
+        let cwd = Path::new(OsStr::from_bytes(&step.cwd));
+        if !cwd.is_dir() {
+            return Err(io::Error::other(format!(
+                "its directory {} is not there",
+                cwd.display()
+            )));
+        }
+        command.current_dir(cwd).stdin(Stdio::null());
+        if self.apart {
+            command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
         let status = command.status()?;
         Ok(status.code().unwrap_or(128))
     }

@@ -102,3 +102,17 @@ fn a_file_that_was_moved_unseen_leads_to_who_wrote_it() {
     place.record("cat f > g");
     leads_to(&place, &["echo x > e"]);
 }
+
+#[test]
+fn a_file_that_was_moved_after_it_was_read_leads_to_who_wrote_it() {
+    for moves in ["mv f moved", "mkdir d; mv f d", "busybox mv f moved"] {
+        if moves.starts_with("busybox") && !needs("a static program that moves", &["busybox"]) {
+            continue;
+        }
+        let place = Place::new();
+        place.record("echo x > f");
+        place.settle("f");
+        place.record(&format!("cat f > g; {moves}"));
+        leads_to(&place, &["echo x > f"]);
+    }
+}

@@ -302,6 +302,18 @@ fn status_tells_what_has_changed_since() {
 }
 
 #[test]
+fn a_file_that_never_had_a_name_is_not_said_to_be_removed() {
+    let place = Place::new();
+    place.record(
+        "python3 -c 'import tempfile; f = tempfile.TemporaryFile(dir=\".\"); f.write(b\"x\"); f.flush(); open(\"b\", \"w\")'",
+    );
+    let answer = place.run(&["status"]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert!(answer.out.contains("/b"), "{answer:?}");
+    assert_eq!(answer.out.lines().count(), 1, "{answer:?}");
+}
+
+#[test]
 fn nothing_is_coloured_for_a_pipe() {
     let place = Place::new();
     place.write("a", "text");

@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::procs::eventually;
 
 use super::{Answer, Place};
 
@@ -62,6 +66,43 @@ fn what_was_not_touched_is_there_only_if_it_is_asked_for() {
     place
         .replay(&run, &["--input", "in=nothing-of-that-name"])
         .is_error(1, &["nothing-of-that-name", "No such file"]);
+}
+
+#[test]
+fn a_program_that_the_run_did_not_use_is_named_with_where_it_is() {
+    let (place, run) = recorded("cat in > out");
+    for more in [&[][..], &["--no-record"]] {
+        let answer = place.replay(&run, &[more, &["--", "wc", "-l", "in"]].concat());
+        assert_eq!(answer.status, 1, "{answer:?}");
+        for words in [
+            "could not be started: wc",
+            "bin/wc was looked for",
+            "--allow-host",
+        ] {
+            assert!(answer.err.contains(words), "no {words:?} in {answer:?}");
+        }
+        let answer = place.replay(&run, &[more, &["--json", "--", "no-such-program"]].concat());
+        let report: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        assert_eq!(
+            (&report["exit"], &report["not_touched"]),
+            (&127.into(), &serde_json::json!([]))
+        );
+        assert!(
+            report["not_started"]
+                .as_str()
+                .unwrap()
+                .contains("no-such-program")
+        );
+    }
+    let answer = place.replay(&run, &["--allow-host", "--", "wc", "-l", "in"]);
+    assert!(
+        answer.out.contains("2 in") && !answer.err.contains("not be started"),
+        "{answer:?}"
+    );
+    place
+        .replay(&run, &["--input", "in=/tmp"])
+        .is_error(1, &["/tmp", "as an input", "no regular file"]);
+    place.leaves_nothing();
 }
 
 /// Somebody else's compiler writes into `/tmp` all the time.
@@ -241,6 +282,21 @@ fn a_place_that_cannot_be_written_to_is_named_and_a_full_one_left_alone() {
         .run(&["replay", &run, "--output-dir", &holds])
         .is_error(2, &["not empty", "--output-dir"]);
     assert_eq!(fs::read_to_string(place.path("file")).unwrap(), "mine\n");
+}
+
+#[test]
+fn what_is_interrupted_leaves_nothing() {
+    let (place, run) = recorded("cat in > out");
+    let again = place.path("../home/again");
+    let mut command = place.command(&["replay", &run, "--output-dir", &again]);
+    command.args(["--", "sh", "-c", "cat in > out; while :; do :; done"]);
+    let mut child = command.process_group(0).stderr(Stdio::null()).spawn().unwrap();
+    let root = std::path::Path::new(&again).join("root");
+    assert!(eventually(Duration::from_secs(60), || root.exists()));
+    let group = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    place.leaves_nothing();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `diff`: where two runs part.
 
+use backstory_testkit::need::needs;
 use serde_json::Value;
 
 use super::Place;
@@ -61,6 +62,35 @@ fn a_changed_input_comes_first_and_is_what_fed_the_output() {
     assert_eq!(versions["earliest"]["of"], "in");
 }
 
+/// Nothing that was read differs; what `ls` and the shell found in the directory does.
+#[test]
+fn names_that_came_to_a_listed_directory_are_told_with_what_they_fed() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("d")).unwrap();
+    place.stage.user().owns(place.path("d").as_ref()).unwrap();
+    place.write("d/gone", "x\n");
+    place.write_settled("d/stays", "x\n");
+    let line = "ls d > out; : > d/own; echo d/st* > globbed";
+    let a = place.keep(line, &["--contents=lazy"]);
+    std::fs::remove_file(place.path("d/gone")).unwrap();
+    place.write_settled("d/more", "x\n");
+    std::fs::remove_file(place.path("d/own")).unwrap();
+    let b = place.keep(line, &["--contents=lazy"]);
+    let answer = diff(&place, &[&a, &b]);
+    let first = &answer["earliest"];
+    assert_eq!(
+        [&first["kind"], &first["of"], &first["a"], &first["b"]],
+        ["listing", "d", "gone", "more"],
+        "{answer}"
+    );
+    let all = answer["differences"].as_array().unwrap();
+    let out = all.iter().find(|one| one["of"] == "out").unwrap();
+    assert_eq!(out["fed_by"], serde_json::json!([0]), "{answer}");
+    assert!(told(&diff(&place, &[&a, &a])).is_empty());
+    let text = place.run(&["diff", &a, &b]);
+    assert!(text.out.contains("fed by listing d"), "{text:?}");
+}
+
 #[test]
 fn arguments_environment_and_commands_are_told_apart() {
     let place = Place::new();
@@ -97,6 +127,101 @@ fn arguments_environment_and_commands_are_told_apart() {
         "{all:?}"
     );
     assert_eq!(all[0].0, "environment");
+}
+
+/// One kind of difference after the other: what was changed between two runs of one line is what is told first.
+#[test]
+fn each_kind_of_difference_is_told_by_its_word() {
+    let place = Place::new();
+    let changes: [(&str, &str, &str, &str); 4] = [
+        (
+            "program",
+            "tool",
+            "#!/bin/sh\necho one\n",
+            "#!/bin/sh\necho two\n",
+        ),
+        ("input", "data", "one\n", "two\n"),
+        ("variable", "set", "export SET=one\n", "export SET=two\n"),
+        ("exit", "ends", "exit 1\n", "exit 2\n"),
+    ];
+    let line = "./tool data > out; cat data >> out; . ./set; sh -c 'echo $SET >> out'; sh ends; true";
+    let write = |name: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        place.write_settled(name, text);
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(place.path(name), mode).unwrap();
+        place.settle(name);
+    };
+    changes.iter().for_each(|(_, name, text, _)| write(name, text));
+    let mut before = place.keep(line, &["--contents=lazy"]);
+    for (kind, name, _, text) in changes {
+        write(name, text);
+        let after = place.keep(line, &["--contents=lazy"]);
+        let all = told(&diff(&place, &[&before, &after]));
+        assert!(all.iter().any(|(told, _)| told == kind), "{kind}: {all:?}");
+        let general = ["machine", "environment", "directory", "library", "command"];
+        assert!(
+            !all.iter().any(|(told, _)| general.contains(&told.as_str())),
+            "{kind}: {all:?}"
+        );
+        before = after;
+    }
+}
+
+#[test]
+fn another_library_is_told_as_one() {
+    if !needs("two versions of a library", &["gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    let build = |number: &str| {
+        place.write_settled("own.c", &format!("int own(void) {{ return {number}; }}\n"));
+        let mut gcc = place.stage.command("gcc");
+        gcc.args(["-shared", "-fPIC", "-o", "libown.so.1", "own.c"])
+            .current_dir(place.work());
+        assert!(gcc.status().unwrap().success());
+        place.settle("libown.so.1");
+    };
+    let line = "LD_PRELOAD=$PWD/libown.so.1 cat own.h > out";
+    place.write_settled("own.h", "int own(void);\n");
+    build("1");
+    let a = place.keep(line, &["--contents=lazy"]);
+    build("2");
+    let b = place.keep(line, &["--contents=lazy"]);
+    let answer = diff(&place, &[&a, &b]);
+    assert_eq!(told(&answer), [("library".to_owned(), "libown.so.1".to_owned())]);
+    assert_eq!(answer["same_outputs"], serde_json::json!(["out"]));
+}
+
+/// `setarch` makes the kernel tell another version of itself.
+#[test]
+fn another_kernel_is_told_before_all_else() {
+    if !needs("two kernels", &["setarch"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    let a = place.keep("cat in > out", &["--contents=lazy"]);
+    let mut older = place.stage.command("setarch");
+    older.args(["x86_64", "--uname-2.6", env!("CARGO_BIN_EXE_backstory")]);
+    older.args([
+        "record",
+        "--name",
+        "older",
+        "--contents=lazy",
+        "--",
+        "sh",
+        "-c",
+        "cat in > out",
+    ]);
+    older
+        .env("BACKSTORY_STORE", place.stage.store())
+        .current_dir(place.work());
+    assert!(older.status().unwrap().success());
+    let answer = diff(&place, &[&a, "older"]);
+    let first = &answer["earliest"];
+    assert_eq!([&first["kind"], &first["of"]], ["machine", "kernel"], "{answer}");
+    assert!(first["b"].as_str().unwrap().contains("2.6"), "{answer}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod bad_input;
 mod comes_back;
 mod containers;
 mod contents;
+mod copier;
 mod crowds;
 mod deviations;
 mod diff;
@@ -29,8 +30,10 @@ mod sandboxes;
 mod standards;
 mod stores;
 mod terminal;
+mod torn;
 mod unrecorded;
 mod whole;
+mod written;
 
 use std::ffi::OsStr;
 use std::process::{Command, Output};

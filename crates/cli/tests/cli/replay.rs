@@ -321,3 +321,48 @@ fn a_damaged_content_is_named_and_leaves_nothing() {
         "nothing half-done"
     );
 }
+
+/// A large content has a file of its own, and is checked only while it is read.
+#[test]
+fn a_damaged_large_content_is_named_wherever_it_is_needed() {
+    let place = Place::new();
+    let noise = place.command_line("head -c 600000 /dev/urandom > in");
+    assert_eq!(noise.status, 0);
+    place.settle("in");
+    let read = place.keep("cat in > out", &["--contents=lazy"]);
+    let mut piped = place.command(&["record", "--contents=lazy", "--", "sh", "-c", "cat > out"]);
+    let status = piped.stdin(fs::File::open(place.path("in")).unwrap()).status();
+    assert!(status.unwrap().success());
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let given = place.json(&["log", "--json"])[0]["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    place.forget_everything();
+    for directory in fs::read_dir(place.stage.store().join("contents/objects"))
+        .unwrap()
+        .flatten()
+    {
+        for object in fs::read_dir(directory.path()).unwrap().flatten() {
+            let mut bytes = fs::read(object.path()).unwrap();
+            *bytes.last_mut().unwrap() ^= 1;
+            fs::write(object.path(), bytes).unwrap();
+        }
+    }
+    for run in [read, given] {
+        let answer = place.replay(&run, &[]);
+        answer.is_error(1, &["damaged", "store verify"]);
+        assert!(!answer.err.contains("cannot write the answer"), "{answer:?}");
+        assert!(
+            !std::path::Path::new(&place.path("../home/again")).exists(),
+            "nothing half-done"
+        );
+    }
+    let path = place.path("in");
+    let answer = place.run(&["contents", &path, "-o", "again"]);
+    answer.is_error(1, &["damaged", "store verify"]);
+    assert!(
+        fs::read_dir(place.work()).unwrap().next().is_none(),
+        "nothing half-done"
+    );
+}

@@ -24,7 +24,7 @@ pub enum Name {
 }
 
 /// A file that this run made was born while the call that made it ran: at most this long after the call began.
-const CALL: Time = 2_000_000_000;
+pub(super) const CALL: Time = 2_000_000_000;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The object that `path` leads to now, made known if need be.

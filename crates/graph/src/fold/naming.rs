@@ -4,10 +4,10 @@
 //! further hard link has nodes of its own beside those of the first name.
 
 use super::descriptors::Found;
-use super::names::Name;
-use super::{Call, Fold};
+use super::names::{CALL, Name};
+use super::{Call, Fold, SLACK};
 use crate::model::{EntityKind, Relation, Sink};
-use crate::object::ObjectId;
+use crate::object::{ObjectId, key, kind_of};
 use crate::paths::{PathId, ROOT};
 
 /// `AT_SYMLINK_FOLLOW`
@@ -43,9 +43,31 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if flags & EXCHANGE != 0 {
             return self.exchange(call, old, new);
         }
+        let replaces = call.ident.is_some() || matches!(self.names.get(&new), Some(Name::Is(_)));
         let (object, link) = self.take(call, old)?;
+        if !replaces {
+            self.kept_as(call, object, new)?;
+        }
         self.removed(call, new)?;
         self.put(call, object, link, old, new)
+    }
+
+    /// What was there before the run, was read, and gets a name that nothing had: if it was kept by that name before it changed, it is
+    /// what was read. Its status changed with this call, and its content did not since it was read.
+    fn kept_as(&mut self, call: Call, object: ObjectId, new: PathId) -> Result<(), S::Error> {
+        let now = self.object(object).now();
+        if now.number != 0 || now.ident.is_some() || now.entity.is_none() {
+            return Ok(());
+        }
+        let began = now.began;
+        let by_this = call.time - SLACK..=call.time + SLACK;
+        let kept = self.answers.kept(&self.paths, new);
+        let kept = kept.filter(|ident| by_this.contains(&ident.ctime) && ident.mtime < began + SLACK);
+        if kept.is_none() {
+            return Ok(());
+        }
+        self.object_mut(object).now_mut().ident = kept;
+        self.tell(object, 0)
     }
 
     fn exchange(&mut self, call: Call, a: PathId, b: PathId) -> Result<(), S::Error> {
@@ -79,6 +101,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         old: PathId,
         new: PathId,
     ) -> Result<(), S::Error> {
+        if link.is_none() {
+            self.is_moved_as_it_was(call, object, new);
+        }
         let before = self.object(object).now();
         let (writers, written, read) = (before.writers, before.written, before.read);
         self.next_version(call, object, new, false)?;
@@ -101,6 +126,26 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         self.forget(object)?;
         self.move_below(call, old, new)
+    }
+
+    /// A file that was there before the run gets the name `new`, where it still is after the run. If nothing has happened to it since it was
+    /// first used but that, what is there says what it was then: other runs know it by that.
+    fn is_moved_as_it_was(&mut self, call: Call, object: ObjectId, new: PathId) {
+        let Some(ident) = self.hint(new, true) else { return };
+        let object = self.object_mut(object);
+        let same = object.guessed || object.key.is_none_or(|known| known == key(&ident));
+        let now = object.now();
+        let moved = (call.time - SLACK..=call.time + CALL).contains(&ident.ctime);
+        let last_changed = if moved { ident.mtime } else { ident.ctime };
+        let fits = same
+            && kind_of(ident.mode) == EntityKind::File
+            && ident.birth < now.began
+            && last_changed < now.began - SLACK;
+        let now = object.now_mut();
+        if fits && now.number == 0 && now.ident.is_none() {
+            now.ident = Some(ident);
+            now.news |= now.entity.is_some();
+        }
     }
 
     /// A directory was renamed: what lies below it, who stands in it and who holds it move along.
@@ -132,6 +177,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             names.retain(|&n| n != path);
             self.bind(moved, object);
             if self.object(object).now().entity.is_some() {
+                self.is_moved_as_it_was(call, object, moved);
                 let before = self.object(object).now();
                 let (writers, written, read) = (before.writers, before.written, before.read);
                 self.next_version(call, object, moved, false)?;

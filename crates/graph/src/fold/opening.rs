@@ -71,6 +71,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             now.news |= now.entity.is_some() && now.ident != Some(ident);
             now.ident = Some(ident);
         }
+        let empties = flags & O_TRUNC != 0 && flags & O_ACCMODE != O_RDONLY;
+        if empties && !creates && call.certainty() == Certainty::Seen && self.object(object).versioned() {
+            // So it was there, though nothing comes from what it held: the version that this makes follows one that has a node.
+            self.entity_now(call, object, place)?;
+        }
         Ok((object, false))
     }
 

@@ -6,6 +6,7 @@
 
 mod commands;
 mod files;
+mod listings;
 mod side;
 
 use std::collections::{BTreeMap, HashSet};
@@ -14,6 +15,7 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::answer::RunDetails;
 use backstory_store::{ActivityKey, Store};
 
+pub use listings::Listing;
 pub use side::{Command, File, Side, Subject};
 
 use crate::Result;
@@ -37,6 +39,8 @@ pub enum Kind {
     Library,
     /// Any other file that was read.
     Input,
+    /// The names in a directory that was listed; told are those that only one side found.
+    Listing,
     /// A command that only one side ran.
     Command,
     /// How a command ended.
@@ -57,6 +61,7 @@ impl Kind {
             Kind::Program => "program",
             Kind::Library => "library",
             Kind::Input => "input",
+            Kind::Listing => "listing",
             Kind::Command => "command",
             Kind::Exit => "exit",
             Kind::Output => "output",
@@ -133,6 +138,7 @@ pub fn diff(store: &dyn Store, a: &Subject, b: &Subject) -> Result<Diff> {
     surroundings(&a, &b, &mut found);
     commands::compare(&a, &b, &mut found);
     files::compare(&a, &b, &mut found);
+    listings::compare(&a, &b, &mut found);
     found
         .differences
         .sort_by(|x, y| (x.at, x.kind, &x.of).cmp(&(y.at, y.kind, &y.of)));

@@ -14,6 +14,7 @@ use backstory_query::{self as query};
 use backstory_store::facts::Held;
 use backstory_store::{ActivityKey, EntityKey, Store};
 
+use super::listings::{self, Listing};
 use crate::Result;
 
 /// Stands in arguments for a file that is not there any more.
@@ -73,6 +74,8 @@ pub struct Side {
     pub inputs: BTreeMap<Vec<u8>, File>,
     /// What was left, by its name from the run's directory.
     pub outputs: BTreeMap<Vec<u8>, File>,
+    /// Directories that were listed, by their names from the run's directory.
+    pub listings: BTreeMap<Vec<u8>, Listing>,
 }
 
 /// Which part of the runs is compared; everything if none.
@@ -124,6 +127,7 @@ impl Side {
             commands: Vec::new(),
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            listings: BTreeMap::new(),
         };
         for at in 0..side.runs.len() {
             side.read(store, at, part.as_ref())?;
@@ -144,17 +148,26 @@ impl Side {
 
     fn read(&mut self, store: &dyn Store, run: usize, part: Option<&Part>) -> Result<()> {
         let id = self.runs[run].summary.id.clone();
-        let record = store.run(&id)?.ok_or(query::Error::NoRun(id))?;
+        let record = store.run(&id)?.ok_or(query::Error::NoRun(id.clone()))?;
         let entities = store.entities(record.key)?;
-        let mut used: HashMap<u32, Use> = HashMap::new();
+        // What all of the run did, and what is compared of it.
+        let (mut all, mut used): (HashMap<u32, Use>, HashMap<u32, Use>) = Default::default();
+        let mut listers: HashMap<u32, Vec<ActivityKey>> = HashMap::new();
         let mut activities = Vec::new();
         for activity in store.activities(record.key)? {
             let key = ActivityKey::new(record.key, activity.id);
+            let edges = store.stream(key)?.edges;
+            edges
+                .iter()
+                .for_each(|edge| all.entry(edge.entity.0).or_default().add(edge));
             if part.is_some_and(|part| !part.activities.contains(&key)) {
                 continue;
             }
-            for edge in &store.stream(key)?.edges {
+            for edge in &edges {
                 used.entry(edge.entity.0).or_default().add(edge);
+                if edge.relation == Relation::List {
+                    listers.entry(edge.entity.0).or_default().push(key);
+                }
             }
             activities.push((key, activity));
         }
@@ -179,6 +192,11 @@ impl Side {
                 continue;
             };
             self.file(store, entity, used)?;
+        }
+        let began = self.began();
+        for mut listing in listings::of(store, &id, &entities, &all, listers)? {
+            listing.at = (listing.at - began).max(0);
+            self.listings.entry(self.name(&listing.path)).or_insert(listing);
         }
         Ok(())
     }
@@ -281,13 +299,14 @@ fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
 
 /// What was done with an entity.
 #[derive(Debug, Clone, Copy)]
-struct Use {
-    first: Time,
+pub(super) struct Use {
+    pub(super) first: Time,
     /// When it was complete: what was read until then can be in it.
     complete: Time,
     read: bool,
     executed: bool,
-    made: bool,
+    pub(super) made: bool,
+    pub(super) deleted: bool,
 }
 
 impl Default for Use {
@@ -298,6 +317,7 @@ impl Default for Use {
             read: false,
             executed: false,
             made: false,
+            deleted: false,
         }
     }
 }
@@ -312,6 +332,7 @@ impl Use {
                 self.made = true;
                 self.complete = self.complete.max(edge.interval.end);
             }
+            Relation::Delete => self.deleted = true,
             _ => {}
         }
     }

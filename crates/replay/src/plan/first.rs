@@ -91,6 +91,7 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         stood,
     } = Done::of(store, record)?;
     let named: HashSet<u32> = derived.values().flatten().copied().collect();
+    let followed = followed(&entities);
     let callers: HashSet<&[u8]> = record
         .header
         .descriptors
@@ -103,7 +104,8 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
     let mut changed: HashSet<Bytes> = HashSet::new();
     for entity in &entities {
         let done = deeds.get(&entity.id.0).copied().unwrap_or_default();
-        if entity.path.first() != Some(&b'/') || !(done.any || done.became || entity.version > 0) {
+        let was_there = done.any || done.became || followed.contains(&entity.id.0);
+        if entity.path.first() != Some(&b'/') || !(was_there || entity.version > 0) {
             continue;
         }
         if entity.kind == EntityKind::Missing {
@@ -142,7 +144,7 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
             content: done.content || done.became,
             certain: done.certain,
             executed: done.executed,
-            listed: done.listed,
+            listed: done.listed || done.opened && entity.kind == EntityKind::Directory,
             changed: false,
         };
         match there.entry(entity.path.clone()) {
@@ -186,6 +188,12 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
     Ok(first)
 }
 
+/// Versions that others of the run came after. What was emptied, and never looked at, is one: it has to be there to be opened.
+fn followed(entities: &[Entity]) -> HashSet<u32> {
+    let made = entities.iter().filter(|entity| entity.version > 0);
+    made.filter_map(|entity| Some(entity.previous?.0)).collect()
+}
+
 /// What was done in a run.
 #[derive(Debug, Default)]
 struct Done {
@@ -206,6 +214,7 @@ impl Done {
             for edge in &stream.edges {
                 let deeds = done.deeds.entry(edge.entity.0).or_default();
                 deeds.add(edge.relation, edge.certainty);
+                deeds.opened |= edge.relation == Relation::Stat && !activity.lookups_known;
             }
             for next in &stream.derived {
                 done.deeds.entry(next.from.0).or_default().became = true;
@@ -260,6 +269,8 @@ struct Deeds {
     certain: bool,
     executed: bool,
     listed: bool,
+    /// Somebody whose look-ups are not known opened it, and may have listed it.
+    opened: bool,
     changed: bool,
     written: bool,
     made: bool,

@@ -1,6 +1,6 @@
 //! What no record tells of, and this machine may: the programs that the kernel opens to run others, the names in a directory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,10 +9,11 @@ use std::os::unix::fs::MetadataExt;
 use backstory_contents::Digest;
 use backstory_eventlog::program;
 use backstory_export::paths::is_tool;
+use backstory_store::facts::Listed;
 
-use super::What;
 use super::first::{Before, First};
 use super::source::{Builder, MOST_LINKS, host, without_links};
+use super::{Entry, What};
 
 /// Entries of a listed directory that are put there although nobody used them; of more, the listing is not the point.
 const LISTED: usize = 10_000;
@@ -127,6 +128,7 @@ impl Builder<'_> {
             for entry in entries {
                 self.named(&[&real, &b"/"[..], &entry.name].concat(), entry.kind, &touched);
             }
+            self.join_names(&real, entries);
             let names = entries.iter().map(|entry| entry.name.to_vec()).collect();
             self.orders.push((real, names));
             return;
@@ -142,6 +144,38 @@ impl Builder<'_> {
             if let Ok(meta) = entry.metadata() {
                 self.named(&path, meta.mode(), &touched);
             }
+        }
+    }
+
+    /// Makes one file of names in a listed directory that were one: who copies or packs it looks for that. What nobody read of it has
+    /// nothing to lose, and what was read by two names is the same twice.
+    fn join_names(&mut self, directory: &[u8], entries: &[Listed]) {
+        let mut first: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        let is_blank = |what: &What| matches!(what, What::Blank(_));
+        let mut shared: Vec<(u64, Vec<u8>)> = entries
+            .iter()
+            .filter(|entry| entry.shared != 0)
+            .map(|entry| (entry.shared, [directory, b"/", &entry.name].concat()))
+            .filter(|(_, path)| self.entries.contains_key(path))
+            .collect();
+        // One that has content before those that have none.
+        shared.sort_by_key(|(_, path)| is_blank(&self.entries[path].what));
+        for (inode, path) in shared {
+            let Some(of) = first.get(&inode) else {
+                first.insert(inode, path);
+                continue;
+            };
+            let (other, own) = (&self.entries[of].what, &self.entries[&path].what);
+            if !matches!(own, What::Blank(_) | What::Kept(_)) || !is_blank(own) && own != other {
+                continue;
+            }
+            self.entries.remove(&path);
+            self.also.push(Entry {
+                path,
+                what: What::Also(of.clone()),
+                mode: 0,
+                mtime: 0,
+            });
         }
     }
 

@@ -278,11 +278,12 @@ fn gone(held: &query::RunContents, builder: &source::Builder<'_>) -> Vec<Bytes> 
 fn expected(held: &query::RunContents, header: &RunHeader, builder: &source::Builder<'_>) -> Vec<Expected> {
     use backstory_graph::model::EntityKind;
     let mut outputs: Vec<Expected> = Vec::new();
+    let mut further = Vec::new();
+    let callers = |path: &[u8]| header.descriptors.iter().any(|(_, target)| target == path);
     for file in &held.files {
         let plain = file.kind == EntityKind::File && file.role == Role::Output;
         // Where the command's own output went is its caller's affair.
-        let callers = header.descriptors.iter().any(|(_, target)| *target == *file.path);
-        if !plain || callers || !first::is_plain(&file.path) {
+        if !plain || callers(&file.path) || !first::is_plain(&file.path) {
             continue;
         }
         let digest = match (&file.digest, &file.held) {
@@ -292,12 +293,24 @@ fn expected(held: &query::RunContents, header: &RunHeader, builder: &source::Bui
         };
         // The last version of a path is the output; there is one with `last` at most, but names may join.
         match outputs.iter_mut().find(|known| known.path == file.path) {
-            Some(known) => known.digest = digest,
+            Some(known) => known.digest = digest.clone(),
             None => outputs.push(Expected {
                 real: builder.real(&file.path),
                 path: file.path.clone(),
-                digest,
+                digest: digest.clone(),
             }),
+        }
+        further.extend(file.stayed.iter().map(|name| (name, digest.clone())));
+    }
+    // What was written by one of its names was left by the others, too.
+    for (path, digest) in further {
+        let real = builder.real(path);
+        if first::is_plain(path) && !callers(path) && !outputs.iter().any(|known| known.real == real) {
+            outputs.push(Expected {
+                real,
+                path: path.clone(),
+                digest,
+            });
         }
     }
     outputs

@@ -31,7 +31,7 @@ pub struct Builder<'s> {
     deviations: &'s Deviations,
     cwd: Vec<u8>,
     pub(super) entries: BTreeMap<Vec<u8>, Entry>,
-    also: Vec<Entry>,
+    pub(super) also: Vec<Entry>,
     lacking: Vec<(Bytes, String)>,
     notes: Vec<String>,
     pub(super) orders: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
@@ -70,7 +70,7 @@ impl<'s> Builder<'s> {
                 Some(target) => What::Link(target.to_vec()),
                 None => What::Directory,
             };
-            self.put(&place.path, what, place.mode & 0o7777, 0);
+            self.put(&place.path, what, place.mode & 0o7777, place.mtime);
         }
         let cwd = self.cwd.clone();
         self.directories_to(&cwd);
@@ -199,6 +199,9 @@ impl<'s> Builder<'s> {
         };
         let path = std::path::absolute(new).map_err(fail)?;
         let meta = fs::metadata(&path).map_err(fail)?;
+        if !meta.is_file() {
+            return Err(fail(std::io::Error::other("it is no regular file")));
+        }
         File::open(&path).map_err(fail)?;
         let what = What::Copied(without_links(path.as_os_str().as_bytes()));
         self.put(&before.path, what, meta.permissions().mode() & 0o7777, 0);

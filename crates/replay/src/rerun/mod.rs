@@ -4,9 +4,10 @@
 //! through a [`work::Runner`]. The steps are those that `export` writes: what a person would have written.
 
 mod stale;
+mod whole;
 pub mod work;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use backstory_eventlog::Digest;
@@ -114,5 +115,17 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
             reasons,
         });
     }
-    Ok(steps)
+    let mut guided: BTreeMap<usize, Vec<Reason>> = BTreeMap::new();
+    for (run, reason) in workflow
+        .steps
+        .iter()
+        .map(|step| surroundings.guides(step))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+    {
+        guided.entry(run).or_default().push(reason);
+    }
+    let runs: Vec<usize> = workflow.steps.iter().map(|step| step.run).collect();
+    Ok(whole::joined(steps, &runs, &recordings, guided))
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 use backstory_contents::digest_of;
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
-use backstory_export::paths::parent;
+use backstory_export::paths::{is_tool, parent};
 use backstory_export::recording::{Recording, split};
-use backstory_export::steps::Step as Recorded;
+use backstory_export::steps::{Step as Recorded, is_shell};
 use backstory_graph::model::{Certainty, Edge, Entity, EntityKind, Relation};
 use backstory_query as query;
 use backstory_store::{Store, same_version};
@@ -40,6 +40,9 @@ pub enum Reason {
     MayHaveLooked(Bytes),
     /// A variable is to be different.
     Environment(Bytes),
+    /// A script that started it, a file that this read or a directory in which it looked for names has changed: perhaps something else
+    /// is to be started now, so the whole command of its run is done again.
+    GuideChanged(Bytes),
 }
 
 impl Reason {
@@ -54,7 +57,8 @@ impl Reason {
             | Reason::Appeared(it)
             | Reason::DirectoryChanged(it)
             | Reason::MayHaveLooked(it)
-            | Reason::Environment(it) => it,
+            | Reason::Environment(it)
+            | Reason::GuideChanged(it) => it,
         }
     }
 
@@ -72,6 +76,7 @@ impl Reason {
                 "what it looked at is not known, and a directory it opened files from has changed"
             }
             Reason::Environment(_) => "a variable of its environment is to be different",
+            Reason::GuideChanged(_) => "what decided which commands the run starts has changed",
         }
     }
 }
@@ -255,6 +260,39 @@ impl<'s> Surroundings<'s> {
             }
         }
         Ok(reasons.into_iter().collect())
+    }
+
+    /// What has changed of that by which programs that are not part of a step decided to start it: by the number of their run. Names that
+    /// came to a directory count only for shells, whose patterns they may match.
+    pub fn guides(&self, step: &Recorded) -> Result<Vec<(usize, Reason)>> {
+        let members: HashSet<(usize, usize)> = step.members.iter().copied().collect();
+        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        let own = HashSet::new();
+        for &(run, at) in &step.members {
+            let recording = &self.recordings[run];
+            let above = recording.ancestors(at).map(|above| (run, above));
+            let guides: Vec<_> = above.filter(|above| !members.contains(above)).collect();
+            for (_, guide) in guides.into_iter().filter(|guide| seen.insert(*guide)) {
+                for edge in &recording.edges[guide] {
+                    let path = &recording.entity(edge.entity).path;
+                    let counts = match edge.relation {
+                        Relation::Read | Relation::Execute => true,
+                        Relation::List => is_shell(recording, guide),
+                        _ => false,
+                    };
+                    if !counts || is_tool(path) {
+                        continue;
+                    }
+                    match self.reason(recording, edge, guide, &own)? {
+                        None | Some(Reason::MayHaveLooked(_)) => {}
+                        // Changed by the run itself.
+                        Some(_) if self.version(recording, path).is_some() => {}
+                        Some(reason) => found.push((run, Reason::GuideChanged(reason.subject().clone()))),
+                    }
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// A later run left its own version of it.

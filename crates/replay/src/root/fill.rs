@@ -1,5 +1,6 @@
 //! Puts into an empty root what a plan says was there.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
@@ -28,16 +29,21 @@ pub fn fill(plan: &Plan) -> Result<()> {
     for entry in &plan.entries {
         put(entry, contents.as_ref()).map_err(|problem| problem.of(entry))?;
     }
+    let shown: HashSet<&[u8]> = plan
+        .entries
+        .iter()
+        .filter(|entry| matches!(entry.what, What::Shown(_)))
+        .map(|entry| &*entry.path)
+        .collect();
+    further_names(plan, |of| !shown.contains(of))?;
     // What is shown stays where it is from then on.
     order::put(plan)?;
     for entry in &plan.entries {
-        let to = path(&entry.path);
-        match &entry.what {
-            What::Shown(from) => show(&on_host(from), to)?,
-            What::Also(of) => another_name(path(of), to).map_err(Error::io("make", to))?,
-            _ => {}
+        if let What::Shown(from) = &entry.what {
+            show(&on_host(from), path(&entry.path))?;
         }
     }
+    further_names(plan, |of| shown.contains(of))?;
     if plan.allow_host {
         host::rest(plan)?;
     }
@@ -47,6 +53,19 @@ pub fn fill(plan: &Plan) -> Result<()> {
             dated(own, entry.mtime).map_err(Error::io("set the times of", own))?;
             fs::set_permissions(own, Permissions::from_mode(entry.mode))
                 .map_err(Error::io("set the mode of", own))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the further names of those files.
+fn further_names(plan: &Plan, wanted: impl Fn(&[u8]) -> bool) -> Result<()> {
+    for entry in &plan.entries {
+        if let What::Also(of) = &entry.what
+            && wanted(of)
+        {
+            let to = path(&entry.path);
+            another_name(path(of), to).map_err(Error::io("make", to))?;
         }
     }
     Ok(())

@@ -102,18 +102,19 @@ fn plain(job: &Job) -> Result<Played, Failure> {
         .iter()
         .map(|arg| std::ffi::OsString::from_vec(arg.clone()));
     let name = argv.next().unwrap_or_default();
-    let status = match Command::new(&name).args(argv).status() {
-        Ok(status) => status
-            .code()
-            .or(status.signal().map(|signal| 128 + signal))
-            .unwrap_or(125),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 127,
-        Err(_) => 126,
-    };
-    Ok(Played {
-        status,
-        ..Played::default()
-    })
+    let mut played = Played::default();
+    match Command::new(&name).args(argv).status() {
+        Ok(status) => {
+            let signal = status.signal().map(|signal| 128 + signal);
+            played.status = status.code().or(signal).unwrap_or(125);
+        }
+        Err(error) => {
+            let absent = error.kind() == std::io::ErrorKind::NotFound;
+            played.status = if absent { 127 } else { 126 };
+            played.not_started = Some(format!("{}: {error}", name.display()));
+        }
+    }
+    Ok(played)
 }
 
 /// Recorded into a store of its own, and indexed here: only from inside can be told which versions the paths lead to.
@@ -151,6 +152,7 @@ fn record(job: &Job) -> Result<Played, Failure> {
     let indexed = index::bring_up_to_date(&home, &mut store, Busy::Wait, false).is_ok();
     Ok(Played {
         status: recorded.status(),
+        not_started: recorded.not_started.and(recorded.warning.clone()),
         recorded: indexed.then(|| recorded.run.clone()),
         took,
         ..Played::default()

@@ -75,6 +75,7 @@ impl Report<'_> {
             ("faithful", self.faithful.into()),
             ("exit", self.played.status.into()),
             ("recorded_exit", self.recorded_status.into()),
+            ("not_started", self.played.not_started.as_ref().into()),
             (
                 "outputs",
                 Value::Array(self.verdict.outputs.iter().map(output).collect()),
@@ -130,6 +131,9 @@ impl Report<'_> {
                 "  the command ended with status {}, recorded was {status}",
                 self.played.status
             )?;
+        }
+        if let Some(why) = &self.played.not_started {
+            writeln!(out, "  the command could not be started: {why}")?;
         }
         self.differing(style, out)?;
         let why = |output: &&Output| matches!(output.state, State::Unknown(_));

@@ -1,0 +1,180 @@
+//! An export is written completely or not at all: whoever writes it is killed at any call that changes something, or has a disk that is full
+//! at any byte.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::{Answer, Place};
+use backstory_testkit::need::needs;
+
+/// One of each way to write: short, long, with a database, archives, directories.
+const FORMATS: [&str; 7] = [
+    "make",
+    "perfetto",
+    "parquet",
+    "ro-crate",
+    "oci",
+    "docker-archive",
+    "reprozip",
+];
+
+/// Calls that an export makes to be written.
+const CALLS: [&str; 5] = [
+    "write,pwrite64",
+    "mkdir,symlink,symlinkat",
+    "chmod,fchmod",
+    "fsync,fdatasync,syncfs",
+    "rename,renameat,renameat2",
+];
+
+/// A run with what its files held, small enough to be exported often.
+fn recorded() -> Option<Place> {
+    if !needs("exports that are interrupted", &["strace", "busybox"]) {
+        return None;
+    }
+    let place = Place::new();
+    place.write_settled("in", "b\na\n");
+    place.keep("busybox sort in > out", &["--contents=lazy"]);
+    Some(place)
+}
+
+/// Everything below a path, by name; none if it is not there. Times that an archive has of the moment it was written are not compared.
+fn state(path: &Path) -> Option<BTreeMap<String, u64>> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    let mut all = BTreeMap::new();
+    if meta.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            let below = state(&entry.path()).unwrap();
+            all.extend(
+                below
+                    .into_iter()
+                    .map(|(rest, size)| (format!("{name}/{rest}"), size)),
+            );
+        }
+    } else {
+        all.insert(String::new(), meta.len());
+    }
+    Some(all)
+}
+
+/// Names that an export left beside its own.
+fn left(directory: &Path) -> Vec<String> {
+    let names = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(".backstory-")).collect()
+}
+
+fn clear(path: &Path) {
+    drop(fs::remove_file(path));
+    drop(fs::remove_dir_all(path));
+}
+
+#[test]
+fn who_exports_may_be_killed_at_any_change_and_leaves_the_whole_or_nothing() {
+    let Some(place) = recorded() else { return };
+    let out = place.work().join("export");
+    for format in FORMATS {
+        clear(&out);
+        assert_eq!(
+            place.run(&["export", format, "-o", "export"]).status,
+            0,
+            "{format}"
+        );
+        let whole = state(&out).unwrap();
+        let mut interrupted = 0;
+        for calls in CALLS {
+            // Every early one, and some of thousands.
+            let mut at = 1;
+            loop {
+                clear(&out);
+                let killed = place.kill_in(calls, at, &["export", format, "-o", "export"]);
+                match state(&out) {
+                    None => assert!(killed, "{format} at {at}"),
+                    Some(found) => assert_eq!(found, whole, "{format} killed in {calls} {at}"),
+                }
+                if !killed {
+                    break;
+                }
+                interrupted += 1;
+                at += 1 + at / 2;
+            }
+        }
+        assert!(interrupted > 2, "{format}: {interrupted}");
+        // What was there before is there still, or replaced by the whole.
+        if !whole.contains_key("") {
+            continue;
+        }
+        for calls in CALLS {
+            clear(&out);
+            place.write("export", "as it was");
+            place.kill_in(calls, 1, &["export", format, "-o", "export"]);
+            let found = state(&out).unwrap();
+            assert!(
+                found == whole || found[""] == 9,
+                "{format} killed in {calls}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_export_left_goes_with_the_next_and_what_another_is_writing_stays() {
+    let Some(place) = recorded() else { return };
+    assert!(place.kill_in("write", 2, &["export", "oci", "-o", "export"]));
+    let there = left(&place.work());
+    assert_eq!(there.len(), 1, "{there:?}");
+    // As if some time had passed.
+    let held = ".backstory-export-held";
+    place.write(held, "somebody's");
+    let lock = fs::File::open(place.path(held)).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let before = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    for name in [there[0].as_str(), held] {
+        fs::File::open(place.path(name))
+            .unwrap()
+            .set_modified(before)
+            .unwrap();
+    }
+    assert_eq!(place.run(&["export", "make", "-o", "makefile"]).status, 0);
+    assert_eq!(left(&place.work()), [held]);
+}
+
+#[test]
+fn where_the_disk_is_full_an_export_is_an_error_that_names_it_and_nothing_is_left() {
+    let Some(place) = recorded() else { return };
+    for format in FORMATS {
+        clear(&place.work().join("export"));
+        assert_eq!(
+            place.run(&["export", format, "-o", "export"]).status,
+            0,
+            "{format}"
+        );
+        let bytes: u64 = state(&place.work().join("export")).unwrap().values().sum();
+        // From no room at all to almost enough.
+        for percent in [0, 40, 90] {
+            let room = (bytes * percent / 100 / 4096).max(1) * 4096;
+            if room >= bytes {
+                continue;
+            }
+            let line = format!(
+                "mkdir -p full; mount -t tmpfs -o size={room} none $PWD/full || exit 9; cd full; \
+                 $B export {format} -o export; echo $?; ls -A | wc -l"
+            );
+            let Some(answer) = place.shell_in_namespaces("a full disk", &line) else {
+                return;
+            };
+            let Answer { out, err, .. } = &answer;
+            assert_eq!(out, "1\n0\n", "{format} with {room} of {bytes}: {answer:?}");
+            assert!(
+                err.starts_with("backstory: ")
+                    && err.contains("export")
+                    && err.to_lowercase().contains("no space left"),
+                "{format}: {answer:?}"
+            );
+        }
+    }
+}

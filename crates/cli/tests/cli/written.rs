@@ -1,0 +1,280 @@
+//! Steps are what a person would have written: of scripts that call each other, of builders' runs, of programs that launch others.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::Place;
+use super::engines::engine;
+use backstory_testkit::need::{find, needs};
+
+/// Six scripts that call each other, and a library of two of them.
+const PILE: [(&str, &str); 7] = [
+    (
+        "all.sh",
+        "#!/bin/sh\nset -eu\nexport OUT=results\nmkdir -p $OUT tmp\nfor f in raw/*.txt; do\n  scripts/clean.sh $f tmp/$(basename $f .txt).clean\ndone\n\
+         . scripts/lib.sh\nlog cleaned\nsh scripts/count.sh\nscripts/merge.sh\npython3 scripts/report.py $OUT/merged.tsv > $OUT/report.txt\nscripts/pack.sh\n",
+    ),
+    ("scripts/lib.sh", "log() { echo \"$*\" >&2; }\n"),
+    (
+        "scripts/clean.sh",
+        "#!/bin/sh\nset -e\ntr a-z A-Z < \"$1\" | sed 's/  */\\t/g' | sort -k2,2n > \"$2\"\n",
+    ),
+    (
+        "scripts/count.sh",
+        ". scripts/lib.sh\nfor f in tmp/*.clean; do\n  log \"$f has $(wc -l < $f) lines\"\n  cut -f1 $f | sort | uniq -c > ${f%.clean}.counts\ndone\n",
+    ),
+    (
+        "scripts/merge.sh",
+        "#!/bin/sh\ncat tmp/*.clean > results/all.tsv\nt=$(mktemp ./tmp.XXXXXX)\nsort -k2,2n results/all.tsv > $t\nmv $t results/merged.tsv\n",
+    ),
+    (
+        "scripts/report.py",
+        "import sys\nfor line in open(sys.argv[1]):\n    print(len(line))\n",
+    ),
+    (
+        "scripts/pack.sh",
+        "#!/bin/sh\ncd results\nfor f in all merged; do gzip -nc $f.tsv > $f.tsv.gz; done\nsha256sum *.gz report.txt > sums\n",
+    ),
+];
+
+/// What a person would have written: without the name that `mktemp` found, which is another each time.
+const EXPECTED: &str = "export OUT=results
+
+mkdir -p tmp
+tr a-z A-Z < raw/alice.txt | sed 's/  */\\t/g' | sort -k2,2n > tmp/alice.clean
+
+tr a-z A-Z < raw/bob.txt | sed 's/  */\\t/g' | sort -k2,2n > tmp/bob.clean
+
+cut -f1 tmp/alice.clean | sort | uniq -c > tmp/alice.counts
+
+cut -f1 tmp/bob.clean | sort | uniq -c > tmp/bob.counts
+
+mkdir -p results
+cat tmp/alice.clean tmp/bob.clean > results/all.tsv
+
+sort -k2,2n results/all.tsv > tmp.X
+mv ./tmp.X results/merged.tsv
+
+python3 scripts/report.py results/merged.tsv > results/report.txt
+
+( cd results && gzip -nc all.tsv > all.tsv.gz )
+
+( cd results && gzip -nc merged.tsv > merged.tsv.gz )
+
+( cd results && sha256sum all.tsv.gz merged.tsv.gz report.txt > sums )
+";
+
+/// Records the pile. `python3` is a script of pyenv's that finds out which one is meant.
+fn pile() -> Option<Place> {
+    if !needs(
+        "scripts that call each other",
+        &["/usr/bin/python3", "gzip", "bash"],
+    ) {
+        return None;
+    }
+    let place = Place::new();
+    for directory in ["raw", "scripts", ".pyenv", ".pyenv/shims"] {
+        std::fs::create_dir(place.path(directory)).unwrap();
+        place.stage.user().owns(place.path(directory).as_ref()).unwrap();
+    }
+    let shim = "#!/usr/bin/env bash\nfor part in ${PATH//:/ }; do type -p python3 > /dev/null; done\nexec /usr/bin/python3 \"$@\"\n";
+    let scripts = PILE.into_iter().chain([(".pyenv/shims/python3", shim)]);
+    for (name, text) in scripts {
+        place.write_settled(name, text);
+        std::fs::set_permissions(place.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    place.write_settled("raw/alice.txt", "b 2\na 1\n");
+    place.write_settled("raw/bob.txt", "d 4\nc 3\n");
+    let mut command = place.command(&["record", "--", "./all.sh"]);
+    let path = format!("{}:/usr/bin:/bin", place.path(".pyenv/shims"));
+    assert!(command.env("PATH", path).output().unwrap().status.success());
+    Some(place)
+}
+
+#[test]
+fn scripts_that_call_each_other_are_the_commands_that_stand_in_them() {
+    let Some(place) = pile() else { return };
+    let script = place.run(&["export", "shell"]).out;
+    let (_, steps) = script.split_once("export").unwrap();
+    let mut steps = format!("export{steps}");
+    let named = steps
+        .find("tmp.")
+        .map(|at| steps[at..at + 10].to_owned())
+        .unwrap();
+    steps = steps.replace(&named, "tmp.X");
+    assert_eq!(steps, EXPECTED);
+}
+
+#[test]
+fn a_pile_of_scripts_is_made_again_by_rules_for_files_that_differ_in_a_name() {
+    let Some(place) = pile() else { return };
+    if !needs("a pile of scripts by make", &["make"]) {
+        return;
+    }
+    let sums = std::fs::read(place.path("results/sums")).unwrap();
+    assert_eq!(place.run(&["export", "make", "-o", "again.mk"]).status, 0);
+    let rules = std::fs::read_to_string(place.path("again.mk")).unwrap();
+    for rule in [
+        "export OUT := results\n",
+        "tmp/alice.clean tmp/bob.clean: tmp/%.clean: raw/%.txt\n",
+        "tmp/alice.counts tmp/bob.counts: tmp/%.counts: tmp/%.clean\n",
+        "results/all.tsv.gz results/merged.tsv.gz: results/%.tsv.gz: results/%.tsv\n",
+    ] {
+        assert!(rules.contains(rule), "no {rule} in {rules}");
+    }
+    for directory in ["results", "tmp"] {
+        std::fs::remove_dir_all(place.path(directory)).unwrap();
+    }
+    let make = |args: &[&str]| {
+        let mut command = place.stage.command(find("make").unwrap());
+        command
+            .args(["-f", "again.mk"])
+            .args(args)
+            .current_dir(place.work());
+        let output = command.output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    assert!(make(&[]).0);
+    assert_eq!(std::fs::read(place.path("results/sums")).unwrap(), sums);
+    assert!(make(&["-q"]).0, "a second run does nothing");
+}
+
+#[test]
+fn each_level_has_as_much_as_it_says() {
+    let Some(place) = pile() else { return };
+    let activities = |level: &str| {
+        let events = place.run(&["export", "openlineage", "--level", level]).out;
+        let jobs = events.lines().map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            event["job"]["name"].as_str().unwrap().to_owned()
+        });
+        jobs.collect::<BTreeSet<String>>().len()
+    };
+    let steps = EXPECTED.split("\n\n").count() - 1;
+    assert_eq!(activities("command"), steps);
+    let processes = place.json(&["processes", "--json"]);
+    let processes = processes.as_array().unwrap();
+    let ran = processes.iter().filter(|process| process["epoch"] != 0).count();
+    assert_eq!(activities("process"), ran);
+    assert_eq!(activities("all"), processes.len());
+    // Files of the system are in the last alone, those of somebody in all.
+    for (level, system) in [("command", false), ("process", false), ("all", true)] {
+        let graph = place.run(&["export", "graphml", "--level", level]).out;
+        assert!(
+            graph.contains("raw/alice.txt") && graph.contains("results/sums"),
+            "{level}"
+        );
+        assert_eq!(graph.contains("libc.so.6"), system, "{level}");
+    }
+}
+
+#[test]
+fn what_ninja_runs_are_the_steps_and_its_own_records_are_nobodys() {
+    if !needs("a build by ninja", &["ninja", "gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("f.c", "int f(void) { return 0; }\n");
+    place.write("m.c", "int f(void); int main(void) { return f(); }\n");
+    place.write(
+        "build.ninja",
+        "rule cc\n  command = gcc -c $in -o $out\nrule link\n  command = gcc $in -o $out\n\
+         build f.o: cc f.c\nbuild m.o: cc m.c\nbuild prog: link f.o m.o\n",
+    );
+    assert_eq!(place.run(&["record", "--", "ninja"]).status, 0);
+    let script = place.run(&["export", "shell", "--no-patterns"]).out;
+    for line in ["gcc -c f.c -o f.o", "gcc -c m.c -o m.o", "gcc f.o m.o -o prog"] {
+        assert!(script.contains(&format!("\n{line}\n")), "no {line} in {script}");
+    }
+    let rules = place.run(&["export", "make"]).out;
+    assert!(
+        rules.contains("\nall: prog\n")
+            && rules.contains("\nf.o m.o: %.o: %.c\n")
+            && !rules.contains(".ninja"),
+        "{rules}"
+    );
+}
+
+#[test]
+fn what_snakemake_runs_are_the_steps_and_its_own_helpers_and_records_are_nobodys() {
+    let Some(program) = engine("a run of snakemake", "snakemake") else {
+        return;
+    };
+    // The engine may lie where only root, who installed it, can read.
+    let place = match backstory_testkit::user::User::ordinary() {
+        backstory_testkit::user::User::Myself => Place::new(),
+        _ => Place::of_root().unwrap(),
+    };
+    for name in ["a", "b"] {
+        place.write(format!("{name}.txt"), name);
+    }
+    place.write(
+        "Snakefile",
+        "rule all:\n    input: 'out'\nrule up:\n    input: '{s}.txt'\n    output: '{s}.up'\n    shell: 'tr a-z A-Z < {input} > {output}'\n\
+         rule join:\n    input: 'a.up', 'b.up'\n    output: 'out'\n    shell: 'cat {input} > {output}'\n",
+    );
+    let program = program.canonicalize().unwrap();
+    let mut command = place.command(&["record", "--", program.to_str().unwrap(), "-c1", "-q", "all"]);
+    let output = command
+        .env("HOME", place.work())
+        .env_remove("XDG_CACHE_HOME")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let script = place.run(&["export", "shell"]).out;
+    for line in [
+        "tr a-z A-Z < a.txt > a.up",
+        "tr a-z A-Z < b.txt > b.up",
+        "cat a.up b.up > out",
+    ] {
+        assert!(script.contains(&format!("\n{line}\n")), "no {line} in {script}");
+    }
+    let rules = place.run(&["export", "make"]).out;
+    assert!(
+        rules.contains("\nall: out\n") && !rules.contains(".snakemake") && !rules.contains("pulp"),
+        "{rules}"
+    );
+}
+
+#[test]
+fn recipes_of_several_lines_and_for_another_shell_are_lines_of_their_own() {
+    if !needs("recipes of several lines", &["make", "bash"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("in", "b\na\n");
+    place.write(
+        "Makefile",
+        "SHELL = /bin/bash\nexport LC_ALL = C\nall: out up\nout: in\n\tsort in > $@-t && \\\n\t  mv $@-t $@\n\
+         up: out\n\t@[[ -f out ]] && tr a-z A-Z < out > up\n",
+    );
+    assert_eq!(place.run(&["record", "--", "make", "-s"]).status, 0);
+    let script = place.run(&["export", "shell"]).out;
+    let (_, steps) = script.split_once("export ").unwrap();
+    assert_eq!(
+        steps,
+        "LC_ALL=C\n\n( sort in > out-t && mv out-t out )\n\n/bin/bash -c '[[ -f out ]] && tr a-z A-Z < out > up'\n"
+    );
+    // And they are made again.
+    let made = std::fs::read(place.path("up")).unwrap();
+    assert_eq!(place.run(&["export", "make", "-o", "again"]).status, 0);
+    for name in ["out", "up"] {
+        std::fs::remove_file(place.path(name)).unwrap();
+    }
+    let mut make = Command::new(find("make").unwrap());
+    let done = make
+        .args(["-s", "-f", "again"])
+        .current_dir(place.work())
+        .status()
+        .unwrap();
+    assert!(done.success());
+    assert_eq!(std::fs::read(place.path("up")).unwrap(), made);
+}

@@ -1,0 +1,111 @@
+//! Directories that were listed: the names that each side found there, in so far as it had not made them itself.
+//!
+//! They are known as the run left them, so what the run removed is added, and what it made left out. Absent: directories of the system,
+//! those with more names than are kept, and the order of names.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_export::paths::parent;
+use backstory_graph::model::{Entity, EntityKind};
+use backstory_store::{ActivityKey, Store};
+
+use super::side::Use;
+use super::{Difference, Found, Kind, Side};
+use crate::Result;
+
+/// A directory that was listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Absolute path.
+    pub path: Bytes,
+    /// The names in it.
+    pub names: BTreeSet<Vec<u8>>,
+    /// Who listed it.
+    pub by: Vec<ActivityKey>,
+    /// When that was first done.
+    pub at: Time,
+}
+
+/// The directories that a run listed, of which it is known what they held.
+pub(super) fn of(
+    store: &dyn Store,
+    run: &str,
+    entities: &[Entity],
+    used: &HashMap<u32, Use>,
+    listers: HashMap<u32, Vec<ActivityKey>>,
+) -> Result<Vec<Listing>> {
+    let places = store.surroundings(run)?.map(|s| s.places).unwrap_or_default();
+    let entries: HashMap<&[u8], _> = places
+        .iter()
+        .filter_map(|place| Some((&*place.path, place.entries.as_ref()?)))
+        .collect();
+    let done = |entity: &Entity| used.get(&entity.id.0).copied().unwrap_or_default();
+    let is_made = |entity: &Entity| entity.version > 0 || done(entity).made;
+    let real = || {
+        entities
+            .iter()
+            .filter(|entity| entity.kind != EntityKind::Missing)
+    };
+    let there: HashSet<&[u8]> = real().filter(|e| !is_made(e)).map(|e| &*e.path).collect();
+    let made: HashSet<&[u8]> = real().filter(|e| is_made(e)).map(|e| &*e.path).collect();
+    let removed = || real().filter(|entity| !is_made(entity) && done(entity).deleted);
+    let mut found = Vec::new();
+    for (entity, by) in listers {
+        let Some(directory) = entities.get(entity as usize) else {
+            continue;
+        };
+        let Some(entries) = entries.get(&*directory.path) else {
+            continue;
+        };
+        let own = |name: &[u8]| {
+            let path = [&directory.path, &b"/"[..], name].concat();
+            made.contains(&*path) && !there.contains(&*path)
+        };
+        let mut names: BTreeSet<Vec<u8>> = entries
+            .iter()
+            .map(|entry| entry.name.to_vec())
+            .filter(|name| !own(name))
+            .collect();
+        let gone = removed().filter(|entity| parent(&entity.path) == &*directory.path);
+        names.extend(gone.map(|entity| last(&entity.path).to_vec()));
+        found.push(Listing {
+            path: directory.path.clone(),
+            names,
+            by,
+            at: done(directory).first,
+        });
+    }
+    Ok(found)
+}
+
+/// Compares what was found in directories that both sides listed.
+pub(super) fn compare(a: &Side, b: &Side, found: &mut Found) {
+    let both = |name: &Vec<u8>| Some((a.listings.get(name)?, b.listings.get(name)?));
+    let names: BTreeMap<&Vec<u8>, _> = a
+        .listings
+        .keys()
+        .filter_map(|name| Some((name, both(name)?)))
+        .collect();
+    for (name, (x, y)) in names {
+        if x.names == y.names {
+            continue;
+        }
+        let (only_a, only_b) = (only(x, y), only(y, x));
+        let mut difference = Difference::new(Kind::Listing, name.clone(), only_a, only_b, x.at.min(y.at));
+        difference.activities = x.by.iter().chain(&y.by).copied().collect();
+        found.differences.push(difference);
+    }
+}
+
+/// The names that only the first one has, if there are any.
+fn only(one: &Listing, other: &Listing) -> Option<Vec<u8>> {
+    let names: Vec<&[u8]> = one.names.difference(&other.names).map(Vec::as_slice).collect();
+    (!names.is_empty()).then(|| names.join(&b' '))
+}
+
+/// The last component of a path.
+fn last(path: &[u8]) -> &[u8] {
+    let at = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    &path[at..]
+}
