@@ -42,6 +42,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A part of the target cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Part {
+        /// The target.
+        path: PathBuf,
+        /// Which part, and why.
+        source: Box<Error>,
+    },
     /// What is to be written cannot be said in this format.
     #[error("{format} has no way to say {what}: {advice}")]
     Unsayable {
@@ -74,10 +82,10 @@ pub enum Error {
     #[error(transparent)]
     Contents(#[from] backstory_contents::Error),
     /// A database that is part of the export cannot be written.
-    #[error("cannot write the export's database: {0}")]
+    #[error("its database: {0}")]
     Database(#[from] rusqlite::Error),
     /// A table that is part of the export cannot be written.
-    #[error("cannot write the table {table}: {source}")]
+    #[error("its table {table}: {source}")]
     Table {
         /// Which file.
         table: &'static str,

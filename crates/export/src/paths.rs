@@ -2,7 +2,7 @@
 
 /// Where distributions put what packages bring, and what the kernel makes up: `/usr/local` and `/opt` are not among them, because
 /// people install their own things there.
-const SYSTEM: [&str; 11] = [
+const SYSTEM: [&str; 15] = [
     "/usr/",
     "/lib/",
     "/lib32/",
@@ -14,6 +14,11 @@ const SYSTEM: [&str; 11] = [
     "/proc/",
     "/sys/",
     "/var/cache/",
+    // What package managers know: a package build reads the list of every package.
+    "/var/lib/apt/",
+    "/var/lib/dpkg/",
+    "/var/lib/pacman/",
+    "/var/lib/rpm/",
 ];
 
 /// True if the path belongs to the system.
@@ -40,14 +45,37 @@ const TOOLS: [&str; 12] = [
     "/.m2/",
 ];
 
+/// What programs that run others write down for themselves, to know what they have done.
+const RECORDS: [&str; 11] = [
+    "/.ninja_log",
+    "/.ninja_deps",
+    "/.snakemake/",
+    "/.nextflow/",
+    "/.nextflow.log",
+    "/CMakeFiles/Progress/",
+    "/CMakeFiles/progress.marks",
+    "/.sconsign.dblite",
+    "/.doit.db",
+    "/.tup/",
+    "/.redo/",
+];
+
+/// True if it is a builder's own record: nobody's input, nobody's result.
+fn is_record(path: &[u8]) -> bool {
+    RECORDS.iter().any(|part| contains(path, part.as_bytes()))
+}
+
 /// True if the path is part of some tool rather than of somebody's work: the system, a language's libraries, caches.
 pub fn is_tool(path: &[u8]) -> bool {
-    is_system(path) || path.ends_with(b".pyc") || TOOLS.iter().any(|part| contains(path, part.as_bytes()))
+    is_system(path)
+        || is_record(path)
+        || path.ends_with(b".pyc")
+        || TOOLS.iter().any(|part| contains(path, part.as_bytes()))
 }
 
 /// True if a program keeps there what it could make again: nobody's result.
 pub fn is_cache(path: &[u8]) -> bool {
-    path.ends_with(b".pyc") || contains(path, b"/.cache/")
+    path.ends_with(b".pyc") || contains(path, b"/.cache/") || is_record(path)
 }
 
 /// True if `part` is somewhere in `text`.
@@ -118,8 +146,11 @@ mod tests {
     fn what_a_tool_brings_is_nobodys_work() {
         assert!(is_tool(b"/home/u/.pyenv/versions/3/lib/os.py") && is_tool(b"/w/__pycache__/a.pyc"));
         assert!(
-            is_tool(b"/var/cache/fontconfig/x.cache-8") && is_cache(b"/home/u/.cache/matplotlib/fonts.json")
+            is_tool(b"/var/cache/fontconfig/x.cache-8")
+                && is_tool(b"/var/lib/dpkg/info/libc6:amd64.list")
+                && is_cache(b"/home/u/.cache/matplotlib/fonts.json")
         );
+        assert!(is_tool(b"/w/.ninja_log") && is_cache(b"/w/.snakemake/metadata/x"));
         assert!(!is_tool(b"/home/u/work/data.csv") && !is_cache(b"/home/u/work/cache/data.csv"));
     }
 }

@@ -68,9 +68,8 @@ pub struct Output {
 }
 
 impl Sandbox {
-    /// Lays out the steps of `view` for `format`.
-    pub fn of(view: &View, format: &'static str) -> Result<Sandbox> {
-        let steps = &view.steps()?.steps;
+    /// Lays out `steps`, which are those of `view`, for `format`.
+    pub fn of(view: &View, steps: &[Step], format: &'static str) -> Result<Sandbox> {
         let root = root(view, steps, format)?;
         let mut names = Names::default();
         let mut made: HashMap<&Bytes, (usize, String)> = HashMap::new();

@@ -16,7 +16,7 @@ use crate::format::Family;
 use crate::holdings::Holdings;
 use crate::paths::is_tool;
 use crate::recording::Recording;
-use crate::steps::{Workflow, workflow};
+use crate::steps::{Shared, Workflow, workflow};
 use crate::{Error, Result, shell};
 
 /// What is exported.
@@ -273,6 +273,11 @@ impl View {
             });
         }
         Ok(&self.workflow)
+    }
+
+    /// The steps with what all of them have in common apart, or why there are none.
+    pub fn shared(&self) -> Result<Shared> {
+        Ok(Shared::of(&self.steps()?.steps))
     }
 
     /// The path as the steps are written: from the base, if it lies below.

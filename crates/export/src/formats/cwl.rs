@@ -48,8 +48,9 @@ const COLLECTOR: &str = "all-results";
 
 /// The whole workflow.
 pub fn document(view: &View) -> Result<String> {
-    let sandbox = Sandbox::of(view, "cwl")?;
-    let steps = &view.steps()?.steps;
+    let shared = view.shared()?;
+    let steps = &shared.steps;
+    let sandbox = Sandbox::of(view, steps, "cwl")?;
     let mut out = String::new();
     let comment = view.subject.replace(char::is_control, " ");
     line(&mut out, 0, "#!/usr/bin/env cwltool");
@@ -82,7 +83,8 @@ pub fn document(view: &View) -> Result<String> {
     }
     line(&mut out, 0, "steps:");
     for (at, step) in steps.iter().enumerate() {
-        let environment = locale(&view.runs[step.run].environment);
+        let mut environment = locale(&view.runs[step.run].environment);
+        environment.extend(shared.variables.clone());
         tool(&mut out, (&sandbox, steps), at, &environment);
     }
     collect(&mut out, &sandbox, &results, steps);
@@ -118,7 +120,7 @@ fn tool(
     out: &mut String,
     (sandbox, steps): (&Sandbox, &[crate::steps::Step]),
     at: usize,
-    environment: &[(String, String)],
+    environment: &BTreeMap<String, String>,
 ) {
     let cell = &sandbox.cells[at];
     line(out, 1, &format!("{}:", steps[at].name));
@@ -256,8 +258,8 @@ fn collect(
 }
 
 /// What decides how text is sorted and shown: engines do not hand it on.
-fn locale(environment: &[Bytes]) -> Vec<(String, String)> {
-    let mut all = Vec::new();
+fn locale(environment: &[Bytes]) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
     for (name, value) in environment.iter().filter_map(|pair| split(pair)) {
         let (Ok(name), Ok(value)) = (std::str::from_utf8(name), std::str::from_utf8(value)) else {
             continue;
@@ -267,10 +269,9 @@ fn locale(environment: &[Bytes]) -> Vec<(String, String)> {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let decides = name.starts_with("LC_") || matches!(name, "LANG" | "LANGUAGE" | "TZ");
         if plain && decides && !value.contains("$(") && !value.contains("${") {
-            all.push((name.to_owned(), value.to_owned()));
+            all.insert(name.to_owned(), value.to_owned());
         }
     }
-    all.sort();
     all
 }
 

@@ -32,7 +32,8 @@ impl Format for Make {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let steps = &view.steps()?.steps;
+        let shared = view.shared()?;
+        let steps = &shared.steps;
         let rules = rules(steps, view.generalise);
         writeln!(
             out,
@@ -43,6 +44,9 @@ impl Format for Make {
         writeln!(out, "# Run it there: make -f THIS\n")?;
         if needs_bash(steps) {
             writeln!(out, "SHELL := /bin/bash")?;
+        }
+        for (name, value) in &shared.variables {
+            writeln!(out, "export {name} := {value}")?;
         }
         writeln!(
             out,

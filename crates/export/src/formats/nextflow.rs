@@ -32,8 +32,9 @@ impl Format for Nextflow {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let sandbox = Sandbox::of(view, "nextflow")?;
-        let steps = &view.steps()?.steps;
+        let shared = view.shared()?;
+        let steps = &shared.steps;
+        let sandbox = Sandbox::of(view, steps, "nextflow")?;
         let rules = split_up(steps, rules(steps, view.generalise));
         let root = String::from_utf8_lossy(&sandbox.root).into_owned();
         writeln!(out, "#!/usr/bin/env nextflow")?;
@@ -49,7 +50,7 @@ impl Format for Nextflow {
         let mut processes = Vec::new();
         for rule in &rules {
             let process = Process::of(&sandbox, steps, rule)?;
-            process.declare(out)?;
+            process.declare(&shared.assignments(), out)?;
             processes.push(process);
         }
         writeln!(out, "\nworkflow {{")?;
@@ -155,7 +156,7 @@ impl Process {
         })
     }
 
-    fn declare(&self, out: &mut dyn Write) -> Result<()> {
+    fn declare(&self, variables: &[String], out: &mut dyn Write) -> Result<()> {
         writeln!(out, "\nprocess {} {{", self.name)?;
         if self.several {
             writeln!(out, "    tag \"$stem\"")?;
@@ -186,7 +187,11 @@ impl Process {
         let marks = if self.several { "\"\"\"" } else { "'''" };
         writeln!(out, "\n    script:\n    {marks}")?;
         // Nextflow's shell stops at variables that are not set, which nobody recorded.
-        let script = format!("set +u\n{}", self.cell.script);
+        let mut script = "set +u\n".to_owned();
+        if !variables.is_empty() {
+            script.push_str(&format!("export {}\n", variables.join(" ")));
+        }
+        script.push_str(&self.cell.script);
         let script = if self.several {
             template(&script)
         } else {

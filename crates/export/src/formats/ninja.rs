@@ -6,7 +6,7 @@ use backstory_eventlog::event::Bytes;
 
 use crate::format::{Family, Format, Target};
 use crate::shell::quote;
-use crate::steps::{STEM, Step, rules};
+use crate::steps::{STEM, Shared, Step, rules};
 use crate::{Error, Result, View};
 
 /// `ninja`
@@ -31,7 +31,8 @@ impl Format for Ninja {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let steps = &view.steps()?.steps;
+        let shared = view.shared()?;
+        let steps = &shared.steps;
         writeln!(
             out,
             "# The steps of {}, as recorded in {}.",
@@ -42,7 +43,11 @@ impl Format for Ninja {
         for rule in rules(steps, view.generalise) {
             let step = rule.template.as_ref().unwrap_or(&steps[rule.steps[0]]);
             let name = rule.name(steps);
-            writeln!(out, "\nrule {name}\n  command = {}", command(view, step)?)?;
+            writeln!(
+                out,
+                "\nrule {name}\n  command = {}",
+                command(view, step, &shared)?
+            )?;
             for (instance, &at) in rule.steps.iter().enumerate() {
                 build(view, &steps[at], name, rule.stems.get(instance), out)?;
             }
@@ -70,7 +75,7 @@ fn build(view: &View, step: &Step, rule: &str, stem: Option<&String>, out: &mut 
 }
 
 /// All lines of a step as one: ninja has one command for a rule, and takes no new line in it.
-fn command(view: &View, step: &Step) -> Result<String> {
+fn command(view: &View, step: &Step, shared: &Shared) -> Result<String> {
     let directories = step
         .directories
         .iter()
@@ -85,6 +90,11 @@ fn command(view: &View, step: &Step) -> Result<String> {
         }
     });
     let whole = directories.chain(lines).collect::<Vec<_>>().join(" && ");
+    // Ninja has no variables for commands.
+    let whole = match shared.assignments().as_slice() {
+        [] => whole,
+        variables => format!("export {}; {whole}", variables.join(" ")),
+    };
     let whole = if whole.contains("$'") {
         format!("bash -c {}", quote(whole.as_bytes()))
     } else {

@@ -27,11 +27,14 @@ impl Format for Shell {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let workflow = view.steps()?;
+        let shared = view.shared()?;
         writeln!(out, "#!/bin/bash\n# The steps of {}, as recorded.", view.subject)?;
         writeln!(out, "set -eu\ncd {}", quote(&view.base))?;
+        for variable in shared.assignments() {
+            writeln!(out, "export {variable}")?;
+        }
         let mut made = HashSet::new();
-        for step in &workflow.steps {
+        for step in &shared.steps {
             writeln!(out)?;
             for directory in step
                 .directories
@@ -43,7 +46,7 @@ impl Format for Shell {
             for line in &step.lines {
                 let text = line.shell(&view.base);
                 // What changes the shell itself (`cd`, `exit`) must not reach the next step.
-                let text = if text.starts_with("cd ") || line.is_shell() {
+                let text = if text.starts_with("cd ") || line.is_shell() && !is_simple(&text) {
                     format!("( {text} )")
                 } else {
                     text
@@ -52,5 +55,41 @@ impl Format for Shell {
             }
         }
         Ok(())
+    }
+}
+
+/// True if it is one command that changes nothing of the shell, and fails as a command does.
+fn is_simple(text: &str) -> bool {
+    const CHANGE: [&str; 24] = [
+        ".", "alias", "break", "case", "cd", "continue", "eval", "exec", "exit", "export", "for", "if",
+        "popd", "pushd", "read", "return", "set", "shift", "source", "trap", "ulimit", "umask", "unset",
+        "while",
+    ];
+    let first = text.split_whitespace().next().unwrap_or_default();
+    !text.contains([';', '&', '|', '(', ')', '{', '}', '`', '\n', '!'])
+        && !CHANGE.contains(&first)
+        && !first.contains('=')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_command_that_changes_nothing_stands_alone() {
+        assert!(is_simple("gcc -c a.c -o a.o"));
+        for text in [
+            "cd x",
+            "a && b",
+            "x=1",
+            "exec a",
+            ". ./lib",
+            "a; b",
+            "if a",
+            "! a",
+            "echo `exit`",
+        ] {
+            assert!(!is_simple(text), "{text}");
+        }
     }
 }

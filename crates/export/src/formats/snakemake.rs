@@ -31,7 +31,8 @@ impl Format for Snakemake {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let steps = &view.steps()?.steps;
+        let shared = view.shared()?;
+        let steps = &shared.steps;
         writeln!(
             out,
             "# The steps of {}, as recorded in {}.",
@@ -39,6 +40,13 @@ impl Format for Snakemake {
             quote(&view.base)
         )?;
         writeln!(out, "# Run it there: snakemake -c1 -s THIS\n")?;
+        if !shared.variables.is_empty() {
+            writeln!(out, "import os\n")?;
+            for (name, value) in &shared.variables {
+                writeln!(out, "os.environ[{}] = {}", literal(name), literal(value))?;
+            }
+            writeln!(out)?;
+        }
         let used = |path: &Bytes| steps.iter().any(|step| step.inputs.contains(path));
         let results: Vec<&Bytes> = steps
             .iter()

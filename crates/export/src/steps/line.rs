@@ -6,9 +6,10 @@ use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{EntityId, EntityKind};
 use backstory_graph::standard::End;
 
-use super::programs::text_of_shell;
+use super::programs::names_shell;
+use super::text::{is_for_any_shell, one_line};
 use super::units::{Pipeline, Unit};
-use crate::paths::relative;
+use crate::paths::{base_name, relative};
 use crate::recording::{Recording, split};
 use crate::shell::{quote, quote_name};
 
@@ -118,12 +119,27 @@ pub fn write(
         if stage > 0 {
             words.push(Word::Operator("|"));
         }
-        write_stage(recording, unit, &cwd, (outside, opened), notes, &mut words);
+        let known = Known {
+            outside,
+            opened,
+            piped: stage + 1 < pipeline.stages.len(),
+        };
+        write_stage(recording, unit, &cwd, &known, notes, &mut words);
     }
     let last = &pipeline.stages[pipeline.stages.len() - 1];
     let exit = status(recording, last);
     opened.extend(began);
     Line { cwd, words, exit }
+}
+
+/// What is known when a command is written down.
+struct Known<'k> {
+    /// What the run's own command began with.
+    outside: &'k HashSet<EntityId>,
+    /// Outputs of commands before it.
+    opened: &'k HashSet<EntityId>,
+    /// Another command of the pipeline follows.
+    piped: bool,
 }
 
 /// What the commands of a pipeline print to.
@@ -151,29 +167,23 @@ fn write_stage(
     recording: &Recording,
     unit: &Unit,
     cwd: &[u8],
-    known: (&HashSet<EntityId>, &HashSet<EntityId>),
+    known: &Known<'_>,
     notes: &mut BTreeSet<String>,
     words: &mut Vec<Word>,
 ) {
     let root = unit.root();
     let activity = &recording.activities[root];
     let mut stage = environment(recording, root, notes);
-    match text_of_shell(&activity.argv) {
-        Some(text) if stage.is_empty() && is_plain(text) && is_sh(activity.argv.first()) => {
-            stage.push(Word::Shell(text.into()))
-        }
-        _ => {
-            let name = activity
-                .argv
-                .first()
-                .filter(|name| !name.is_empty() && !name.starts_with(b"-"));
-            let program = name.or(activity.exec_path.as_ref());
-            stage.push(Word::Program(
-                program.cloned().unwrap_or_else(|| b"true".as_slice().into()),
-            ));
-            stage.extend(activity.argv.iter().skip(1).map(|arg| Word::Text(arg.clone())));
-        }
-    }
+    let name = activity
+        .argv
+        .first()
+        .filter(|name| !name.is_empty() && !name.starts_with(b"-"));
+    let program = name.or(activity.exec_path.as_ref());
+    stage.push(Word::Program(
+        program.cloned().unwrap_or_else(|| b"true".as_slice().into()),
+    ));
+    stage.extend(activity.argv.iter().skip(1).map(|arg| Word::Text(arg.clone())));
+    stage = as_written(stage);
     redirections(recording, root, known, &mut stage);
     if *activity.cwd != *cwd {
         let inner = Line {
@@ -187,13 +197,46 @@ fn write_stage(
     words.extend(stage);
 }
 
-/// Shell language that can stand in one line among others.
-fn is_plain(text: &[u8]) -> bool {
-    !text.contains(&b'\n') && !text.contains(&b'#') && std::str::from_utf8(text).is_ok()
+/// A command as somebody wrote it: what a shell was given with `-c`, without that shell, where any other says the same by it.
+pub fn as_written(stage: Vec<Word>) -> Vec<Word> {
+    let [
+        Word::Program(shell),
+        Word::Text(option),
+        Word::Text(text),
+        rest @ ..,
+    ] = stage.as_slice()
+    else {
+        return stage;
+    };
+    let redirected = rest.iter().all(|word| !matches!(word, Word::Shell(_)));
+    let only = rest.is_empty() || matches!(rest[0], Word::Operator(_));
+    let Some(line) = one_line(text).filter(|_| **option == *b"-c" && only && redirected) else {
+        return stage;
+    };
+    let line = without_strictness(&line).map_or(line.clone(), <[u8]>::to_vec);
+    let word = match base_name(shell) {
+        b"sh" | b"dash" => Word::Shell(line.into()),
+        b"bash" if is_for_any_shell(&line) => Word::Shell(line.into()),
+        name if names_shell(name) => {
+            let mut same = stage.clone();
+            same[2] = Word::Text(line.into());
+            return same;
+        }
+        _ => return stage,
+    };
+    std::iter::once(word).chain(rest.iter().cloned()).collect()
 }
 
-fn is_sh(name: Option<&Bytes>) -> bool {
-    name.is_some_and(|name| matches!(crate::paths::base_name(name), b"sh" | b"dash"))
+/// Snakemake puts this before every command; it says nothing of one that has no variables and nothing that comes after it.
+fn without_strictness(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(b"set -euo pipefail;")?.trim_ascii();
+    (!rest.is_empty() && !rest.iter().any(|byte| b";$`".contains(byte))).then_some(rest)
+}
+
+/// True if a value means the same in every language that sets variables: no quotes, dollars or comments, no blanks at its ends.
+pub fn is_plain_value(value: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" %+,-./:=@_".contains(byte);
+    value.iter().all(plain) && !value.starts_with(b" ") && !value.ends_with(b" ")
 }
 
 fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>) -> Vec<Word> {
@@ -235,12 +278,12 @@ fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>)
     through
 }
 
-fn redirections(
-    recording: &Recording,
-    root: usize,
-    (outside, opened): (&HashSet<EntityId>, &HashSet<EntityId>),
-    words: &mut Vec<Word>,
-) {
+fn redirections(recording: &Recording, root: usize, known: &Known<'_>, words: &mut Vec<Word>) {
+    let Known {
+        outside,
+        opened,
+        piped,
+    } = known;
     let cwd = &recording.activities[root].cwd;
     let [input, output, errors] = recording.standard[root];
     let file = |id: EntityId| {
@@ -262,7 +305,9 @@ fn redirections(
         ]);
     }
     let Some(end) = errors else { return };
-    let piped = recording.entity(end.entity).kind == EntityKind::Pipe && !outside.contains(&end.entity);
+    // What a builder takes in by a pipe, it only shows.
+    let piped =
+        *piped && recording.entity(end.entity).kind == EntityKind::Pipe && !outside.contains(&end.entity);
     if output.is_some_and(|output| output.entity == end.entity) && (piped || file(end.entity).is_some()) {
         words.push(Word::Operator("2>&1"));
     } else if let Some(path) = file(end.entity) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use backstory_eventlog::event::{Bytes, Time};
 
 use super::effects::Effects;
-use super::{Line, Step};
+use super::{Line, Step, Word};
 use crate::paths::{base_name, parent};
 
 /// A command with what it did.
@@ -293,7 +293,11 @@ fn step(
         .collect::<BTreeSet<Bytes>>();
     Step {
         name: String::new(),
-        lines: parts.iter().flat_map(|part| part.lines.iter().cloned()).collect(),
+        lines: parts
+            .iter()
+            .filter(|part| !only_named(part, parts))
+            .flat_map(|part| part.lines.iter().cloned())
+            .collect(),
         inputs: inputs.into_iter().collect(),
         tools: all()
             .flat_map(|e| e.tools.iter().cloned())
@@ -315,6 +319,19 @@ fn step(
             .flat_map(|part| part.members.iter().map(|&member| (part.run, member)))
             .collect(),
     }
+}
+
+/// True for a `mktemp` whose files others make anew by the names that it found: who reads the step knows these already.
+fn only_named(part: &Part, parts: &[&Part]) -> bool {
+    let mut words = part.lines.iter().flat_map(|line| &line.words);
+    let first = words.find(|word| !matches!(word, Word::Set(..)));
+    let names =
+        matches!(first, Some(Word::Program(name)) if matches!(base_name(name), b"mktemp" | b"tempfile"));
+    let made_again = |path: &Bytes| {
+        let mut others = parts.iter().filter(|other| other.start > part.start);
+        others.any(|other| other.effects.made.contains_key(path))
+    };
+    names && part.effects.made.keys().all(made_again)
 }
 
 /// Makers before users; among those that could be next, the one that ran first.

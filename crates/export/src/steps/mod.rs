@@ -4,14 +4,16 @@
 //! the inputs are, make every output again, because whatever cannot be told apart is one step.
 //!
 //! [`programs`] says which programs only start others, [`units`] which processes are one command, [`effects`] what a command took and
-//! made, [`merge`] which commands cannot be separate steps, [`line`] how a command is written down, [`pattern`] which steps differ
-//! only in a name.
+//! made, [`merge`] which commands cannot be separate steps, [`line`] how a command is written down ([`text`]: what a shell was given),
+//! [`pattern`] which steps differ only in a name, [`shared`] which variables all of them have.
 
 mod effects;
 mod line;
 mod merge;
 mod pattern;
 mod programs;
+mod shared;
+mod text;
 mod units;
 
 use std::collections::{BTreeSet, HashSet};
@@ -21,12 +23,14 @@ use backstory_query::Globs;
 
 pub use line::{Line, Word};
 pub use pattern::{Rule, STEM, filled, rules};
+pub use programs::is_shell;
+pub use shared::Shared;
 
 use crate::recording::Recording;
 use effects::Effects;
 
 /// Something that is done to make files from files.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
     /// A short name, unique among the steps: after its first output.
     pub name: String,

@@ -123,6 +123,15 @@ fn program(recording: &Recording, at: usize) -> &[u8] {
         .unwrap_or_default()
 }
 
+/// True if an activity's program is a shell, or a script of one.
+pub fn is_shell(recording: &Recording, at: usize) -> bool {
+    let executed = recording.edges[at]
+        .iter()
+        .filter(|edge| edge.relation == Relation::Execute);
+    let mut paths = executed.map(|edge| &*recording.entity(edge.entity).path);
+    is_one(program(recording, at), &SHELLS) || paths.any(|path| is_one(path, &SHELLS))
+}
+
 /// What an activity's program is.
 pub fn role(recording: &Recording, at: usize) -> Role {
     let activity = &recording.activities[at];
@@ -142,9 +151,15 @@ pub fn role(recording: &Recording, at: usize) -> Role {
     if either(&WRAPPERS) || either(&BUILDERS) {
         return Role::Driver;
     }
+    if let Some(next) = launched(recording, at) {
+        return role(recording, next);
+    }
+    if is_tools_script(recording, at) {
+        return Role::Tool;
+    }
     let args = || activity.argv.iter().skip(1).map(|arg| &**arg);
     let own = |script: &[u8]| match is_tool(&absolute(script, &activity.cwd)) {
-        true => Role::Tool,
+        true => became(recording, at).map_or(Role::Tool, |next| role(recording, next)),
         false => Role::Driver,
     };
     if either(&SHELLS) {
@@ -160,15 +175,61 @@ pub fn role(recording: &Recording, at: usize) -> Role {
         let script = args().find(|arg| !arg.starts_with(b"-"));
         return script.map_or(Role::Driver, own);
     }
-    // A script by its own name: the kernel runs the interpreter its first line names.
+    if is_interpreted(recording, at) {
+        own(path)
+    } else {
+        Role::Tool
+    }
+}
+
+/// True if it is a script by its own name: the kernel runs the interpreter that its first line names.
+fn is_interpreted(recording: &Recording, at: usize) -> bool {
+    let path = program(recording, at);
     let mut executed = recording.edges[at]
         .iter()
         .filter(|edge| edge.relation == Relation::Execute);
-    let interpreted = executed.any(|edge| {
-        let path = &recording.entity(edge.entity).path;
-        is_one(path, &SHELLS) || is_one(path, &LANGUAGES)
-    });
-    if interpreted { own(path) } else { Role::Tool }
+    executed.any(|edge| {
+        let other = &recording.entity(edge.entity).path;
+        plain(other) != plain(path)
+            && (is_one(other, &SHELLS) || is_one(other, &LANGUAGES) || is_one(other, &WRAPPERS))
+    })
+}
+
+/// True if it is a script of a tool, whatever it is called: pyenv's `python` is one, and becomes the program that was meant.
+fn is_tools_script(recording: &Recording, at: usize) -> bool {
+    let path = absolute(program(recording, at), &recording.activities[at].cwd);
+    // `sh` is dash, and no script of it.
+    is_tool(&path) && !names_shell(&path) && is_interpreted(recording, at)
+}
+
+/// What a program that only finds out which one is meant became: pyenv's `python`, `Rscript`, which becomes `R`, which becomes another. The
+/// first of them is what somebody wrote.
+pub fn launched(recording: &Recording, at: usize) -> Option<usize> {
+    let activity = &recording.activities[at];
+    let path = program(recording, at);
+    let name = activity.argv.first().map_or(path, |arg| arg);
+    let language = is_one(path, &LANGUAGES) || is_one(name, &LANGUAGES);
+    let launches = activity.epoch > 0 && (language || is_tools_script(recording, at));
+    launches.then(|| became(recording, at)).flatten()
+}
+
+/// The program that the same process became.
+fn became(recording: &Recording, at: usize) -> Option<usize> {
+    let activity = &recording.activities[at];
+    let same = |&&child: &&usize| {
+        let next = &recording.activities[child];
+        next.pid == activity.pid && next.epoch > 0
+    };
+    recording.children[at]
+        .iter()
+        .find(same)
+        .copied()
+        .filter(|_| activity.execed)
+}
+
+/// True if the program does what somebody's rules say: `make`, `snakemake`.
+pub fn is_builder(recording: &Recording, at: usize) -> bool {
+    is_one(program(recording, at), &BUILDERS)
 }
 
 /// Programs whose own output goes straight to `write`, where the recorder sees it, and not through libc's buffers, where it does not.
@@ -218,14 +279,9 @@ fn builds(recording: &Recording, at: usize) -> bool {
     any
 }
 
-/// True if the activity is a shell that was given its commands as `-c TEXT` and nothing else.
-pub fn text_of_shell(argv: &[impl AsRef<[u8]>]) -> Option<&[u8]> {
-    match argv {
-        [shell, option, text] if is_one(shell.as_ref(), &SHELLS) && option.as_ref() == b"-c" => {
-            Some(text.as_ref())
-        }
-        _ => None,
-    }
+/// True if this is the name of a shell.
+pub fn names_shell(name: &[u8]) -> bool {
+    is_one(name, &SHELLS)
 }
 
 #[cfg(test)]

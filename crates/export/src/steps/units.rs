@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Relation};
 
-use super::programs::{Role, is_unbuffered, role};
+use super::programs::{Role, is_builder, is_unbuffered, launched, role};
 use crate::recording::Recording;
 
 /// A command: its activities, that of its program first.
@@ -123,6 +123,9 @@ impl Finder<'_> {
         if self.recording.activities[at].epoch == 0 {
             return false;
         }
+        if launched(self.recording, at).is_some_and(|next| self.is_unit(next)) {
+            return true;
+        }
         role(self.recording, at) == Role::Tool || self.works(at) || self.works_between(at)
     }
 
@@ -138,6 +141,7 @@ impl Finder<'_> {
     /// True if the activity by itself made something that lasts or that others used.
     fn works(&self, at: usize) -> bool {
         let passed = self.passed_on(at);
+        let builds = is_builder(self.recording, at);
         let unbuffered = is_unbuffered(self.recording, at);
         let given = |edge: &Edge| {
             let opened =
@@ -153,8 +157,11 @@ impl Finder<'_> {
                 _ => false,
             };
             let used = || {
-                let readers = self.readers.get(&edge.entity);
-                readers.is_some_and(|readers| readers.iter().any(|reader| *reader != at))
+                let readers = self.readers.get(&edge.entity).into_iter().flatten();
+                // What a builder asks its own helpers is none of its commands' affair.
+                readers
+                    .filter(|reader| **reader != at)
+                    .any(|&reader| !builds || self.leaves(reader, at))
             };
             makes
                 && !given(edge)
@@ -162,6 +169,22 @@ impl Finder<'_> {
                 && !crate::paths::is_tool(&entity.path)
                 && !passed.contains(&edge.entity)
                 && (entity.last || used())
+        })
+    }
+
+    /// True if `reader` and what it started made something that lasts, or that anybody but `asker` read.
+    fn leaves(&self, reader: usize, asker: usize) -> bool {
+        let edges = self.recording.subtree(reader).into_iter();
+        let own: HashSet<usize> = self.recording.subtree(reader).into_iter().collect();
+        edges.flat_map(|at| &self.recording.edges[at]).any(|edge| {
+            let entity = self.recording.entity(edge.entity);
+            let makes = matches!(edge.relation, Relation::Write | Relation::Rename | Relation::Make);
+            let others = || {
+                let mut readers = self.readers.get(&edge.entity).into_iter().flatten();
+                readers.any(|other| *other != asker && !own.contains(other))
+            };
+            let device = entity.kind == EntityKind::Device || self.outside.contains(&edge.entity);
+            makes && !device && !crate::paths::is_tool(&entity.path) && (entity.last || others())
         })
     }
 

@@ -1,0 +1,135 @@
+//! Variables that all commands have: what somebody exported once in the script that started them.
+//!
+//! Invariant: with the variables exported before it, each step does what it did with them in front of its commands.
+
+use std::collections::BTreeMap;
+
+use backstory_eventlog::event::Bytes;
+
+use super::line::{as_written, is_plain_value};
+use super::{Line, Step, Word};
+use crate::shell::quote;
+
+/// Steps without what all of their commands have in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Variables to be exported before the steps, by name. Their values have no line breaks, quotes or dollars in them.
+    pub variables: BTreeMap<String, String>,
+    /// The steps, whose commands do not say these again.
+    pub steps: Vec<Step>,
+}
+
+impl Shared {
+    /// Takes the variables that every command of `steps` is given with the same value out of the commands.
+    pub fn of(steps: &[Step]) -> Shared {
+        let mut steps = steps.to_vec();
+        let variables = common(&steps);
+        for line in steps.iter_mut().flat_map(|step| &mut step.lines) {
+            *line = without(line, &variables);
+        }
+        Shared { variables, steps }
+    }
+
+    /// `NAME=value` of each, for a shell.
+    pub fn assignments(&self) -> Vec<String> {
+        let pair = |(name, value): (&String, &String)| format!("{name}={}", quote(value.as_bytes()));
+        self.variables.iter().map(pair).collect()
+    }
+}
+
+/// The commands of a line's pipeline.
+fn stages(line: &Line) -> impl Iterator<Item = &[Word]> {
+    line.words.split(|word| *word == Word::Operator("|"))
+}
+
+/// What one command is given, as far as it can be said in every language.
+fn given(stage: &[Word]) -> BTreeMap<String, String> {
+    let mut given = BTreeMap::new();
+    for word in stage {
+        let Word::Set(name, value) = word else { break };
+        let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+        if is_plain_value(value) {
+            given.insert(text(name), text(value));
+        }
+    }
+    given
+}
+
+fn common(steps: &[Step]) -> BTreeMap<String, String> {
+    let lines = || steps.iter().flat_map(|step| &step.lines);
+    // In front of a single one a variable is where a person would have it.
+    if lines().count() < 2 {
+        return BTreeMap::new();
+    }
+    let mut all = lines().flat_map(stages).map(given);
+    let first = all.next().unwrap_or_default();
+    all.fold(first, |mut common, given| {
+        common.retain(|name, value| given.get(name) == Some(value));
+        common
+    })
+}
+
+fn without(line: &Line, variables: &BTreeMap<String, String>) -> Line {
+    let is_common = |word: &Word| match word {
+        Word::Set(name, _) => std::str::from_utf8(name).is_ok_and(|name| variables.contains_key(name)),
+        _ => false,
+    };
+    let mut words = Vec::new();
+    for (at, stage) in stages(line).enumerate() {
+        if at > 0 {
+            words.push(Word::Operator("|"));
+        }
+        let rest: Vec<Word> = stage.iter().filter(|word| !is_common(word)).cloned().collect();
+        words.extend(as_written(rest));
+    }
+    Line {
+        words,
+        ..line.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &[Word]) -> Step {
+        Step {
+            lines: vec![Line {
+                cwd: b"/w".as_slice().into(),
+                words: words.to_vec(),
+                exit: 0,
+            }],
+            ..Step::default()
+        }
+    }
+
+    fn set(name: &str, value: &str) -> Word {
+        Word::Set(name.as_bytes().into(), value.as_bytes().into())
+    }
+
+    fn program(name: &str) -> Word {
+        Word::Program(name.as_bytes().into())
+    }
+
+    #[test]
+    fn what_all_commands_have_is_said_once_and_what_one_lacks_with_each() {
+        let shell = [
+            program("sh"),
+            Word::Text(b"-c".as_slice().into()),
+            Word::Text(b"a && b".as_slice().into()),
+        ];
+        let first = [
+            &[set("A", "1"), set("B", "2"), program("x")][..],
+            &[Word::Operator("|"), set("A", "1"), set("B", "3"), program("y")],
+        ]
+        .concat();
+        let second = [&[set("A", "1"), set("C", "$x"), set("B", "2")][..], &shell].concat();
+        let third = [&[set("A", "1")][..], &shell].concat();
+        let shared = Shared::of(&[line(&first), line(&second), line(&third)]);
+        assert_eq!(shared.assignments(), ["A=1"]);
+        let told: Vec<String> = shared.steps.iter().map(|step| step.lines[0].command()).collect();
+        assert_eq!(told, ["B=2 x | B=3 y", "C='$x' B=2 sh -c 'a && b'", "a && b"]);
+        let none = Shared::of(&[line(&first), line(&[program("z")])]);
+        assert!(none.variables.is_empty() && none.steps[0].lines[0].words == first);
+    }
+}
