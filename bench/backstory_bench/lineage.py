@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import progress
 from .projects import PROJECTS, Project, configured, environment, run
 
 FIELDS = ["result", "links", "wall_ms", "cpu_ms"]
@@ -114,15 +115,9 @@ def build(place: Place, edges: int, until: float) -> None:
         have, runs = place.edges()
         rate = (have - at_first) / (time.monotonic() - began)
         left = f", {(edges - have) / rate / 60:.0f} min left" if rate > 0 and have < edges else ""
-        _progress(f"{have:,} of {edges:,} edges, {runs:,} runs{left}")
-    _progress("")
+        progress.show(f"{have:,} of {edges:,} edges, {runs:,} runs{left}")
+    progress.show("")
     place.index()
-
-
-def _progress(text: str) -> None:
-    """Shows `text` in place of what was there before, on a terminal only; nothing ends the line."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}" if text else "", end="" if text else "\n", file=sys.stderr, flush=True)
 
 
 def _sample(place: Place, files: int) -> list[Path]:
@@ -183,8 +178,8 @@ def ask(place: Place, files: int, fewest: int, out: Path) -> str:
             file.flush()
             left = (time.monotonic() - began) / at * (len(wanted) - at) / 60
             done = len(known) + at
-            _progress(f"{done:,} of {len(known) + len(wanted):,} files asked for, {left:.0f} min left")
-    _progress("")
+            progress.show(f"{done:,} of {len(known) + len(wanted):,} files asked for, {left:.0f} min left")
+    progress.show("")
     told = [answer for answer in answers if answer.links >= fewest]
     if not told:
         raise RuntimeError(f"no result in {place.results} has {fewest} edges of ancestry: build more")

@@ -53,6 +53,10 @@ def _nothing(_: Path) -> None:
     pass
 
 
+def _text(root: Path) -> None:
+    (root / "one").write_text("x\n" * 100)
+
+
 def _module(root: Path) -> None:
     (root / "go.mod").write_text("module bench\n\ngo 1.19\n")
     (root / "main.go").write_text(MODULE)
@@ -106,7 +110,7 @@ WORKLOADS = (
         "busybox-script",
         "a static shell's script of 800 programs",
         lambda r: ["busybox", "sh", "-c", SCRIPT],
-        lambda r: (r / "one").write_text("x\n" * 100) and None,
+        _text,
         _nothing,
         _ended,
         1.10,

@@ -18,11 +18,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import report
+from . import progress, report
 from .bounds import Broken, broken, unjudged
 from .collectors import COLLECTORS, Collector, chosen
 from .measure import Cost, become_subreaper, run
-from .promises import SUITES, WORKLOADS, Workload, lacking
+from .promises import SUITES, WORKLOADS, lacking
+from .workload import Workload
 
 FIELDS = ["workload", "round", "collector", "wall_s", "cpu_s", "settle_s", "per_call_ns", "problem"]
 
@@ -75,8 +76,8 @@ def _rounds(
                 out.writerow(_row(workload, number, collector, cost, problem))
                 if problem:
                     print(f"{workload.name} under {collector.name}: {problem}", file=sys.stderr)
-            print(f"\r{workload.name}: round {number + 1} of {rounds}", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
+            progress.show(f"{workload.name}: round {number + 1} of {rounds}")
+        progress.show("")
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .measure import Cost, become_subreaper, run
-from .promises import WORKLOADS, Workload, lacking
+from .promises import WORKLOADS, lacking
 from .stats import geometric_mean, ratio
+from .workload import Workload
 
 FIELDS = ["workload", "round", "way", "wall_s", "cpu_s", "problem"]
 WAYS = {"native": None, "replay": ["--no-record"], "replay, recorded": []}

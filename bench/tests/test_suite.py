@@ -1,16 +1,18 @@
 """The suite is complete, every log is read as it was written, and every instance can tell a broken result."""
 
+import io
 import json
 import shutil
 import sqlite3
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from backstory_bench.cli import main
-from backstory_bench.collectors import COLLECTORS, fsatrace, reprozip
+from backstory_bench.collectors import COLLECTORS, care, fsatrace, fspy, ltrace, probe_log, reprozip
 from backstory_bench.collectors.strace_log import read, unescape
-from backstory_bench.matrix.profile import names
+from backstory_bench.matrix.profile import Run, Truth, names
 from backstory_bench.workloads import INSTANCES, PAPER_GROUPS, Instance, minimal, select, suite
 
 
@@ -104,6 +106,60 @@ def test_reprozip_s_trace_gives_files_and_starts_through_plain_forks(tmp_path: P
     assert log.files == {"/bin/sh", "/bin/cat", "/x"} and log.starts == {("sh", "cat")}
 
 
+def test_ltrace_s_log_gives_what_did_not_fail(tmp_path: Path) -> None:
+    (tmp_path / "cwd").write_text("/start")
+    (tmp_path / "ltrace.log").write_text(
+        '7 cp->open("missing", 2162688, 0225)  = -1\n'
+        '7 cp->open64("in", 0, 00)             = 3\n'
+        '7 cp->openat(0xffffff9c, "/out", 513, 0) = 4\n'
+        '7 cp->fopen("nowhere", "r")           = 0\n'
+        '7 mv->rename("a", "/b")               = 0\n'
+        "7 +++ exited (status 0) +++\n"
+    )
+    assert ltrace.read(tmp_path).files == {"/start/in", "/out", "/start/a", "/b"}
+
+
+def test_fspy_s_log_gives_names_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "fspy.csv").write_text(
+        '"""/a b""",AccessMode(READ)\n"""/q\\""\\\\ \\u{301}\\n\\xFF""",AccessMode(READ | WRITE)\n'
+    )
+    assert fspy.read(tmp_path).files == {"/a b", '/q"\\ \u0301\n\udcff'}
+
+
+def test_care_s_archive_gives_the_files_in_it(tmp_path: Path) -> None:
+    (tmp_path / "archive/rootfs/etc").mkdir(parents=True)
+    (tmp_path / "archive/rootfs/etc/x").write_text("")
+    (tmp_path / "archive/README.txt").write_text("")
+    assert care.read(tmp_path).files == {"/etc/x"}
+
+
+def test_probe_s_log_gives_files_and_starts_through_forks_and_spawns(tmp_path: Path) -> None:
+    msgpack = pytest.importorskip("msgpack")
+
+    def start(pid: int, parent: int, *argv: bytes) -> dict[str, object]:
+        return {"data": {"type": "InitExecEpoch", "pid": pid, "parent_pid": parent, "argv": argv}, "ferrno": 17}
+
+    def opened(name: bytes | None, number: int, mode: int = 0o100644) -> dict[str, object]:
+        inode, path = {"number": number, "mode": mode}, {"directory": {"value": 0}, "name": name}
+        return {"data": {"type": "Open", "path": path, "inode": inode}, "ferrno": 9}
+
+    threads = {
+        "1/0/1": [start(1, 0, b"/bin/sh", b"-c"), opened(b"missing", 0), opened(b"/etc", 5, 0o40755), opened(b"in", 6)],
+        "2/0/2": [start(2, 1, b"/bin/sh", b"-c")],
+        "2/1/2": [start(2, 1, b"cat"), opened(b"../out", 7), opened(None, 8)],
+        "3/0/3": [start(3, 1, b"spawned")],
+    }
+    (tmp_path / "cwd").write_text("/start")
+    with tarfile.open(tmp_path / "probe_log", "w:gz") as tar:
+        for name, operations in threads.items():
+            packed = msgpack.packb(operations)
+            member = tarfile.TarInfo(f"pids/{name}")
+            member.size = len(packed)
+            tar.addfile(member, io.BytesIO(packed))
+    log = probe_log.read(tmp_path)
+    assert log.files == {"/start/in", "/out"} and log.starts == {("sh", "cat"), ("sh", "spawned")}
+
+
 def test_names_are_compared_across_links_and_random_names(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("")
     (tmp_path / "link").symlink_to("real")
@@ -118,6 +174,19 @@ def test_names_are_compared_across_links_and_random_names(tmp_path: Path) -> Non
         str(tmp_path),
     }
     assert names(files, Path("/log"), Path("/io")) == {str(tmp_path / "real"), "/tmp/(random).o"}
+
+
+def test_names_that_vary_from_run_to_run_are_compared_by_their_shape() -> None:
+    both = {"/d/in", "/d/out"}
+    true = Truth.of(
+        Run(both | {"/shm/sem.a1-77", "/bin/sleep"}, {("sh", "cp"), ("sh", "sleep")}),
+        Run(both | {"/shm/sem.XQ-1234"}, {("sh", "cp")}),
+        None,
+    )
+    assert true.wanted == {*both, "/*/*.*-*"} and true.starts == {("sh", "cp")}
+    assert true.comparable({"/d/in", "/shm/sem.zz-9"}) == {"/d/in", "/*/*.*-*"}
+    found = true.comparable({"/d/in", "/d/other", "/bin/sleep"})
+    assert found - true.right == {"/d/other"} and true.wanted - found == {"/d/out", "/*/*.*-*"}
 
 
 @pytest.mark.parametrize(

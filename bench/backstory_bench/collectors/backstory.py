@@ -68,7 +68,8 @@ def read(log: Path) -> Log:
     starts = set()
     for p in processes:
         parent = by_id.get(p["parent_id"])
-        if parent is not None:
+        # A child with the arguments of its parent was forked, and has started no program.
+        if parent is not None and (parent["exec_path"], parent["argv"]) != (p["exec_path"], p["argv"]):
             starts.add((Path(str(parent["exec_path"])).name, Path(str(p["exec_path"])).name))
     return Log(files, starts)
 

@@ -6,11 +6,17 @@ and process starts its log names. It holds no measurement.
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 Files = set[str]
 """Absolute paths."""
@@ -64,6 +70,8 @@ class Collector:
     """The whole command line, for a collector that is not merely put in front."""
     version: tuple[str, ...] = ()
     """The command that prints its version."""
+    adds: bytes = b""
+    """A regular expression of what it adds to the command's standard output itself; not held against it."""
 
     def command(self, argv: Sequence[str], log: Path) -> list[str]:
         """`argv` under the collector, with its log in the directory `log`."""
@@ -105,6 +113,25 @@ def from_environment(variable: str, what: str) -> Callable[[], str | None]:
         return None if Path(path).exists() else f"{variable}={path} does not exist"
 
     return check
+
+
+def and_runs(check: Callable[[], str | None], prefix: Callable[[Path], list[str]]) -> Callable[[], str | None]:
+    """`check`, and that the collector comes through /bin/true; asked once."""
+
+    @functools.cache
+    def tried() -> str | None:
+        if lacking := check():
+            return lacking
+        with tempfile.TemporaryDirectory() as scratch:
+            words = [*prefix(Path(scratch)), "/bin/true"]
+            run = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+        if run.returncode == 0:
+            return None
+        lines = [line.strip() for line in _COLOURS.sub("", run.stderr).splitlines() if line.strip()]
+        shown = " ".join(Path(word).name if word.startswith("/") else word for word in words)
+        return f"{shown} fails: {'; '.join(lines[:3]) or 'no message'}"
+
+    return tried
 
 
 def as_root(check: Callable[[], str | None]) -> Callable[[], str | None]:

@@ -6,8 +6,9 @@ import functools
 import shutil
 import subprocess
 import tempfile
+from pathlib import Path
 
-from .base import Collector, apt
+from .base import Collector, Log, apt
 
 
 @functools.cache
@@ -23,6 +24,12 @@ def _missing() -> str | None:
     return None if tried.returncode == 0 else f"care fails on /bin/true with status {tried.returncode}"
 
 
+def read(log: Path) -> Log:
+    """The files that the archive holds, by the names they have outside."""
+    root = log / "archive" / "rootfs"
+    return Log({f"/{path.relative_to(root)}" for path in root.rglob("*") if path.is_file() or path.is_symlink()})
+
+
 COLLECTORS = [
     Collector(
         "care",
@@ -30,6 +37,7 @@ COLLECTORS = [
         _missing,
         what="files with contents, by ptrace",
         install=apt("care"),
+        read=read,
         version=("care", "--version"),
     )
 ]

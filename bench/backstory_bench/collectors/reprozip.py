@@ -50,5 +50,6 @@ COLLECTORS = [
         install=pip("reprozip"),
         read=read,
         version=(program(), "--version"),
+        adds=rb"^Configuration file written in .*\nEdit that file then run the packer.*\n",
     )
 ]

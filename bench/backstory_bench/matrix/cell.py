@@ -85,7 +85,8 @@ def measure(
         instance.reset(root)
         argv = collector.command(instance.command(loops), log)
         outcome = execute.run(argv, root, environment(collector), limits, group, io)
-        made = instance.digest(root, outcome.stdout)
+        stdout = re.sub(collector.adds, b"", outcome.stdout, flags=re.MULTILINE) if collector.adds else outcome.stdout
+        made = instance.digest(root, stdout)
         mark, why = judge(instance, outcome, made, native)
         row = {
             "kind": "cell",

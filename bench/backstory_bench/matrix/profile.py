@@ -8,9 +8,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..collectors import COLLECTORS, Collector, Log
+from ..collectors import COLLECTORS, Collector
 from ..collectors.strace_log import read as read_strace
 from ..workloads import Instance
 from . import execute
@@ -18,7 +19,7 @@ from .cell import environment
 from .execute import Limits
 from .journal import Journal, Row
 
-LIMITS = Limits(600.0)
+LIMITS = Limits(120.0)
 TRUTH_CALLS = "%file,%process,fchdir"
 _TEMPORARY = re.compile(r"^/tmp/(cc\w{6}|tmp\w+|sh-thd\S+)")
 _NOT_FILES = re.compile(r"^/(proc|sys)/|^/dev/(?!shm/)|/ld-(linux|musl)[^/]*$")
@@ -56,21 +57,85 @@ def names(files: set[str], *apart: Path) -> set[str]:
     return found
 
 
-def truth(instance: Instance, root: Path, scratch: Path) -> tuple[Log, set[str] | None] | None:
-    """What strace saw of a run, and what the workload itself states; None if it does not run under strace."""
-    log = Path(tempfile.mkdtemp(prefix="truth-", dir=scratch))
-    path = log / "strace.log"
-    words = ["strace", "-f", "-y", "-qq", "-s", "4096", "-e", f"trace={TRUTH_CALLS}", "-o", str(path)]
-    if not _traced(instance, root, scratch, words):
-        return None
-    seen = read_strace(path, str(root))
-    stated = instance.truth(root) if instance.truth else None
-    return Log(names(seen.files or set(), log), seen.starts), None if stated is None else names(stated, log)
+@dataclass(frozen=True)
+class Run:
+    """What strace saw of one run."""
+
+    files: set[str]
+    starts: set[tuple[str, str]]
 
 
-def quality(
-    instance: Instance, collector: Collector, root: Path, scratch: Path, true: tuple[Log, set[str] | None] | None
-) -> Row:
+@dataclass(frozen=True)
+class Truth:
+    """What a command uses, by two runs of it: what both had is to be found, what either had is right."""
+
+    stable: set[str]
+    """Files of both."""
+    always: set[str]
+    """Shapes of names that differ from run to run (random names, times), where both had such a name."""
+    sometimes: set[str]
+    """Those of which only one had one."""
+    starts: set[tuple[str, str]]
+    possible_starts: set[tuple[str, str]]
+    stated: set[str] | None
+    """What the workload itself says that it uses, if it does."""
+
+    @classmethod
+    def of(cls, one: Run, other: Run, stated: set[str] | None) -> Truth:
+        """From two runs."""
+        stable = one.files & other.files
+        words = _words(stable)
+        varying = [{_shape(path, words) for path in run.files - stable} for run in (one, other)]
+        return cls(
+            stable,
+            varying[0] & varying[1],
+            varying[0] ^ varying[1],
+            one.starts & other.starts,
+            one.starts | other.starts,
+            stated,
+        )
+
+    def comparable(self, files: set[str]) -> set[str]:
+        """Names that vary from run to run, as their shapes."""
+        words = _words(self.stable)
+        known, shapes = self.stable | (self.stated or set()), self.always | self.sometimes
+        return {s if p not in known and (s := _shape(p, words)) in shapes else p for p in files}
+
+    @property
+    def right(self) -> set[str]:
+        """All that may be found."""
+        return self.wanted | self.stable | self.always | self.sometimes
+
+    @property
+    def wanted(self) -> set[str]:
+        """What a collector is to find."""
+        return self.stated if self.stated is not None else self.stable | self.always
+
+
+def _words(paths: set[str]) -> set[str]:
+    return {word for path in paths for word in path.split("/")}
+
+
+def _shape(path: str, words: set[str]) -> str:
+    """A path with a star for what is random in those of its parts that no stable path has."""
+    return "/".join(word if word in words else re.sub(r"\w+", "*", word) for word in path.split("/"))
+
+
+def truth(instance: Instance, root: Path, scratch: Path) -> Truth | None:
+    """What strace sees of two runs, and what the workload itself states; None if it does not run under strace."""
+    runs = []
+    for _ in range(2):
+        log = Path(tempfile.mkdtemp(prefix="truth-", dir=scratch))
+        path = log / "strace.log"
+        words = ["strace", "-f", "-y", "-qq", "-s", "4096", "-e", f"trace={TRUTH_CALLS}", "-o", str(path)]
+        if not _traced(instance, root, scratch, words):
+            return None
+        seen = read_strace(path, str(root))
+        runs.append(Run(names(seen.files or set(), log), seen.starts or set()))
+    return Truth.of(runs[0], runs[1], names(instance.truth(root)) if instance.truth else None)
+
+
+def quality(instance: Instance, collector: Collector, root: Path, scratch: Path, true: Truth | None) -> Row:
     """How much of the truth a collector's log names, and how much else; why, where that can't be said."""
     head = {"kind": "quality", "workload": instance.key, "group": instance.group, "collector": collector.name}
     if true is None:
@@ -87,24 +152,24 @@ def quality(
         found = collector.read(log)
         if found.files is None:
             return {**head, "why": "its log is not read as a set of files"}
-        seen, stated = true
-        files, all_true = names(found.files, log, io), seen.files or set()
-        wanted = stated if stated is not None else all_true
+        files = true.comparable(names(found.files, log, io))
+        wanted = true.wanted
         row: Row = {
             **head,
-            "truth_by": "workload" if stated is not None else "strace",
+            "truth_by": "workload" if true.stated is not None else "strace",
             "files_true": len(wanted),
             "files_found": len(files),
             "files_recalled": len(files & wanted),
-            "files_right": len(files & (all_true | wanted)),
+            "files_right": len(files & true.right),
             "missed": sorted(wanted - files)[:5],
-            "invented": sorted(files - all_true - wanted)[:5],
+            "invented": sorted(files - true.right)[:5],
         }
-        if found.starts is not None and seen.starts is not None:
+        if found.starts is not None:
             row |= {
-                "starts_true": len(seen.starts),
+                "starts_true": len(true.starts),
                 "starts_found": len(found.starts),
-                "starts_right": len(found.starts & seen.starts),
+                "starts_recalled": len(found.starts & true.starts),
+                "starts_right": len(found.starts & true.possible_starts),
             }
         return row
     except (OSError, ValueError, KeyError) as error:

@@ -63,6 +63,16 @@ def done(journal: Journal) -> set[Block]:
     return {(r["iteration"], r["workload"]) for r in journal.rows() if r.get("kind") == "block" and r.get("kept")}
 
 
+def begun(journal: Journal) -> dict[Block, int]:
+    """How many attempts at each block were begun: one that was interrupted has rows that must not be taken for those of another."""
+    found: dict[Block, int] = {}
+    for row in journal.rows():
+        if "attempt" in row:
+            block = (row["iteration"], row["workload"])
+            found[block] = max(found.get(block, 0), row["attempt"] + 1)
+    return found
+
+
 class Runner:
     """A matrix under way."""
 
@@ -81,6 +91,7 @@ class Runner:
         self.collectors = [c for c in collectors if c.name != "none"]
         self.work = work
         self.after = after
+        self.begun = begun(journal)
         self.loops = {r["workload"]: r["loops"] for r in journal.rows() if r.get("kind") == "calibrated"}
 
     def run(self) -> None:
@@ -132,9 +143,10 @@ class Runner:
         if loops is None:
             self._fails(instance, iteration, "it fails without a collector, too")
             return
-        for attempt in range(self.options.repeats + 1):
+        first = self.begun.get((iteration, instance.key), 0)
+        for attempt in range(first, first + self.options.repeats + 1):
             disturbed = self._attempt(instance, iteration, attempt, loops, root, scratch)
-            kept = not disturbed or attempt == self.options.repeats
+            kept = not disturbed or attempt == first + self.options.repeats
             self.journal.append(
                 {
                     "kind": "block",

@@ -41,4 +41,9 @@ def conclusions(results: Results) -> list[str]:
         own = groups.get((group, OURS))
         if own and not c.startswith(OURS) and _apart(m, own):
             found.append(f"In {group}, {c} ({m}) is faster than {OURS} ({own}).")
+    if not found:
+        found.append(f"Nothing yet: in {rounds} iterations at most, no interval lies apart from that of {OURS}.")
+    fewest = min((m.rounds for m in groups.values()), default=0)
+    if fewest < rounds:
+        found.append(f"Not all groups have {rounds} iterations yet; what has no interval was measured once.")
     return found

@@ -105,9 +105,9 @@ def quality(results: Results) -> Table:
         recall = (part["files_recalled"] / part["files_true"]).mean()
         precision = (part["files_right"] / part["files_found"].replace(0, np.nan)).mean()
         line = [str(name), str(len(part)), f"{recall:.4f}", f"{precision:.4f}"]
-        starts = part[part["starts_true"].notna()] if "starts_true" in part else part.iloc[:0]
+        starts = part[part["starts_recalled"].notna()] if "starts_recalled" in part else part.iloc[:0]
         if len(starts):
-            line.append(f"{(starts['starts_right'] / starts['starts_true'].replace(0, np.nan)).mean():.4f}")
+            line.append(f"{(starts['starts_recalled'] / starts['starts_true'].replace(0, np.nan)).mean():.4f}")
             line.append(f"{(starts['starts_right'] / starts['starts_found'].replace(0, np.nan)).mean():.4f}")
         else:
             line += ["–", "–"]
