@@ -9,10 +9,11 @@ use crate::control::{Control, NOT_STARTED};
 use crate::origin::{Origin, RAISED};
 use crate::sys;
 use rustix::fs::{Access, AtFlags, CWD};
+use rustix::thread::futex;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{io, mem};
 
 /// Where a command without a slash is searched when there is no `PATH`.
@@ -154,17 +155,18 @@ impl Launch {
     /// Starts the command as a child of this process and returns once its program runs (true) or could not be executed (false;
     /// the shared state says why).
     ///
-    /// The child borrows our memory until then, as after `vfork`: no page tables are copied, and the errno needs no message. But this
-    /// thread does not wait as `vfork` does. One that waits so can't be stopped, and a process of which all other threads are stopped counts
-    /// as running: nobody would be told to continue those that answer the child's calls.
+    /// The child borrows our memory until then, as after `vfork`: no page tables are copied, and the errno needs no message, nor any
+    /// descriptor, of which there may be few. But this thread does not wait as `vfork` does. One that waits so can't be stopped, and a
+    /// process of which all other threads are stopped counts as running: nobody would be told to continue those that answer the child's
+    /// calls.
     pub(crate) fn start(&self) -> io::Result<bool> {
         const STACK: usize = 64 * 1024;
         let mut stack: Vec<mem::MaybeUninit<u128>> = Vec::with_capacity(STACK / 16);
-        let (end, childs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        let flags = libc::CLONE_VM | libc::SIGCHLD;
-        // SAFETY: the stack is ours alone and outlives the child's use of it, because this thread does not go on until the child has
-        // executed or exited, and let go of our memory before it closed its end of the pipe; the child only reads `self`, which outlives
-        // the call, and stores into atomics, and into this thread's errno, which is not used meanwhile.
+        let shares = AtomicU32::new(1);
+        let flags = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
+        // SAFETY: the stack and `shares` are ours alone and outlive the child's use of them, because this thread does not go on until the
+        // child has executed or exited: the kernel then clears `shares` in the memory that it lets go of; the child only reads `self`, which
+        // outlives the call, and stores into atomics, and into this thread's errno, which is not used meanwhile.
         let pid = unsafe {
             let top = stack.as_mut_ptr().add(STACK / 16);
             libc::clone(
@@ -172,13 +174,18 @@ impl Launch {
                 top.cast(),
                 flags,
                 std::ptr::from_ref(self).cast_mut().cast::<c_void>(),
+                null_mut::<libc::pid_t>(),
+                null_mut::<c_void>(),
+                shares.as_ptr(),
             )
         };
         if pid < 0 {
             return Err(io::Error::last_os_error());
         }
-        drop(childs);
-        while matches!(rustix::io::read(&end, &mut [0; 1]), Err(rustix::io::Errno::INTR)) {}
+        while shares.load(Ordering::Acquire) != 0 {
+            // Whatever it returns, the word tells. The kernel wakes as if the word were shared between processes.
+            let _ = futex::wait(&shares, futex::Flags::empty(), 1, None);
+        }
         Ok(!self.control.reached(NOT_STARTED))
     }
 }
