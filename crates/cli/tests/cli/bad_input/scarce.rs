@@ -122,7 +122,7 @@ fn where_descriptors_are_few_a_crowd_runs_as_it_would() {
     }
     let crowd = format!(
         "mkfifo p; i=0; while [ $i -lt 60 ]; do {busybox} sh -c \"echo >c$i; read x\" <p & i=$((i+1)); done; exec 9>p; \
-                 while [ $(ls | grep -c ^c) -lt 60 ]; do :; done; exec 9>&-; wait; echo said; exit 3"
+                 while [ $(ls | grep -c ^c[0-9]) -lt 60 ]; do :; done; exec 9>&-; wait; echo said; exit 3"
     );
     for descriptors in [20, 24, 64] {
         let place = Place::new();
