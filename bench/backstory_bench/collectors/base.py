@@ -88,6 +88,11 @@ class Collector:
         return f"build {self.origin}" if self.origin else ""
 
 
+def packaged(root: Path) -> Log:
+    """The files that a package's directory `root` holds, by the names they have outside."""
+    return Log({f"/{path.relative_to(root)}" for path in root.rglob("*") if path.is_file() or path.is_symlink()})
+
+
 def apt(*packages: str) -> tuple[tuple[str, ...], ...]:
     """The command that installs Debian packages."""
     return (("apt-get", "install", "-y", *packages),)
@@ -124,11 +129,16 @@ def and_runs(check: Callable[[], str | None], prefix: Callable[[Path], list[str]
             return lacking
         with tempfile.TemporaryDirectory() as scratch:
             words = [*prefix(Path(scratch)), "/bin/true"]
-            run = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+            shown = " ".join(Path(word).name if word.startswith("/") else word for word in words)
+            try:
+                run = subprocess.run(
+                    words, capture_output=True, text=True, errors="replace", check=False, timeout=60, cwd=scratch
+                )
+            except subprocess.TimeoutExpired:
+                return f"{shown} hangs"
         if run.returncode == 0:
             return None
         lines = [line.strip() for line in _COLOURS.sub("", run.stderr).splitlines() if line.strip()]
-        shown = " ".join(Path(word).name if word.startswith("/") else word for word in words)
         return f"{shown} fails: {'; '.join(lines[:3]) or 'no message'}"
 
     return tried

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .base import Collector, Log, apt, from_environment, needs
+from .base import Collector, Log, apt, from_environment, needs, packaged
 
 
 def read(log: Path) -> Log:
-    """The files that the package holds, by the names they have outside."""
-    root = log / "package" / "cde-root"
-    return Log({f"/{path.relative_to(root)}" for path in root.rglob("*") if path.is_file() or path.is_symlink()})
+    """The files that the package holds."""
+    return packaged(log / "package" / "cde-root")
 
 
 COLLECTORS = [

@@ -10,13 +10,13 @@ import math
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import progress
 from ..collectors import COLLECTORS, Collector
 from ..workloads import Instance
 from .cell import Cell, Native, measure
@@ -111,16 +111,11 @@ class Runner:
         self._progress(len(rest), len(rest), began, "done")
 
     def _progress(self, number: int, total: int, began: float, what: str) -> None:
-        if not sys.stderr.isatty():
-            return
         left = (time.monotonic() - began) / number * (total - number) if number else math.nan
         remaining = f", {left / 60:.0f} min left" if number else ""
-        print(
-            f"\r\x1b[Kblock {number} of {total}{remaining}: {what}",
-            end="" if number < total else "\n",
-            file=sys.stderr,
-            flush=True,
-        )
+        progress.show(f"block {number} of {total}{remaining}: {what}")
+        if number == total:
+            progress.show("")
 
     def _limits(self, wall_s: float) -> Limits:
         o = self.options

@@ -47,10 +47,11 @@ impl Format for Nextflow {
         writeln!(out, "nextflow.enable.dsl = 2\n")?;
         writeln!(out, "params.base = {} // where the inputs are", single(&root))?;
         writeln!(out, "params.outdir = 'results' // where the outputs go")?;
+        let export = shared.export();
         let mut processes = Vec::new();
         for rule in &rules {
             let process = Process::of(&sandbox, steps, rule)?;
-            process.declare(&shared.assignments(), out)?;
+            process.declare(export.as_deref(), out)?;
             processes.push(process);
         }
         writeln!(out, "\nworkflow {{")?;
@@ -156,7 +157,7 @@ impl Process {
         })
     }
 
-    fn declare(&self, variables: &[String], out: &mut dyn Write) -> Result<()> {
+    fn declare(&self, export: Option<&str>, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "\nprocess {} {{", self.name)?;
         if self.several {
             writeln!(out, "    tag \"$stem\"")?;
@@ -188,8 +189,8 @@ impl Process {
         writeln!(out, "\n    script:\n    {marks}")?;
         // Nextflow's shell stops at variables that are not set, which nobody recorded.
         let mut script = "set +u\n".to_owned();
-        if !variables.is_empty() {
-            script.push_str(&format!("export {}\n", variables.join(" ")));
+        if let Some(export) = export {
+            script.push_str(&format!("{export}\n"));
         }
         script.push_str(&self.cell.script);
         let script = if self.several {

@@ -91,9 +91,9 @@ fn command(view: &View, step: &Step, shared: &Shared) -> Result<String> {
     });
     let whole = directories.chain(lines).collect::<Vec<_>>().join(" && ");
     // Ninja has no variables for commands.
-    let whole = match shared.assignments().as_slice() {
-        [] => whole,
-        variables => format!("export {}; {whole}", variables.join(" ")),
+    let whole = match shared.export() {
+        None => whole,
+        Some(export) => format!("{export}; {whole}"),
     };
     let whole = if whole.contains("$'") {
         format!("bash -c {}", quote(whole.as_bytes()))

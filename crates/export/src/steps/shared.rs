@@ -35,6 +35,12 @@ impl Shared {
         let pair = |(name, value): (&String, &String)| format!("{name}={}", quote(value.as_bytes()));
         self.variables.iter().map(pair).collect()
     }
+
+    /// The command of a shell that exports them all; none where there are none.
+    pub fn export(&self) -> Option<String> {
+        let all = self.assignments();
+        (!all.is_empty()).then(|| format!("export {}", all.join(" ")))
+    }
 }
 
 /// The commands of a line's pipeline.

@@ -191,16 +191,10 @@ fn what_only_a_removed_run_referred_to_is_forgotten_and_its_room_given_back() {
     };
     let kept = with(&mut store, "kept", 20);
     store.compact().unwrap();
-    store
-        .conn
-        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
-        .unwrap();
+    store.bring_in_log().unwrap();
     let before = (length(), store.activities(kept).unwrap());
     with(&mut store, "gone", 5000);
-    store
-        .conn
-        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
-        .unwrap();
+    store.bring_in_log().unwrap();
     let most = length();
     assert!(most > before.0 + 5000 * 500, "{most}");
     assert!(store.remove("gone").unwrap());
