@@ -1,7 +1,8 @@
 //! Small programs that do one unusual thing each, compiled from `fixtures/programs` once per build directory.
 //!
 //! A C file's first line may hold `// build: COMMAND…`, in which `$IN` and `$OUT` stand for the paths; the default is gcc with threads.
-//! Go files are built with cgo off. What can't be compiled here is left out, loudly.
+//! A fixture is compiled again when it, or what it includes from beside it, has changed. Go files are built with cgo off. What can't be
+//! compiled here is left out, loudly.
 
 use std::fs;
 use std::io;
@@ -20,12 +21,17 @@ pub fn sources() -> PathBuf {
 
 /// Compiles every fixture that is not up to date into `target/fixtures` and returns the executables that exist.
 pub fn build(target: &Path) -> io::Result<Vec<PathBuf>> {
+    build_all(&sources(), target)
+}
+
+/// The same for the sources in `from`.
+fn build_all(from: &Path, target: &Path) -> io::Result<Vec<PathBuf>> {
     let out = target.join("fixtures");
     fs::create_dir_all(&out)?;
     let lock = fs::File::create(out.join(".lock"))?;
     lock.lock()?;
     let mut built = Vec::new();
-    let mut files = fs::read_dir(sources())?.collect::<io::Result<Vec<_>>>()?;
+    let mut files = fs::read_dir(from)?.collect::<io::Result<Vec<_>>>()?;
     files.sort_by_key(fs::DirEntry::file_name);
     for file in files {
         let source = file.path();
@@ -35,7 +41,7 @@ pub fn build(target: &Path) -> io::Result<Vec<PathBuf>> {
             _ => continue,
         };
         let executable = out.join(source.file_stem().unwrap_or_default());
-        if newer(&executable, &source) || compile(&command, &source, &executable)? {
+        if newer(&executable, &parts(&source)?) || compile(&command, &source, &executable)? {
             built.push(executable);
         }
     }
@@ -48,9 +54,36 @@ fn recipe(source: &Path) -> io::Result<String> {
     Ok(first.unwrap_or(DEFAULT).to_owned())
 }
 
-fn newer(executable: &Path, source: &Path) -> bool {
+/// All that `source` is made of: itself, what it includes by `#include "NAME"` from beside it, and what that includes.
+fn parts(source: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = vec![source.to_owned()];
+    let mut read = 0;
+    while let Some(part) = found.get(read) {
+        let text = fs::read_to_string(part)?;
+        let included = |line: &str| {
+            line.strip_prefix("#include \"")
+                .and_then(|l| l.split('"').next())
+                .map(str::to_owned)
+        };
+        for name in text.lines().filter_map(included) {
+            let file = source.with_file_name(name);
+            if file.exists() && !found.contains(&file) {
+                found.push(file);
+            }
+        }
+        read += 1;
+    }
+    Ok(found)
+}
+
+/// Whether the executable was made after the last change of every part.
+fn newer(executable: &Path, parts: &[PathBuf]) -> bool {
     let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
-    matches!((time(executable), time(source)), (Some(e), Some(s)) if e > s)
+    time(executable).is_some_and(|made| {
+        parts
+            .iter()
+            .all(|part| time(part).is_some_and(|changed| made > changed))
+    })
 }
 
 fn compile(recipe: &str, source: &Path, executable: &Path) -> io::Result<bool> {
@@ -87,4 +120,39 @@ fn compile(recipe: &str, source: &Path, executable: &Path) -> io::Result<bool> {
         "fixture {} does not compile: {why}",
         source.display()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(fixtures: &[PathBuf]) -> String {
+        let output = Command::new(&fixtures[0]).output().expect("the fixture runs");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    #[test]
+    fn a_fixture_is_compiled_again_when_what_it_includes_has_changed_and_only_then() {
+        if find("gcc").is_none() {
+            return skipped("fixtures", "needs gcc");
+        }
+        let place = tempfile::tempdir().expect("a place");
+        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("a source");
+        write(
+            "one.c",
+            "#include <stdio.h>\n#include \"near.h\"\nint main(void) { puts(WORD); }\n",
+        );
+        write("near.h", "#include \"far.h\"\n");
+        write("far.h", "#define WORD \"old\"\n");
+        let built = || build_all(place.path(), &place.path().join("target")).expect("it compiles");
+        assert_eq!(says(&built()), "old\n");
+        let made = || {
+            fs::metadata(&built()[0])
+                .and_then(|m| m.modified())
+                .expect("a time")
+        };
+        assert_eq!(made(), made());
+        write("far.h", "#define WORD \"new\"\n");
+        assert_eq!(says(&built()), "new\n");
+    }
 }
