@@ -11,9 +11,12 @@ import pytest
 
 from backstory_bench.cli import main
 from backstory_bench.collectors import COLLECTORS, care, fsatrace, fspy, ltrace, probe_log, reprozip
+from backstory_bench.collectors.base import Collector, and_runs, apt
 from backstory_bench.collectors.strace_log import read, unescape
 from backstory_bench.matrix.profile import Run, Truth, names
+from backstory_bench.matrix.start import to_install
 from backstory_bench.workloads import INSTANCES, PAPER_GROUPS, Instance, minimal, select, suite
+from backstory_bench.workloads.base import module, program
 
 
 def test_all_groups_of_the_paper_have_instances_and_the_paper_s_numbers_of_them() -> None:
@@ -55,6 +58,29 @@ def test_what_can_t_run_here_is_listed_with_its_reason_and_remedy(
     assert "github.com/jacereda/fsatrace" in rows["fsatrace"]["install"]
     assert rows["none"]["missing"] is None
     assert all(c.what for c in COLLECTORS.values())
+
+
+def test_what_is_missing_and_in_a_registry_is_installed_from_there() -> None:
+    needs = (program("sh"), program("no-such-program", "its-package"), module("no_such_module", "umap_no", "json"))
+    instance = Instance("group", "name", "what", "true", needs=needs)
+    there = Collector("there", lambda _: [], lambda: None, install=apt("unneeded"))
+    absent = Collector("absent", lambda _: [], lambda: "not installed", install=apt("collector"))
+    update, packages, projects, collector = to_install([instance], [there, absent])
+    assert update == ("apt-get", "update")
+    assert packages[-1] == "its-package" and "sh" not in packages
+    assert projects[1:] == ("-m", "pip", "install", "no_such_module", "umap_no")
+    assert collector[-1] == "collector"
+    assert to_install([Instance("group", "name", "what", "true", needs=needs[:1])], [there]) == []
+
+
+def test_a_collector_that_was_installed_meanwhile_is_no_longer_missing(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    missing = and_runs(lambda: None if there.exists() else "not installed", lambda _: ["env"])
+    assert missing() == "not installed"
+    there.touch()
+    assert missing() is None
+    fails = and_runs(lambda: None, lambda _: ["sh", "-c", "echo no counters >&2; exit 3"])
+    assert fails() == "sh -c echo no counters >&2; exit 3 true fails: no counters"
 
 
 STRACE = """\

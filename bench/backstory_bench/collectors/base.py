@@ -95,7 +95,7 @@ def packaged(root: Path) -> Log:
 
 def apt(*packages: str) -> tuple[tuple[str, ...], ...]:
     """The command that installs Debian packages."""
-    return (("apt-get", "install", "-y", *packages),)
+    return (("apt-get", "install", "-y", "--no-install-recommends", *packages),)
 
 
 def pip(*packages: str) -> tuple[tuple[str, ...], ...]:
@@ -121,12 +121,10 @@ def from_environment(variable: str, what: str) -> Callable[[], str | None]:
 
 
 def and_runs(check: Callable[[], str | None], prefix: Callable[[Path], list[str]]) -> Callable[[], str | None]:
-    """`check`, and that the collector comes through /bin/true; asked once."""
+    """`check`, and that the collector comes through /bin/true, which is tried once."""
 
     @functools.cache
     def tried() -> str | None:
-        if lacking := check():
-            return lacking
         with tempfile.TemporaryDirectory() as scratch:
             words = [*prefix(Path(scratch)), "/bin/true"]
             shown = " ".join(Path(word).name if word.startswith("/") else word for word in words)
@@ -141,7 +139,7 @@ def and_runs(check: Callable[[], str | None], prefix: Callable[[Path], list[str]
         lines = [line.strip() for line in _COLOURS.sub("", run.stderr).splitlines() if line.strip()]
         return f"{shown} fails: {'; '.join(lines[:3]) or 'no message'}"
 
-    return tried
+    return lambda: check() or tried()
 
 
 def as_root(check: Callable[[], str | None]) -> Callable[[], str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..collectors import Collector
+from ..collectors.base import apt
 from ..measure import become_subreaper
 from ..workloads import Instance
+from ..workloads.base import python
 from .cgroup import clear_stale
 from .journal import Journal, Unusable, parquet
 from .machine import describe
@@ -21,14 +24,29 @@ from .profile import profile
 from .runner import Options, Runner
 
 
-def _install(instances: Sequence[Instance], collectors: Sequence[Collector]) -> None:
-    packages = sorted({n.package for i in instances for n in i.needs if n.package and n.missing()})
-    commands = [c for collector in collectors if collector.missing() for c in collector.install]
+def to_install(instances: Sequence[Instance], collectors: Sequence[Collector]) -> list[tuple[str, ...]]:
+    """The commands that bring what is missing and in a registry: Debian's packages, those of PyPI, what collectors need."""
+    missing = [need for instance in instances for need in instance.needs if need.missing()]
+    packages = sorted({need.package for need in missing if need.package})
+    projects = sorted({project for need in missing for project in need.projects})
+    commands = [words for collector in collectors if collector.missing() for words in collector.install]
+    if projects:
+        commands.insert(0, (python(), "-m", "pip", "install", *projects))
     if packages:
-        commands.insert(0, ("apt-get", "install", "-y", "--no-install-recommends", *packages))
-    for words in commands:
+        commands = [*apt(*packages), *commands]
+    if any(words[0] == "apt-get" for words in commands):
+        commands.insert(0, ("apt-get", "update"))
+    return commands
+
+
+def _install(instances: Sequence[Instance], collectors: Sequence[Collector]) -> None:
+    for words in to_install(instances, collectors):
         print(f"+ {' '.join(words)}", file=sys.stderr)
-        subprocess.run(words, stdout=sys.stderr)
+        status = subprocess.run(
+            words, stdin=subprocess.DEVNULL, stdout=sys.stderr, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        ).returncode
+        if status:
+            print(f"backstory-bench: {words[0]} ended with status {status}; what lacks is skipped", file=sys.stderr)
 
 
 def _plan(

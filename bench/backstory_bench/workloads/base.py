@@ -27,6 +27,8 @@ class Need:
     missing: Callable[[], str | None]
     package: str = ""
     """The Debian package that brings it, if one does."""
+    projects: tuple[str, ...] = ()
+    """The projects of PyPI that bring it, if they do."""
 
 
 def program(name: str, package: str = "") -> Need:
@@ -49,6 +51,10 @@ def built(name: str, relative: str) -> Need:
     return Need(missing)
 
 
+_PROJECTS = {"sklearn": "scikit-learn", "umap": "umap-learn"}
+"""Projects of PyPI that are not called as their module is."""
+
+
 def module(*names: str) -> Need:
     """Python modules that `python()` can import."""
 
@@ -59,7 +65,8 @@ def module(*names: str) -> Need:
             None if done.returncode == 0 else f"{python()} lacks one of {', '.join(names)} (PyPI; or set BENCH_PYTHON)"
         )
 
-    return Need(missing)
+    others = (name for name in names if name not in sys.stdlib_module_names)
+    return Need(missing, projects=tuple(_PROJECTS.get(name, name) for name in others))
 
 
 def python() -> str:
