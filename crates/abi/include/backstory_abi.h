@@ -258,6 +258,15 @@ enum { BS_META_MODE = 1, BS_META_OWNER = 2, BS_META_TIMES = 3, BS_META_ATTR = 4 
 enum { BS_SPAWN_VFORK = 1, BS_SPAWN_POSIX = 2, BS_SPAWN_SYSTEM = 3, BS_SPAWN_POPEN = 4, BS_SPAWN_CLONE = 5 };
 enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_HOLD_UNKNOWN 0x80000000u
+/* Names of what can't be decoded, of those that both recorder and guard notice. */
+#define BS_OPAQUE_PTRACE "ptrace"
+#define BS_OPAQUE_ACCT "acct"
+#define BS_OPAQUE_SWAPON "swapon"
+#define BS_OPAQUE_QUEUE "POSIX message queue"
+#define BS_OPAQUE_HANDLE "open_by_handle_at"
+#define BS_OPAQUE_MEMORY "process_vm_writev"
+#define BS_OPAQUE_DESCRIPTOR "pidfd_getfd"
+#define BS_OPAQUE_RING "io_uring without the guard"
 /* How a content is kept. A link is the file itself, which who has it open may still write to: ident's size and mtime tell. */
 enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };
 enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };

@@ -154,3 +154,20 @@ pub const KEPT_LINK: u32 = 1;
 pub const KEPT_CLONE: u32 = 2;
 /// `KEPT`: a copy.
 pub const KEPT_COPY: u32 = 3;
+
+/// Name of an interface that can't be decoded: tracing.
+pub const OPAQUE_PTRACE: &str = "ptrace";
+/// The same: accounting.
+pub const OPAQUE_ACCT: &str = "acct";
+/// The same: swapping.
+pub const OPAQUE_SWAPON: &str = "swapon";
+/// The same: message queues.
+pub const OPAQUE_QUEUE: &str = "POSIX message queue";
+/// The same: files by handle.
+pub const OPAQUE_HANDLE: &str = "open_by_handle_at";
+/// The same: another's memory.
+pub const OPAQUE_MEMORY: &str = "process_vm_writev";
+/// The same: another's descriptors.
+pub const OPAQUE_DESCRIPTOR: &str = "pidfd_getfd";
+/// The same: a ring that nobody reads.
+pub const OPAQUE_RING: &str = "io_uring without the guard";

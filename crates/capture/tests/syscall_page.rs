@@ -108,7 +108,7 @@ const PREPARED: &[&str] = &["prctl", "seccomp"];
 fn the_recorder_wraps_what_the_table_says() {
     let exported = exported(backstory_recorder::LIBRARY);
     // `syscall` is wrapped, too: what it takes by number.
-    let numbers = include_str!("../../recorder/c/sandbox.c");
+    let numbers = include_str!("../../recorder/c/number.c");
     let wrapped = |name: &str| {
         let other = FUNCTIONS.iter().find(|other| other.0 == name);
         let function = other.map_or(name, |other| other.1);

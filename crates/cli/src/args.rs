@@ -233,7 +233,8 @@ pub struct RecordArgs {
     #[arg(long)]
     pub self_contained: bool,
 
-    /// Observe by the kernel, too (`on`), not (`off`), or only (`strict`: for hostile programs)
+    /// Observe by the kernel, too (`on`), not (`off`: system calls that programs make past the C library are then missed, and `show` says
+    /// so of static programs and Go's only), or only (`strict`: for hostile programs)
     #[arg(long, value_name = "MODE", default_value = "on")]
     pub guard: Guard,
 

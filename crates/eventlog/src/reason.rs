@@ -178,21 +178,23 @@ impl Reason {
 /// What is noticed but not decoded, by name.
 pub mod undecoded {
     /// Tracing.
-    pub const PTRACE: &str = "ptrace";
+    pub const PTRACE: &str = backstory_abi::OPAQUE_PTRACE;
     /// Accounting.
-    pub const ACCT: &str = "acct";
+    pub const ACCT: &str = backstory_abi::OPAQUE_ACCT;
     /// Swapping.
-    pub const SWAPON: &str = "swapon";
+    pub const SWAPON: &str = backstory_abi::OPAQUE_SWAPON;
     /// Message queues.
-    pub const MESSAGE_QUEUE: &str = "POSIX message queue";
+    pub const MESSAGE_QUEUE: &str = backstory_abi::OPAQUE_QUEUE;
     /// Files by handle.
-    pub const OPEN_BY_HANDLE: &str = "open_by_handle_at";
+    pub const OPEN_BY_HANDLE: &str = backstory_abi::OPAQUE_HANDLE;
     /// Another's memory.
-    pub const WRITES_MEMORY: &str = "process_vm_writev";
+    pub const WRITES_MEMORY: &str = backstory_abi::OPAQUE_MEMORY;
     /// Another's descriptors.
-    pub const TAKES_DESCRIPTOR: &str = "pidfd_getfd";
+    pub const TAKES_DESCRIPTOR: &str = backstory_abi::OPAQUE_DESCRIPTOR;
     /// Whose arguments can't be read: told as [`super::Reason::Unreadable`].
     pub const PROTECTED: &str = "memory of a protected process";
+    /// Nobody reads what is submitted.
+    pub const RING_UNSEEN: &str = backstory_abi::OPAQUE_RING;
     /// A kernel thread submits.
     pub const RING_POLLED: &str = "io_uring with kernel-side polling";
     /// Not mapped where it could be read.
@@ -232,6 +234,10 @@ pub const UNDECODED: &[(&str, &str)] = &[
     (
         undecoded::PROTECTED,
         "the files of that process: told as *protected from being read*",
+    ),
+    (
+        undecoded::RING_UNSEEN,
+        "what was submitted through a ring with `--guard=off`: only the guard reads rings",
     ),
     (
         undecoded::RING_POLLED,

@@ -308,6 +308,13 @@ void *bs_find(void **place, const char *name);
         (__typeof(&name))(BS_LIKELY(found_) ? found_ : bs_find(&next_, #name)); \
     })
 
+/* opaque.c */
+void bs_say_opaque(const char *what); /* BS_OPAQUE_*, unless the guard says it */
+void bs_say_opaque_trace(int request);
+
+/* sandbox.c: makes a call that may limit those that follow */
+s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
+
 /* load.c */
 void bs_log_first_libraries(void);
 void bs_log_new_libraries(void);
@@ -355,6 +362,7 @@ void bs_disown_all(void);                           /* there may be somebody now
 /* open.c, exec.c, environ: what the redirected entries of libc land in */
 struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode); /* one that may change something */
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
+s64 bs_open_how(int dir, const char *path, const void *how, u64 size);
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *envp, int flags, bool at);
 void bs_free_scratch(void); /* process.c: what a child on our memory had to leave */
 void bs_borrow(u64 base);   /* what follows is a child's, until `bs_give_back` with the child's pid or -errno */

@@ -109,8 +109,9 @@ BS_API int creat(const char *path, u32 mode)
 BS_ALIAS(creat64, creat);
 
 /* Not in every libc: programs call it through `syscall`, which comes here. */
-s64 bs_open_how(int dir, const char *path, const struct open_how *how, u64 size)
+s64 bs_open_how(int dir, const char *path, const void *given, u64 size)
 {
+    const struct open_how *how = given;
     if (size < sizeof *how || !bs_readable(how, sizeof *how))
         return bs_raw(__NR_openat2, dir, path, how, size);
     struct bs_rec rec = bs_begin_open(dir, path, (int)how->flags, (u32)how->mode);

@@ -26,9 +26,15 @@ fn with_path<'a>(run: &'a Recorded, name: &str, path: &str) -> Vec<&'a Slot> {
         .collect()
 }
 
+/// The same calls by libc's functions and by number.
+const WAYS: [&str; 2] = ["files", "numbers"];
+
 #[test]
 fn every_change_of_a_name_is_logged() {
-    let run = run("files");
+    WAYS.iter().for_each(|way| logs_every_change_of_a_name(&run(way)));
+}
+
+fn logs_every_change_of_a_name(run: &Recorded) {
     let names = [
         "MKDIR", "LINK", "SYMLINK", "READLINK", "RENAME", "UNLINK", "MKNOD",
     ];
@@ -64,7 +70,7 @@ fn every_change_of_a_name_is_logged() {
         "what was removed is known"
     );
     assert_eq!(
-        with_path(&run, "RENAME", "renamed")[1].head.aux,
+        with_path(run, "RENAME", "renamed")[1].head.aux,
         2,
         "RENAME_EXCHANGE"
     );
@@ -72,16 +78,20 @@ fn every_change_of_a_name_is_logged() {
 
 #[test]
 fn opens_are_logged_with_their_outcome() {
-    let run = run("files");
-    let made = with_path(&run, "OPEN", "made");
+    WAYS.iter()
+        .for_each(|way| logs_opens_with_their_outcome(&run(way)));
+}
+
+fn logs_opens_with_their_outcome(run: &Recorded) {
+    let made = with_path(run, "OPEN", "made");
     assert_eq!(made[0].head.result, 3);
     assert!(made[0].ident.is_none(), "it was new");
     assert!(
         made[1].ident.is_some_and(|i| i.size == 8),
         "what is overwritten is known: {made:?}"
     );
-    assert_eq!(with_path(&run, "OPEN", "absent")[0].head.result, -2);
-    assert_eq!(with_path(&run, "OPEN", "created").len(), 1);
+    assert_eq!(with_path(run, "OPEN", "absent")[0].head.result, -2);
+    assert_eq!(with_path(run, "OPEN", "created").len(), 1);
     let temporary: Vec<_> = run
         .of("OPEN")
         .into_iter()
@@ -97,7 +107,10 @@ fn opens_are_logged_with_their_outcome() {
 
 #[test]
 fn a_written_file_is_identified_when_it_is_closed() {
-    let run = run("files");
+    WAYS.iter().for_each(|way| identifies_what_was_written(&run(way)));
+}
+
+fn identifies_what_was_written(run: &Recorded) {
     let closed: Vec<_> = run.of("CLOSE").into_iter().filter_map(|s| s.ident).collect();
     let sizes: Vec<_> = closed.iter().map(|i| i.size).collect();
     assert_eq!(sizes, [8, 0, 8192, 0, 0]);
@@ -110,7 +123,11 @@ fn a_written_file_is_identified_when_it_is_closed() {
 
 #[test]
 fn only_the_first_read_and_write_of_a_descriptor_are_logged() {
-    let run = run("files");
+    WAYS.iter()
+        .for_each(|way| logs_the_first_read_and_write_only(&run(way)));
+}
+
+fn logs_the_first_read_and_write_only(run: &Recorded) {
     assert_eq!(run.of("READ").len(), 1);
     assert_eq!(run.of("WRITE").len(), 2, "one for each open file");
     assert_eq!(run.of("COPY").len(), 1, "the same pair twice");
@@ -121,7 +138,10 @@ fn only_the_first_read_and_write_of_a_descriptor_are_logged() {
 
 #[test]
 fn changes_of_attributes_are_logged() {
-    let run = run("files");
+    WAYS.iter().for_each(|way| logs_changes_of_attributes(&run(way)));
+}
+
+fn logs_changes_of_attributes(run: &Recorded) {
     let of_kind = |kind| run.of("META").iter().filter(|s| s.head.arg == kind).count();
     assert_eq!((of_kind(1), of_kind(2), of_kind(3), of_kind(4)), (3, 3, 6, 1));
 }

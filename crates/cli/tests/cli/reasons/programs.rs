@@ -37,9 +37,10 @@ const USES: &[(&str, &str, &str)] = &[
     (undecoded::RING_OPERATION, "ring", "$X unknown"),
 ];
 
-/// All names that are provoked here; what a protected process does is told otherwise.
+/// All names that are provoked here; what a protected process does is told otherwise, and what rings are given without the guard.
 pub(super) fn names() -> Vec<&'static str> {
-    USES.iter().map(|of| of.0).chain([undecoded::PROTECTED]).collect()
+    let otherwise = [undecoded::RING_UNSEEN, undecoded::PROTECTED];
+    USES.iter().map(|of| of.0).chain(otherwise).collect()
 }
 
 #[test]
@@ -63,6 +64,18 @@ pub(super) fn what_cannot_be_decoded_is_told_by_name() {
             continue;
         }
         place.is_told(&format!("{name} was used, which cannot be decoded"));
+        // The rings' program is static.
+        if *fixture != "ring" {
+            place.shell(&format!("$B record --guard=off -- {line}"));
+            place.is_told(&format!("{name} was used, which cannot be decoded"));
+        }
+    }
+    if need::needs(undecoded::RING_UNSEEN, &["perl"]) {
+        place.shell("$B record --guard=off -- perl -e '$p = \"\\0\" x 120; syscall(425, 4, $p)'");
+        place.is_told(&format!(
+            "{} was used, which cannot be decoded",
+            undecoded::RING_UNSEEN
+        ));
     }
     for (fixture, line) in [("ring", "plain"), ("", "perl -e 1")] {
         let program = place.fixture(fixture).filter(|_| !fixture.is_empty());

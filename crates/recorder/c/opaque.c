@@ -1,0 +1,74 @@
+/*
+ * Interfaces that can't be decoded. Where there is a guard, it says that one was used; without it, this does, and the call goes on as
+ * it is.
+ */
+#include "bs.h"
+
+s64 ptrace(int request, ...);
+int mq_open(const char *name, int flags, ...);
+
+void bs_say_opaque(const char *what)
+{
+    if (bs_is_ready(BS_OP_OPAQUE) && !(bs_arena->flags & BS_ARENA_GUARDED))
+        bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, what), 0);
+}
+
+/* Only what begins to trace: the rest follows from that. */
+void bs_say_opaque_trace(int request)
+{
+    enum { TRACEME = 0, ATTACH = 16, SEIZE = 0x4206 };
+    if (request == TRACEME || request == ATTACH || request == SEIZE)
+        bs_say_opaque(BS_OPAQUE_PTRACE);
+}
+
+/* libc's function makes more of its arguments than the call. */
+BS_API s64 ptrace(int request, ...)
+{
+    va_list args;
+    va_start(args, request);
+    s64 pid = va_arg(args, s64), at = va_arg(args, s64), data = va_arg(args, s64);
+    va_end(args);
+    bs_say_opaque_trace(request);
+    return BS_NEXT(ptrace)(request, pid, at, data);
+}
+
+BS_API int mq_open(const char *name, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    u64 mode = va_arg(args, u64), attributes = va_arg(args, u64);
+    va_end(args);
+    bs_say_opaque(BS_OPAQUE_QUEUE);
+    return BS_NEXT(mq_open)(name, flags, mode, attributes);
+}
+
+BS_API int acct(const char *path)
+{
+    bs_say_opaque(BS_OPAQUE_ACCT);
+    return (int)bs_ret(bs_raw(__NR_acct, path));
+}
+
+BS_API int swapon(const char *path, int flags)
+{
+    bs_say_opaque(BS_OPAQUE_SWAPON);
+    return (int)bs_ret(bs_raw(__NR_swapon, path, flags));
+}
+
+BS_API int open_by_handle_at(int mount, void *handle, int flags)
+{
+    bs_say_opaque(BS_OPAQUE_HANDLE);
+    struct bs_rec none = {0};
+    return (int)bs_ret(bs_call_cancel(none, __NR_open_by_handle_at, mount, handle, flags));
+}
+
+BS_API ssize process_vm_writev(int pid, const void *from, u64 parts, const void *to, u64 to_parts, u64 flags)
+{
+    bs_say_opaque(BS_OPAQUE_MEMORY);
+    return bs_ret(bs_raw(__NR_process_vm_writev, pid, from, parts, to, to_parts, flags));
+}
+
+BS_API int pidfd_getfd(int pidfd, int fd, u32 flags)
+{
+    bs_say_opaque(BS_OPAQUE_DESCRIPTOR);
+    return (int)bs_ret(bs_raw(__NR_pidfd_getfd, pidfd, fd, flags));
+}
