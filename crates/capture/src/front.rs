@@ -97,7 +97,7 @@ impl Front {
                 PollFd::new(&self.setting.tools.bell, PollFlags::IN),
             ];
             // Interrupted or not, everything is looked at.
-            let _ = poll(&mut fds, None);
+            let _ = poll(&mut fds, Some(&sys::LOOK_AFTER));
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.setting.tools.bell, &mut count);
             self.take_signals();

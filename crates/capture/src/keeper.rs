@@ -92,7 +92,7 @@ impl Keeping {
                 PollFd::new(&self.from_supervisor, PollFlags::IN),
             ];
             fds.extend(calls.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-            if poll(&mut fds, None).is_err() {
+            if poll(&mut fds, Some(&sys::LOOK_AFTER)).is_err() {
                 continue;
             }
             let news = fds[1].revents();

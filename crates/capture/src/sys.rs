@@ -3,6 +3,8 @@
 //! Invariant: nothing here keeps state; what must be true for a call to be sound is said at the call.
 #![allow(unsafe_code)]
 
+use crate::tree;
+use rustix::event::Timespec;
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -148,9 +150,16 @@ pub(crate) fn child_change(which: Option<Pid>, options: c_int) -> io::Result<Opt
     }
 }
 
-/// A child that somebody stopped goes on. Whoever waits for its answer could not know whom to continue.
+/// How often a child that must go on is looked at: as long may it be stopped without anybody being told. Seconds.
+pub(crate) const LOOK_AFTER: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
+/// A child that somebody stopped goes on. Whoever waits for its answer could not know whom to continue. Its parent is told once all of its
+/// threads have stopped; one that hangs in a file system does not stop, so the child is looked at, too.
 pub(crate) fn keep_going(child: Pid) {
-    if let Ok(Some(_)) = child_change(Some(child), libc::WSTOPPED) {
+    if matches!(child_change(Some(child), libc::WSTOPPED), Ok(Some(_))) || tree::stopped(child) {
         let _ = kill(child, libc::SIGCONT); // it may just have ended
     }
 }

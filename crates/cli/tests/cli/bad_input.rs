@@ -49,7 +49,16 @@ impl Place {
         Answer::of(command.output().unwrap())
     }
 
-    /// The same in user and mount namespaces of its own, as their root. None, loudly, where that is not allowed.
+    /// A place of somebody who may serve files: on some machines root alone.
+    pub(super) fn with_file_servers() -> Option<Place> {
+        let place = Place::new();
+        if place.shell("exec 3<>/dev/fuse").status == 0 {
+            return Some(place);
+        }
+        Place::of_root()
+    }
+
+    /// A shell line as [`Place::shell`] takes it, in user and mount namespaces of its own, as their root. None, loudly, where that is not allowed.
     pub(super) fn shell_in_namespaces(&self, what: &str, line: &str) -> Option<Answer> {
         if !need::needs(what, &["unshare", "mount"]) {
             return None;

@@ -28,6 +28,7 @@ mod root;
 mod runs;
 mod sandboxes;
 mod standards;
+mod stopped;
 mod stores;
 mod terminal;
 mod torn;

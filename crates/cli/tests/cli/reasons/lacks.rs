@@ -79,18 +79,9 @@ pub(super) fn operations_that_could_not_be_logged_are_counted() {
     place.nothing_is_told();
 }
 
-/// A place of somebody who may serve files: on some machines root alone.
-fn place_with_file_servers() -> Option<Place> {
-    let place = Place::new();
-    if place.shell("exec 3<>/dev/fuse").status == 0 {
-        return Some(place);
-    }
-    Place::of_root()
-}
-
 #[test]
 pub(super) fn a_file_system_that_hangs_is_told() {
-    let Some(place) = place_with_file_servers() else {
+    let Some(place) = Place::with_file_servers() else {
         return;
     };
     let (Some(server), true) = (
