@@ -6,7 +6,7 @@
 use backstory_eventlog::event::{Bytes, Ident, Time};
 
 use crate::activity::Serial;
-use crate::model::{ByName, Certainty, EntityId, EntityKind, Relation};
+use crate::model::{ByName, Certainty, Entity, EntityId, EntityKind, Relation};
 use crate::paths::PathId;
 
 /// Names an object for the whole fold.
@@ -196,6 +196,17 @@ impl Version {
     }
 }
 
+/// A file that was there before the run, and to which this run has done nothing since it first used it but give it other names.
+#[derive(Debug)]
+pub struct Moves {
+    /// When it was first used.
+    pub began: Time,
+    /// When it was last given another name itself, not only with its directory: its status has changed since then.
+    pub own: Option<Time>,
+    /// Its node as it was first used, once that version is forgotten.
+    pub first: Option<Box<Entity>>,
+}
+
 /// Something that has versions (or, if not `versioned`, one for ever).
 #[derive(Debug)]
 pub struct Object {
@@ -224,6 +235,8 @@ pub struct Object {
     pub guessed: bool,
     /// A change of its names by this run: its status change time just before, and when. Nothing else happened to it before.
     pub renamed: Option<(i64, Time)>,
+    /// It has only been moved, and what it was at first is not known yet.
+    pub moves: Option<Moves>,
     /// Two names were taken for one file by what they led to after the run: they may have led to two files before.
     pub doubtful: bool,
 }
@@ -247,6 +260,7 @@ impl Object {
             made: (number > 0).then_some(time),
             guessed: false,
             renamed: None,
+            moves: None,
             doubtful: false,
         }
     }
@@ -283,9 +297,10 @@ impl Object {
         &mut self.versions[at.min(last)]
     }
 
-    /// Starts the next version.
+    /// Starts the next version, which is no mere move.
     pub fn begin(&mut self, time: Time, path: PathId) -> &mut Version {
         let next = self.now().number + 1;
+        self.moves = None;
         self.versions.push(Version::new(next, time, path));
         self.now_mut()
     }

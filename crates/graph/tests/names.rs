@@ -3,7 +3,7 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Ident, Meta, Op, Outcome};
+use backstory_eventlog::event::{CWD, Event, Ident, Meta, Op, Outcome};
 use backstory_graph::model::Relation;
 use common::{After, OUT, START, STEP, Scene, ident, text, told};
 
@@ -159,15 +159,18 @@ fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
     );
 }
 
-/// A file is read by one name, `moves` gives it another, under which it is `left` after the run: the identity of what was read.
+/// A file is read by one name, `moves` give it others, one after the other, under which it is `left` after the run: the identity of what
+/// was read.
 fn read_and_moved(
     name: &str,
-    moves: (&str, &str),
+    moves: &[(&str, &str)],
     left: impl FnOnce(i64) -> (String, Ident),
 ) -> Option<Ident> {
     let mut s = Scene::new(&["sh"]);
     s.reads(2, name);
-    s.rename(2, moves.0, moves.1);
+    for (from, to) in moves {
+        s.rename(2, from, to);
+    }
     let (path, left) = left(s.time);
     let mut after = After::default();
     after.files.insert(format!("/w/{path}").into_bytes(), left);
@@ -182,7 +185,7 @@ fn read_and_moved(
 fn a_file_that_was_moved_after_it_was_read_is_still_the_one_that_was_read() {
     let old = START - 9 * STEP;
     let to_e = |mtime: i64, after: i64| {
-        read_and_moved("d", ("d", "e"), |moved| {
+        read_and_moved("d", &[("d", "e")], |moved| {
             let ident = Ident {
                 ctime: moved + after,
                 ..ident(7, old, mtime)
@@ -197,9 +200,9 @@ fn a_file_that_was_moved_after_it_was_read_is_still_the_one_that_was_read() {
         "changed before it was moved"
     );
     assert_eq!(to_e(old, 3_000_000_000), None, "changed after it was moved");
-    let below = read_and_moved("s/d", ("s", "t"), |_| ("t/d".to_owned(), ident(7, old, old)));
+    let below = read_and_moved("s/d", &[("s", "t")], |_| ("t/d".to_owned(), ident(7, old, old)));
     assert_eq!(below.map(|i| i.ino), Some(7), "with its directory");
-    let another = read_and_moved("d", ("d", "e"), |moved| {
+    let another = read_and_moved("d", &[("d", "e")], |moved| {
         let ident = Ident {
             mtime: old,
             ..ident(8, moved, moved)
@@ -207,6 +210,87 @@ fn a_file_that_was_moved_after_it_was_read_is_still_the_one_that_was_read() {
         ("e".to_owned(), ident)
     });
     assert_eq!(another, None, "replaced by another");
+}
+
+#[test]
+fn a_file_that_was_moved_several_times_is_still_the_one_that_was_read() {
+    let old = START - 9 * STEP;
+    let twice = [("d", "e"), ("e", "f")];
+    let to_f = |mtime: i64, after: i64| {
+        read_and_moved("d", &twice, |moved| {
+            let ctime = moved + after;
+            (
+                "f".to_owned(),
+                Ident {
+                    ctime,
+                    ..ident(7, old, mtime)
+                },
+            )
+        })
+    };
+    assert_eq!(to_f(old, 1_000_000).map(|i| (i.ino, i.mtime)), Some((7, old)));
+    assert_eq!(to_f(START + 5 * STEP, 1_000_000), None, "changed on its way");
+    assert_eq!(to_f(old, 3_000_000_000), None, "changed after it was moved");
+    let below = read_and_moved("s/d", &[("s", "t"), ("t", "u")], |_| {
+        ("u/d".to_owned(), ident(7, old, old))
+    });
+    assert_eq!(below.map(|i| i.ino), Some(7), "with its directory");
+    let both = read_and_moved("d", &[("d", "s/d"), ("s", "t")], |moved| {
+        let ctime = moved - STEP;
+        (
+            "t/d".to_owned(),
+            Ident {
+                ctime,
+                ..ident(7, old, old)
+            },
+        )
+    });
+    assert_eq!(both.map(|i| i.ino), Some(7), "itself, then with its directory");
+}
+
+/// The file is gone after the run: what it was is known from the call that changed or removed it.
+#[test]
+fn a_file_that_was_moved_and_then_changed_is_still_the_one_that_was_read() {
+    let old = START - 9 * STEP;
+    let read = |between: fn(&mut Scene), change: fn(&mut Scene) -> &mut Event, ctime: Option<i64>| {
+        let mut s = Scene::new(&["sh"]);
+        s.reads(2, "d");
+        s.rename(2, "d", "e");
+        between(&mut s);
+        s.rename(2, "e", "f");
+        let ctime = ctime.unwrap_or(s.time + 1_000_000);
+        change(&mut s).ident = Some(Ident {
+            ctime,
+            ..ident(7, old, old)
+        });
+        s.after = Some(After::default());
+        let graph = s.graph();
+        let first = |e: &&backstory_graph::model::Entity| *e.path == *b"/w/d" && e.version == 0;
+        graph.entities.values().find(first).unwrap().ident.map(|i| i.ino)
+    };
+    let nothing: fn(&mut Scene) = |_| {};
+    let removed: fn(&mut Scene) -> &mut Event = |s| s.unlink(2, "f");
+    assert_eq!(read(nothing, removed, None), Some(7), "removed");
+    assert_eq!(
+        read(nothing, |s| s.open(2, "f", OUT, 3), None),
+        Some(7),
+        "emptied"
+    );
+    assert_eq!(
+        read(nothing, |s| s.rename(2, "g", "f"), None),
+        Some(7),
+        "replaced"
+    );
+    assert_eq!(
+        read(|s| s.writes(2, "e", OUT), removed, None),
+        None,
+        "written in between"
+    );
+    assert_eq!(
+        read(nothing, removed, Some(START + 99 * STEP)),
+        None,
+        "its status changed otherwise"
+    );
 }
 
 /// What was done by each name of the newest version of `path`, by relation: `Read` seen, `Write?` possible.

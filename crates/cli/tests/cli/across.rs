@@ -105,7 +105,16 @@ fn a_file_that_was_moved_unseen_leads_to_who_wrote_it() {
 
 #[test]
 fn a_file_that_was_moved_after_it_was_read_leads_to_who_wrote_it() {
-    for moves in ["mv f moved", "mkdir d; mv f d", "busybox mv f moved"] {
+    for moves in [
+        "mv f moved",
+        "mkdir d; mv f d",
+        "busybox mv f moved",
+        "mv f aside; mv aside moved",
+        "mkdir d; mv f d; mv d e; mv e moved",
+        "echo y > other; mv f aside; mv aside other",
+        "mv f aside; mv aside moved; rm moved",
+        "busybox sh -c 'mv f aside; mv aside moved; rm moved'",
+    ] {
         if moves.starts_with("busybox") && !needs("a static program that moves", &["busybox"]) {
             continue;
         }

@@ -65,6 +65,8 @@ fn what_was_renamed_linked_or_removed_comes_back() {
         "ln a hard; ln hard harder; rm hard",
         "rm -r d a",
         "mv a t; mv t back; ln -sf b soft; cat back soft > both",
+        "cat a d/x > both; mv a t; mv t u; mv d e; mv e h; echo x > u; rm h/x",
+        "cat a b > both; mv a b; mv b d/b; echo x > d/b",
     ]);
 }
 

@@ -42,6 +42,10 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
         "truncate -s 0 in",
         "mv in aside; echo new > in; rm aside",
         "mv in aside; echo new > aside",
+        "mv in aside; mv aside again; echo new > again",
+        "mv in aside; mv aside again; rm again",
+        "mv in other; echo new > other",
+        "mv in aside; mv aside other; rm other",
         "true",
     ] {
         let place = Place::new();
@@ -64,6 +68,24 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
             .collect();
         assert_eq!(left.len(), 1, "nothing but the log is left: {left:?}");
         assert_eq!(place.run(&["store", "verify"]).status, 0);
+    }
+}
+
+#[test]
+fn the_version_that_was_read_is_kept_whatever_happens_to_its_directory() {
+    for change in [
+        "mv d e; echo new > e/in",
+        "mv d e; mv e f; echo new > f/in",
+        "mv d e; mv e f; rm -r f",
+        "mv d/in d/aside; mv d e; rm e/aside",
+    ] {
+        let place = Place::new();
+        fs::create_dir(place.path("d")).unwrap();
+        place.stage.user().owns(&place.work().join("d")).unwrap();
+        place.write_settled("d/in", "as it was read\n");
+        place.keep(&format!("cat d/in > out; {change}"), &["--contents=lazy"]);
+        let text = place.kept_ancestor("out", "d/in");
+        assert_eq!(text.as_deref(), Some("as it was read\n"), "{change}");
     }
 }
 

@@ -337,12 +337,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Forgets the versions that nothing can use any more.
     pub(super) fn forget(&mut self, object: ObjectId) -> Result<(), S::Error> {
         for version in self.object_mut(object).forget() {
-            let Some(id) = version.entity.filter(|_| version.news) else {
-                continue;
-            };
-            let object = self.object(object);
+            let Some(id) = version.entity else { continue };
+            let object = &mut self.objects[object.0 as usize];
             let entity = describe(&self.paths, object.kind, object.label.clone(), &version, id);
-            self.sink.entity(&entity)?;
+            if version.news {
+                self.sink.entity(&entity)?;
+            }
+            if let (0, Some(moves)) = (version.number, &mut object.moves) {
+                moves.first = Some(Box::new(entity));
+            }
         }
         Ok(())
     }

@@ -35,7 +35,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         exact: Option<Ident>,
     ) -> Result<ObjectId, S::Error> {
         match (self.names.get(&path), exact) {
-            (Some(&Name::Is(found)), Some(ident)) => return self.reconcile(path, found, call, ident),
+            (Some(&Name::Is(found)), Some(ident)) => {
+                let found = self.reconcile(path, found, call, ident)?;
+                if self.only_moved(found, &ident)? {
+                    let now = self.object_mut(found).now_mut();
+                    now.news |= now.ident.is_none();
+                    now.ident.get_or_insert(ident);
+                }
+                return Ok(found);
+            }
             (Some(&Name::Is(found)), None) => return Ok(found),
             (Some(&Name::Looked(entity)), _) => return self.look_closer(path, entity, call, exact),
             (Some(Name::Gone) | None, _) => {}

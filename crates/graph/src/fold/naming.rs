@@ -7,8 +7,9 @@ use super::descriptors::Found;
 use super::names::{CALL, Name};
 use super::{Call, Fold, SLACK};
 use crate::model::{EntityKind, Relation, Sink};
-use crate::object::{ObjectId, key, kind_of};
+use crate::object::{Moves, ObjectId, key, kind_of};
 use crate::paths::{PathId, ROOT};
+use backstory_eventlog::event::{Ident, Time};
 
 /// `AT_SYMLINK_FOLLOW`
 const AT_SYMLINK_FOLLOW: u32 = 0x400;
@@ -43,31 +44,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if flags & EXCHANGE != 0 {
             return self.exchange(call, old, new);
         }
-        let replaces = call.ident.is_some() || matches!(self.names.get(&new), Some(Name::Is(_)));
         let (object, link) = self.take(call, old)?;
-        if !replaces {
-            self.kept_as(call, object, new)?;
-        }
         self.removed(call, new)?;
         self.put(call, object, link, old, new)
-    }
-
-    /// What was there before the run, was read, and gets a name that nothing had: if it was kept by that name before it changed, it is
-    /// what was read. Its status changed with this call, and its content did not since it was read.
-    fn kept_as(&mut self, call: Call, object: ObjectId, new: PathId) -> Result<(), S::Error> {
-        let now = self.object(object).now();
-        if now.number != 0 || now.ident.is_some() || now.entity.is_none() {
-            return Ok(());
-        }
-        let began = now.began;
-        let by_this = call.time - SLACK..=call.time + SLACK;
-        let kept = self.answers.kept(&self.paths, new);
-        let kept = kept.filter(|ident| by_this.contains(&ident.ctime) && ident.mtime < began + SLACK);
-        if kept.is_none() {
-            return Ok(());
-        }
-        self.object_mut(object).now_mut().ident = kept;
-        self.tell(object, 0)
     }
 
     fn exchange(&mut self, call: Call, a: PathId, b: PathId) -> Result<(), S::Error> {
@@ -101,14 +80,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         old: PathId,
         new: PathId,
     ) -> Result<(), S::Error> {
-        if link.is_none() {
-            self.is_moved_as_it_was(call, object, new);
-        }
-        let before = self.object(object).now();
-        let (writers, written, read) = (before.writers, before.written, before.read);
-        self.next_version(call, object, new, false)?;
-        let now = self.object_mut(object).now_mut();
-        (now.writers, now.written, now.read) = (writers, written, read);
+        let itself = link.is_none().then_some(call.time);
+        self.moved_version(call, object, new, itself)?;
         let entity = self.entity_now(call, object, new)?;
         self.touch(call, entity, Relation::Rename);
         match link {
@@ -128,24 +101,74 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.move_below(call, old, new)
     }
 
-    /// A file that was there before the run gets the name `new`, where it still is after the run. If nothing has happened to it since it was
-    /// first used but that, what is there says what it was then: other runs know it by that.
-    fn is_moved_as_it_was(&mut self, call: Call, object: ObjectId, new: PathId) {
-        let Some(ident) = self.hint(new, true) else { return };
-        let object = self.object_mut(object);
-        let same = object.guessed || object.key.is_none_or(|known| known == key(&ident));
-        let now = object.now();
-        let moved = (call.time - SLACK..=call.time + CALL).contains(&ident.ctime);
-        let last_changed = if moved { ident.mtime } else { ident.ctime };
-        let fits = same
-            && kind_of(ident.mode) == EntityKind::File
-            && ident.birth < now.began
-            && last_changed < now.began - SLACK;
-        let now = object.now_mut();
-        if fits && now.number == 0 && now.ident.is_none() {
-            now.ident = Some(ident);
-            now.news |= now.entity.is_some();
+    /// The version that a file has by its new name: the old one's content, and who may be writing it. `itself`: when it was given that name, if
+    /// not only with its directory.
+    fn moved_version(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        new: PathId,
+        itself: Option<Time>,
+    ) -> Result<(), S::Error> {
+        self.begins_to_move(object, itself);
+        if let Some(ident) = self.hint(new, true) {
+            let object_now = self.object(object);
+            if object_now.guessed || object_now.key.is_none_or(|known| known == key(&ident)) {
+                self.only_moved(object, &ident)?;
+            }
         }
+        let held = self.object_mut(object);
+        let moves = held.moves.take();
+        let before = held.now();
+        let (writers, written, read) = (before.writers, before.written, before.read);
+        self.next_version(call, object, new, false)?;
+        let held = self.object_mut(object);
+        held.moves = moves;
+        let now = held.now_mut();
+        (now.writers, now.written, now.read) = (writers, written, read);
+        Ok(())
+    }
+
+    fn begins_to_move(&mut self, object: ObjectId, itself: Option<Time>) {
+        let held = self.object_mut(object);
+        let now = held.now();
+        if now.number == 0 && now.ident.is_none() && held.kind == EntityKind::File {
+            let (began, own, first) = (now.began, None, None);
+            held.moves = Some(Moves { began, own, first });
+        }
+        if let Some(moves) = &mut held.moves {
+            moves.own = itself.or(moves.own);
+        }
+    }
+
+    /// This is what a file is now, or was after the run. If it has only been moved, and nothing else has happened to it since it was first
+    /// used, that says what it was then: other runs know it by that. True if so.
+    pub(super) fn only_moved(&mut self, object: ObjectId, ident: &Ident) -> Result<bool, S::Error> {
+        let held = self.object_mut(object);
+        let Some(moves) = &mut held.moves else {
+            return Ok(false);
+        };
+        let own = moves
+            .own
+            .is_some_and(|at| (at - SLACK..=at + CALL).contains(&ident.ctime));
+        let last_changed = if own { ident.mtime } else { ident.ctime };
+        let fits = kind_of(ident.mode) == EntityKind::File
+            && ident.birth < moves.began
+            && last_changed < moves.began - SLACK;
+        if !fits {
+            return Ok(false);
+        }
+        let first = moves.first.take();
+        held.moves = None;
+        if let Some(mut entity) = first {
+            entity.ident = Some(*ident);
+            self.sink.entity(&entity)?;
+        } else {
+            let version = held.kept(0);
+            version.ident = Some(*ident);
+            version.news |= version.entity.is_some();
+        }
+        Ok(true)
     }
 
     /// A directory was renamed: what lies below it, who stands in it and who holds it move along.
@@ -177,12 +200,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             names.retain(|&n| n != path);
             self.bind(moved, object);
             if self.object(object).now().entity.is_some() {
-                self.is_moved_as_it_was(call, object, moved);
-                let before = self.object(object).now();
-                let (writers, written, read) = (before.writers, before.written, before.read);
-                self.next_version(call, object, moved, false)?;
-                let now = self.object_mut(object).now_mut();
-                (now.writers, now.written, now.read) = (writers, written, read);
+                self.moved_version(call, object, moved, None)?;
             }
             self.recognise(object, moved, call.time);
             self.forget(object)?;
