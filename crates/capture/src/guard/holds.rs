@@ -5,6 +5,7 @@
 //! forked, nothing is asked; and whoever is written about has been introduced by a `BORN`, its ancestors first.
 
 use super::caller::{Caller, Callers};
+use super::descriptors::Lister;
 use super::exits::Exits;
 use super::known::ByProcess;
 use super::shared::Notification;
@@ -13,11 +14,8 @@ use super::write::who;
 use crate::sink::SlotSink;
 use backstory_abi::{HOLD_UNKNOWN, Who, op};
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Descriptors that are asked about; a process that has more is said to be opaque.
-const MOST: usize = 1024;
 /// Generations up to which a process's ancestors are looked for.
 const GENERATIONS: usize = 64;
 
@@ -31,8 +29,11 @@ enum State {
 }
 
 /// What is known of whose descriptors, and when that was written.
-#[derive(Debug, Default)]
-pub struct Holders(Mutex<ByProcess<(State, u64)>>);
+#[derive(Debug)]
+pub struct Holders {
+    known: Mutex<ByProcess<(State, u64)>>,
+    lister: Lister,
+}
 
 /// One call by which something is learned of its process.
 pub struct Occasion<'a> {
@@ -49,8 +50,16 @@ pub struct Occasion<'a> {
 }
 
 impl Holders {
+    /// Nobody yet.
+    pub fn new() -> io::Result<Holders> {
+        Ok(Holders {
+            known: Mutex::default(),
+            lister: Lister::new()?,
+        })
+    }
+
     fn lock(&self) -> MutexGuard<'_, ByProcess<(State, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self, pid: u32) -> Option<State> {
@@ -120,7 +129,7 @@ impl Holders {
                 out.put(time, who, &born(pid, parent), &[b"", b""]);
                 at.exits.follow(pid);
                 self.set(pid, State::Listed, time);
-                write_list(out, time, who, false);
+                self.write_list(out, time, who, false);
             }
             above = pid;
         }
@@ -134,7 +143,7 @@ impl Holders {
         }
         let state = self.first_state(at.caller);
         if state == Some(State::Listed) {
-            write_list(out, at.time, who(at.caller, at.call), false);
+            self.write_list(out, at.time, who(at.caller, at.call), false);
         }
         self.set(pid, state.unwrap_or(State::Listed), at.time);
     }
@@ -149,7 +158,7 @@ impl Holders {
                 self.lock().remove(pid);
             }
             Some(State::Listed) => {
-                write_list(out, at.time, who(at.caller, at.call), true);
+                self.write_list(out, at.time, who(at.caller, at.call), true);
                 // Its children are older than this list.
                 let mut known = self.lock();
                 if known.get(pid).is_none() {
@@ -171,107 +180,39 @@ impl Holders {
             self.state(caller.parent) == Some(State::Recorded) && same_program(caller.parent, caller.pid);
         Some(if forked { State::Recorded } else { State::Listed })
     }
+
+    /// Writes down all that a thread's process holds, or what the `exec` that it is about to call leaves of it.
+    fn write_list<S: SlotSink>(&self, out: &mut SlotWriter<S>, time: u64, who: Who, exec: bool) {
+        // Who may not be asked may not be read either, and is noted for that.
+        let kept =
+            |flags: u32| !exec || flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32;
+        let Ok((list, whole)) = self.lister.list(who.tid, kept) else {
+            return;
+        };
+        let fields = |number, flags, result| Fields {
+            fd: who.pid as i32,
+            arg: number,
+            aux: flags,
+            result: Outcome::Known(result),
+            ..Fields::of(op::HOLD)
+        };
+        if !whole {
+            let name = b"a process with very many descriptors";
+            let known = Fields {
+                result: Outcome::Known(0),
+                ..Fields::of(op::OPAQUE)
+            };
+            out.put(time, who, &known, &[name]);
+        }
+        out.put(time, who, &fields(-1, u32::from(exec), list.len() as i32), &[b""]);
+        for held in list {
+            out.put(time, who, &fields(held.number, held.flags, 0), &[&held.target]);
+        }
+    }
 }
 
 /// Whether two processes run the same file: a child that does what its parent did has been forked.
 fn same_program(one: u32, two: u32) -> bool {
     let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     program(one).is_some_and(|path| program(two) == Some(path))
-}
-
-/// A descriptor that carries data.
-struct Descriptor {
-    number: i32,
-    flags: u32,
-    target: Vec<u8>,
-}
-
-/// Writes down all that a thread's process holds, or what the `exec` that it is about to call leaves of it.
-fn write_list<S: SlotSink>(out: &mut SlotWriter<S>, time: u64, who: Who, exec: bool) {
-    // Who may not be asked may not be read either, and is noted for that.
-    let Ok((mut list, whole)) = list(who.tid) else {
-        return;
-    };
-    list.retain(|held| {
-        !exec || held.flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32
-    });
-    let fields = |number, flags, result| Fields {
-        fd: who.pid as i32,
-        arg: number,
-        aux: flags,
-        result: Outcome::Known(result),
-        ..Fields::of(op::HOLD)
-    };
-    if !whole {
-        let name = b"a process with very many descriptors";
-        let known = Fields {
-            result: Outcome::Known(0),
-            ..Fields::of(op::OPAQUE)
-        };
-        out.put(time, who, &known, &[name]);
-    }
-    out.put(time, who, &fields(-1, u32::from(exec), list.len() as i32), &[b""]);
-    for held in list {
-        out.put(time, who, &fields(held.number, held.flags, 0), &[&held.target]);
-    }
-}
-
-/// The descriptors of a thread, by number, and whether these are all.
-fn list(tid: u32) -> io::Result<(Vec<Descriptor>, bool)> {
-    let directory = PathBuf::from(format!("/proc/{tid}/fd"));
-    let mut numbers: Vec<i32> = std::fs::read_dir(&directory)?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
-    numbers.sort_unstable();
-    let whole = numbers.len() <= MOST;
-    numbers.truncate(MOST);
-    let held = |number: i32| {
-        let target = std::fs::read_link(directory.join(number.to_string())).ok()?;
-        let target = std::os::unix::ffi::OsStringExt::into_vec(target.into_os_string());
-        // Events, timers, other processes: nothing is read from a file or written to one.
-        let carries = !target.starts_with(b"anon_inode:");
-        carries.then(|| Descriptor {
-            number,
-            flags: flags(tid, number).unwrap_or(HOLD_UNKNOWN),
-            target,
-        })
-    };
-    Ok((numbers.into_iter().filter_map(held).collect(), whole))
-}
-
-/// How a descriptor is open.
-pub(super) fn flags(tid: u32, number: i32) -> Option<u32> {
-    const WORTH: u32 = (libc::O_ACCMODE | libc::O_PATH | libc::O_CLOEXEC) as u32;
-    let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{number}")).ok()?;
-    let line = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
-    Some(u32::from_str_radix(line.trim(), 8).ok()? & WORTH)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::fd::AsRawFd;
-
-    #[test]
-    fn a_list_says_what_is_held_and_how() {
-        let (read, write) = rustix::pipe::pipe().unwrap();
-        let file = std::fs::File::open("/etc/passwd").unwrap();
-        let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
-        let (list, whole) = list(std::process::id()).unwrap();
-        assert!(whole);
-        let of = |fd: i32| list.iter().find(|held| held.number == fd);
-        let (from, to) = (of(read.as_raw_fd()).unwrap(), of(write.as_raw_fd()).unwrap());
-        assert!(from.target.starts_with(b"pipe:[") && from.target == to.target);
-        assert_eq!(
-            (from.flags, to.flags),
-            (libc::O_RDONLY as u32, libc::O_WRONLY as u32)
-        );
-        let file = of(file.as_raw_fd()).unwrap();
-        assert_eq!(
-            (&file.target[..], file.flags),
-            (&b"/etc/passwd"[..], libc::O_CLOEXEC as u32)
-        );
-        assert!(of(event.as_raw_fd()).is_none());
-        assert!(list.windows(2).all(|pair| pair[0].number < pair[1].number));
-    }
 }

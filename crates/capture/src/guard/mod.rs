@@ -7,7 +7,7 @@
 //! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system
 //! (`known` forgets who has ended),
 //! `resolve` looks without ever waiting, `conclude` and `changes` draw the conclusion, `fields` and `write` make slots of it. `holds`
-//! asks for the descriptors of who has no recorder. `preserve`
+//! asks for the descriptors of who has no recorder (`descriptors`). `preserve`
 //! lets calls wait while contents are kept. `uring` reads the entries of rings (`uring_map`) and takes each for the call that does the
 //! same (`uring_ops`). `shared` outlives the
 //! supervisor in the keeper. `receivers` starts and ends the threads: `receiver` answers, `late` looks at what would have kept it waiting.
@@ -17,6 +17,7 @@ mod caller;
 mod changes;
 mod conclude;
 mod decode;
+mod descriptors;
 pub(crate) mod doors;
 mod exits;
 mod fields;

@@ -199,7 +199,7 @@ impl Common {
             callers: Callers::new()?,
             mounts_changed: Arc::default(),
             environments: Environments::default(),
-            holders: Holders::default(),
+            holders: Holders::new()?,
             preservers: Preservers::default(),
             rings: Rings::default(),
             stop: AtomicBool::new(false),

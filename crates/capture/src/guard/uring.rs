@@ -9,7 +9,7 @@
 use super::ask::Ask;
 use super::caller::{Caller, MOMENT};
 use super::decode::{Arguments, Named};
-use super::holds;
+use super::descriptors;
 use super::late::Late;
 use super::memory::Memory;
 use super::preserve::{About, Seen, may_read};
@@ -238,7 +238,7 @@ impl<S: SlotSink> Worker<S> {
         let common = self.common.clone();
         for number in (0..numbers.len()).step_by(4).map(|i| word(&numbers, i) as i32) {
             let name = arguments(&[0; 6], &mut *at.memory, at.caller, &common.callers).name(number, b"");
-            let flags = holds::flags(at.caller.tid, number).unwrap_or(0);
+            let flags = descriptors::flags(at.caller.tid, number).unwrap_or(0);
             // Pipes and sockets have no path, nor has what was deleted.
             if number < 0 || name.inside.is_empty() || flags & libc::O_PATH as u32 != 0 {
                 continue;
