@@ -4,6 +4,7 @@
 //! `sys::still_waits` has said that the thread was alive all the while.
 
 use super::sys;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,8 +15,10 @@ pub const PATH_MAX: usize = 4096;
 /// Most bytes that are read at once.
 const BLOCK: usize = 4096;
 
-/// Bytes read at once where strings lie near each other.
-const NEAR: usize = 16 * 1024;
+/// Bytes read at once where what is read lies near each other.
+const NEAR: usize = 8 * 1024;
+/// Such places that are remembered: lists and strings of an `exec` may be in the heap, the stack and the program.
+const PLACES: usize = 4;
 
 /// Why something could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +35,24 @@ pub enum Unreadable {
 pub struct Memory {
     tid: u32,
     file: Option<File>,
-    /// Where `near` was read.
-    near_at: u64,
-    near: Vec<u8>,
+    places: [Place; PLACES],
+    /// The place that is to be read anew.
+    oldest: usize,
+}
+
+/// Memory that was read.
+#[derive(Default)]
+struct Place {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Place {
+    /// What was read from `at` on.
+    fn from(&self, at: u64) -> Option<&[u8]> {
+        let start = usize::try_from(at.checked_sub(self.at)?).ok()?;
+        self.bytes.get(start..)
+    }
 }
 
 impl Memory {
@@ -43,8 +61,8 @@ impl Memory {
         Memory {
             tid,
             file: None,
-            near_at: 0,
-            near: Vec::new(),
+            places: Default::default(),
+            oldest: 0,
         }
     }
 
@@ -110,27 +128,49 @@ impl Memory {
     }
 
     /// As [`Memory::string`], for strings that lie near each other: what is around one is read with it.
-    fn near(&mut self, at: u64, limit: usize, out: &mut Vec<u8>) -> Result<bool, Unreadable> {
-        if self.near_string(at).is_none() {
-            self.near_at = at & !(PAGE - 1);
-            let mut block = std::mem::take(&mut self.near);
-            block.resize(NEAR, 0);
-            // A page is mapped or not as a whole, so what lies before the string can be read if the string can.
-            let read = self.read(self.near_at, &mut block);
-            block.truncate(read.unwrap_or(0));
-            self.near = block;
-        }
-        match self.near_string(at) {
+    fn near_string(&mut self, at: u64, limit: usize, out: &mut Vec<u8>) -> Result<bool, Unreadable> {
+        let found = self.near(at, |rest| {
+            CStr::from_bytes_until_nul(rest).ok().map(CStr::to_bytes)
+        });
+        match found {
             Some(string) if string.len() <= limit => out.extend_from_slice(string),
             _ => return self.string(at, limit, out),
         }
         Ok(true)
     }
 
-    fn near_string(&self, at: u64) -> Option<&[u8]> {
-        let start = usize::try_from(at.checked_sub(self.near_at)?).ok()?;
-        let rest = self.near.get(start..)?;
-        rest.get(..rest.iter().position(|b| *b == 0)?)
+    /// As [`Memory::exact`], for what lies near strings.
+    fn near_exact(&mut self, at: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        match self.near(at, |rest| rest.get(..buffer.len())) {
+            Some(bytes) => buffer.copy_from_slice(bytes),
+            None => return self.exact(at, buffer),
+        }
+        Ok(())
+    }
+
+    /// What `take` finds at `at` in one of the places, or after reading what is around it.
+    fn near<'a, T>(&'a mut self, at: u64, take: impl Fn(&'a [u8]) -> Option<T>) -> Option<T> {
+        let known = |places: &[Place]| {
+            places
+                .iter()
+                .position(|place| place.from(at).is_some_and(|rest| !rest.is_empty()))
+        };
+        let which = match known(&self.places) {
+            Some(which) => which,
+            None => {
+                let which = self.oldest;
+                self.oldest = (which + 1) % PLACES;
+                let mut place = std::mem::take(&mut self.places[which]);
+                place.at = at & !(PAGE - 1);
+                place.bytes.resize(NEAR, 0);
+                // A page is mapped or not as a whole, so what lies before the string can be read if the string can.
+                let read = self.read(place.at, &mut place.bytes);
+                place.bytes.truncate(read.unwrap_or(0));
+                self.places[which] = place;
+                which
+            }
+        };
+        self.places[which].from(at).and_then(take)
     }
 
     /// A pointer of the given width.
@@ -156,7 +196,7 @@ impl Memory {
         loop {
             // The array need not be longer than a page's end; what is read beyond its null is not looked at.
             let ask = 512.min((PAGE - at % PAGE) as usize).max(width);
-            self.exact(at, &mut block[..ask / width * width])?;
+            self.near_exact(at, &mut block[..ask / width * width])?;
             for pointer in block[..ask / width * width]
                 .chunks_exact(width)
                 .map(Self::pointer)
@@ -165,7 +205,7 @@ impl Memory {
                     return Ok((count, true));
                 }
                 let room = limit.saturating_sub(out.len() - start);
-                let whole = self.near(pointer, room, out)?;
+                let whole = self.near_string(pointer, room, out)?;
                 out.push(0);
                 count += 1;
                 if !whole || out.len() - start >= limit {
@@ -253,6 +293,33 @@ mod tests {
         );
         assert_eq!(out, b"one\0\0");
         assert_eq!(here().strings(0, 8, 1000, &mut out), Ok((0, true)));
+    }
+
+    #[test]
+    fn a_list_whose_strings_lie_far_apart_and_over_the_ends_of_what_is_read_is_read() {
+        const STRINGS: usize = 4 * PLACES;
+        let text: Vec<u8> = (0..STRINGS * 5 * NEAR)
+            .map(|at| b'a' + (at / 100 % 26) as u8)
+            .collect();
+        // Each some bytes later in its page than the one before, in this order and the other way round.
+        let starts = (0..STRINGS).map(|i| i * 5 * NEAR + i * 700);
+        let starts: Vec<usize> = starts.clone().chain(starts.rev()).collect();
+        let mut memory = text.clone();
+        starts.iter().for_each(|start| memory[start + 5_000] = 0);
+        let mut list: Vec<u64> = starts
+            .iter()
+            .map(|start| memory[*start..].as_ptr() as u64)
+            .collect();
+        list.push(0);
+        let mut out = Vec::new();
+        assert_eq!(
+            here().strings(list.as_ptr() as u64, 8, usize::MAX, &mut out),
+            Ok((starts.len(), true))
+        );
+        let expected = starts
+            .iter()
+            .flat_map(|start| text[*start..start + 5_000].iter().copied().chain([0]));
+        assert!(out == expected.collect::<Vec<u8>>());
     }
 
     #[test]

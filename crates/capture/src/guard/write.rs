@@ -7,7 +7,9 @@ use super::shared::Notification;
 use super::slots::{Fields, SlotWriter, born};
 use crate::sink::SlotSink;
 use backstory_abi::{ENV_ARENA, ENV_PRELOAD, F_CUT, PRELOAD_NAME, Who, op};
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::{Mutex, PoisonError};
 
@@ -147,35 +149,66 @@ fn write_exec<S: SlotSink>(
 }
 
 /// An environment as the program knows it: without what puts the recorder into it.
-fn without_ours(environment: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(environment.len());
-    for entry in environment.split_inclusive(|b| *b == 0) {
-        match variable(entry) {
-            Some((name, _)) if name == ENV_ARENA.as_bytes() => {}
-            Some((name, value)) if name == ENV_PRELOAD.as_bytes() => {
-                let value = value.strip_suffix(b"\0").unwrap_or(value);
-                let last = value
-                    .iter()
-                    .rposition(|b| matches!(b, b' ' | b':'))
-                    .map_or(0, |at| at + 1);
-                if !value[last..].ends_with(PRELOAD_NAME.as_bytes()) {
+fn without_ours(environment: &[u8]) -> Cow<'_, [u8]> {
+    let mut out: Option<Vec<u8>> = None;
+    let mut rest = environment;
+    while !rest.is_empty() {
+        let before = &environment[..environment.len() - rest.len()];
+        let length = CStr::from_bytes_until_nul(rest).map_or(rest.len(), |entry| entry.count_bytes() + 1);
+        let (entry, after) = rest.split_at(length);
+        rest = after;
+        match as_given(entry) {
+            Given::Whole => {
+                if let Some(out) = &mut out {
                     out.extend_from_slice(entry);
-                } else if last > 1 {
-                    out.extend_from_slice(name);
-                    out.push(b'=');
-                    out.extend_from_slice(&value[..last - 1]);
+                }
+            }
+            // Most entries are nobody's business, and of most environments all are.
+            Given::Without(kept) => {
+                let out = out.get_or_insert_with(|| before.to_vec());
+                out.extend_from_slice(kept);
+                if !kept.is_empty() {
                     out.push(0);
                 }
             }
-            _ => out.extend_from_slice(entry),
         }
     }
-    out
+    out.map_or(Cow::Borrowed(environment), Cow::Owned)
 }
 
-fn variable(entry: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = entry.iter().position(|b| *b == b'=')?;
-    Some((&entry[..at], &entry[at + 1..]))
+/// What the program was given of an entry.
+enum Given<'a> {
+    Whole,
+    /// No more than this, whose NUL is ours; nothing if it is empty.
+    Without(&'a [u8]),
+}
+
+fn as_given(entry: &[u8]) -> Given<'_> {
+    if value(entry, ENV_ARENA).is_some() {
+        return Given::Without(b"");
+    }
+    let Some(libraries) = value(entry, ENV_PRELOAD) else {
+        return Given::Whole;
+    };
+    let libraries = libraries.strip_suffix(b"\0").unwrap_or(libraries);
+    let last = libraries
+        .iter()
+        .rposition(|b| matches!(b, b' ' | b':'))
+        .map_or(0, |at| at + 1);
+    if !libraries[last..].ends_with(PRELOAD_NAME.as_bytes()) {
+        return Given::Whole;
+    }
+    let kept = if last > 1 {
+        ENV_PRELOAD.len() + 1 + last - 1
+    } else {
+        0
+    };
+    Given::Without(&entry[..kept])
+}
+
+/// The value of the variable `name`, if this entry is it.
+fn value<'a>(entry: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
 }
 
 /// A number for an environment: never 0, which means none.
@@ -206,7 +239,10 @@ pub fn fingerprint(call: &Notification, ask: &Ask) -> u64 {
 }
 
 fn word(chunk: &[u8]) -> u64 {
-    chunk.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b))
+    match <[u8; 8]>::try_from(chunk) {
+        Ok(whole) => u64::from_le_bytes(whole),
+        Err(_) => chunk.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)),
+    }
 }
 
 fn mix(hash: u64, word: u64) -> u64 {
@@ -222,10 +258,10 @@ mod tests {
     fn the_recorders_variables_are_not_logged() {
         let given =
             b"A=1\0LD_PRELOAD=/x/mine.so:/y/$LIB/linux-backstory.so\0BACKSTORY_ARENA=/dev/shm/a\0B=2\0";
-        assert_eq!(without_ours(given), b"A=1\0LD_PRELOAD=/x/mine.so\0B=2\0");
-        assert_eq!(without_ours(b"LD_PRELOAD=/y/linux-backstory.so\0"), b"");
+        assert_eq!(&without_ours(given)[..], b"A=1\0LD_PRELOAD=/x/mine.so\0B=2\0");
+        assert_eq!(&without_ours(b"LD_PRELOAD=/y/linux-backstory.so\0")[..], b"");
         assert_eq!(
-            without_ours(b"LD_PRELOAD=/x/mine.so\0no value\0"),
+            &without_ours(b"LD_PRELOAD=/x/mine.so\0no value\0")[..],
             b"LD_PRELOAD=/x/mine.so\0no value\0"
         );
     }
