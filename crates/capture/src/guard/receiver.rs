@@ -221,10 +221,6 @@ impl<S: SlotSink> Worker<S> {
         }
         if caller.new {
             let at = common.occasion(&caller, call, time);
-            // `clone3` is never notified; in a program with a recorder, that has seen it.
-            if !common.holders.is_recorded(caller.parent) && common.callers.has_other_numbers(call.tid) {
-                common.hooks.pid_namespace();
-            }
             common.rings.forget(caller.pid);
             time = common.holders.introduce(&mut self.out, &at);
             let orphan = common.hooks.tells_end(caller.parent);
@@ -414,6 +410,14 @@ impl<S: SlotSink> Worker<S> {
             return Some(Answer::Error(libc::EOPNOTSUPP));
         }
         let hidden = watch.hidden.iter().any(|prefix| name.inside.starts_with(prefix));
+        // `clone3` is never notified; in a program with a recorder, that has seen it. Numbers matter to recorders alone: this is before the
+        // first of them can be in the namespace.
+        if hidden
+            && !self.common.holders.is_recorded(caller.parent)
+            && self.common.callers.has_other_numbers(call.tid)
+        {
+            self.common.hooks.pid_namespace();
+        }
         let found = matches!(caller.view, View::Own) && Abi::of(call.arch, call.nr) == Some(Abi::X64);
         if hidden && found {
             self.common.holders.recorded(caller.pid);
