@@ -34,7 +34,7 @@ pub use backstory_eventlog::{Digest, NotADigest};
 pub use error::{Error, Result};
 pub use gc::Reclaimed;
 pub use object::Object;
-pub use put::digest_of;
+pub use put::{digest_of, digest_through};
 pub use verify::{Damage, Progress};
 
 use batch::Batch;
@@ -55,6 +55,7 @@ struct State {
     /// What was put since the last sync; holds the writers' lock.
     batch: Option<Batch>,
     packer: put::Packer,
+    last: object::LastPack,
 }
 
 /// How much is kept.
@@ -88,6 +89,7 @@ impl Contents {
             index: index::load(dir)?,
             batch: None,
             packer: put::Packer::default(),
+            last: object::LastPack::default(),
         };
         Ok(Contents {
             dir: dir.to_owned(),
@@ -139,9 +141,8 @@ impl Contents {
     /// Reads a content. The bytes are checked on the way: whoever reads to the end without an error has what the digest names.
     pub fn read(&self, digest: &Digest) -> Result<Object> {
         self.settle(digest)?;
-        let place = self.state().index.get(digest).copied();
-        if let Some(place) = place {
-            match object::open_packed(&self.dir, digest, &place) {
+        if let Some(opened) = self.packed(digest) {
+            match opened {
                 // Garbage collection may have moved it to another pack since we looked.
                 Err(Error::Gone { .. } | Error::Damaged { .. }) => {}
                 opened => return opened,
@@ -154,7 +155,17 @@ impl Contents {
         let index = index::load(&self.dir)?;
         let place = index.get(digest).copied();
         self.state().index = index;
-        object::open_packed(&self.dir, digest, &place.ok_or(Error::NotKept(*digest))?)
+        let place = place.ok_or(Error::NotKept(*digest))?;
+        object::open_packed(&self.dir, digest, &place)
+    }
+
+    /// Opens it where it was in a pack, as of the last look. What is read from a pack that was open already is checked as any other.
+    fn packed(&self, digest: &Digest) -> Option<Result<Object>> {
+        let mut state = self.state();
+        let place = state.index.get(digest).copied()?;
+        let file = state.last.open(&self.dir, digest, place.pack);
+        drop(state);
+        Some(file.and_then(|file| object::open_in(&file, &self.dir, digest, &place)))
     }
 
     /// What is in a batch becomes readable when it is synced.

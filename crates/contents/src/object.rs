@@ -1,9 +1,11 @@
 //! Reading a content back, checked.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, ErrorKind, Read, Take};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::index::Place;
 use crate::record::{HEADER, Header, Method, SMALL};
@@ -37,9 +39,31 @@ impl Read for Object {
     }
 }
 
+/// The pack that was read from last: what belongs together mostly lies together, and opening it takes longer than reading a few hundred bytes.
+#[derive(Debug, Default)]
+pub struct LastPack(Option<(u32, Arc<File>)>);
+
+impl LastPack {
+    /// The pack, opened if it is another one.
+    pub fn open(&mut self, dir: &Path, digest: &Digest, pack: u32) -> Result<Arc<File>> {
+        let file = match self.0.take() {
+            Some((last, file)) if last == pack => file,
+            _ => Arc::new(open_file(&layout::pack(dir, pack), digest)?),
+        };
+        self.0 = Some((pack, Arc::clone(&file)));
+        Ok(file)
+    }
+}
+
 /// Opens an object in a pack.
 pub fn open_packed(dir: &Path, digest: &Digest, place: &Place) -> Result<Object> {
-    let (header, stored) = record(dir, digest, place)?;
+    let file = open_file(&layout::pack(dir, place.pack), digest)?;
+    open_in(&file, dir, digest, place)
+}
+
+/// Opens an object in a pack that is open. `dir` and the place's pack name it.
+pub fn open_in(file: &File, dir: &Path, digest: &Digest, place: &Place) -> Result<Object> {
+    let (header, stored) = record_in(file, dir, digest, place)?;
     let content = unpack(&header, &stored).map_err(|what| Error::Damaged {
         digest: *digest,
         path: layout::pack(dir, place.pack),
@@ -53,13 +77,16 @@ pub fn open_packed(dir: &Path, digest: &Digest, place: &Place) -> Result<Object>
 
 /// The record of an object in a pack: its header, and its bytes as stored.
 pub fn record(dir: &Path, digest: &Digest, place: &Place) -> Result<(Header, Vec<u8>)> {
-    let path = layout::pack(dir, place.pack);
+    let file = open_file(&layout::pack(dir, place.pack), digest)?;
+    record_in(&file, dir, digest, place)
+}
+
+fn record_in(file: &File, dir: &Path, digest: &Digest, place: &Place) -> Result<(Header, Vec<u8>)> {
     let damaged = |what| Error::Damaged {
         digest: *digest,
-        path: path.clone(),
+        path: layout::pack(dir, place.pack),
         what,
     };
-    let file = open_file(&path, digest)?;
     if place.stored > SMALL as u64 {
         return Err(damaged("its index names more bytes than a small object has"));
     }
@@ -81,12 +108,28 @@ pub fn unpack(header: &Header, stored: &[u8]) -> std::result::Result<Vec<u8>, &'
     let content = match header.method {
         Method::Raw => stored.to_vec(),
         // Never more than a small content is, whatever a header says.
-        Method::Zstd => zstd::bulk::decompress(stored, SMALL).map_err(|_| "it cannot be decompressed")?,
+        Method::Zstd => decompress(stored, header.size.min(SMALL as u64) as usize)
+            .map_err(|_| "it cannot be decompressed")?,
     };
     if content.len() as u64 != header.size || *blake3::hash(&content).as_bytes() != header.digest.0 {
         return Err("its content is not what its digest names");
     }
     Ok(content)
+}
+
+thread_local! {
+    /// zstd's working memory, kept from one small content to the next: making it takes longer than decompressing some kB.
+    static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn decompress(stored: &[u8], size: usize) -> io::Result<Vec<u8>> {
+    UNPACKER.with_borrow_mut(|unpacker| {
+        let unpacker = match unpacker {
+            Some(unpacker) => unpacker,
+            none => none.insert(zstd::bulk::Decompressor::new()?),
+        };
+        unpacker.decompress(stored, size)
+    })
 }
 
 /// Opens an object that has a file of its own.

@@ -62,6 +62,28 @@ pub fn digest_of(source: &mut dyn Read) -> io::Result<(Digest, u64)> {
     Ok((Digest(*hash.finalize().as_bytes()), size))
 }
 
+/// The digest and size of what `source` yields, each part of which is handed on as it comes. `buffer` is what it is read in: whoever has many
+/// files needs but one.
+pub fn digest_through(
+    source: &mut dyn Read,
+    buffer: &mut [u8],
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<(Digest, u64)> {
+    let (mut hash, mut size) = (blake3::Hasher::new(), 0);
+    loop {
+        match source.read(buffer) {
+            Ok(0) => return Ok((Digest(*hash.finalize().as_bytes()), size)),
+            Ok(read) => {
+                hash.update(&buffer[..read]);
+                size += read as u64;
+                each(&buffer[..read])?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// zstd's working memory, kept from one small content to the next: making it takes longer than compressing some kB.
 #[derive(Default)]
 pub(crate) struct Packer(Option<zstd::bulk::Compressor<'static>>);

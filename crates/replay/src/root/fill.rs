@@ -1,13 +1,13 @@
 //! Puts into an empty root what a plan says was there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use backstory_contents::{Contents, Digest};
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, futimens, utimensat};
 
 use super::{host, on_host, order, path, show};
 use crate::plan::{Entry, Plan, What};
@@ -26,9 +26,17 @@ pub fn fill(plan: &Plan) -> Result<()> {
         true => Some(Contents::open(&dir)?),
         false => None,
     };
-    for entry in &plan.entries {
-        put(entry, contents.as_ref()).map_err(|problem| problem.of(entry))?;
-    }
+    let mut filling = Filling {
+        contents,
+        there: HashSet::new(),
+    };
+    // Every mode is said in full where the file is made.
+    let mask = rustix::process::umask(Mode::empty());
+    let put = in_order(plan)?
+        .into_iter()
+        .try_for_each(|entry| filling.put(entry).map_err(|problem| problem.of(entry)));
+    rustix::process::umask(mask);
+    put?;
     let shown: HashSet<&[u8]> = plan
         .entries
         .iter()
@@ -108,74 +116,128 @@ impl From<Error> for Problem {
     }
 }
 
-fn put(entry: &Entry, contents: Option<&Contents>) -> std::result::Result<(), Problem> {
-    let to = path(&entry.path);
-    match &entry.what {
-        What::Directory => {
-            fs::create_dir_all(to)?;
-            return Ok(());
-        }
-        What::Link(target) => {
-            parents(to)?;
-            match symlink(path(target), to) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-                made => made?,
+/// A root that is being filled.
+struct Filling<'p> {
+    contents: Option<Contents>,
+    /// Directories that are there, by their names.
+    there: HashSet<&'p Path>,
+}
+
+impl<'p> Filling<'p> {
+    fn put(&mut self, entry: &'p Entry) -> std::result::Result<(), Problem> {
+        let to = path(&entry.path);
+        match &entry.what {
+            What::Also(_) => return Ok(()),
+            What::Directory => {
+                make_directories(to)?;
+                self.there.insert(to);
+                return Ok(());
             }
+            _ => self.parents(to)?,
         }
-        What::Also(_) => return Ok(()),
-        What::Shown(_) => {
-            parents(to)?;
-            create(to, entry.mode)?;
-            return Ok(());
+        match &entry.what {
+            What::Link(target) => match symlink(path(target), to) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    made?;
+                    dated(to, entry.mtime)?;
+                }
+            },
+            What::Kept(digest) => {
+                let mut object = self.object(*digest)?;
+                let mut file = create(to, entry.mode)?;
+                io::copy(&mut object, &mut file)?;
+                finish(&file, entry)?;
+            }
+            What::Part(digest, size) => {
+                let object = self.object(*digest)?;
+                let mut file = create(to, entry.mode)?;
+                io::copy(&mut object.take(*size), &mut file)?;
+                file.set_len(*size)?;
+                finish(&file, entry)?;
+            }
+            What::Copied(from) => {
+                let mut from = File::open(on_host(from))?;
+                let mut file = create(to, entry.mode)?;
+                io::copy(&mut from, &mut file)?;
+                finish(&file, entry)?;
+            }
+            What::Blank(size) => {
+                let file = create(to, entry.mode)?;
+                file.set_len(*size)?;
+                finish(&file, entry)?;
+            }
+            // What it is a place for brings its own mode and times.
+            What::Shown(_) => drop(create(to, entry.mode)?),
+            What::Also(_) | What::Directory => {}
         }
-        What::Kept(digest) => {
-            let mut object = object(contents, *digest)?;
-            parents(to)?;
-            io::copy(&mut object, &mut create(to, entry.mode)?)?;
-        }
-        What::Part(digest, size) => {
-            let object = object(contents, *digest)?;
-            parents(to)?;
-            let mut file = create(to, entry.mode)?;
-            io::copy(&mut object.take(*size), &mut file)?;
-            file.set_len(*size)?;
-        }
-        What::Copied(from) => {
-            let mut from = File::open(on_host(from))?;
-            parents(to)?;
-            io::copy(&mut from, &mut create(to, entry.mode)?)?;
-        }
-        What::Blank(size) => {
-            parents(to)?;
-            create(to, entry.mode)?.set_len(*size)?;
+        Ok(())
+    }
+
+    fn object(&self, digest: [u8; 32]) -> std::result::Result<impl Read + use<>, Problem> {
+        let digest = Digest(digest);
+        let contents = self.contents.as_ref();
+        let contents = contents.ok_or(Error::Contents(backstory_contents::Error::NotKept(digest)))?;
+        Ok(contents.read(&digest).map_err(Error::Contents)?)
+    }
+
+    /// Makes the directories that it lies in. Of thousands of files in one directory the first asks whether that is there.
+    fn parents(&mut self, of: &'p Path) -> io::Result<()> {
+        match of.parent() {
+            Some(parent) if self.there.insert(parent) => make_directories(parent),
+            _ => Ok(()),
         }
     }
-    dated(to, entry.mtime)?;
-    Ok(())
 }
 
-fn object(contents: Option<&Contents>, digest: [u8; 32]) -> std::result::Result<impl Read, Problem> {
-    let digest = Digest(digest);
-    let contents = contents.ok_or(Error::Contents(backstory_contents::Error::NotKept(digest)))?;
-    Ok(contents.read(&digest).map_err(Error::Contents)?)
-}
-
-fn parents(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if fs::metadata(parent).is_err() => fs::create_dir_all(parent),
-        _ => Ok(()),
+/// The plan's entries, each behind the directory that it is in, and those of a directory as they are to be made to be listed in the order in which
+/// the run saw them: what is put in order afterwards is renamed twice.
+fn in_order(plan: &Plan) -> Result<Vec<&Entry>> {
+    use std::os::unix::ffi::OsStrExt;
+    let newest_first = !plan.orders.is_empty() && order::is_newest_first()?;
+    let mut ranks: HashMap<(&[u8], &[u8]), usize> = HashMap::new();
+    for (directory, names) in &plan.orders {
+        for (at, name) in names.iter().enumerate() {
+            let rank = if newest_first { names.len() - at } else { at + 1 };
+            ranks.insert((directory, name), rank);
+        }
     }
+    let mut entries: Vec<&Entry> = plan.entries.iter().collect();
+    // Stable: all else stays in the plan's order.
+    entries.sort_by_cached_key(|entry| {
+        let (own, parent) = (path(&entry.path), path(&entry.path).parent());
+        let parent = parent.map_or(&b"/"[..], |parent| parent.as_os_str().as_bytes());
+        let name = own.file_name().map_or(&b""[..], |name| name.as_bytes());
+        (
+            own.components().count(),
+            parent,
+            ranks.get(&(parent, name)).copied(),
+        )
+    });
+    Ok(entries)
+}
+
+fn make_directories(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
 fn create(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let file = options
-        .write(true)
-        .create_new(true)
-        .mode(mode | 0o200)
-        .open(path)?;
-    file.set_permissions(Permissions::from_mode(mode))?;
-    Ok(file)
+    options.write(true).create_new(true).mode(mode & 0o777).open(path)
+}
+
+/// What who writes into a file takes from it, or sets.
+fn finish(file: &File, entry: &Entry) -> io::Result<()> {
+    if entry.mode & 0o7000 != 0 {
+        file.set_permissions(Permissions::from_mode(entry.mode))?;
+    }
+    match entry.mtime {
+        0 => Ok(()),
+        mtime => Ok(futimens(file, &times(mtime))?),
+    }
 }
 
 /// A name that leads to the file already, through a link, needs nothing.
@@ -183,7 +245,9 @@ fn another_name(of: &Path, to: &Path) -> io::Result<()> {
     if fs::symlink_metadata(to).is_ok() || fs::symlink_metadata(of).is_err() {
         return Ok(());
     }
-    parents(to)?;
+    if let Some(parent) = to.parent() {
+        make_directories(parent)?;
+    }
     match fs::hard_link(of, to) {
         // What is shown of the machine is of another file system: its name leads there instead.
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => symlink(of, to),
@@ -192,17 +256,19 @@ fn another_name(of: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn dated(path: &Path, mtime: i64) -> io::Result<()> {
-    if mtime == 0 {
-        return Ok(());
+    if mtime != 0 {
+        utimensat(CWD, path, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
     }
+    Ok(())
+}
+
+fn times(mtime: i64) -> Timestamps {
     let time = Timespec {
         tv_sec: mtime.div_euclid(1_000_000_000),
         tv_nsec: mtime.rem_euclid(1_000_000_000),
     };
-    let times = Timestamps {
+    Timestamps {
         last_access: time,
         last_modification: time,
-    };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(())
+    }
 }

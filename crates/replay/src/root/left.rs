@@ -1,16 +1,18 @@
 //! What a replay left: every file that was not there before it, or is not as it was.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use backstory_contents::digest_of;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use serde::{Deserialize, Serialize};
 
 use super::OWN;
+use super::carry;
 use crate::plan::Plan;
 use crate::{Error, Result};
 
@@ -29,7 +31,7 @@ pub struct Left {
 #[derive(Debug)]
 pub struct Snapshot {
     device: u64,
-    files: HashMap<PathBuf, (u64, i64, i64, u64)>,
+    files: HashMap<PathBuf, Seen>,
 }
 
 /// Where what was left is put, below the replay's directory: files by their absolute paths.
@@ -39,9 +41,11 @@ impl Snapshot {
     /// Looks at everything that the plan put there.
     pub fn take(plan: &Plan) -> Result<Snapshot> {
         let device = fs::metadata("/").map_err(Error::io("look at", "/"))?.dev();
-        let mut files = HashMap::new();
-        walk(Path::new("/"), device, &mut |path, meta| {
-            files.insert(path.to_owned(), mark(meta));
+        let mut files = HashMap::with_capacity(plan.entries.len());
+        walk(device, &mut |dir, entries| {
+            for (name, stat) in &entries {
+                files.insert(dir.path.join(name), seen(stat));
+            }
             Ok(())
         })?;
         debug_assert!(
@@ -54,59 +58,92 @@ impl Snapshot {
     /// Copies what is not as it was to the replay's directory.
     pub fn collect(&self) -> Result<Vec<Left>> {
         let to = Path::new(OWN).join(FILES);
-        let mut left = Vec::new();
-        walk(Path::new("/"), self.device, &mut |path, meta| {
-            if self.files.get(path) == Some(&mark(meta)) {
+        let mut loads = Vec::new();
+        walk(self.device, &mut |dir, mut entries| {
+            entries.retain(|(name, stat)| self.files.get(&dir.path.join(name)) != Some(&seen(stat)));
+            if entries.is_empty() {
                 return Ok(());
             }
-            let copy = to.join(path.strip_prefix("/").unwrap_or(path));
-            if let Some(parent) = copy.parent() {
-                fs::create_dir_all(parent)?;
+            let there = to.join(dir.path.strip_prefix("/").unwrap_or(&dir.path));
+            let failed = |name: &OsStr| Error::io(TAKE, dir.path.join(name));
+            fs::create_dir_all(&there).map_err(failed(OsStr::new("")))?;
+            let (links, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, stat)| is_link(stat));
+            for (name, _) in links {
+                let target = readlinkat(&dir.open, &name, Vec::new())
+                    .map_err(Error::build(TAKE, dir.path.join(&name)))?;
+                symlink(OsStr::from_bytes(target.as_bytes()), there.join(&name)).map_err(failed(&name))?;
             }
-            if meta.is_symlink() {
-                return symlink(fs::read_link(path)?, &copy);
-            }
-            let mut file = fs::File::open(path)?;
-            let (digest, size) = digest_of(&mut file)?;
-            fs::copy(path, &copy)?;
-            left.push(Left {
-                path: path.as_os_str().as_bytes().to_vec(),
-                digest: digest.0,
-                size,
-            });
+            loads.extend(carry::loads(&dir.path, &there, &files));
             Ok(())
         })?;
+        let mut left = carry::all(&loads)?;
         left.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(left)
     }
 }
 
+/// What is being done.
+pub(super) const TAKE: &str = "take what was left at";
+
 /// Size, times and inode: what a change of content changes.
-fn mark(meta: &fs::Metadata) -> (u64, i64, i64, u64) {
-    (meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())
+type Seen = (i64, i64, i64, u64);
+
+fn seen(stat: &Stat) -> Seen {
+    (
+        stat.st_size,
+        stat.st_mtime,
+        stat.st_mtime_nsec as i64,
+        stat.st_ino,
+    )
 }
 
-/// Every file and link of one file system below a directory. What cannot be entered is passed by: its owner cannot either.
-fn walk(dir: &Path, device: u64, each: &mut dyn FnMut(&Path, &fs::Metadata) -> io::Result<()>) -> Result<()> {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return Ok(());
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path == Path::new(OWN) {
-            continue;
-        }
-        let Ok(meta) = fs::symlink_metadata(&path) else {
+fn is_link(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
+}
+
+/// A directory that is being looked through.
+struct Directory {
+    path: PathBuf,
+    open: OwnedFd,
+}
+
+/// What is done with the files and links of a directory.
+type Each<'e> = dyn FnMut(&Directory, Vec<(OsString, Stat)>) -> Result<()> + 'e;
+
+/// Every directory of one file system, with its files and links. What cannot be entered is passed by: its owner cannot either. Each is looked at
+/// from its directory: thousands of whole paths would take longer than what is done with them.
+fn walk(device: u64, each: &mut Each<'_>) -> Result<()> {
+    let mut waiting = vec![PathBuf::from("/")];
+    while let Some(path) = waiting.pop() {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(open) = openat(CWD, &path, flags, Mode::empty()) else {
             continue;
         };
-        if meta.dev() != device {
+        if fstat(&open).map_err(Error::build("look at", &path))?.st_dev != device {
             continue;
         }
-        if meta.is_dir() {
-            walk(&path, device, each)?;
-        } else if meta.is_file() || meta.is_symlink() {
-            each(&path, &meta).map_err(Error::io("take what was left at", &path))?;
+        let Ok(listed) = Dir::read_from(&open) else {
+            continue;
+        };
+        let mut entries = Vec::new();
+        for entry in listed.flatten() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            match entry.file_type() {
+                _ if name == "." || name == ".." => {}
+                FileType::Directory if path.join(name) == Path::new(OWN) => {}
+                FileType::Directory => waiting.push(path.join(name)),
+                FileType::RegularFile | FileType::Symlink => {
+                    // What is shown of the machine is of another file system.
+                    if let Ok(stat) = statat(&open, name, AtFlags::SYMLINK_NOFOLLOW)
+                        && stat.st_dev == device
+                    {
+                        entries.push((name.to_owned(), stat));
+                    }
+                }
+                _ => {}
+            }
         }
+        each(&Directory { path, open }, entries)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 
 pub mod left;
 
+mod carry;
 mod devices;
 mod fill;
 mod host;

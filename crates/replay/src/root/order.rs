@@ -23,7 +23,7 @@ pub fn put(plan: &Plan) -> Result<()> {
     if plan.orders.is_empty() {
         return Ok(());
     }
-    let newest_first = is_newest_first().map_err(Error::io("try the order of", "/"))?;
+    let newest_first = is_newest_first()?;
     for (directory, names) in &plan.orders {
         let directory = path(directory);
         arrange(directory, names, newest_first).map_err(Error::io("put in order", directory))?;
@@ -69,7 +69,12 @@ fn listing(directory: &Path) -> io::Result<Vec<OsString>> {
         .collect()
 }
 
-fn is_newest_first() -> io::Result<bool> {
+/// How this kernel tells them.
+pub fn is_newest_first() -> Result<bool> {
+    probe().map_err(Error::io("try the order of", "/"))
+}
+
+fn probe() -> io::Result<bool> {
     let probe = Path::new("/").join(ASIDE);
     fs::create_dir(&probe)?;
     for name in ["a", "b"] {

@@ -1,0 +1,118 @@
+//! Files carried out of a replay: read once, and in that named by their content and written where they are to lie.
+//!
+//! Thousands of small files are mostly system calls: each is opened from its directory, several threads share the work, and nothing is asked of
+//! the kernel that is known already.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backstory_contents::digest_through;
+use rustix::fs::{CWD, Mode, OFlags, Stat, fchmod, openat};
+
+use super::left::{Left, TAKE};
+use crate::{Error, Result};
+
+/// Files of one directory, as many as one thread takes at once.
+pub struct Load {
+    from: PathBuf,
+    to: PathBuf,
+    files: Vec<(OsString, Stat)>,
+}
+
+/// So many files are a load.
+const LOAD: usize = 64;
+
+/// Threads at most: more would wait for each other at the file system.
+const THREADS: usize = 8;
+
+/// What a file is read in.
+const CHUNK: usize = 128 << 10;
+
+/// The files of directory `from` that are to be carried to directory `to`.
+pub fn loads(from: &Path, to: &Path, files: &[(OsString, Stat)]) -> Vec<Load> {
+    let load = |files: &[(OsString, Stat)]| Load {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        files: files.to_vec(),
+    };
+    files.chunks(LOAD).map(load).collect()
+}
+
+/// Carries all of it.
+pub fn all(loads: &[Load]) -> Result<Vec<Left>> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<Vec<Left>> {
+        let (mut left, mut buffer) = (Vec::new(), vec![0; CHUNK]);
+        while let Some(load) = loads.get(next.fetch_add(1, Ordering::Relaxed)) {
+            load.carry(&mut buffer, &mut left)?;
+        }
+        Ok(left)
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = processors.min(THREADS).min(loads.len());
+    // Files keep the modes that they have inside, whatever the caller forbids new ones.
+    let mask = rustix::process::umask(Mode::empty());
+    let carried = std::thread::scope(|scope| {
+        let begin = |_| std::thread::Builder::new().spawn_scoped(scope, work);
+        // Where there is no thread to be had, there is one less to share the work.
+        let others: Vec<_> = (1..threads).flat_map(begin).collect();
+        let mut carried = vec![work()];
+        for thread in others {
+            let done = thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            carried.push(done);
+        }
+        carried
+    });
+    rustix::process::umask(mask);
+    let mut left = Vec::new();
+    for part in carried {
+        left.append(&mut part?);
+    }
+    Ok(left)
+}
+
+impl Load {
+    fn carry(&self, buffer: &mut [u8], left: &mut Vec<Left>) -> Result<()> {
+        let directory = |path: &Path| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            openat(CWD, path, flags, Mode::empty()).map_err(Error::build(TAKE, path))
+        };
+        let (from, to) = (directory(&self.from)?, directory(&self.to)?);
+        for (name, stat) in &self.files {
+            let path = self.from.join(name);
+            let one = one(&from, &to, name, stat.st_mode, buffer).map_err(Error::io(TAKE, &path))?;
+            left.push(Left {
+                path: path.as_os_str().as_bytes().to_vec(),
+                ..one
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Carries a file from a directory to another; its path is not told.
+fn one(from: &OwnedFd, to: &OwnedFd, name: &OsString, mode: u32, buffer: &mut [u8]) -> io::Result<Left> {
+    // What has become a pipe meanwhile must not be waited for.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut source = File::from(openat(from, name, flags, Mode::empty())?);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let plain = Mode::from_raw_mode(mode & 0o777);
+    let mut copy = File::from(openat(to, name, flags, plain)?);
+    let (digest, size) = digest_through(&mut source, buffer, &mut |part| copy.write_all(part))?;
+    // Who writes into a file takes these from it.
+    if mode & 0o7000 != 0 {
+        fchmod(&copy, Mode::from_raw_mode(mode & 0o7777))?;
+    }
+    Ok(Left {
+        path: Vec::new(),
+        digest: digest.0,
+        size,
+    })
+}
