@@ -53,4 +53,4 @@ pub use record::{end_by_signal, record};
 pub use recover::{is_recording, recover};
 pub use settle::Settlement;
 pub use sweep::sweep;
-pub use sys::outlive_interrupts;
+pub use sys::{outlive_interrupts, when_asked_to_end};

@@ -1,6 +1,6 @@
 //! Thin, safe wrappers of the system calls that neither std nor rustix offers in the form needed here.
 //!
-//! Invariant: nothing here keeps state; what must be true for a call to be sound is said at the call.
+//! Invariant: nothing here keeps state but where a handler writes to; what must be true for a call to be sound is said at the call.
 #![allow(unsafe_code)]
 
 use crate::tree;
@@ -8,8 +8,9 @@ use rustix::event::Timespec;
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Process ids as the kernel has them.
 pub(crate) type Pid = i32;
@@ -108,6 +109,54 @@ pub fn outlive_interrupts() {
         // SAFETY: ignoring a signal needs no handler, and touches nothing else.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
+}
+
+/// Where [`when_asked_to_end`] hears of signals.
+static ASKED: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn asked(signal: c_int) {
+    let number = signal as u8;
+    // SAFETY: `write` may be called in a handler, and reads one byte that lives as long; whoever was interrupted finds its `errno` again.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(ASKED.load(Ordering::Relaxed), (&raw const number).cast(), 1);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Has `end` called, on a thread of its own, when this process is to end by a key (Ctrl-C), by SIGTERM or because its terminal is gone, with the
+/// signal's number; then the process ends of the signal, as it would have. What was ignored is still ignored. Once a process; those that it starts
+/// have these signals as if nothing had been said.
+pub fn when_asked_to_end(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+    let (heard, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let wait = move || {
+        let mut number = [0];
+        // Only an interruption reads nothing: the other end is never closed.
+        while rustix::io::read(&heard, &mut number) != Ok(1) {}
+        let signal = c_int::from(number[0]);
+        end(signal);
+        // SAFETY: the signal's default action ends the process.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::kill(libc::getpid(), signal);
+        }
+    };
+    std::thread::Builder::new().spawn(wait)?;
+    ASKED.store(tell.into_raw_fd(), Ordering::Relaxed);
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: actions are initialised by the calls or here; the handler does only what a handler may.
+        unsafe {
+            let mut action: libc::sigaction = zeroed();
+            libc::sigaction(signal, null(), &mut action);
+            if action.sa_sigaction != libc::SIG_IGN {
+                action.sa_sigaction = asked as *const () as usize;
+                action.sa_flags = libc::SA_RESTART;
+                libc::sigemptyset(&mut action.sa_mask);
+                libc::sigaction(signal, &action, null_mut());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What `waitid` said of a child.

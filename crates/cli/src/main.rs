@@ -6,6 +6,7 @@
 mod args;
 mod ask;
 mod commands;
+mod ending;
 mod error;
 mod index;
 mod json;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => commands::generate::completions(args),
         Command::Man(args) => commands::generate::man(args),
     };
+    ending::unless_ended();
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(failure) => error::report(&failure),

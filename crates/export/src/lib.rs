@@ -13,6 +13,7 @@ pub mod bill;
 pub mod format;
 pub mod holdings;
 pub mod image;
+pub mod leaving;
 pub mod paths;
 pub mod recording;
 pub mod sandbox;

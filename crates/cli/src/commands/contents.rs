@@ -2,10 +2,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use backstory_contents::{Contents, Digest, Object};
+use backstory_export::leaving::Unfinished;
 use backstory_query as query;
 use backstory_query::answer::{Node, Scope};
 use backstory_store::facts::Held;
@@ -77,18 +77,13 @@ fn to_file(object: &mut Object, path: &Path) -> Result<(), Failure> {
 
 /// Makes a file, for its owner only, that is there wholly or not at all.
 pub fn whole_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let mut name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
-    name.push(format!(".new.{}", std::process::id()));
-    let beside = path.with_file_name(name);
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&beside)?;
-    let done = write(&mut file)
-        .and_then(|()| file.sync_data())
-        .and_then(|()| fs::rename(&beside, path));
-    if done.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    done
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let path = std::path::absolute(path)?.with_file_name(name);
+    let mut beside = Unfinished::make(path.parent().unwrap_or(Path::new("/")))?;
+    write(beside.file.as_file_mut())?;
+    beside.file.as_file().sync_data()?;
+    beside.file.persist(&path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 impl From<backstory_contents::Error> for Failure {

@@ -8,6 +8,7 @@ use backstory_export::{self as export, Error, Format, Request, Shape, Subject, V
 use super::Outcome;
 use crate::args::{ExportArgs, Level};
 use crate::ask::Asked;
+use crate::ending::{self, Workers};
 use crate::error::{Failure, chain, complain};
 
 /// Writes the export.
@@ -20,6 +21,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     if to_stdout && format.shape() == Shape::Directory {
         return Err(Error::NotAStream(format.name()).into());
     }
+    ending::watch(Workers::Killed);
     let asked = Asked::open(store)?;
     let mut request = Request::new(subject(&asked, args.subject.as_deref())?);
     request.level = match args.level {

@@ -4,17 +4,20 @@ mod inside;
 mod report;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use backstory_contents::{Contents, Digest};
 use backstory_eventlog::event::Bytes;
+use backstory_export::leaving::{Leaving, is_left};
 use backstory_replay::plan::{self, Deviations, Plan, Stdin};
 use backstory_replay::verdict;
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 pub use inside::{enter, inside};
@@ -23,6 +26,7 @@ use super::Outcome;
 use super::diff::store_contents;
 use crate::args::ReplayArgs;
 use crate::ask::Asked;
+use crate::ending::{self, AtWork, Workers};
 use crate::error::{Failure, complain};
 
 /// The plan of a replay, below its directory.
@@ -61,11 +65,16 @@ struct Job {
 /// Plays a run again; exits with 1 if something came out differently.
 pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     let deviations = deviations(&args)?;
+    ending::watch(Workers::Killed);
     let mut asked = Asked::open(store)?;
     let run = asked.run(args.run.as_deref())?;
     store_contents(&mut asked);
     let plan = plan::plan(&asked.store, asked.home.contents_dir(), &run, &deviations)?;
     let own = directory(args.output_dir.as_deref(), &run)?;
+    let leaving = Leaving::at(&own);
+    // Who is killed leaves it to the next replay: locked, it is nobody's yet.
+    let lock = File::open(&own)?;
+    let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
     let played = match play(&asked, &own, plan.clone(), &args) {
         Ok(played) => played,
         Err(failure) => {
@@ -77,6 +86,7 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
         let _ = fs::remove_file(own.join(name));
     }
     let _ = fs::remove_dir(own.join("root"));
+    drop((leaving, lock));
     let details = backstory_query::details(&asked.store, &run)?;
     let verdict = verdict::judge(&asked.store, &plan, &played.left)?;
     let mut looked_for = untouched(&own, &played, &plan);
@@ -159,6 +169,7 @@ fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
         ))
     };
     if let Some(path) = wanted {
+        sweep(path);
         fs::create_dir_all(path).map_err(|error| fail(path, &error))?;
         let mut entries = fs::read_dir(path).map_err(|error| fail(path, &error))?;
         if entries.next().is_some() {
@@ -169,6 +180,10 @@ fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
         }
         return path.canonicalize().map_err(|error| fail(path, &error));
     }
+    let beside = fs::read_dir(".").into_iter().flatten().flatten();
+    beside
+        .filter(|entry| entry.file_name().as_bytes().starts_with(b"replay-"))
+        .for_each(|entry| sweep(&entry.path()));
     for number in 1..10_000 {
         let path = PathBuf::from(format!("replay-{run}-{number}"));
         match fs::create_dir(&path) {
@@ -180,6 +195,13 @@ fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
     Err(Failure::not_found(
         "there are too many replays here: give --output-dir",
     ))
+}
+
+/// Takes away what a replay that was killed has left: only that has a plan in it and nobody who holds it.
+fn sweep(own: &Path) {
+    if own.join(PLAN).is_file() && is_left(own) {
+        take_away(own);
+    }
 }
 
 /// So often it is tried to take away what processes that are being killed may still write into.
@@ -217,8 +239,14 @@ fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Play
         record: !args.no_record,
     };
     let text = serde_json::to_vec(&job).map_err(|error| fail("plan", error.into()))?;
-    super::contents::whole_file(&own.join(PLAN), |file| file.write_all(&text))
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(own.join(PLAN))
         .map_err(|error| fail("plan", error))?;
+    file.write_all(&text).map_err(|error| fail("plan", error))?;
     let program = std::env::current_exe().map_err(|error| fail("start", error))?;
     let mut command = Command::new(program);
     command.arg("replay-enter").arg(own).env_clear().stdin(stdin);
@@ -231,9 +259,11 @@ fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Play
             .map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))),
     );
     let mut child = command.spawn().map_err(|error| fail("start", error))?;
+    let at_work = AtWork::of(&child);
     // Whoever interrupts it ends what it runs: what that leaves is to be taken away.
     backstory_capture::outlive_interrupts();
     let status = child.wait().map_err(|error| fail("wait for", error))?;
+    drop(at_work);
     let read = fs::read(own.join(RESULT))
         .ok()
         .and_then(|text| serde_json::from_slice::<Played>(&text).ok());

@@ -14,6 +14,7 @@ use super::diff::store_contents;
 use super::{Outcome, answer};
 use crate::args::RerunArgs;
 use crate::ask::Asked;
+use crate::ending::{self, AtWork, Workers};
 use crate::error::{Failure, complain};
 use crate::json::{self, Value};
 use crate::text::shell::quote;
@@ -39,6 +40,7 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
         })?;
         return Ok(u8::from(steps.iter().any(|step| !step.reasons.is_empty())));
     }
+    ending::watch(Workers::Asked);
     let runner = Records {
         program: std::env::current_exe()?,
         store: asked.home.dir().to_owned(),
@@ -220,7 +222,10 @@ impl Runner for Records {
         if self.apart {
             command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
         }
-        let status = command.status()?;
+        let mut child = command.spawn()?;
+        let at_work = AtWork::of(&child);
+        let status = child.wait()?;
+        drop(at_work);
         Ok(status.code().unwrap_or(128))
     }
 }

@@ -284,19 +284,71 @@ fn a_place_that_cannot_be_written_to_is_named_and_a_full_one_left_alone() {
     assert_eq!(fs::read_to_string(place.path("file")).unwrap(), "mine\n");
 }
 
+/// Begins a replay that does not end by itself, and waits until it is at work.
+fn endless(place: &Place, run: &str) -> std::process::Child {
+    let again = place.path("../home/again");
+    let mut command = place.command(&["replay", run, "--output-dir", &again]);
+    command.args(["--", "sh", "-c", "cat in > out; while :; do :; done"]);
+    let child = command.process_group(0).stderr(Stdio::null()).spawn().unwrap();
+    let root = std::path::Path::new(&again).join("root");
+    assert!(eventually(Duration::from_secs(60), || root.exists()));
+    child
+}
+
 #[test]
 fn what_is_interrupted_leaves_nothing() {
     let (place, run) = recorded("cat in > out");
-    let again = place.path("../home/again");
-    let mut command = place.command(&["replay", &run, "--output-dir", &again]);
-    command.args(["--", "sh", "-c", "cat in > out; while :; do :; done"]);
-    let mut child = command.process_group(0).stderr(Stdio::null()).spawn().unwrap();
-    let root = std::path::Path::new(&again).join("root");
-    assert!(eventually(Duration::from_secs(60), || root.exists()));
+    let mut child = endless(&place, &run);
     let group = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
     place.leaves_nothing();
+}
+
+/// Asked to end by itself alone, or by a terminal that is gone, it ends as any program does, what it runs ends with it, and nothing stays.
+#[test]
+fn what_is_asked_to_end_leaves_nothing() {
+    use rustix::process::Signal;
+    use std::os::unix::process::ExitStatusExt;
+    let (place, run) = recorded("cat in > out");
+    for signal in [Signal::TERM, Signal::HUP] {
+        let mut child = endless(&place, &run);
+        let front = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(front, signal).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
+        place.leaves_nothing();
+    }
+}
+
+#[test]
+fn what_a_killed_replay_left_goes_with_the_next() {
+    let (place, run) = recorded("cat in > out");
+    let again = std::path::PathBuf::from(place.path("../home/again"));
+    let mut child = endless(&place, &run);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        again.join("plan.json").exists(),
+        "or there is nothing to be tested"
+    );
+    // As if it had happened some time ago: what is new may be somebody's who has not locked it yet.
+    let old = std::time::SystemTime::now() - Duration::from_secs(60);
+    let age = |path: &std::path::Path| fs::File::open(path).unwrap().set_modified(old).unwrap();
+    age(&again);
+    let beside = place.work().join("replay-killed-1");
+    fs::rename(&again, &beside).unwrap();
+    age(&beside);
+    let answer = place.run(&["replay", &run]);
+    assert!(answer.status == 0 && !beside.exists(), "{answer:?}");
+    fs::rename(place.work().join(format!("replay-{run}-1")), &again).unwrap();
+    age(&again);
+    assert_eq!(
+        place
+            .run(&["replay", &run, "--output-dir", &place.path("../home/again")])
+            .status,
+        2,
+        "what is done stays"
+    );
 }
 
 #[test]

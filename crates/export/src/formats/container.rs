@@ -12,6 +12,7 @@ use super::say::{self, moment, text};
 use crate::format::{Family, Format, Shape, Target};
 use crate::holdings::hex;
 use crate::image::{Tree, is_own};
+use crate::leaving::Scratch;
 use crate::{Result, View};
 
 /// `oci`
@@ -79,7 +80,7 @@ impl Format for OciArchive {
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
-        let directory = tempfile::tempdir()?;
+        let directory = Scratch::anywhere()?;
         layout(&Tree::of(view, self.name())?, directory.path())?;
         let mut tar = tar::Builder::new(target.stream());
         tar.append_dir_all(".", directory.path())?;
@@ -110,7 +111,7 @@ impl Format for DockerArchive {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let tree = Tree::of(view, self.name())?;
-        let directory = tempfile::tempdir()?;
+        let directory = Scratch::anywhere()?;
         let layers = layers(&tree, directory.path())?;
         let config = serde_json::to_vec(&config(&tree, &layers)?).map_err(io::Error::from)?;
         let config_name = format!("{}.json", hex(&sha2::Sha256::digest(&config)));

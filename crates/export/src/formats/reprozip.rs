@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::say::text;
 use crate::format::{Family, Format, Target};
 use crate::image::{Node, Tree};
+use crate::leaving::Scratch;
 use crate::view::{End, Level};
 use crate::{Error, Result, View};
 
@@ -42,7 +43,7 @@ impl Format for ReproZip {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let tree = Tree::of(view, self.name())?;
-        let directory = tempfile::tempdir()?;
+        let directory = Scratch::anywhere()?;
         let trace = directory.path().join("trace.sqlite3");
         write_trace(view, &trace)?;
         let data = directory.path().join("DATA.tar.gz");

@@ -15,6 +15,7 @@ use crate::args::StoreExportArgs;
 use crate::ask::Asked;
 use crate::commands::Outcome;
 use crate::commands::contents::whole_file;
+use crate::ending::{self, Workers};
 use crate::error::{Failure, chain};
 use crate::index::Busy;
 use crate::keep;
@@ -22,6 +23,7 @@ use crate::text::progress::Progress;
 
 /// Writes the export; it is there wholly or not at all.
 pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
+    ending::watch(Workers::Killed);
     let mut asked = Asked::open(store)?;
     keep::bring_up_to_date(&asked.home, &mut asked.store, Busy::Wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
