@@ -559,6 +559,53 @@ mod tests {
     }
 
     #[test]
+    fn whatever_stands_in_a_chunk_nothing_beyond_it_is_read_or_written() {
+        const CHUNKS: usize = 2;
+        // Memory of this test's own, so that Miri knows where it ends.
+        let memory = Box::into_raw(vec![0u64; length(CHUNKS) / 8].into_boxed_slice());
+        let arena = std::mem::ManuallyDrop::new(Arena {
+            base: memory.cast(),
+            file: std::fs::File::open("/dev/null").unwrap().into(),
+            path: None,
+            growing: Mutex::new(()),
+            max: CHUNKS,
+            seen: AtomicU32::new(CHUNKS as u32),
+            low: 0,
+            at_its_end: AtomicBool::new(false),
+        });
+        for index in 0..CHUNKS {
+            arena.set(&arena.header().free, index);
+        }
+        arena.set(&arena.header().free, CHUNKS);
+        assert_eq!(
+            [arena.take(), arena.take(), arena.take()],
+            [Some(0), Some(1), None]
+        );
+        let mut bytes = Vec::new();
+        for next in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, usize::MAX] {
+            arena.set_next(1, next);
+            arena.announce(1, u32::MAX);
+            arena.contents(1, &mut bytes);
+            assert!((abi::Chunk::SIZE..=CHUNK).contains(&bytes.len()));
+            for at in [0, abi::Chunk::SIZE, CHUNK, CHUNK + 1, usize::MAX] {
+                arena.slots_from(1, at, &mut bytes);
+                assert!(bytes.len() <= CHUNK);
+            }
+        }
+        arena.write(1, CHUNK - 8, &[0xff; 8]);
+        arena.announce(CHUNKS, 1);
+        for device in [0, 1, u32::MAX] {
+            let changed = || arena.note_changed(device, u64::MAX - u64::from(device));
+            assert_eq!([changed(), changed()], [true, false]);
+        }
+        arena.give_back(1, usize::MAX);
+        assert_eq!(arena.take(), Some(1));
+        assert_eq!(arena.chunk_header(1), abi::Chunk::default());
+        // SAFETY: made by `into_raw` above, and nothing uses the arena any more.
+        drop(unsafe { Box::from_raw(memory) });
+    }
+
+    #[test]
     fn an_arena_that_is_cut_short_is_read_as_zeros() {
         let arena = arena("short");
         arena.survive_truncation();

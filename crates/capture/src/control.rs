@@ -168,3 +168,45 @@ impl Control {
         serde_json::from_slice(bytes).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::scope;
+
+    /// One in this process's own memory: threads stand for processes, so that Miri can look on.
+    fn control() -> Box<Control> {
+        // SAFETY: all zero bytes are a valid Control.
+        Box::new(unsafe { std::mem::MaybeUninit::zeroed().assume_init() })
+    }
+
+    #[test]
+    fn who_sees_that_the_end_was_left_reads_all_of_it() {
+        let control = control();
+        let left = RunEnd {
+            warnings: vec!["w".repeat(100)],
+            ..RunEnd::default()
+        };
+        scope(|scope| {
+            scope.spawn(|| control.set_summary(&left));
+            let read = loop {
+                match control.summary() {
+                    Some(end) => break end,
+                    None => std::thread::yield_now(),
+                }
+            };
+            assert_eq!(read.warnings, left.warnings);
+        });
+    }
+
+    #[test]
+    fn a_supervisor_that_the_front_gave_up_does_not_begin() {
+        let control = control();
+        let (begins, known) = scope(|scope| {
+            let supervisor = scope.spawn(|| control.has_supervisor(7));
+            let known = control.supervisor_or_none();
+            (supervisor.join().unwrap(), known)
+        });
+        assert_eq!(known, begins.then_some(7), "both or neither");
+    }
+}

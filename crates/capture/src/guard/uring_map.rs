@@ -175,7 +175,8 @@ impl Map {
 
     fn word(&self, at: u64) -> Result<u32, Unreadable> {
         let start = usize::try_from(at).map_err(|_| Unreadable::Fault)?;
-        if start % 4 != 0 || start + 4 > self.length {
+        let end = start.checked_add(4).ok_or(Unreadable::Fault)?;
+        if start % 4 != 0 || end > self.length {
             return Err(Unreadable::Fault);
         }
         // SAFETY: aligned, inside the mapping, which lives as long as `self`; others may write to it, so it is read as an atomic.
@@ -361,4 +362,28 @@ fn take(
         out.push(Entry::new(bytes));
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_beyond_a_rings_memory_is_read() {
+        let mut words = [1u32, 2, 3, 4];
+        let length = size_of_val(&words);
+        let at = NonNull::from(&mut words).cast();
+        // Memory of this test's own, which is not for `drop` to unmap.
+        let map = std::mem::ManuallyDrop::new(Map { at, length });
+        assert_eq!(map.word(12), Ok(4));
+        let mut bytes = [0; 8];
+        assert_eq!(map.read(8, &mut bytes), Ok(()));
+        assert_eq!(bytes, [3, 0, 0, 0, 4, 0, 0, 0]);
+        for far in [16, 1 << 40, u64::MAX - 3, u64::MAX - 7] {
+            assert_eq!(map.word(far), Err(Unreadable::Fault), "{far}");
+            assert_eq!(map.read(far, &mut bytes), Err(Unreadable::Fault), "{far}");
+        }
+        assert_eq!(map.word(13), Err(Unreadable::Fault), "not aligned");
+        assert_eq!(map.read(9, &mut bytes), Err(Unreadable::Fault));
+    }
 }
