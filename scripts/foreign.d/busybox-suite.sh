@@ -5,4 +5,4 @@
 # limit: 200
 # shell: bash
 cp -a "$FOREIGN_SOURCES"/busybox/testsuite "$FOREIGN_SOURCES"/busybox/scripts . && chmod -R u+w . && ln -s "$(command -v busybox)" busybox
-cd testsuite && bindir=$PWD/.. timeout 190 ./runtest
+cd testsuite && bindir=$PWD/.. timeout $((190 * FOREIGN_PATIENCE)) ./runtest

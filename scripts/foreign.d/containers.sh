@@ -13,4 +13,4 @@ c["root"] = {"path": "rootfs", "readonly": False}
 c["process"].pop("rlimits", None)
 json.dump(c, open("config.json", "w"))
 PY
-timeout 60 runc --root "$HOME/runc" run "c$$" </dev/null 2>"$HOME/why"; echo $?; cat rootfs/made; rm -rf config.json rootfs/bin
+timeout $((60 * FOREIGN_PATIENCE)) runc --root "$HOME/runc" run "c$$" </dev/null 2>"$HOME/why"; echo $?; cat rootfs/made; rm -rf config.json rootfs/bin

@@ -2,4 +2,4 @@
 # needs: /usr/lib/python3.11/test/test_os.py
 # compare: tests
 # limit: 280
-timeout 270 /usr/bin/python3.11 -m test -v -u none --timeout 240 test_multiprocessing_fork
+timeout $((270 * FOREIGN_PATIENCE)) /usr/bin/python3.11 -m test -v -u none --timeout $((240 * FOREIGN_PATIENCE)) test_multiprocessing_fork

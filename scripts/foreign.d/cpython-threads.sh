@@ -1,5 +1,5 @@
-# what: CPython's own tests: test_threading test_threading_local test_asyncio test_selectors test_concurrent_futures
+# what: CPython's own tests: test_threading test_threading_local test_selectors
 # needs: /usr/lib/python3.11/test/test_os.py
 # compare: tests
 # limit: 280
-/usr/bin/python3.11 -m test -v -u none --timeout 900 test_threading test_threading_local test_asyncio test_selectors test_concurrent_futures
+timeout $((270 * FOREIGN_PATIENCE)) /usr/bin/python3.11 -m test -v -u none --timeout $((240 * FOREIGN_PATIENCE)) test_threading test_threading_local test_selectors

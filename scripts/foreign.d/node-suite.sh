@@ -8,7 +8,7 @@ cp -a "$FOREIGN_SOURCES"/node-packages/{tar-fs,resolve,tape,node_modules,package
 export PATH=$PWD/node_modules/.bin:$PATH NODE_OPTIONS=--no-warnings
 for package in tar-fs resolve tape; do
     for file in "$package"/test/*.js; do
-        (cd "$package" && timeout 100 node "test/${file##*/}" </dev/null 2>&1) |
+        (cd "$package" && timeout $((100 * FOREIGN_PATIENCE)) node "test/${file##*/}" </dev/null 2>&1) |
             sed -nE "s#^ *(ok|not ok) ([0-9]+) .*#RESULT $file \2: \1#p"
     done
 done

@@ -8,6 +8,6 @@ mkdir -p rootfs/{bin,proc,dev,sys,etc,tmp,run}; cp "$(command -v busybox)" rootf
 printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=%s:%s"]\n[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n' \
     1024 1024 500 500 >"$HOME/containers.conf"
 export CONTAINERS_CONF=$HOME/containers.conf
-in_podman() { timeout 100 podman --root "$HOME/storage" --runroot "$HOME/run" --storage-driver vfs "$@" 2>"$HOME/why"; }
+in_podman() { timeout $((100 * FOREIGN_PATIENCE)) podman --root "$HOME/storage" --runroot "$HOME/run" --storage-driver vfs "$@" 2>"$HOME/why"; }
 in_podman run --rm --network none --rootfs "$PWD/rootfs" /bin/sh -c 'busybox cat /in >/made; echo inside; busybox id -u; exit 3' </dev/null; echo $?
 cat rootfs/made; in_podman ps -aq; rm -rf rootfs/bin rootfs/etc rootfs/run
