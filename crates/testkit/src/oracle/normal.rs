@@ -48,7 +48,7 @@ pub const RULES: [Rule; 6] = [
         apply: loader_lookup,
     },
     Rule {
-        pattern: "DIRECTORY/{glibc-hwcaps,tls,x86_64}…",
+        pattern: "DIRECTORY/{glibc-hwcaps,tls,x86_64,haswell,…}…",
         reason: "directories that the loader tries for a library it was asked to load: its own look-ups, not the program's",
         apply: loader_directory,
     },
@@ -157,9 +157,17 @@ fn loader_directory(path: &[u8]) -> Option<Effect> {
     let rest = path.strip_prefix(b"/usr").unwrap_or(path).strip_prefix(b"/lib")?;
     let rest = rest.strip_prefix(b"/x86_64-linux-gnu").unwrap_or(rest);
     let first = rest.split(|b| *b == b'/').nth(1)?;
-    [b"glibc-hwcaps".as_slice(), b"tls", b"x86_64"]
-        .contains(&first)
-        .then_some(Effect::Ignore)
+    // Those after `x86_64` stand for the processor: which of them are tried depends on the machine.
+    [
+        b"glibc-hwcaps".as_slice(),
+        b"tls",
+        b"x86_64",
+        b"haswell",
+        b"xeon_phi",
+        b"avx512_1",
+    ]
+    .contains(&first)
+    .then_some(Effect::Ignore)
 }
 
 #[cfg(test)]
@@ -183,6 +191,17 @@ mod tests {
             Some("/w/m.cpython-311.pyc.RANDOM")
         );
         assert_eq!(shown("/w/#1234"), None);
+    }
+
+    #[test]
+    fn what_a_loader_tries_for_its_processor_is_its_own_business() {
+        for path in [
+            "/lib/haswell",
+            "/usr/lib/x86_64-linux-gnu/avx512_1/x86_64",
+            "/lib/x86_64-linux-gnu/tls",
+        ] {
+            assert_eq!(shown(path), None, "{path}");
+        }
     }
 
     #[test]
