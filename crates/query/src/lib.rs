@@ -10,6 +10,7 @@ pub mod answer;
 
 mod alike;
 mod contents;
+mod decided;
 mod error;
 mod files;
 mod globs;
@@ -20,7 +21,8 @@ mod runs;
 mod status;
 mod steps;
 
-pub use contents::{Content, Role, RunContents, contents, kind, known};
+pub use contents::{Content, Role, RunContents, contents, kind, known, stayed};
+pub use decided::decided_since;
 pub use error::{Error, Result};
 pub use files::files;
 pub use globs::Globs;

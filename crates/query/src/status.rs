@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::{Bytes, Ident};
 use backstory_graph::model::{Entity, EntityKind};
-use backstory_store::{EntityKey, Store, same_version};
+use backstory_store::{ActivityKey, EntityKey, Store, same_version};
 use rustix::io::Errno;
 
-use crate::answer::{FileState, FileStatus, Flow, Node, Scope};
+use crate::answer::{FileState, FileStatus, Flow, Lineage, Link, Node, Scope};
+use crate::decided::decided_since;
 use crate::lineage::follow;
 use crate::root::Asked;
 use crate::steps::Direction;
@@ -98,20 +99,58 @@ fn changed_inputs(store: &dyn Store, key: EntityKey) -> Result<Vec<(Bytes, FileS
         has_origin[link.to] = true;
     }
     let mut changed = BTreeMap::new();
-    for (node, has_origin) in lineage.nodes.iter().zip(has_origin) {
+    for (at, node) in lineage.nodes.iter().enumerate() {
         if let Node::Entity {
             kind: kind @ (EntityKind::File | EntityKind::Symlink),
             path,
             ident,
             ..
         } = node
-            && !has_origin
+            && !has_origin[at]
         {
-            let state = state(Path::new(OsStr::from_bytes(path)), *kind, ident.as_ref());
-            if state != FileState::Current {
+            let now = Path::new(OsStr::from_bytes(path));
+            let state = state(now, *kind, ident.as_ref());
+            if state != FileState::Current && !is_settled(store, &lineage, at, key, path)? {
                 changed.insert(path.clone(), state);
             }
         }
     }
     Ok(changed.into_iter().collect())
+}
+
+/// True if the input was read only by programs that decide what others do, and those have, since, read it as it is now and left things as they are.
+fn is_settled(
+    store: &dyn Store,
+    lineage: &Lineage,
+    input: usize,
+    version: EntityKey,
+    path: &[u8],
+) -> Result<bool> {
+    let users = lineage
+        .links
+        .iter()
+        .filter(|link| link.from == input)
+        .map(|link| link.to);
+    let mut any = false;
+    for user in users {
+        let made = |link: &&Link| link.from == user && matches!(link.flow, Flow::Generated(_));
+        let Node::Activity { id, .. } = &lineage.nodes[user] else {
+            return Ok(false);
+        };
+        if lineage.links.iter().any(|link| made(&link)) {
+            return Ok(false);
+        }
+        let who = store.activity(ActivityKey(*id))?;
+        let now = Path::new(OsStr::from_bytes(path));
+        let mut is_now = |entity: &Entity| {
+            let state = state(now, entity.kind, entity.ident.as_ref());
+            let gone = (entity.kind, state) == (EntityKind::Missing, FileState::Removed);
+            Ok(gone || entity.kind != EntityKind::Missing && state == FileState::Current)
+        };
+        any = decided_since(store, version.run(), &who, path, &mut is_now)?;
+        if !any {
+            return Ok(false);
+        }
+    }
+    Ok(any)
 }

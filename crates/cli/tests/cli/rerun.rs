@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use backstory_testkit::need::needs;
+
 use super::Place;
 
 /// Three steps in one run: two that feed a third.
@@ -104,6 +106,41 @@ fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_mo
     assert_eq!(fs::read_to_string(place.path("all")).unwrap(), "b\na\nc\n");
     place.run(&["index", "--wait"]);
     assert_eq!(place.states("all", &[]), ["current"]);
+}
+
+/// A `make` that finds nothing to do has looked at its changed makefile: nothing is stale any more, and what changes then is again.
+#[test]
+fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
+    if !needs("a make that does nothing", &["make"]) {
+        return;
+    }
+    let place = Place::new();
+    let rules = "b: a\n\ttr a-z A-Z < a > b\na: in\n\tsort in > a\n";
+    place.write("in", "b\na\n");
+    place.write_settled("Makefile", rules);
+    place.keep("make -s b", &["--contents=lazy"]);
+    let status = |path: &str| place.run(&["status", path]).status;
+    let check = |expected: &[&str], current: bool| {
+        assert_eq!(place.states("b", &["--dry-run"]), expected);
+        assert_eq!(status("b") == 0, current, "{:?}", place.run(&["status", "b"]));
+    };
+    check(&["current", "current"], true);
+    place.write_settled("Makefile", &format!("# {rules}").replacen("# ", "# none\n", 1));
+    check(&["stale"], false);
+    // By `rerun`, and then by whoever calls it.
+    place.rerun("b", &[]);
+    place.run(&["index", "--wait"]);
+    check(&["current", "current"], true);
+    place.write_settled("Makefile", &format!("# more\n{rules}"));
+    check(&["stale"], false);
+    place.keep("make -q b", &["--contents=lazy"]);
+    check(&["stale"], false);
+    place.keep("make -s b", &["--contents=lazy"]);
+    check(&["current", "current"], true);
+    place.write_settled("in", "d\nc\n");
+    check(&["stale", "waits"], false);
+    place.rerun("b", &[]);
+    assert_eq!(fs::read_to_string(place.path("b")).unwrap(), "C\nD\n");
 }
 
 /// Done again as a whole, it reads what it was given to read, and writes over nothing that its caller gave it to print to.

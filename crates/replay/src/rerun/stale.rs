@@ -287,12 +287,31 @@ impl<'s> Surroundings<'s> {
                         None | Some(Reason::MayHaveLooked(_)) => {}
                         // Changed by the run itself.
                         Some(_) if self.version(recording, path).is_some() => {}
+                        Some(_) if self.is_settled(recording, guide, path)? => {}
                         Some(reason) => found.push((run, Reason::GuideChanged(reason.subject().clone()))),
                     }
                 }
             }
         }
         Ok(found)
+    }
+
+    /// What decides has looked at the path since, as it is now, and what it found to be done has been done: each as it was, if that was nothing.
+    fn is_settled(&self, recording: &Recording, guide: usize, path: &[u8]) -> Result<bool> {
+        let now = look(path);
+        let mut is_now = |entity: &Entity| match (&now, entity.kind, &entity.ident) {
+            (None, kind, _) => Ok(kind == EntityKind::Missing),
+            (Some(now), EntityKind::File, Some(then)) => self.holds(path, now, then),
+            _ => Ok(false),
+        };
+        let who = &recording.activities[guide];
+        Ok(query::decided_since(
+            self.store,
+            recording.key,
+            who,
+            path,
+            &mut is_now,
+        )?)
     }
 
     /// A later run left its own version of it.
@@ -386,10 +405,15 @@ impl<'s> Surroundings<'s> {
         let Some(then) = version.and_then(|version| version.ident) else {
             return Ok(now.mtime.max(now.ctime) <= ended);
         };
-        if same_version(now, &then) {
+        Ok(self.holds(path, now, &then)?)
+    }
+
+    /// True if what is there now holds what the version held: by identity, else by content.
+    fn holds(&self, path: &[u8], now: &Ident, then: &Ident) -> query::Result<bool> {
+        if same_version(now, then) {
             return Ok(true);
         }
-        let digest = query::known(self.store, Some(&then))?.and_then(|(digest, _)| digest);
+        let digest = query::known(self.store, Some(then))?.and_then(|(digest, _)| digest);
         Ok(now.size == then.size && digest.is_some() && digest == held(path))
     }
 }
