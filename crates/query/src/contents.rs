@@ -113,7 +113,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         let known = known(store, entity.ident.as_ref())?;
         let all = || std::iter::once(&entity.path).chain(&entity.aliases).cloned();
         let mut names: Vec<Bytes> = all().collect();
-        let stayed = used.stayed(&entity);
+        let stayed = stayed(&entity, used.deleted);
         let path = names.remove(stayed.first().copied().unwrap_or(0));
         let at = places.binary_search_by(|place| place.path.cmp(&path));
         let place = at.ok().map(|at| &places[at]);
@@ -155,6 +155,18 @@ pub fn kind(entity: &Entity) -> EntityKind {
         (EntityKind::File, Some(ident)) if ident.mode & TYPE == DIRECTORY => EntityKind::Directory,
         (kind, _) => kind,
     }
+}
+
+/// Which names a run left an entity, counted from its path: of the others, those that it made and did not remove. Where it is not known what was
+/// done by which name, none if one was removed (`deleted`).
+pub fn stayed(entity: &Entity, deleted: bool) -> Vec<usize> {
+    if entity.by_name.len() != 1 + entity.aliases.len() {
+        return if deleted { Vec::new() } else { vec![0] };
+    }
+    let did = |by: &ByName, relation: Relation| (by.seen | by.possible) & relation.bit() != 0;
+    let by_name = entity.by_name.iter().enumerate();
+    let left = by_name.filter(|(at, by)| !did(by, Relation::Delete) && (*at == 0 || did(by, Relation::Make)));
+    left.map(|(at, _)| at).collect()
 }
 
 /// What a run did with an entity.
@@ -216,19 +228,6 @@ impl Use {
                 EntityKind::Directory => made,
                 _ => false,
             }
-    }
-
-    /// Which names the run left it, counted from its path: of the others, those that it made and did not remove. Where it is not known
-    /// what was done by which name, none if one was removed.
-    fn stayed(&self, entity: &Entity) -> Vec<usize> {
-        if entity.by_name.len() != 1 + entity.aliases.len() {
-            return if self.deleted { Vec::new() } else { vec![0] };
-        }
-        let did = |by: &ByName, relation: Relation| (by.seen | by.possible) & relation.bit() != 0;
-        let by_name = entity.by_name.iter().enumerate();
-        let left =
-            by_name.filter(|(at, by)| !did(by, Relation::Delete) && (*at == 0 || did(by, Relation::Make)));
-        left.map(|(at, _)| at).collect()
     }
 
     fn role(&self, entity: &Entity, has_name: bool) -> Role {

@@ -62,6 +62,38 @@ fn a_changed_input_comes_first_and_is_what_fed_the_output() {
     assert_eq!(versions["earliest"]["of"], "in");
 }
 
+/// What a file was first written by may be a name that is gone, and it may have several that stayed.
+#[test]
+fn outputs_are_compared_by_the_names_that_they_kept() {
+    let place = Place::new();
+    let line = "exec 3>t; cat in >&3; ln t one; ln t two; rm t; exec 3>&-; cat in > u; mv u moved; cat in > same.tmp; mv same.tmp in.copy; echo x > z";
+    place.write_settled("in", "a\n");
+    let a = place.keep(line, &["--contents=lazy"]);
+    ["one", "two", "moved", "in.copy", "z"]
+        .into_iter()
+        .for_each(|name| std::fs::remove_file(place.path(name)).unwrap());
+    place.write_settled("in", "b\n");
+    let b = place.keep(line, &["--contents=lazy"]);
+    let answer = diff(&place, &[&a, &b]);
+    let mut outputs: Vec<String> = told(&answer)
+        .into_iter()
+        .filter(|(kind, _)| kind == "output")
+        .map(|(_, of)| of)
+        .collect();
+    outputs.sort();
+    assert_eq!(outputs, ["in.copy", "moved", "one", "two"], "{answer}");
+    assert_eq!(answer["same_outputs"], serde_json::json!(["z"]), "{answer}");
+    assert_eq!(answer["unknown"], serde_json::json!([]), "{answer}");
+    for one in answer["differences"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["kind"] == "output")
+    {
+        assert_eq!(one["fed_by"], serde_json::json!([0]), "{answer}");
+    }
+}
+
 /// Nothing that was read differs; what `ls` and the shell found in the directory does.
 #[test]
 fn names_that_came_to_a_listed_directory_are_told_with_what_they_fed() {

@@ -242,11 +242,26 @@ impl Side {
             executed: used.executed,
             at: (if input { used.first } else { used.complete } - self.began()).max(0),
         };
+        if made && !input {
+            // By the names that it kept: what it was written by may be gone.
+            for at in query::stayed(entity, used.deleted) {
+                let path = if at == 0 {
+                    &entity.path
+                } else {
+                    &entity.aliases[at - 1]
+                };
+                let named = File {
+                    path: path.clone(),
+                    ..file.clone()
+                };
+                self.outputs.insert(self.name(path), named);
+            }
+            return Ok(());
+        }
         let name = self.name(&entity.path);
-        match made && !input {
-            true => drop(self.outputs.insert(name, file)),
+        match missing {
             // That it was missing says nothing if it was there, too.
-            false if missing => drop(self.inputs.entry(name).or_insert(file)),
+            true => drop(self.inputs.entry(name).or_insert(file)),
             false => drop(self.inputs.insert(name, file)),
         }
         Ok(())
