@@ -41,7 +41,7 @@ fn build_all(from: &Path, target: &Path) -> io::Result<Vec<PathBuf>> {
             _ => continue,
         };
         let executable = out.join(source.file_stem().unwrap_or_default());
-        if newer(&executable, &parts(&source)?) || compile(&command, &source, &executable)? {
+        if up_to_date(&executable, &source)? || compile(&command, &source, &executable)? {
             built.push(executable);
         }
     }
@@ -76,14 +76,14 @@ fn parts(source: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether the executable was made after the last change of every part.
-fn newer(executable: &Path, parts: &[PathBuf]) -> bool {
+/// Whether the executable was made after the last change of its source and of all that this includes from beside it.
+pub fn up_to_date(executable: &Path, source: &Path) -> io::Result<bool> {
     let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
-    time(executable).is_some_and(|made| {
-        parts
-            .iter()
-            .all(|part| time(part).is_some_and(|changed| made > changed))
-    })
+    let Some(made) = time(executable) else {
+        return Ok(false);
+    };
+    let older = |part: &PathBuf| time(part).is_some_and(|changed| made > changed);
+    Ok(parts(source)?.iter().all(older))
 }
 
 fn compile(recipe: &str, source: &Path, executable: &Path) -> io::Result<bool> {

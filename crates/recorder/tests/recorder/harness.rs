@@ -1,6 +1,7 @@
 //! Runs a program with the recorder preloaded and an arena of its own, and reads what it logged.
 
 use backstory_abi as abi;
+use backstory_testkit::fixtures;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -120,10 +121,7 @@ pub fn program_with(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBu
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
     let label = format!("{name}-{compiler}{}", flags.join("")).replace(['/', '='], "_");
     let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(label);
-    let newer = |a: &Path, b: &Path| {
-        Some(fs::metadata(a).ok()?.modified().ok()? > fs::metadata(b).ok()?.modified().ok()?)
-    };
-    if newer(&binary, &source) == Some(true) {
+    if fixtures::up_to_date(&binary, &source).unwrap() {
         return Some(binary);
     }
     let built = Command::new(compiler)
