@@ -17,7 +17,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use backstory_capture::{self as capture, Recorded, Settlement};
-use backstory_eventlog::event::{Bytes, Ident, Op};
+use backstory_eventlog::event::{Bytes, Ident, Op, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason};
 use backstory_graph as graph;
@@ -230,7 +230,7 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     let end = end_of(&log);
     let kept = match header.modes.contents.as_str() {
         "" | "off" => Kept::new(),
-        _ => kept_first(&log),
+        _ => all_kept(&log),
     };
     store.append(&header, &end, bytes, &mut |sink| {
         if log.settled() {
@@ -248,17 +248,22 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     Ok(())
 }
 
-/// The first version of each path that was kept before it changed.
-type Kept = HashMap<Bytes, Ident>;
+/// What was kept of each path before it changed, and when, in that order.
+type Kept = HashMap<Bytes, Vec<(Time, Ident)>>;
 
-fn kept_first(log: &Log) -> Kept {
-    let mut first = Kept::new();
+fn all_kept(log: &Log) -> Kept {
+    let mut all = Kept::new();
     for event in log.events() {
         if let (Op::Kept { path, .. }, Some(ident)) = (event.op, event.ident) {
-            first.entry(path).or_insert(ident);
+            all.entry(path).or_default().push((event.time, ident));
         }
     }
-    first
+    all
+}
+
+fn first_since(kept: &Kept, path: &[u8], since: Time) -> Option<(Time, Ident)> {
+    let mut kept = kept.get(path)?.iter();
+    kept.find(|(at, _)| *at >= since).copied()
 }
 
 /// What settling took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
@@ -269,8 +274,8 @@ impl graph::Known for Taken<'_> {
         self.0.of(path, follow)
     }
 
-    fn kept(&self, path: &[u8]) -> Option<Ident> {
-        self.1.get(path).copied()
+    fn kept(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
+        first_since(self.1, path, since)
     }
 
     fn interpreter(&self, path: &[u8]) -> Option<Bytes> {
@@ -286,8 +291,8 @@ impl graph::Known for Taking<'_> {
         Some(self.0.borrow_mut().of(path, follow))
     }
 
-    fn kept(&self, path: &[u8]) -> Option<Ident> {
-        self.1.get(path).copied()
+    fn kept(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
+        first_since(self.1, path, since)
     }
 
     fn interpreter(&self, path: &[u8]) -> Option<Bytes> {

@@ -13,7 +13,7 @@ mod object;
 mod paths;
 mod process;
 
-use backstory_eventlog::event::{Bytes, Event, Ident};
+use backstory_eventlog::event::{Bytes, Event, Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 
 pub use fold::SLACK;
@@ -25,9 +25,9 @@ pub trait Known {
     /// The identity behind `path`: `None` if it was not asked for, `Some(None)` if nothing is there.
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>>;
 
-    /// The first version of `path` that was kept before the run changed it. It is told apart from the order of events, since a change
-    /// is logged before it is made, and the keeping after that.
-    fn kept(&self, _path: &[u8]) -> Option<Ident> {
+    /// What was kept of `path` first since a time, before the run changed it, and when. It is told apart from the order of events, since a
+    /// change is logged before it is made, and the keeping after that.
+    fn kept(&self, _path: &[u8], _since: Time) -> Option<(Time, Ident)> {
         None
     }
 

@@ -89,6 +89,8 @@ pub struct Version {
     /// Nodes for further hard links to it.
     pub links: Vec<(PathId, EntityId)>,
     pub ident: Option<Ident>,
+    /// That is of what was kept by its name, at this time: if it loses the name before, it is another file's.
+    pub kept: Option<Time>,
     /// The identity of the version before, if it was taken just before this one began.
     pub before: Option<Ident>,
     /// Something read it.
@@ -117,6 +119,7 @@ impl Version {
             soft: false,
             links: Vec::new(),
             ident: None,
+            kept: None,
             before: None,
             read: false,
             writers: Writers::None,
@@ -129,6 +132,18 @@ impl Version {
 }
 
 impl Version {
+    /// It loses its name at this time, or is `ident` then: what was kept by that name later, or is another file, is not what it was.
+    pub fn was_not_kept(&mut self, time: Time, ident: Option<&Ident>) {
+        let anothers = match (ident, &self.ident) {
+            (Some(own), Some(kept)) => key(own) != key(kept),
+            _ => true,
+        };
+        if anothers && self.kept.is_some_and(|at| at >= time) {
+            (self.ident, self.kept) = (None, None);
+            self.news |= self.entity.is_some();
+        }
+    }
+
     /// True if the version has a node by this name.
     pub fn known_as(&self, path: PathId) -> bool {
         self.path == path || self.has_alias(path) || self.links.iter().any(|(p, _)| *p == path)

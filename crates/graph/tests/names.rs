@@ -93,6 +93,7 @@ fn a_name_through_an_older_symbolic_link_is_no_further_hard_link() {
     s.after = Some(After {
         files: names.into_iter().map(|n| (n.to_vec(), file)).collect(),
         links: [(b"/w/lib".to_vec(), link)].into(),
+        ..After::default()
     });
     let graph = s.graph();
     let read = graph.newest(b"/w/lib/c").unwrap();
@@ -291,6 +292,87 @@ fn a_file_that_was_moved_and_then_changed_is_still_the_one_that_was_read() {
         None,
         "its status changed otherwise"
     );
+}
+
+/// A file is read, loses its name as `goes` says to another of the same age, and that is kept by the name before it is changed.
+fn read_before_another_was_kept(goes: impl FnOnce(&mut Scene)) -> Option<u64> {
+    let old = START - 9 * STEP;
+    let mut s = Scene::new(&["sh"]);
+    s.reads(2, "s/d");
+    goes(&mut s);
+    s.open(2, "s/d", OUT, 3).ident = Some(ident(8, old, old));
+    let kept = (b"/w/s/d".to_vec(), s.time + 1, ident(8, old, old));
+    s.after = Some(After {
+        kept: vec![kept],
+        ..After::default()
+    });
+    let graph = s.graph();
+    let first = |e: &&backstory_graph::model::Entity| *e.path == *b"/w/s/d" && e.version == 0;
+    graph.entities.values().find(first).unwrap().ident.map(|i| i.ino)
+}
+
+#[test]
+fn what_is_kept_by_a_name_is_not_what_had_it_before() {
+    let old = START - 9 * STEP;
+    assert_eq!(
+        read_before_another_was_kept(|_| ()),
+        Some(8),
+        "nothing else had it"
+    );
+    let moved = read_before_another_was_kept(|s| {
+        s.rename(2, "s/d", "x");
+        s.rename(2, "y", "s/d");
+    });
+    assert_eq!(moved, None, "moved away");
+    let below = read_before_another_was_kept(|s| {
+        s.rename(2, "s", "x");
+        s.rename(2, "y", "s");
+    });
+    assert_eq!(below, None, "moved away with its directory");
+    let removed = read_before_another_was_kept(|s| {
+        let two = Ident {
+            nlink: 2,
+            ..ident(7, old, old)
+        };
+        s.unlink(2, "s/d").ident = Some(two);
+        s.rename(2, "y", "s/d");
+    });
+    assert_eq!(removed, Some(7), "removed");
+    let replaced = read_before_another_was_kept(|s| {
+        s.rename(2, "y", "s/d").ident = Some(ident(7, old, old));
+    });
+    assert_eq!(replaced, Some(7), "replaced");
+    let exchanged = read_before_another_was_kept(|s| {
+        exchange(s, "s", "y");
+    });
+    assert_eq!(exchanged, None, "exchanged with its directory");
+}
+
+fn exchange(s: &mut Scene, from: &str, to: &str) {
+    let names = Op::Rename {
+        from_dir: CWD,
+        from: from.as_bytes().into(),
+        to_dir: CWD,
+        to: to.as_bytes().into(),
+        flags: 2,
+    };
+    s.push(2, Outcome::Done(0), names);
+}
+
+#[test]
+fn what_lies_below_two_directories_that_are_exchanged_is_below_the_other_one_then() {
+    let mut s = Scene::new(&["sh"]);
+    for name in ["s/d", "t/d", "t/e"] {
+        s.writes(2, name, OUT);
+    }
+    exchange(&mut s, "s", "t");
+    for name in ["s/d", "t/d", "s/e"] {
+        s.reads(2, name);
+    }
+    let told = told_of(&s);
+    for way in ["t/d@2 from s/d@1", "s/d@2 from t/d@1", "s/e@2 from t/e@1"] {
+        assert!(told.contains(way), "no {way} in {told}");
+    }
 }
 
 /// What was done by each name of the newest version of `path`, by relation: `Read` seen, `Write?` possible.

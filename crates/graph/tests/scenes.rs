@@ -334,6 +334,7 @@ fn an_older_link_is_known_by_the_identity_behind_it() {
     s.after = Some(After {
         files: files.into(),
         links: [(b"/w/alias".to_vec(), link)].into(),
+        ..After::default()
     });
     check(
         &s,

@@ -89,6 +89,40 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_its_directory() {
     }
 }
 
+/// What came to the name after it was read is kept by that name, too.
+#[test]
+fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {
+    for change in [
+        "mv d/in d/aside; mv other d/in",
+        "mv d x; mv e d",
+        "ln d/in d/hard; rm d/in; mv other d/in",
+        "busybox sh -c 'mv d/in d/aside; mv other d/in'",
+        "perl -e '($d, $e) = (q(d), q(e)); syscall(316, -100, $d, -100, $e, 2) == 0 or die'",
+    ] {
+        let program = ["busybox", "perl"]
+            .into_iter()
+            .find(|tool| change.starts_with(tool));
+        if program.is_some_and(|tool| !backstory_testkit::need::needs("another file at the name", &[tool])) {
+            continue;
+        }
+        let place = Place::new();
+        for directory in ["d", "e"] {
+            fs::create_dir(place.path(directory)).unwrap();
+            place.stage.user().owns(&place.work().join(directory)).unwrap();
+        }
+        for name in ["other", "e/in"] {
+            place.write_settled(name, "another file\n");
+        }
+        place.write_settled("d/in", "as it was read\n");
+        place.keep(
+            &format!("cat d/in > out; {change}; echo new > d/in"),
+            &["--contents=lazy"],
+        );
+        let text = place.kept_ancestor("out", "d/in");
+        assert_eq!(text.as_deref(), Some("as it was read\n"), "{change}");
+    }
+}
+
 /// The one that was read is gone, and the other says nothing of it by its path.
 #[test]
 fn what_was_read_by_a_name_that_is_gone_is_found_by_the_other_one() {

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use backstory_eventlog::event::{Bytes, Ident};
+use backstory_eventlog::event::{Bytes, Ident, Time};
 use rustc_hash::FxHashMap;
 
 use crate::Known;
@@ -37,8 +37,8 @@ impl<'a> Answers<'a> {
     }
 
     /// See [`Known::kept`].
-    pub fn kept(&self, paths: &Paths, path: PathId) -> Option<Ident> {
-        self.known.kept(&paths.bytes(path))
+    pub fn kept(&self, paths: &Paths, path: PathId, since: Time) -> Option<(Time, Ident)> {
+        self.known.kept(&paths.bytes(path), since)
     }
 
     /// See [`Known::interpreter`].

@@ -110,9 +110,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         } else if first {
             // What was there before the run, kept before the run changed it: nothing that the run itself did came before.
             let by = self.follow(by, true);
-            let kept = self.answers.kept(&self.paths, by);
-            let version = self.object_mut(object).kept(number);
-            version.ident = kept.filter(|ident| ident.mtime < version.began + SLACK);
+            let began = self.object_mut(object).kept(number).began;
+            let kept = self.answers.kept(&self.paths, by, began);
+            if let Some((at, ident)) = kept.filter(|(_, ident)| ident.mtime < began + SLACK) {
+                let version = self.object_mut(object).kept(number);
+                (version.ident, version.kept) = (Some(ident), Some(at));
+            }
         }
         self.entities += 1;
         self.tell(object, number)?;

@@ -16,6 +16,7 @@ mod epochs;
 mod holds;
 mod life;
 pub(crate) mod mounts;
+mod moving;
 mod names;
 mod naming;
 mod opening;

@@ -4,12 +4,11 @@
 //! further hard link has nodes of its own beside those of the first name.
 
 use super::descriptors::Found;
-use super::names::{CALL, Name};
-use super::{Call, Fold, SLACK};
+use super::names::Name;
+use super::{Call, Fold};
 use crate::model::{EntityKind, Relation, Sink};
-use crate::object::{Moves, ObjectId, key, kind_of};
-use crate::paths::{PathId, ROOT};
-use backstory_eventlog::event::{Ident, Time};
+use crate::object::ObjectId;
+use crate::paths::PathId;
 
 /// `AT_SYMLINK_FOLLOW`
 const AT_SYMLINK_FOLLOW: u32 = 0x400;
@@ -46,14 +45,24 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let (object, link) = self.take(call, old)?;
         self.removed(call, new)?;
-        self.put(call, object, link, old, new)
+        let below = self.lift_below(call, old);
+        self.put(call, object, link, new)?;
+        self.lay_below(call, below, old, new)?;
+        self.stand_elsewhere(&[(old, new)]);
+        Ok(())
     }
 
+    /// Both at once: what lies below one of them is never below both.
     fn exchange(&mut self, call: Call, a: PathId, b: PathId) -> Result<(), S::Error> {
         let (first, first_link) = self.take(call, a)?;
         let (second, second_link) = self.take(call, b)?;
-        self.put(call, first, first_link, a, b)?;
-        self.put(call, second, second_link, b, a)
+        let (below_a, below_b) = (self.lift_below(call, a), self.lift_below(call, b));
+        self.put(call, first, first_link, b)?;
+        self.put(call, second, second_link, a)?;
+        self.lay_below(call, below_a, a, b)?;
+        self.lay_below(call, below_b, b, a)?;
+        self.stand_elsewhere(&[(a, b), (b, a)]);
+        Ok(())
     }
 
     /// Takes the file away from its name: the name is removed. Says whether it is a link, and where it leads if that is known.
@@ -65,6 +74,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let entity = self.entity_now(call, object, path)?;
         self.touch(call, entity, Relation::Delete);
         self.not_last(object)?;
+        self.object_mut(object).now_mut().was_not_kept(call.time, None);
         let linked = std::mem::replace(&mut self.object_mut(object).linked, true);
         self.unbind(path);
         self.object_mut(object).linked = linked;
@@ -77,7 +87,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         call: Call,
         object: ObjectId,
         link: Option<Option<PathId>>,
-        old: PathId,
         new: PathId,
     ) -> Result<(), S::Error> {
         let itself = link.is_none().then_some(call.time);
@@ -97,140 +106,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 self.recognise(object, new, call.time);
             }
         }
-        self.forget(object)?;
-        self.move_below(call, old, new)
-    }
-
-    /// The version that a file has by its new name: the old one's content, and who may be writing it. `itself`: when it was given that name, if
-    /// not only with its directory.
-    fn moved_version(
-        &mut self,
-        call: Call,
-        object: ObjectId,
-        new: PathId,
-        itself: Option<Time>,
-    ) -> Result<(), S::Error> {
-        self.begins_to_move(object, itself);
-        if let Some(ident) = self.hint(new, true) {
-            let object_now = self.object(object);
-            if object_now.guessed || object_now.key.is_none_or(|known| known == key(&ident)) {
-                self.only_moved(object, &ident)?;
-            }
-        }
-        let held = self.object_mut(object);
-        let moves = held.moves.take();
-        let before = held.now();
-        let (writers, written, read) = (before.writers, before.written, before.read);
-        self.next_version(call, object, new, false)?;
-        let held = self.object_mut(object);
-        held.moves = moves;
-        let now = held.now_mut();
-        (now.writers, now.written, now.read) = (writers, written, read);
-        Ok(())
-    }
-
-    fn begins_to_move(&mut self, object: ObjectId, itself: Option<Time>) {
-        let held = self.object_mut(object);
-        let now = held.now();
-        if now.number == 0 && now.ident.is_none() && held.kind == EntityKind::File {
-            let (began, own, first) = (now.began, None, None);
-            held.moves = Some(Moves { began, own, first });
-        }
-        if let Some(moves) = &mut held.moves {
-            moves.own = itself.or(moves.own);
-        }
-    }
-
-    /// This is what a file is now, or was after the run. If it has only been moved, and nothing else has happened to it since it was first
-    /// used, that says what it was then: other runs know it by that. True if so.
-    pub(super) fn only_moved(&mut self, object: ObjectId, ident: &Ident) -> Result<bool, S::Error> {
-        let held = self.object_mut(object);
-        let Some(moves) = &mut held.moves else {
-            return Ok(false);
-        };
-        let own = moves
-            .own
-            .is_some_and(|at| (at - SLACK..=at + CALL).contains(&ident.ctime));
-        let last_changed = if own { ident.mtime } else { ident.ctime };
-        let fits = kind_of(ident.mode) == EntityKind::File
-            && ident.birth < moves.began
-            && last_changed < moves.began - SLACK;
-        if !fits {
-            return Ok(false);
-        }
-        let first = moves.first.take();
-        held.moves = None;
-        if let Some(mut entity) = first {
-            entity.ident = Some(*ident);
-            self.sink.entity(&entity)?;
-        } else {
-            let version = held.kept(0);
-            version.ident = Some(*ident);
-            version.news |= version.entity.is_some();
-        }
-        Ok(true)
-    }
-
-    /// A directory was renamed: what lies below it, who stands in it and who holds it move along.
-    fn move_below(&mut self, call: Call, old: PathId, new: PathId) -> Result<(), S::Error> {
-        let below = self.paths.below(old);
-        // What was not there before is no longer known not to be.
-        for path in self.paths.below(new) {
-            self.missing.remove(&path);
-            if self.names.get(&path) == Some(&Name::Gone) {
-                self.names.remove(&path);
-            }
-        }
-        for path in below {
-            let moved = self.paths.moved(path, old, new);
-            if let Some(target) = self.targets.remove(&path) {
-                self.targets.insert(moved, target);
-            }
-            if let Some(link) = self.links.remove(&path) {
-                self.links.insert(moved, link);
-            }
-            self.missing.remove(&path);
-            if let Some(&Name::Looked(entity)) = self.names.get(&path) {
-                self.promote(path, call.time, entity);
-            }
-            let Some(Name::Is(object)) = self.names.remove(&path) else {
-                continue;
-            };
-            let names = &mut self.object_mut(object).names;
-            names.retain(|&n| n != path);
-            self.bind(moved, object);
-            if self.object(object).now().entity.is_some() {
-                self.moved_version(call, object, moved, None)?;
-            }
-            self.recognise(object, moved, call.time);
-            self.forget(object)?;
-        }
-        let mut processes = std::mem::take(&mut self.processes);
-        for process in processes.values_mut() {
-            let held = process
-                .held
-                .values_mut()
-                .filter(|h| h.what.as_ref().is_some_and(|w| w.directory));
-            for place in held.map(|h| &mut h.path) {
-                *place = self.after_move(*place, old, new);
-            }
-            // Who shares one finds it moved already.
-            for standing in [&process.standing].into_iter().chain(process.apart.values()) {
-                for place in [&standing.cwd, &standing.root] {
-                    place.set(self.after_move(place.get(), old, new));
-                }
-            }
-        }
-        self.processes = processes;
-        Ok(())
-    }
-
-    /// Where a place is after `old` was renamed to `new`.
-    fn after_move(&mut self, place: PathId, old: PathId, new: PathId) -> PathId {
-        if place != ROOT && self.paths.within(place, old) {
-            return self.paths.moved(place, old, new);
-        }
-        place
+        self.forget(object)
     }
 
     /// What was at `path` lost its last name there, unnoticed by whoever used it.
@@ -285,7 +161,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.object(object).names.is_empty() {
             // It had no name (`O_TMPFILE`, or its names are gone): now it has one again.
             self.object_mut(object).label = None;
-            return self.put(call, object, None, new, new);
+            return self.put(call, object, None, new);
         }
         self.status_changes(call, object);
         self.object_mut(object).linked = true;
@@ -375,6 +251,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let object = self.object_mut(object);
         let changed = object.ctime_without_names(&ident, super::SLACK);
         let now = object.now_mut();
+        now.was_not_kept(call.time, Some(&ident));
         if now.number == 0 && now.ident.is_none() && changed < now.began - super::SLACK {
             // So it has been this since before it was first used.
             now.ident = Some(ident);

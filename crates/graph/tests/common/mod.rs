@@ -58,12 +58,20 @@ pub fn header(command: &[&str]) -> RunHeader {
 pub struct After {
     pub files: BTreeMap<Vec<u8>, Ident>,
     pub links: BTreeMap<Vec<u8>, Ident>,
+    /// What was kept while it ran, and when.
+    pub kept: Vec<(Vec<u8>, Time, Ident)>,
 }
 
 impl Known for After {
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         let link = self.links.get(path).filter(|_| !follow);
         Some(link.or_else(|| self.files.get(path)).copied())
+    }
+
+    fn kept(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
+        let mut kept = self.kept.iter();
+        let found = kept.find(|(name, at, _)| name == path && *at >= since)?;
+        Some((found.1, found.2))
     }
 }
 

@@ -1,0 +1,191 @@
+//! Files that are moved, themselves or with a directory above them: what goes along, and what that says of what they were before.
+
+use std::rc::Rc;
+
+use backstory_eventlog::event::{Ident, Time};
+use rustc_hash::FxHashSet;
+
+use super::names::{CALL, Name};
+use super::{Call, Fold, SLACK};
+use crate::model::{EntityKind, Sink};
+use crate::object::{Moves, ObjectId, key, kind_of};
+use crate::paths::{PathId, ROOT};
+
+/// What a path below a directory that is being renamed led to.
+pub(super) struct Lifted {
+    path: PathId,
+    target: Option<PathId>,
+    link: Option<ObjectId>,
+    file: Option<ObjectId>,
+}
+
+impl<S: Sink + ?Sized> Fold<'_, S> {
+    /// The version that a file has by its new name: the old one's content, and who may be writing it. `itself`: when it was given that name, if
+    /// not only with its directory.
+    pub(super) fn moved_version(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        new: PathId,
+        itself: Option<Time>,
+    ) -> Result<(), S::Error> {
+        self.begins_to_move(object, itself);
+        if let Some(ident) = self.hint(new, true) {
+            let object_now = self.object(object);
+            if object_now.guessed || object_now.key.is_none_or(|known| known == key(&ident)) {
+                self.only_moved(object, &ident)?;
+            }
+        }
+        let held = self.object_mut(object);
+        let moves = held.moves.take();
+        let before = held.now();
+        let (writers, written, read) = (before.writers, before.written, before.read);
+        self.next_version(call, object, new, false)?;
+        let held = self.object_mut(object);
+        held.moves = moves;
+        let now = held.now_mut();
+        (now.writers, now.written, now.read) = (writers, written, read);
+        Ok(())
+    }
+
+    fn begins_to_move(&mut self, object: ObjectId, itself: Option<Time>) {
+        let held = self.object_mut(object);
+        let now = held.now();
+        if now.number == 0 && now.ident.is_none() && held.kind == EntityKind::File {
+            let (began, own, first) = (now.began, None, None);
+            held.moves = Some(Moves { began, own, first });
+        }
+        if let Some(moves) = &mut held.moves {
+            moves.own = itself.or(moves.own);
+        }
+    }
+
+    /// This is what a file is now, or was after the run. If it has only been moved, and nothing else has happened to it since it was first
+    /// used, that says what it was then: other runs know it by that. True if so.
+    pub(super) fn only_moved(&mut self, object: ObjectId, ident: &Ident) -> Result<bool, S::Error> {
+        let held = self.object_mut(object);
+        let Some(moves) = &mut held.moves else {
+            return Ok(false);
+        };
+        let own = moves
+            .own
+            .is_some_and(|at| (at - SLACK..=at + CALL).contains(&ident.ctime));
+        let last_changed = if own { ident.mtime } else { ident.ctime };
+        let fits = kind_of(ident.mode) == EntityKind::File
+            && ident.birth < moves.began
+            && last_changed < moves.began - SLACK;
+        if !fits {
+            return Ok(false);
+        }
+        let first = moves.first.take();
+        held.moves = None;
+        if let Some(mut entity) = first {
+            entity.ident = Some(*ident);
+            self.sink.entity(&entity)?;
+        } else {
+            let version = held.kept(0);
+            version.ident = Some(*ident);
+            version.news |= version.entity.is_some();
+        }
+        Ok(true)
+    }
+
+    /// A directory is being renamed: takes away what lies below it.
+    pub(super) fn lift_below(&mut self, call: Call, old: PathId) -> Vec<Lifted> {
+        let mut lifted = Vec::new();
+        for path in self.paths.below(old) {
+            self.missing.remove(&path);
+            if let Some(&Name::Looked(entity)) = self.names.get(&path) {
+                self.promote(path, call.time, entity);
+            }
+            let file = match self.names.remove(&path) {
+                Some(Name::Is(object)) => Some(object),
+                _ => None,
+            };
+            if let Some(object) = file {
+                self.object_mut(object).names.retain(|&n| n != path);
+            }
+            let (target, link) = (self.targets.remove(&path), self.links.remove(&path));
+            lifted.push(Lifted {
+                path,
+                target,
+                link,
+                file,
+            });
+        }
+        lifted
+    }
+
+    /// And puts it below the directory's new name.
+    pub(super) fn lay_below(
+        &mut self,
+        call: Call,
+        lifted: Vec<Lifted>,
+        old: PathId,
+        new: PathId,
+    ) -> Result<(), S::Error> {
+        // What was not there before is no longer known not to be.
+        for path in self.paths.below(new) {
+            self.missing.remove(&path);
+            if self.names.get(&path) == Some(&Name::Gone) {
+                self.names.remove(&path);
+            }
+        }
+        for Lifted {
+            path,
+            target,
+            link,
+            file,
+        } in lifted
+        {
+            let moved = self.paths.moved(path, old, new);
+            if let Some(target) = target {
+                self.targets.insert(moved, target);
+            }
+            if let Some(link) = link {
+                self.links.insert(moved, link);
+            }
+            let Some(object) = file else { continue };
+            self.bind(moved, object);
+            if self.object(object).now().entity.is_some() {
+                self.object_mut(object).now_mut().was_not_kept(call.time, None);
+                self.moved_version(call, object, moved, None)?;
+            }
+            self.recognise(object, moved, call.time);
+            self.forget(object)?;
+        }
+        Ok(())
+    }
+
+    /// Directories were renamed, from and to: who stands in one, and who holds one, move along.
+    pub(super) fn stand_elsewhere(&mut self, moves: &[(PathId, PathId)]) {
+        let mut processes = std::mem::take(&mut self.processes);
+        let mut moved = FxHashSet::default();
+        for process in processes.values_mut() {
+            let held = process
+                .held
+                .values_mut()
+                .filter(|h| h.what.as_ref().is_some_and(|w| w.directory));
+            for place in held.map(|h| &mut h.path) {
+                *place = self.after_moves(*place, moves);
+            }
+            // Who shares one finds it moved already.
+            let standings = [&process.standing].into_iter().chain(process.apart.values());
+            for standing in standings.filter(|shared| moved.insert(Rc::as_ptr(shared))) {
+                for place in [&standing.cwd, &standing.root] {
+                    place.set(self.after_moves(place.get(), moves));
+                }
+            }
+        }
+        self.processes = processes;
+    }
+
+    /// Where a place is after these renames, all at once.
+    fn after_moves(&mut self, place: PathId, moves: &[(PathId, PathId)]) -> PathId {
+        let within = |&&(old, _): &&(PathId, PathId)| place != ROOT && self.paths.within(place, old);
+        match moves.iter().find(within).copied() {
+            Some((old, new)) => self.paths.moved(place, old, new),
+            None => place,
+        }
+    }
+}
