@@ -12,6 +12,7 @@ mod answering;
 mod arena;
 pub mod clock;
 mod control;
+mod deep;
 #[doc(hidden)]
 pub mod doors;
 mod drain;

@@ -1,11 +1,11 @@
 //! Says, after a run, what the file system knows of the paths that are asked for, and keeps the answers in the run's log.
 
-use crate::{Error, clock};
+use crate::{Error, clock, deep};
 use backstory_eventlog::Writer;
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::program::{self, Format};
 use backstory_eventlog::slot::Builder;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use std::fs::{self, File};
 use std::io::Read;
@@ -147,6 +147,9 @@ struct Directory {
 
 impl Near {
     fn identity(&mut self, path: &[u8], flags: AtFlags) -> Result<Ident, i32> {
+        if let Some((piece, rest)) = deep::split(path) {
+            return identity_below(piece, rest, flags);
+        }
         let cut = path.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
         let (directory, name) = path.split_at(cut);
         if name.is_empty() || directory.len() <= 1 {
@@ -172,6 +175,20 @@ impl Near {
             None => identity(CWD, path, flags),
         }
     }
+}
+
+/// The identity of what has a long path: `rest`, from a directory on the way.
+fn identity_below(piece: &[u8], mut rest: &[u8], flags: AtFlags) -> Result<Ident, i32> {
+    let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = |dir: BorrowedFd<'_>, path: &[u8]| {
+        rustix::fs::openat(dir, path, how, Mode::empty()).map_err(rustix::io::Errno::raw_os_error)
+    };
+    let mut at = open(CWD, piece)?;
+    while let Some((piece, more)) = deep::split(rest) {
+        at = open(at.as_fd(), piece)?;
+        rest = more;
+    }
+    identity(at, rest, flags)
 }
 
 /// A file and its content state, or the errno with which it is not there.

@@ -7,8 +7,10 @@
 use super::caller::{Caller, View};
 use super::mounts::{Mounts, Names};
 use super::sys;
+use crate::deep;
 use backstory_abi::Ident;
 use std::ffi::CString;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// Not cached: ask again with a resolver that may wait.
@@ -104,7 +106,11 @@ impl Resolver {
             return self.look_carefully(caller, path, follow, now);
         }
         let rewritten = rewrite(caller, path);
-        let Ok(name) = CString::new(rewritten.as_deref().unwrap_or(path)) else {
+        let named = rewritten.as_deref().unwrap_or(path);
+        if deep::split(named).is_some() {
+            return self.look_carefully(caller, path, follow, now);
+        }
+        let Ok(name) = CString::new(named) else {
             return Ok(Looked::Error(libc::ENOENT));
         };
         let nofollow = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
@@ -140,13 +146,10 @@ impl Resolver {
     ) -> Result<Looked, NotCached> {
         let rewritten = rewrite(caller, path);
         let path = rewritten.as_deref().unwrap_or(path);
-        let Ok(name) = CString::new(path) else {
-            return Ok(Looked::Error(libc::ENOENT));
-        };
         let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
         let (root, resolve) = place(caller);
         let cached = if self.waits { 0 } else { libc::RESOLVE_CACHED };
-        let found = match sys::openat2(root, &name, libc::O_PATH | nofollow, resolve | cached) {
+        let found = match open(root, path, libc::O_PATH | nofollow, resolve | cached) {
             Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && !self.waits => {
                 match self.look_locally(caller, path, nofollow, now)? {
                     Local::Found(found) => found,
@@ -184,10 +187,9 @@ impl Resolver {
                 break;
             };
             end = slash;
-            let above =
-                CString::new(if slash == 0 { b"/" } else { &path[..slash] }).map_err(|_| NotCached)?;
+            let above = if slash == 0 { b"/" } else { &path[..slash] };
             let flags = libc::O_PATH | libc::O_DIRECTORY;
-            let fd = match sys::openat2(root, &above, flags, resolve | libc::RESOLVE_CACHED) {
+            let fd = match open(root, above, flags, resolve | libc::RESOLVE_CACHED) {
                 Ok(fd) => fd,
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && slash > 0 => continue,
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => break,
@@ -313,6 +315,31 @@ impl There {
             nlink: st.stx_nlink,
         }
     }
+}
+
+/// Opens a path, however long. What lies beyond the first piece of a long one in another root is looked for below that.
+fn open(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
+    let name = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::ENOENT));
+    let (mut above, mut rest, mut how): (Option<OwnedFd>, _, _) = (None, path, resolve);
+    while let Some((piece, more)) = deep::split(rest) {
+        let from = above.as_ref().map_or(root, AsRawFd::as_raw_fd);
+        above = Some(sys::openat2(
+            from,
+            &name(piece)?,
+            libc::O_PATH | libc::O_DIRECTORY,
+            how,
+        )?);
+        if how & libc::RESOLVE_IN_ROOT != 0 {
+            how = how & !libc::RESOLVE_IN_ROOT | libc::RESOLVE_BENEATH;
+        }
+        rest = more;
+    }
+    sys::openat2(
+        above.as_ref().map_or(root, AsRawFd::as_raw_fd),
+        &name(rest)?,
+        flags,
+        how,
+    )
 }
 
 fn describe(fd: &OwnedFd, wait: bool) -> Result<libc::statx, i32> {

@@ -14,6 +14,7 @@ use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED,
 use backstory_eventlog::program;
 use backstory_eventlog::slot::Raw;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::sync::atomic::Ordering;
@@ -360,8 +361,14 @@ impl Known {
             AtFlags::empty()
         };
         let flags = AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC | follow;
-        let Ok(st) = rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO) else {
-            return false;
+        let st = match rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO) {
+            Ok(st) => st,
+            Err(Errno::NAMETOOLONG) => {
+                // Its reader asked from a directory on the way.
+                self.everything = true;
+                return true;
+            }
+            Err(_) => return false,
         };
         let device = rustix::fs::makedev(st.stx_dev_major, st.stx_dev_minor);
         match FileType::from_raw_mode(st.stx_mode.into()) {

@@ -243,3 +243,36 @@ fn nobody_is_said_to_have_made_what_only_the_kernel_makes() {
         }
     }
 }
+
+/// By its whole path, nobody could ask for it in one call.
+#[test]
+fn what_lies_deeper_than_a_path_may_be_long_is_in_the_record() {
+    let Some(place) = place() else { return };
+    let (directory, name) = ("d".repeat(200), "n".repeat(250));
+    let mut deep = place.work();
+    let mut line = String::from("set -e");
+    while deep.as_os_str().len() + directory.len() + 1 < 4000 {
+        deep.push(&directory);
+        line += &format!("; mkdir {directory}; cd {directory}");
+    }
+    line += &format!("; {BUSYBOX} cp /etc/passwd {name}; {BUSYBOX} cat {name} >/dev/null");
+    let path = deep.join(&name).into_os_string().into_string().unwrap();
+    assert!(path.len() > 4096);
+    for guard in ["on", "strict"] {
+        let removed = std::fs::remove_dir_all(place.work().join(&directory));
+        assert!(guard == "on" || removed.is_ok(), "{removed:?}");
+        let answer = place.run(&["record", "--guard", guard, "--", BUSYBOX, "sh", "-c", &line]);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{guard}");
+        let files = place.json(&["files", "--json", "--all"]);
+        let told = files
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|file| file["path"] == path.as_str());
+        let access = told.map(|file| file["access"].to_string()).unwrap_or_default();
+        assert!(
+            access.contains("read") && access.contains("write"),
+            "{guard}: {access:?}"
+        );
+    }
+}
