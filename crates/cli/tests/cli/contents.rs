@@ -89,6 +89,40 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_its_directory() {
     }
 }
 
+/// Which of two names of one file was used, no matter by whom: what was read by one is what was written by the other.
+#[test]
+fn what_was_written_by_one_name_of_a_file_is_what_is_read_by_the_other() {
+    let [write, change] = ["echo two > b", "echo three > b"];
+    let by_busybox = |line: &str| format!("busybox sh -c '{line}'");
+    let others = [
+        (by_busybox(write), by_busybox(change)),
+        (by_busybox(write), "echo three > a".to_owned()),
+    ];
+    let own = (write.to_owned(), change.to_owned());
+    let busybox = backstory_testkit::need::needs("hard links without the recorder", &["busybox"]);
+    for (write, change) in others.into_iter().filter(|_| busybox).chain([own]) {
+        let place = Place::new();
+        place.write("a", "one\n");
+        fs::hard_link(place.path("a"), place.path("b")).unwrap();
+        place.settle("a");
+        place.keep(&format!("{write}; cat a > out; {change}"), &["--contents=lazy"]);
+        let shown = place.json(&["show", "--json"]);
+        assert_eq!(
+            shown["contents"]["not_kept"],
+            serde_json::json!([]),
+            "{write}; {change}"
+        );
+        let lineage = place.run(&["of", "out", "--tree"]).out;
+        let read = lineage.find("/a\n").and_then(|at| lineage[at..].find("echo two"));
+        assert!(read.is_some(), "{write}; {change}: {lineage}");
+        assert_eq!(
+            place.kept_ancestor("out", "b").as_deref(),
+            Some("two\n"),
+            "{write}; {change}: {lineage}"
+        );
+    }
+}
+
 /// What came to the name after it was read is kept by that name, too.
 #[test]
 fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {

@@ -360,7 +360,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(found) = known.filter(|&known| !self.guessed_wrong(known, path, &ident, steady)) else {
             let made = self.add(kind_of(ident.mode), path, call.time, 0);
             self.identify(made, ident, settled);
-            self.object_mut(made).guessed = !steady;
+            let object = self.object_mut(made);
+            object.guessed = !steady;
+            object.linked = steady && ident.nlink > 1 && object.kind == EntityKind::File;
             return Ok(made);
         };
         let object = self.object_mut(found);
