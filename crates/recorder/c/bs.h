@@ -308,6 +308,10 @@ void *bs_find(void **place, const char *name);
         (__typeof(&name))(BS_LIKELY(found_) ? found_ : bs_find(&next_, #name)); \
     })
 
+/* channel.c: by the call of this number */
+int bs_make_pipe(s64 nr, int ends[2], int flags);
+int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags);
+
 /* opaque.c */
 void bs_say_opaque(const char *what); /* BS_OPAQUE_*, unless the guard says it */
 void bs_say_opaque_trace(int request);
@@ -363,6 +367,7 @@ void bs_disown_all(void);                           /* there may be somebody now
 struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode); /* one that may change something */
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
 s64 bs_open_how(int dir, const char *path, const void *how, u64 size);
+s64 bs_open_plainly(s64 nr, const char *path, int flags, u32 mode); /* `open` or `creat`, as calls */
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *envp, int flags, bool at);
 void bs_free_scratch(void); /* process.c: what a child on our memory had to leave */
 void bs_borrow(u64 base);   /* what follows is a child's, until `bs_give_back` with the child's pid or -errno */

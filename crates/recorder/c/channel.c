@@ -10,10 +10,10 @@ int pidfd_open(int pid, u32 flags);
 
 /* ---- pipes, pairs ---------------------------------------------------------------------------------------------------- */
 
-static int make_pipe(int ends[2], int flags)
+int bs_make_pipe(s64 nr, int ends[2], int flags)
 {
     struct bs_rec rec = bs_begin(BS_OP_PIPE, -1, -1, (u32)flags);
-    s64 result = flags ? bs_call(rec, __NR_pipe2, ends, flags) : bs_call(rec, __NR_pipe, ends);
+    s64 result = bs_call(rec, nr, ends, flags);
     if (result >= 0) {
         for (int i = 0; i < 2; i++)
             bs_fd_closed((u32)ends[i]);
@@ -27,13 +27,13 @@ static int make_pipe(int ends[2], int flags)
 
 BS_API int pipe(int ends[2])
 {
-    return make_pipe(ends, 0);
+    return bs_make_pipe(__NR_pipe, ends, 0);
 }
 BS_ALIAS(__pipe, pipe);
 
 BS_API int pipe2(int ends[2], int flags)
 {
-    return make_pipe(ends, flags);
+    return bs_make_pipe(flags ? __NR_pipe2 : __NR_pipe, ends, flags);
 }
 
 BS_API int socketpair(int domain, int type, int protocol, int ends[2])
@@ -77,12 +77,12 @@ BS_API int listen(int fd, int backlog)
 }
 
 /* The peer is known afterwards, so that is when it is logged. One that failed brought nothing. */
-static int accepted(int socket, void *address, u32 *size, int flags)
+int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
 {
     u64 time = bs_now();
     u32 room = address && bs_readable(size, sizeof *size) ? *size : 0;
     struct bs_rec none = {0};
-    s64 fd = bs_call_cancel(none, __NR_accept4, socket, address, size, flags);
+    s64 fd = bs_call_cancel(none, nr, socket, address, size, flags);
     if (fd < 0)
         return (int)bs_fail(fd);
     bs_fd_opened(fd, 0);
@@ -95,12 +95,12 @@ static int accepted(int socket, void *address, u32 *size, int flags)
 
 BS_API int accept(int socket, void *address, u32 *size)
 {
-    return accepted(socket, address, size, 0);
+    return bs_accept(__NR_accept4, socket, address, size, 0);
 }
 
 BS_API int accept4(int socket, void *address, u32 *size, int flags)
 {
-    return accepted(socket, address, size, flags);
+    return bs_accept(__NR_accept4, socket, address, size, flags);
 }
 
 /* ---- messages, and descriptors in them ------------------------------------------------------------------------------- */

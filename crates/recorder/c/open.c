@@ -34,17 +34,35 @@ struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode)
     return bs_begin_ident(BS_OP_OPEN, dir, flags, mode, path, 0, look);
 }
 
-static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
+/* Whether a file that `rec` is about must be new, if it is there then. */
+static inline bool is_new(struct bs_rec rec, int flags)
 {
-    struct bs_rec rec = bs_begin_open(dir, path, flags, mode);
-    bool new = flags &O_CREAT &&rec.slot && !(rec.slot->flags & BS_F_IDENT);
-    s64 fd = bs_call_cancel(rec, __NR_openat, dir, path, flags, mode);
+    return flags & O_CREAT && rec.slot && !(rec.slot->flags & BS_F_IDENT);
+}
+
+static s64 opened(struct bs_rec rec, int dir, const char *path, int flags, bool new, s64 fd)
+{
     bs_fd_opened(fd, flags);
     if (new)
         bs_made(dir, path, fd);
     else if (fd >= 0 && (flags & (O_ACCMODE | O_TRUNC)) == O_WRONLY && bs_arena && bs_arena->flags & BS_ARENA_KEEP)
         bs_fd_mark((int)fd, BS_FD_PART);
     return bs_end(rec, fd);
+}
+
+static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
+{
+    struct bs_rec rec = bs_begin_open(dir, path, flags, mode);
+    bool new = is_new(rec, flags);
+    return opened(rec, dir, path, flags, new, bs_call_cancel(rec, __NR_openat, dir, path, flags, mode));
+}
+
+s64 bs_open_plainly(s64 nr, const char *path, int flags, u32 mode)
+{
+    struct bs_rec rec = bs_begin_open(BS_AT_FDCWD, path, flags, mode);
+    bool new = is_new(rec, flags);
+    s64 fd = nr == __NR_creat ? bs_call(rec, nr, path, mode) : bs_call(rec, nr, path, flags, mode);
+    return opened(rec, BS_AT_FDCWD, path, flags, new, fd);
 }
 
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode)

@@ -114,6 +114,12 @@ fn a_call_by_number_is_no_cancellation_point_and_the_loaders_last_error_stays() 
 }
 
 #[test]
+fn a_call_by_number_is_made_by_that_number() {
+    let binary = program("traced");
+    same(|dir| command(dir, &[binary.to_str().unwrap()]));
+}
+
+#[test]
 fn a_library_of_the_users_stands_before_ours_and_both_work() {
     let Some(users) = program_with("users", "cc", &["-shared", "-fPIC"]) else {
         return;
