@@ -1,6 +1,7 @@
 //! The directories and symbolic links on the way to files: without them a path leads nowhere.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
@@ -22,14 +23,22 @@ pub fn around(paths: &[PathBuf], listed: &[PathBuf]) -> Vec<Place> {
     for path in paths {
         walk(path, &mut found, &mut seen);
     }
-    for path in listed {
-        let Ok(real) = fs::canonicalize(path) else {
-            continue;
-        };
+    // One directory by two names is listed once: its files have no more names for that.
+    let real: HashSet<PathBuf> = listed
+        .iter()
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect();
+    for real in real {
         if let Some(place) = found.get_mut(real.as_os_str().as_bytes()) {
             place.entries = entries(&real);
         }
     }
+    let mut listings = Vec::new();
+    for place in found.values_mut() {
+        let device = fs::metadata(OsStr::from_bytes(&place.path)).map_or(0, |meta| meta.dev());
+        listings.extend(place.entries.as_mut().map(|entries| (device, entries)));
+    }
+    only_shared(&mut listings);
     found.into_values().collect()
 }
 
@@ -53,14 +62,24 @@ fn entries(directory: &Path) -> Option<Vec<Listed>> {
             shared: entry.ino(),
         });
     }
-    let mut names: HashMap<u64, u32> = HashMap::new();
-    entries
-        .iter()
-        .for_each(|entry| *names.entry(entry.shared).or_default() += 1);
-    for entry in &mut entries {
-        entry.shared = if names[&entry.shared] > 1 { entry.shared } else { 0 };
-    }
     Some(entries)
+}
+
+/// Forgets the inodes of files that have but one name in all of these directories.
+fn only_shared(listings: &mut [(u64, &mut Vec<Listed>)]) {
+    let mut names: HashMap<(u64, u64), u32> = HashMap::new();
+    for (device, entries) in &*listings {
+        for entry in &**entries {
+            *names.entry((*device, entry.shared)).or_default() += 1;
+        }
+    }
+    for (device, entries) in listings {
+        for entry in &mut **entries {
+            if names[&(*device, entry.shared)] == 1 {
+                entry.shared = 0;
+            }
+        }
+    }
 }
 
 /// Every prefix of the path and of what links in it lead to.

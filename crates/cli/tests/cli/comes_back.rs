@@ -119,6 +119,34 @@ fn what_was_changed_by_a_name_for_what_is_open_comes_back() {
     ]);
 }
 
+/// Who copies, packs or lists a tree sees that two names are one file, also where they are in two directories, and reads it once.
+#[test]
+fn what_has_names_in_two_directories_comes_back() {
+    let tar = "tar --sort=none -cf t.tar t";
+    for line in [
+        "cp -a t u; ls -R u > l",
+        tar,
+        "find t -links 2 > found",
+        "rsync -aH t/ u",
+    ] {
+        let tool = line.split(' ').next().unwrap_or_default();
+        if !needs("a replay of a copy", &[tool]) {
+            continue;
+        }
+        let place = Place::furnished();
+        for dir in ["t", "t/x", "t/y"] {
+            fs::create_dir(place.work().join(dir)).unwrap();
+            place.stage.user().owns(&place.work().join(dir)).unwrap();
+        }
+        place.write("t/x/a", "one\n");
+        place.write_settled("t/x/c", "two\n");
+        fs::hard_link(place.path("t/x/a"), place.path("t/y/b")).unwrap();
+        fs::hard_link(place.path("t/x/c"), place.path("t/y/c")).unwrap();
+        place.settle("t/y/c");
+        place.comes_back(line);
+    }
+}
+
 /// Opened as a place only; that it was read is told by the name that stands for what is open.
 #[test]
 fn what_was_read_by_a_name_for_what_is_open_comes_back() {

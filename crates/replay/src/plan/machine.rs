@@ -9,7 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use backstory_contents::Digest;
 use backstory_eventlog::program;
 use backstory_export::paths::is_tool;
-use backstory_store::facts::Listed;
 
 use super::first::{Before, First};
 use super::source::{Builder, MOST_LINKS, host, without_links};
@@ -128,7 +127,9 @@ impl Builder<'_> {
             for entry in entries {
                 self.named(&[&real, &b"/"[..], &entry.name].concat(), entry.kind, &touched);
             }
-            self.join_names(&real, entries);
+            let shared = entries.iter().filter(|entry| entry.shared != 0);
+            let named = shared.map(|entry| (entry.shared, [&real, &b"/"[..], &entry.name].concat()));
+            self.shared.extend(named);
             let names = entries.iter().map(|entry| entry.name.to_vec()).collect();
             self.orders.push((real, names));
             return;
@@ -147,17 +148,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Makes one file of names in a listed directory that were one: who copies or packs it looks for that. What nobody read of it has
+    /// Makes one file of names in listed directories that were one: who copies or packs it looks for that. What nobody read of it has
     /// nothing to lose, and what was read by two names is the same twice.
-    fn join_names(&mut self, directory: &[u8], entries: &[Listed]) {
+    pub(super) fn join_names(&mut self) {
         let mut first: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let is_blank = |what: &What| matches!(what, What::Blank(_));
-        let mut shared: Vec<(u64, Vec<u8>)> = entries
-            .iter()
-            .filter(|entry| entry.shared != 0)
-            .map(|entry| (entry.shared, [directory, b"/", &entry.name].concat()))
-            .filter(|(_, path)| self.entries.contains_key(path))
-            .collect();
+        let mut shared = std::mem::take(&mut self.shared);
+        shared.retain(|(_, path)| self.entries.contains_key(path));
         // One that has content before those that have none.
         shared.sort_by_key(|(_, path)| is_blank(&self.entries[path].what));
         for (inode, path) in shared {

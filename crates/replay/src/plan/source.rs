@@ -35,6 +35,8 @@ pub struct Builder<'s> {
     lacking: Vec<(Bytes, String)>,
     notes: Vec<String>,
     pub(super) orders: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
+    /// Names in listed directories of files that had several, with their inodes.
+    pub(super) shared: Vec<(u64, Vec<u8>)>,
 }
 
 impl<'s> Builder<'s> {
@@ -60,6 +62,7 @@ impl<'s> Builder<'s> {
             lacking: Vec::new(),
             notes: Vec::new(),
             orders: Vec::new(),
+            shared: Vec::new(),
         })
     }
 
@@ -186,6 +189,7 @@ impl<'s> Builder<'s> {
         {
             self.listed(before, first);
         }
+        self.join_names();
         match replaced.into_keys().next() {
             Some(path) => Err(Error::NotAnInput(path.into())),
             None => Ok(()),

@@ -88,7 +88,7 @@ pub struct Listed {
     pub name: Bytes,
     /// What it is: the type bits of `st_mode`; 0 if the listing did not tell.
     pub kind: u32,
-    /// Its inode, if another name in the directory is the same file; else 0.
+    /// Its inode, if another name in the directories that the run listed is the same file; else 0.
     pub shared: u64,
 }
 
