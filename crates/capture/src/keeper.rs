@@ -124,8 +124,7 @@ impl Keeping {
 
     /// A group without its front belongs to the shell.
     fn leave_group_without_front(&mut self, tools: &Tools) {
-        let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
-        if self.in_group && parent != Some(tools.front) {
+        if self.in_group && sys::parent() != Some(tools.front) {
             self.in_group = false;
             sys::leave_session();
         }

@@ -13,7 +13,6 @@ use crate::watch::Watch;
 use crate::{GuardMode, aftermath, clock, drain};
 use backstory_eventlog::Reason;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::process::{PidfdFlags, getppid, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -69,7 +68,6 @@ pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
     });
     let mut roles = Roles {
         front: job.front_fd.take(),
-        keeper: getppid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
         started: told,
     };
     watch.set_starting(roles.started.is_some());
@@ -192,7 +190,6 @@ fn start_draining(watch: &mut Watch, stock: &Arc<Stock>) {
 /// The others, as far as they are still to be heard of.
 struct Roles {
     front: Option<OwnedFd>,
-    keeper: Option<OwnedFd>,
     started: Option<OwnedFd>,
 }
 
@@ -200,10 +197,10 @@ impl Roles {
     /// Watches until the log is sealed. The command does not outlive a front that was killed, as it would not have outlived itself.
     fn watch_all(&mut self, watch: &mut Watch, control: &'static Control, job: &Job) {
         while !watch.step() {
-            let places = [&self.front, &self.keeper, &self.started];
+            let places = [&self.front, &self.started];
             let others: Vec<_> = places.iter().flat_map(|p| p.as_ref()).map(AsFd::as_fd).collect();
             let mut woken = watch.wait(&others).into_iter();
-            let [front, keeper, started] = places.map(|place| place.is_some() && woken.next() == Some(true));
+            let [front, started] = places.map(|place| place.is_some() && woken.next() == Some(true));
             if started {
                 self.started = None;
                 watch.set_starting(false);
@@ -214,10 +211,6 @@ impl Roles {
                 if !watch.dismissed() && control.ended().is_none() {
                     kill_command(control);
                 }
-            }
-            if keeper {
-                self.keeper = None;
-                watch.add_reason(&Reason::KeeperDied {});
             }
         }
     }

@@ -480,6 +480,11 @@ pub(crate) fn own_pid() -> Pid {
     std::process::id() as Pid
 }
 
+/// The parent, unless that is in another pid namespace.
+pub(crate) fn parent() -> Option<Pid> {
+    rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get())
+}
+
 /// What an errno means, in the words a shell uses.
 pub(crate) fn describe(errno: c_int) -> String {
     let mut buffer = [0; 256];

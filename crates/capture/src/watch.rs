@@ -309,6 +309,7 @@ impl Watch {
 
     /// Tells the front how the command ended, while daemons go on.
     fn tell(&mut self) {
+        self.look_for_keeper();
         let end = self.end(&self.lock());
         self.control.set_summary(&end);
         self.ring();
@@ -321,8 +322,17 @@ impl Watch {
         self.conclude();
     }
 
+    /// Whether the supervisor's keeper lives: then it is its parent. Asked when it matters, so that no death is overlooked on a busy machine.
+    fn look_for_keeper(&mut self) {
+        let supervises = self.control.supervisor() == Some(sys::own_pid());
+        if supervises && sys::parent() != Some(self.control.keeper.load(Ordering::Acquire)) {
+            self.add_reason(&Reason::KeeperDied {});
+        }
+    }
+
     /// Drains what is left, ends the log, seals it and tells the front.
     fn conclude(&mut self) {
+        self.look_for_keeper();
         let told = self.at_end.take().map_or_else(Afterwards::default, |end| end());
         for reason in told.reasons {
             self.add_sentence(reason);
