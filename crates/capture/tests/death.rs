@@ -122,13 +122,23 @@ fn with_both_dead_the_front_ends_the_log() {
     }
 }
 
+/// The command, which may not have been executed yet.
+fn command_of(supervisor: u32) -> u32 {
+    let mut command = None;
+    eventually("the command runs", || {
+        command = child_named(supervisor, "sh");
+        command.is_some()
+    });
+    command.unwrap()
+}
+
 #[test]
 fn a_killed_front_takes_the_command_with_it_and_the_log_is_sealed() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
         let mut front = waiting(&run);
         let (_, supervisor) = others(front.id());
-        let command = child_named(supervisor, "sh").unwrap();
+        let command = command_of(supervisor);
         kill(front.id(), KILL);
         front.wait().unwrap();
         eventually("the command is gone", || !alive(command));
@@ -144,7 +154,7 @@ fn a_killed_command_is_a_signal() {
         let run = Run::new(&["--guard", guard]);
         let mut front = waiting(&run);
         let (_, supervisor) = others(front.id());
-        kill(child_named(supervisor, "sh").unwrap(), KILL);
+        kill(command_of(supervisor), KILL);
         assert_eq!(front.wait().unwrap().code(), Some(137));
         assert_eq!(run.log().end().unwrap().signal, Some(KILL));
         run.assert_tidy();
@@ -157,7 +167,7 @@ fn with_all_dead_recovery_seals_what_is_there() {
         let run = Run::new(&["--guard", guard]);
         let mut front = waiting(&run);
         let (keeper, supervisor) = others(front.id());
-        let command = child_named(supervisor, "sh").unwrap();
+        let command = command_of(supervisor);
         assert!(backstory_capture::is_recording(&run.part_path()));
         for pid in [front.id(), keeper, supervisor] {
             kill(pid, libc::SIGSTOP); // so that none can continue another, or take over from it

@@ -48,13 +48,12 @@ fn what_sort_reads_and_writes_at_once_is_kept() {
     let long = long();
     keeps(&long, &["sort", "-r", "-o", "data", "data"], &[&long]);
     // Made by another program of the run: nobody else has seen it.
-    assert_eq!(
-        kept_of(
-            "made",
-            &["sh", "-c", "printf '2\\n1\\n' > made; sort -o made made"]
-        ),
-        ["2\n1\n"]
+    let mut made = kept_of(
+        "made",
+        &["sh", "-c", "printf '2\\n1\\n' > made; sort -o made made"],
     );
+    made.dedup(); // as above
+    assert_eq!(made, ["2\n1\n"]);
 }
 
 #[test]

@@ -118,10 +118,12 @@ pub fn gone(events: &[Event]) -> Vec<i32> {
     events.iter().filter_map(status).collect()
 }
 
-/// A process's direct children, by name.
+/// A process's direct child, by name, whichever of its threads has made it.
 pub fn child_named(parent: u32, name: &str) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
-    children
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .collect::<String>()
         .split_ascii_whitespace()
         .filter_map(|pid| pid.parse().ok())
         .find(|pid| comm(*pid).is_some_and(|c| c == name))
