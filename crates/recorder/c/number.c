@@ -261,6 +261,50 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     AS_IT_IS;
 }
 
+/*
+ * Calls whose names the guard reads anyway. It does so after a tracer has had its say, who may have changed them: so where there is a guard,
+ * these are left to it.
+ */
+static bool is_for_the_guard(s64 nr)
+{
+    switch (nr) {
+    case __NR_open:
+    case __NR_creat:
+    case __NR_rename:
+    case __NR_renameat:
+    case __NR_link:
+    case __NR_linkat:
+    case __NR_symlink:
+    case __NR_symlinkat:
+    case __NR_unlink:
+    case __NR_unlinkat:
+    case __NR_rmdir:
+    case __NR_mkdir:
+    case __NR_mkdirat:
+    case __NR_mknod:
+    case __NR_mknodat:
+    case __NR_truncate:
+    case __NR_chroot:
+    case __NR_mount:
+    case __NR_umount2:
+    case __NR_chmod:
+    case __NR_fchmodat:
+    case __NR_chown:
+    case __NR_lchown:
+    case __NR_fchownat:
+    case __NR_utime:
+    case __NR_utimes:
+    case __NR_futimesat:
+    case __NR_utimensat:
+    case __NR_setxattr:
+    case __NR_lsetxattr:
+    case __NR_removexattr:
+    case __NR_lremovexattr:
+    case __NR_execve: return bs_arena && bs_arena->flags & BS_ARENA_GUARDED;
+    default: return false;
+    }
+}
+
 /* Children made by number: no register or stack may be touched around a vfork, and a fork child finds itself anew. */
 static s64 child_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
@@ -341,6 +385,8 @@ BS_API s64 syscall(s64 nr, ...)
         return child_by_number(nr, a, b, c, d, e);
     if (nr == __NR_landlock_restrict_self)
         __atomic_or_fetch(&bs_odd, BS_ODD_MOVED, __ATOMIC_SEQ_CST);
+    if (is_for_the_guard(nr))
+        AS_IT_IS;
     if (BS_UNLIKELY(bs_threaded) && is_cancelled_in_wrapper(nr))
         return uncancelled(nr, a, b, c, d, e, f);
     return by_number(nr, a, b, c, d, e, f);
