@@ -210,6 +210,14 @@ fn left(place: &Path) -> Vec<u32> {
         .collect()
 }
 
+/// What a process does, for whoever asks why it is there.
+fn described(pid: u32) -> String {
+    let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let [line, stat, waits] =
+        ["cmdline", "stat", "wchan"].map(|name| String::from_utf8_lossy(&read(name)).replace('\0', " "));
+    format!("{pid} `{}` waits in `{waits}`: {stat}", line.trim_end())
+}
+
 fn soak(length: Duration, seed: u64) {
     let benches: Vec<Bench> = (0..=WORKERS).map(|_| common::bench(User::ordinary())).collect();
     let (bench, others) = benches.split_first().unwrap();
@@ -255,12 +263,15 @@ fn soak(length: Duration, seed: u64) {
     if !long.complete {
         wrong.push(format!("the long recording: {long:?}"));
     }
-    let gone = eventually(PATIENCE, || {
-        benches.iter().all(|bench| left(bench.stage().path()).is_empty())
+    let mut remain = Vec::new();
+    eventually(PATIENCE, || {
+        remain = benches
+            .iter()
+            .flat_map(|bench| left(bench.stage().path()))
+            .collect();
+        remain.is_empty()
     });
-    if !gone {
-        wrong.push("some process of ours is left".into());
-    }
+    wrong.extend(remain.into_iter().map(|pid| format!("left: {}", described(pid))));
     assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
 }
 
