@@ -8,6 +8,7 @@ mod machine;
 mod source;
 mod stdin;
 
+use std::collections::{HashMap, HashSet, hash_map};
 use std::path::PathBuf;
 
 use backstory_eventlog::Digest;
@@ -278,6 +279,7 @@ fn gone(held: &query::RunContents, builder: &source::Builder<'_>) -> Vec<Bytes> 
 fn expected(held: &query::RunContents, header: &RunHeader, builder: &source::Builder<'_>) -> Vec<Expected> {
     use backstory_graph::model::EntityKind;
     let mut outputs: Vec<Expected> = Vec::new();
+    let mut places: HashMap<&Bytes, usize> = HashMap::new();
     let mut further = Vec::new();
     let callers = |path: &[u8]| header.descriptors.iter().any(|(_, target)| target == path);
     for file in &held.files {
@@ -292,20 +294,24 @@ fn expected(held: &query::RunContents, header: &RunHeader, builder: &source::Bui
             (None, _) => Err("its content was not read".to_owned()),
         };
         // The last version of a path is the output; there is one with `last` at most, but names may join.
-        match outputs.iter_mut().find(|known| known.path == file.path) {
-            Some(known) => known.digest = digest.clone(),
-            None => outputs.push(Expected {
-                real: builder.real(&file.path),
-                path: file.path.clone(),
-                digest: digest.clone(),
-            }),
+        match places.entry(&file.path) {
+            hash_map::Entry::Occupied(known) => outputs[*known.get()].digest = digest.clone(),
+            hash_map::Entry::Vacant(place) => {
+                place.insert(outputs.len());
+                outputs.push(Expected {
+                    real: builder.real(&file.path),
+                    path: file.path.clone(),
+                    digest: digest.clone(),
+                });
+            }
         }
         further.extend(file.stayed.iter().map(|name| (name, digest.clone())));
     }
     // What was written by one of its names was left by the others, too.
+    let mut reals: HashSet<_> = outputs.iter().map(|known| known.real.clone()).collect();
     for (path, digest) in further {
         let real = builder.real(path);
-        if first::is_plain(path) && !callers(path) && !outputs.iter().any(|known| known.real == real) {
+        if first::is_plain(path) && !callers(path) && reals.insert(real.clone()) {
             outputs.push(Expected {
                 real,
                 path: path.clone(),
