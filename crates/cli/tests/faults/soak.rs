@@ -263,6 +263,10 @@ fn soak(length: Duration, seed: u64) {
     if !long.complete {
         wrong.push(format!("the long recording: {long:?}"));
     }
+    // What was recorded in all that time is still being stored, as long as that takes.
+    for store in [&soak.store, &long_store] {
+        bench.ask(store, &["index", "--wait"]).unwrap();
+    }
     let mut remain = Vec::new();
     eventually(PATIENCE, || {
         remain = benches
