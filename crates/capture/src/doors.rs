@@ -46,12 +46,11 @@ pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u6
     }
     drop(own);
     drainer.pass(Which::All);
-    let lost = drainer.lost();
-    drainer.finish(&RunEnd {
-        lost,
+    let end = drainer.finish(|drainer| RunEnd {
+        lost: drainer.lost(),
         ..RunEnd::default()
     });
-    Ok(lost)
+    Ok(end.lost)
 }
 
 /// A variable's entry as the log would have it, with one more pattern of secret names.

@@ -16,10 +16,11 @@ use crate::redact::Secrets;
 use crate::stock::Stock;
 use crate::sys::{self, Pid};
 use backstory_abi as abi;
+use backstory_eventlog::frame::Kind;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Writer};
 use privileges::Privileges;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -58,8 +59,8 @@ pub(crate) struct Drainer {
     unwatched: Unwatched,
     /// Slots that could not be appended.
     lost: u64,
-    /// Slots of the chunk appended last.
-    last: u64,
+    /// Slots of the chunks that can be taken back from the log, the last one last; the log keeps as many of them as it can.
+    recent: VecDeque<u64>,
     /// The first failure to write, for people.
     failed: Option<String>,
     clock_due: i64,
@@ -76,7 +77,7 @@ impl Drainer {
             privileges: Privileges::default(),
             unwatched: Unwatched::new(),
             lost: 0,
-            last: 0,
+            recent: VecDeque::new(),
             failed: None,
             clock_due: 0,
         };
@@ -161,7 +162,7 @@ impl Drainer {
             let result = self.log.chunk(&bytes);
             let count = slots(&bytes);
             match self.note(result) {
-                true => self.last = count,
+                true => self.remember(count),
                 false => self.lost += count,
             }
         }
@@ -182,21 +183,37 @@ impl Drainer {
         self.failed.as_deref()
     }
 
-    /// Writes the last frames. How the run ended matters more than its last operations: on a full disk they make room for it.
-    pub(crate) fn finish(&mut self, end: &RunEnd) {
-        self.clock();
-        let Err(error) = self.log.end(end) else { return };
-        if matches!(self.log.take_back_chunk(), Ok(true)) {
-            self.lost += self.last;
-            let told = RunEnd {
-                lost: end.lost.saturating_add(self.last),
-                ..end.clone()
-            };
-            let result = self.log.end(&told);
-            self.note(result);
-        } else {
-            self.note(Err(error));
+    fn remember(&mut self, slots: u64) {
+        if self.recent.len() == Writer::RECENT {
+            self.recent.pop_front();
         }
+        self.recent.push_back(slots);
+    }
+
+    /// Writes the last frames, and returns the `end` that is in the log. How the run ended matters more than its last operations:
+    /// on a full disk they make room for it, and the end is asked for again, as it has more to tell then.
+    pub(crate) fn finish(&mut self, end: impl Fn(&Drainer) -> RunEnd) -> RunEnd {
+        let clock = clock::point();
+        loop {
+            let told = end(self);
+            let written = self.log.clock(clock).and_then(|()| self.log.end(&told));
+            if self.note(written) || !self.take_back_chunk() {
+                return told;
+            }
+        }
+    }
+
+    /// Takes the last chunk back from the log, with the clocks after it. False if there is none to be had.
+    fn take_back_chunk(&mut self) -> bool {
+        loop {
+            match self.log.take_back() {
+                Ok(Some(Kind::Chunk)) => break,
+                Ok(Some(_)) => (),
+                Ok(None) | Err(_) => return false,
+            }
+        }
+        self.lost += self.recent.pop_back().unwrap_or_default();
+        true
     }
 
     /// Makes the log durable.
@@ -524,6 +541,63 @@ mod tests {
             assert!(place.stock.wait_for_chunk());
             place.stock.stop();
         });
+    }
+
+    /// Runs the test of this name once more, in a file system of its own with little room. False where none can be had.
+    fn is_run_in_a_small_place(name: &str) -> bool {
+        let own = std::env::current_exe().unwrap();
+        let script =
+            "mount -t tmpfs -o size=24k none \"$0\" && SMALL_PLACE=$0 exec \"$1\" --exact \"$2\" --nocapture";
+        let dir = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("unshare")
+            .args(["-rm", "sh", "-c", script])
+            .arg(dir.path())
+            .arg(own)
+            .arg(name)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&made.stdout);
+        if !said.contains("running 1 test") {
+            println!("SKIPPED: needs a mount namespace: {made:?}");
+            return false;
+        }
+        assert!(made.status.success(), "{said}");
+        true
+    }
+
+    #[test]
+    fn on_a_full_disk_the_end_of_a_run_is_told_whatever_filled_it() {
+        let Some(dir) = std::env::var_os("SMALL_PLACE").map(PathBuf::from) else {
+            is_run_in_a_small_place(
+                "drain::tests::on_a_full_disk_the_end_of_a_run_is_told_whatever_filled_it",
+            );
+            return;
+        };
+        let pid = dead();
+        // What is left of the last page is of another length each time.
+        for length in (0..200).step_by(8) {
+            let mut place = place();
+            let path = dir.join("log");
+            let header = RunHeader {
+                command: vec![vec![b'x'; length]],
+                ..RunHeader::default()
+            };
+            place.drainer.log = Writer::create(&path, &header).unwrap();
+            for number in 0..300 {
+                take(&place, pid, pid, 1, number);
+                place.drainer.pass(Which::Finished);
+            }
+            assert!(place.drainer.lost() > 0, "it was full");
+            let told = place.drainer.finish(|drainer| RunEnd {
+                exit: Some(3),
+                lost: drainer.lost(),
+                ..RunEnd::default()
+            });
+            assert_eq!(Log::open(&path).unwrap().end(), Some(&told));
+            place.path = path.clone();
+            assert_eq!(killed(&place).len() as u64 + told.lost, 300);
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]

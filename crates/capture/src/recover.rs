@@ -65,8 +65,10 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
                 stock.arena.close();
                 let mut drainer = Drainer::new(Arc::clone(&stock), writer, secrets);
                 drainer.pass(Which::All);
-                end.lost = drainer.lost();
-                drainer.finish(&end);
+                drainer.finish(|drainer| RunEnd {
+                    lost: drainer.lost(),
+                    ..end.clone()
+                });
                 drainer.sync();
                 if let Some(failure) = drainer.failure() {
                     return Err(Error::file("finish", part)(io::Error::other(failure.to_owned())));

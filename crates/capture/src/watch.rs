@@ -343,8 +343,7 @@ impl Watch {
         let drainer = self.drainer();
         let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
         drainer.pass(Which::All);
-        let mut end = self.end(&drainer);
-        drainer.finish(&end);
+        let mut end = drainer.finish(|drainer| self.end(drainer));
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
             let path = self.plan.log.display().to_string();
             let error = error.to_string();

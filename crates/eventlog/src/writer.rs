@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::frame::{self, Kind};
 use crate::run::{ClockPoint, RunEnd, RunHeader};
 use backstory_abi::ABI_VERSION;
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{IoSlice, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,11 +23,14 @@ const IDENTS_FRAME: usize = 1 << 20;
 pub struct Writer {
     file: File,
     path: PathBuf,
-    /// Bytes of the last chunk's frame, if nothing was appended after it.
-    last_chunk: Option<u64>,
+    /// The frames that end the file and may be taken back, the last one last: chunks and clocks, with their bytes.
+    recent: VecDeque<(Kind, u64)>,
 }
 
 impl Writer {
+    /// So many frames can be taken back: with the room of as many of the smallest chunks, an end has enough.
+    pub const RECENT: usize = 256;
+
     /// Makes a new log, readable by its owner only, and writes its header. The file must not exist.
     pub fn create(path: impl AsRef<Path>, header: &RunHeader) -> Result<Writer, Error> {
         let path = path.as_ref();
@@ -40,7 +44,7 @@ impl Writer {
         let mut writer = Writer {
             file,
             path: path.to_owned(),
-            last_chunk: None,
+            recent: VecDeque::new(),
         };
         let json = serde_json::to_vec(header).map_err(|source| writer.encode("header", source))?;
         writer.frame(Kind::Header, frame::VERSION, &json)?;
@@ -57,7 +61,7 @@ impl Writer {
         Ok(Writer {
             file,
             path: path.to_owned(),
-            last_chunk: None,
+            recent: VecDeque::new(),
         })
     }
 
@@ -69,20 +73,17 @@ impl Writer {
     /// Appends a chunk as it is: its header and slots up to the last one. A chunk that is appended again (grown, or after a
     /// crash that hid whether it had been) replaces its earlier copy for readers.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.frame(Kind::Chunk, ABI_VERSION as u16, bytes)?;
-        self.last_chunk = Some((frame::HEADER + bytes.len()) as u64);
-        Ok(())
+        self.frame(Kind::Chunk, ABI_VERSION as u16, bytes)
     }
 
-    /// Takes the last frame back if it is a chunk, so that what matters more has room on a full disk. False if it is none.
-    pub fn take_back_chunk(&mut self) -> Result<bool, Error> {
-        match self.last_chunk.take() {
-            None => Ok(false),
-            Some(bytes) => self
-                .shorten(bytes)
-                .map(|()| true)
-                .map_err(Error::io("shorten", &self.path)),
-        }
+    /// Takes back the frame that this writer appended last, so that what matters more has room on a full disk, and says what it
+    /// was. `None` if it was neither chunk nor clock, or too many were taken back already.
+    pub fn take_back(&mut self) -> Result<Option<Kind>, Error> {
+        let Some((kind, bytes)) = self.recent.pop_back() else {
+            return Ok(None);
+        };
+        self.shorten(bytes).map_err(Error::io("shorten", &self.path))?;
+        Ok(Some(kind))
     }
 
     /// Cuts what was appended last. Nobody else appends to a log that has no end.
@@ -142,9 +143,22 @@ impl Writer {
             bytes: payload.len(),
         })?;
         let head = frame::header(kind, version, length, &[payload]);
-        self.last_chunk = None;
         self.write(&head, payload)
-            .map_err(Error::io("append to", &self.path))
+            .map_err(Error::io("append to", &self.path))?;
+        self.remember(kind, (frame::HEADER + payload.len()) as u64);
+        Ok(())
+    }
+
+    /// Keeps what can be taken back.
+    fn remember(&mut self, kind: Kind, bytes: u64) {
+        if !matches!(kind, Kind::Chunk | Kind::Clock) {
+            self.recent.clear();
+            return;
+        }
+        if self.recent.len() == Writer::RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((kind, bytes));
     }
 
     /// Both pieces by one system call where the kernel takes them at once, as it does unless the disk is full.
@@ -163,9 +177,9 @@ impl Writer {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
-            if written > 0 {
-                // If that fails, too, readers skip what is torn.
-                let _ = self.shorten(written);
+            if written > 0 && self.shorten(written).is_err() {
+                // Readers skip what is torn; what lies before it can't be cut off any more.
+                self.recent.clear();
             }
             return Err(failed);
         }

@@ -135,19 +135,22 @@ fn appending_after_a_crash_keeps_what_comes_before_and_after() {
 }
 
 #[test]
-fn the_last_chunk_can_be_taken_back_for_what_matters_more() {
+fn the_last_chunks_can_be_taken_back_for_what_matters_more() {
     let (scratch, bytes) = sample();
     let borders = borders(&bytes);
     let path = scratch.dir.path().join("full");
     std::fs::write(&path, &bytes[..borders[4]]).expect("write");
     let mut writer = Writer::reopen(&path).expect("reopen");
-    assert!(!writer.take_back_chunk().expect("nothing"), "of another writer");
-    writer.chunk(chunk(7).chunk.bytes()).expect("append");
-    writer.chunk(chunk(8).chunk.bytes()).expect("append");
-    assert!(writer.take_back_chunk().expect("taken back"));
-    assert!(!writer.take_back_chunk().expect("nothing"), "only one");
+    assert_eq!(writer.take_back().expect("nothing"), None, "of another writer");
+    for pid in [7, 8, 9] {
+        writer.chunk(chunk(pid).chunk.bytes()).expect("append");
+    }
+    writer.clock(ClockPoint { counter: 9, real: 9 }).expect("append");
+    for kind in [Kind::Clock, Kind::Chunk, Kind::Chunk] {
+        assert_eq!(writer.take_back().expect("taken back"), Some(kind));
+    }
     writer.end(&RunEnd::default()).expect("append");
-    assert!(!writer.take_back_chunk().expect("nothing"), "no chunk is last");
+    assert_eq!(writer.take_back().expect("nothing"), None, "an end stays");
     let log = Log::open(&path).expect("opens");
     assert_eq!(pids(&log), [1, 2, 7]);
     assert!(log.end().is_some() && log.damage().is_none());
