@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..collectors import Collector
-from ..workloads.sources import SOURCES
+from ..workloads.sources import SOURCES, commit_of
 from .execute import randomized
 
 
@@ -29,6 +30,14 @@ def _first_line(argv: Sequence[str]) -> str:
     return lines[0].strip() if lines else ""
 
 
+def _version(collector: Collector) -> str:
+    """What it says of itself, and for one that is built from sources the commit that its executable lies in."""
+    said = _first_line(collector.version) if collector.version else ""
+    program = shutil.which(collector.command(["true"], Path("log"))[0])
+    commit = commit_of(Path(program).resolve().parent) if collector.origin and program else ""
+    return ", ".join(part for part in (said, f"commit {commit}" if commit else "") if part)
+
+
 def describe(collectors: Sequence[Collector]) -> dict[str, object]:
     """Kernel, processor, memory, distribution, address randomisation; versions of collectors, compiler, sources."""
     release = Path("/etc/os-release")
@@ -45,6 +54,6 @@ def describe(collectors: Sequence[Collector]) -> dict[str, object]:
         "randomized": randomized(),
         "python": platform.python_version(),
         "compiler": _first_line(["gcc", "--version"]),
-        "collectors": {c.name: _first_line(c.version) for c in collectors if c.version},
+        "collectors": {c.name: version for c in collectors if (version := _version(c))},
         "sources": {s.name: {"origin": s.origin, "known": s.commit, "found": s.found()} for s in SOURCES.values()},
     }

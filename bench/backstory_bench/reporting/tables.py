@@ -191,13 +191,10 @@ def machine(results: Results) -> Table:
     """Where it was measured."""
     rows = []
     for plan in results.plans:
-        for key, value in {
-            **plan.get("machine", {}),
-            "started": plan.get("started"),
-            **plan.get("options", {}),
-        }.items():
+        options = {f"option: {key}": value for key, value in plan.get("options", {}).items()}
+        for key, value in {**plan.get("machine", {}), "started": plan.get("started"), **options}.items():
             if isinstance(value, dict):
                 rows += [[f"{key}: {k}", str(v)] for k, v in value.items()]
             else:
-                rows.append([str(key), str(value)])
+                rows.append([key, str(value)])
     return Table("Machine, versions and options", "", ["what", "value"], rows)

@@ -14,6 +14,12 @@ from pathlib import Path
 VARIABLE = "BACKSTORY_BENCH_SOURCES"
 
 
+def commit_of(directory: Path) -> str:
+    """The commit of the git tree that a directory lies in; empty where git can't tell."""
+    done = subprocess.run(["git", "-C", str(directory), "rev-parse", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
 @dataclass(frozen=True)
 class Source:
     """A program that comes as sources only."""
@@ -36,10 +42,7 @@ class Source:
 
     def found(self) -> str:
         """The commit of the tree that is there; empty where git can't tell."""
-        if self.directory is None:
-            return ""
-        done = subprocess.run(["git", "-C", str(self.directory), "rev-parse", "HEAD"], capture_output=True, text=True)
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return commit_of(self.directory) if self.directory else ""
 
 
 SOURCES: dict[str, Source] = {
