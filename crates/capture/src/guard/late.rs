@@ -1,11 +1,13 @@
 //! Calls that are looked at after they have been answered, because looking might have to wait for somebody.
 //!
-//! Invariant: the thread here receives nothing, so whoever it waits for (a file server that is recorded itself) can always make calls.
+//! Invariant: the thread here receives nothing, so whoever it waits for (a file server that is recorded itself) can always make calls. And it
+//! asks a file server nothing that the caller still waits for (`over`).
 
 use super::ask::Ask;
 use super::caller::Caller;
 use super::conclude::Context;
 use super::mounts::Mounts;
+use super::over::Going;
 use super::preserve::may_read;
 use super::receivers::Common;
 use super::resolve::Resolver;
@@ -25,6 +27,8 @@ pub(super) struct Late {
     /// ns since 1970.
     pub(super) real: i64,
     pub(super) ask: Ask,
+    /// The call, as it goes on.
+    pub(super) going: Going,
 }
 
 impl Common {
@@ -32,6 +36,11 @@ impl Common {
     pub(super) fn run_late<S: SlotSink>(&self, mut out: SlotWriter<S>, queue: &Receiver<Box<Late>>) {
         let mut resolver = Resolver::new(Mounts::new(self.mounts_changed.clone()), true);
         for job in queue {
+            if !job.going.ends() {
+                self.unanswered.store(true, Ordering::Release);
+                self.leave_unknown(&mut out, &job);
+                continue;
+            }
             let (callers, caller) = (&self.callers, &job.caller);
             let mut cx = Context {
                 resolver: &mut resolver,
@@ -47,6 +56,14 @@ impl Common {
             self.tell_read(may_read(&job.ask));
             self.queued.fetch_sub(1, Ordering::AcqRel);
         }
+    }
+
+    /// Logs a call of which nothing can be found out.
+    pub(super) fn leave_unknown<S: SlotSink>(&self, out: &mut SlotWriter<S>, job: &Late) {
+        let stamp = (job.time, who(&job.caller, &job.call));
+        write(out, stamp, &job.ask, &job.ask.unknown(), &self.environments);
+        self.tell_read(may_read(&job.ask));
+        self.queued.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

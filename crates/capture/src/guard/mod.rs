@@ -28,6 +28,7 @@ mod known;
 mod late;
 mod memory;
 mod mounts;
+mod over;
 mod preserve;
 mod receiver;
 mod receivers;

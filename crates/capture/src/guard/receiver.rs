@@ -10,6 +10,7 @@ use super::hooks::{ChangeKind, Effort, Waiting};
 use super::late::{Late, real_time};
 use super::memory::{Memory, Unreadable};
 use super::mounts::Mounts;
+use super::over::Going;
 use super::preserve::{About, Job, Occasion, Seen, Target, may_read, not_kept, target};
 use super::receivers::{Common, Reserve, THREADS};
 use super::resolve::{Looked, Resolver};
@@ -168,26 +169,12 @@ impl<S: SlotSink> Worker<S> {
     fn look_later(&mut self, job: Box<Late>) {
         // It has been counted.
         if self.common.queued.load(Ordering::Acquire) > LATE {
-            return self.leave_unknown(&job);
+            return self.common.leave_unknown(&mut self.out, &job);
         }
         self.need(|reserve| &reserve.late);
         if let Err(returned) = self.late.send(job) {
-            self.leave_unknown(&returned.0);
+            self.common.leave_unknown(&mut self.out, &returned.0);
         }
-    }
-
-    fn leave_unknown(&mut self, job: &Late) {
-        let unknown = job.ask.unknown();
-        let stamp = (job.time, who(&job.caller, &job.call));
-        write(
-            &mut self.out,
-            stamp,
-            &job.ask,
-            &unknown,
-            &self.common.environments,
-        );
-        self.common.tell_read(may_read(&job.ask));
-        self.common.queued.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// A watched call: read, conclude, log.
@@ -387,6 +374,7 @@ impl<S: SlotSink> Worker<S> {
             Err(_) if repeated => {}
             Err(_) => {
                 late.push(Late {
+                    going: Going::new(call),
                     call: *call,
                     caller,
                     time,

@@ -53,6 +53,8 @@ pub(super) struct Common {
     pub(super) ended: AtomicBool,
     /// Calls in the late thread's queue.
     pub(super) queued: AtomicUsize,
+    /// Somebody ended while waiting for a file server.
+    pub(super) unanswered: AtomicBool,
 }
 
 /// Threads that start when they are needed.
@@ -128,8 +130,8 @@ impl Receivers {
     }
 
     /// Ends all threads and drops their sinks. After [`Receivers::ended`], all that happened has been logged; before it, whoever
-    /// is still there must be served by the keeper from now on. Returns false if a thread still waits for a file server;
-    /// what it was asked is then lost.
+    /// is still there must be served by the keeper from now on. Returns false if a thread still waits for a file server, or a program
+    /// did until it ended; what came of it is then unknown.
     pub fn stop(self) -> bool {
         self.common.end();
         let _ = self.hot.join();
@@ -152,7 +154,10 @@ impl Receivers {
         // The prompt waits for this: not a tick longer than it takes.
         match self.late_done.recv_timeout(Duration::from_secs(2)) {
             Err(RecvTimeoutError::Timeout) => false,
-            _ => late.into_iter().all(|thread| thread.join().is_ok()) && kept,
+            _ => {
+                let whole = late.into_iter().all(|thread| thread.join().is_ok());
+                whole && kept && !self.common.unanswered.load(Ordering::Acquire)
+            }
         }
     }
 }
@@ -208,6 +213,7 @@ impl Common {
             ends: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             queued: AtomicUsize::new(0),
+            unanswered: AtomicBool::new(false),
         }))
     }
 
