@@ -25,11 +25,12 @@ from .runner import Options, Runner
 
 
 def to_install(instances: Sequence[Instance], collectors: Sequence[Collector]) -> list[tuple[str, ...]]:
-    """The commands that bring what is missing and in a registry: Debian's packages, those of PyPI, what collectors need."""
+    """The commands that bring what is missing and in a registry: Debian's packages, those of PyPI, what else is needed."""
     missing = [need for instance in instances for need in instance.needs if need.missing()]
     packages = sorted({need.package for need in missing if need.package})
     projects = sorted({project for need in missing for project in need.projects})
-    commands = [words for collector in collectors if collector.missing() for words in collector.install]
+    commands = [words for need in missing for words in need.commands]
+    commands += [words for collector in collectors if collector.missing() for words in collector.install]
     if projects:
         commands.insert(0, (python(), "-m", "pip", "install", *projects))
     if packages:

@@ -18,6 +18,7 @@ from . import (
     http_client,
     http_server,
     lmbench,
+    nextflow,
     postmark,
     splash,
     unixbench,
@@ -44,6 +45,7 @@ _GROUPS = (
     cp,
     unixbench,
     beyond,
+    nextflow,
 )
 
 INSTANCES: dict[str, Instance] = {i.key: i for group in _GROUPS for i in group.INSTANCES}

@@ -29,6 +29,8 @@ class Need:
     """The Debian package that brings it, if one does."""
     projects: tuple[str, ...] = ()
     """The projects of PyPI that bring it, if they do."""
+    commands: tuple[tuple[str, ...], ...] = ()
+    """What brings it from elsewhere, after its packages are there."""
 
 
 def program(name: str, package: str = "") -> Need:

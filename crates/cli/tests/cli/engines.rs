@@ -6,10 +6,12 @@ use std::process::Command;
 use super::Place;
 use backstory_testkit::need::{find, skipped};
 
+fn repository(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
 fn venv(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../.venv")
-        .join(name)
+    repository(".venv").join(name)
 }
 
 /// An engine that pip installs.
@@ -25,17 +27,6 @@ pub fn engine(what: &str, tool: &str) -> Option<PathBuf> {
     found
 }
 
-/// Modules that Nextflow reaches into: without these it keeps no cache.
-const OPENED: [&str; 7] = [
-    "java.lang",
-    "java.io",
-    "java.nio",
-    "java.net",
-    "java.util",
-    "java.util.concurrent.locks",
-    "java.util.concurrent.atomic",
-];
-
 /// Nextflow, which asks for nothing from the network: its own launcher, or its parts from Maven's repository.
 pub fn nextflow(what: &str, place: &Place) -> Option<Command> {
     let parts = venv("nextflow/lib");
@@ -43,10 +34,12 @@ pub fn nextflow(what: &str, place: &Place) -> Option<Command> {
         (Some(launcher), _) => Command::new(launcher),
         (None, Some(java)) if parts.is_dir() => {
             let mut command = Command::new(java);
-            for module in OPENED {
-                command.arg(format!("--add-opens=java.base/{module}=ALL-UNNAMED"));
-            }
             command
+                // Without what it permits nextflow keeps no cache.
+                .arg(format!(
+                    "@{}",
+                    repository("bench/backstory_bench/data/nextflow.args").display()
+                ))
                 .arg("-cp")
                 .arg(parts.join("*"))
                 .arg("nextflow.cli.Launcher");
