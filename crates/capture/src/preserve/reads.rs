@@ -13,10 +13,9 @@ use crate::stock::Stock;
 use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Slot, op};
 use backstory_eventlog::program;
 use backstory_eventlog::slot::Raw;
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -352,7 +351,7 @@ impl Known {
 
     /// Remembers the file that a path leads to. With `moved`, the path is a new name, and not followed. False: nothing is there.
     fn read(&mut self, path: &[u8], moved: bool) -> bool {
-        if super::NO_CONTENTS.iter().any(|place| path.starts_with(place)) {
+        if super::is_interface(path) {
             return true;
         }
         let follow = if moved {
@@ -385,17 +384,35 @@ impl Known {
         true
     }
 
-    /// The interpreter of a script, or a program's loader, which the kernel opens itself.
+    /// The interpreter of a script, or a program's loader, which the kernel opens itself. What a program calls `/proc/self/exe` it was
+    /// executed by another name as before; to us it would be ourselves.
     fn read_interpreter(&mut self, path: &[u8]) {
-        use std::os::unix::ffi::OsStrExt;
-        let mut head = Vec::new();
-        let file = std::fs::File::open(std::ffi::OsStr::from_bytes(path));
-        let read = file.and_then(|file| file.take(program::HEAD as u64).read_to_end(&mut head));
-        let named = read.ok().and_then(|_| program::interpreter(&head));
+        let mut head = [0; program::HEAD];
+        let length = match super::is_interface(path) {
+            true => 0,
+            false => read_head(path, &mut head).unwrap_or(0),
+        };
+        let named = head.get(..length).and_then(program::interpreter);
         if let Some(named) = named.filter(|named| named.starts_with(b"/")) {
             self.read(named, false);
         }
     }
+}
+
+/// Reads a file's first bytes, and makes nobody wait for more. Returns how many there are.
+fn read_head(path: &[u8], head: &mut [u8]) -> Result<usize, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let mut length = 0;
+    while let Some(rest) = head.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::read(&file, rest) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(length)
 }
 
 /// Slots that say what is read, or what names mean.
@@ -421,4 +438,30 @@ fn matters(slot: &Slot) -> bool {
             | op::LOAD
             | op::GONE
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn who_executes_itself_again_is_not_taken_for_us() {
+        let mut known = Known::default();
+        known.read_interpreter(b"/proc/self/exe");
+        assert!(known.files.is_empty(), "the loader of the supervisor");
+    }
+
+    #[test]
+    fn a_program_names_its_interpreter_and_a_pipe_in_its_place_makes_nobody_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let [script, pipe] = ["script", "pipe"].map(|name| dir.path().join(name));
+        std::fs::write(&script, "#!/etc/passwd\n").unwrap();
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mut known = Known::default();
+        known.read_interpreter(pipe.as_os_str().as_bytes());
+        assert!(known.files.is_empty());
+        known.read_interpreter(script.as_os_str().as_bytes());
+        assert_eq!(known.files.len(), 1);
+    }
 }
