@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 impl Context<'_> {
     /// What comes of taking away the name of a file that is there, as far as rights go.
     fn remove(&mut self, name: &Named, there: &There) -> Concluded<Outcome> {
-        if self.resolver.readonly(self.caller, there, self.now) {
+        if self.readonly(there) {
             return Ok(fails(libc::EROFS));
         }
         if self.resolver.names(self.caller, &there.st, self.now) != Names::Anyone {
@@ -196,7 +196,7 @@ impl Context<'_> {
                 fields.ident = Some(there.ident());
                 let rights = self.rights();
                 let owner = [0, there.st.stx_uid].contains(&rights.uid);
-                if self.resolver.readonly(self.caller, &there, self.now) {
+                if self.readonly(&there) {
                     fails(libc::EROFS)
                 } else if self.resolver.names(self.caller, &there.st, self.now) != Names::Anyone {
                     Outcome::Unknown

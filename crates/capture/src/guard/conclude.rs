@@ -23,6 +23,21 @@ pub struct Context<'a> {
     pub now: u64,
     /// If it is looked at afterwards: when the call was, in ns since 1970.
     pub since: Option<i64>,
+    /// What one of its paths was found to mean just now.
+    pub ahead: Option<Ahead>,
+    /// A mount that was asked about for this call, and whether nothing can be changed there.
+    pub asked: Option<(u64, bool)>,
+}
+
+/// What a path was found to mean, while the call that names it waits. Of use once, for that call alone: who asks again a few
+/// microseconds later, before the call is made all the same, learns nothing that is surer.
+pub struct Ahead {
+    /// As it was looked up.
+    pub inside: Vec<u8>,
+    /// Whether a link at its end was followed.
+    pub follow: bool,
+    /// What was found.
+    pub looked: Looked,
 }
 
 /// A conclusion: the slot's fields, and what the file is.
@@ -121,7 +136,24 @@ impl Context<'_> {
         if name.inside.is_empty() {
             return Err(NotCached);
         }
+        let same = |ahead: &mut Ahead| ahead.follow == follow && ahead.inside == name.inside;
+        if let Some(ahead) = self.ahead.take_if(same) {
+            return Ok(ahead.looked);
+        }
         self.resolver.look(self.caller, &name.inside, follow, self.now)
+    }
+
+    /// True if nothing can be changed where the file is. That is the same everywhere in a mount, so it is asked once for a call.
+    pub(super) fn readonly(&mut self, there: &There) -> bool {
+        let mount = there.st.stx_mnt_id;
+        match self.asked {
+            Some((asked, readonly)) if asked == mount => readonly,
+            _ => {
+                let readonly = self.resolver.readonly(self.caller, there, self.now);
+                self.asked = Some((mount, readonly));
+                readonly
+            }
+        }
     }
 
     pub(super) fn rights(&self) -> Rights {
@@ -147,7 +179,7 @@ impl Context<'_> {
             fails(libc::ENOTDIR)
         } else if names == Names::KernelAlone {
             fails(libc::ENOENT)
-        } else if self.resolver.readonly(self.caller, &there, self.now) {
+        } else if self.readonly(&there) {
             fails(libc::EROFS)
         } else if !self.rights().permit(&there.st, WRITE | EXECUTE) {
             fails(libc::EACCES)
@@ -231,7 +263,7 @@ impl Context<'_> {
             fails(libc::EACCES)
         } else if kind == libc::S_IFSOCK {
             fails(libc::ENXIO)
-        } else if changes && self.resolver.readonly(self.caller, there, self.now) {
+        } else if changes && self.readonly(there) {
             fails(libc::EROFS)
         } else if kind == libc::S_IFCHR && !matches!(there.st.stx_rdev_major, MEMORY_DEVICES | 136..=143) {
             // `/dev/tty` and others may still say that there is no such device.

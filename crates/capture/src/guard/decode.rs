@@ -6,6 +6,8 @@
 use super::caller::{Caller, Callers, View};
 use super::memory::{Memory, PATH_MAX, Unreadable};
 use super::table::{Arg, CWD, NONE};
+use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// A path argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct Arguments<'a> {
     pub caller: &'a Caller,
     /// Everyone.
     pub callers: &'a Callers,
+    /// The caller's current directory, once it was asked for: of two paths of one call both start there.
+    pub cwd: OnceCell<Option<Vec<u8>>>,
 }
 
 impl Arguments<'_> {
@@ -99,9 +103,10 @@ impl Arguments<'_> {
     fn join(&self, fd: i32, raw: &[u8]) -> Named {
         let tid = self.caller.tid;
         let base = if fd == libc::AT_FDCWD {
-            self.callers.link(tid, format_args!("cwd"))
+            let cwd = || self.callers.link(tid, format_args!("cwd"));
+            self.cwd.get_or_init(cwd).as_deref().map(Cow::Borrowed)
         } else {
-            self.callers.link(tid, format_args!("fd/{fd}"))
+            self.callers.link(tid, format_args!("fd/{fd}")).map(Cow::Owned)
         };
         let Some(base) = base else {
             return Named {
@@ -195,6 +200,7 @@ mod tests {
             memory: &mut memory,
             caller: &caller,
             callers: &callers,
+            cwd: OnceCell::new(),
         };
         let joined = a.path(0, 1, false).unwrap();
         assert_eq!(joined.path, real.join("x").as_os_str().as_encoded_bytes());

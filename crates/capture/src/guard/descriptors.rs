@@ -96,17 +96,28 @@ impl Lister {
         if count == 0 || count > tried.len() {
             return None;
         }
-        let mut open = Vec::with_capacity(count);
+        let (mut open, mut missed) = (Vec::with_capacity(count), Vec::new());
         for number in tried {
-            if let Some(info) = info(self.proc.as_raw_fd(), tid, number) {
-                open.push((number, Some(info)));
-                if open.len() == count {
-                    open.sort_unstable_by_key(|(number, _)| *number);
-                    return Some(open);
-                }
+            let Some(info) = info(self.proc.as_raw_fd(), tid, number) else {
+                missed.push(number);
+                continue;
+            };
+            open.push((number, Some(info)));
+            if open.len() == count {
+                self.try_later(&missed);
+                open.sort_unstable_by_key(|(number, _)| *number);
+                return Some(open);
             }
         }
         None
+    }
+
+    /// Whoever comes next is asked for these numbers after all others: each that it does not have either is asked in vain.
+    fn try_later(&self, missed: &[i32]) {
+        if !missed.is_empty() {
+            let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+            tried.sort_by_key(|number| missed.contains(number)); // stable
+        }
     }
 
     /// All that is open, up to [`MOST`].

@@ -13,6 +13,7 @@ use super::sys;
 use super::table::Abi;
 use super::write::{Environments, fingerprint, who, write};
 use crate::sink::SlotSink;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -45,6 +46,7 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         memory: &mut memory,
         caller: &caller,
         callers: &callers,
+        cwd: OnceCell::new(),
     };
     let Ok(ask) = Ask::read(shape, abi, &mut arguments) else {
         return slots;
@@ -64,6 +66,8 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         caller: &caller,
         now,
         since: None,
+        ahead: None,
+        asked: None,
     };
     let conclusion = ask.conclude(&mut cx).unwrap_or_else(|_| ask.unknown());
     let stamp = (fingerprint(&notification, &ask), who(&caller, &notification));

@@ -5,10 +5,10 @@
 
 use super::ask::Ask;
 use super::caller::Caller;
+use super::coming::may_read;
 use super::conclude::Context;
 use super::mounts::Mounts;
 use super::over::Going;
-use super::preserve::may_read;
 use super::receivers::Common;
 use super::resolve::Resolver;
 use super::shared::Notification;
@@ -48,6 +48,8 @@ impl Common {
                 caller,
                 now: job.time,
                 since: Some(job.real),
+                ahead: None,
+                asked: None,
             };
             if let Ok(conclusion) = job.ask.conclude(&mut cx) {
                 let stamp = (job.time, who(caller, &job.call));

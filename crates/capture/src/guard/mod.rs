@@ -6,7 +6,7 @@
 //! The table (`table`, `shape`, `rows`, `rows32`) says for every system call what is done with it. The filter is built from it; so is the way from
 //! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system
 //! (`known` forgets who has ended),
-//! `resolve` looks without ever waiting, `conclude` and `changes` draw the conclusion, `fields` and `write` make slots of it. `holds`
+//! `resolve` looks without ever waiting, `coming` says what is read or lost, `conclude` and `changes` draw the conclusion, `fields` and `write` make slots of it. `holds`
 //! asks for the descriptors of who has no recorder (`descriptors`). `preserve`
 //! lets calls wait while contents are kept. `uring` reads the entries of rings (`uring_map`) and takes each for the call that does the
 //! same (`uring_ops`). `shared` outlives the
@@ -15,6 +15,7 @@
 mod ask;
 mod caller;
 mod changes;
+mod coming;
 mod conclude;
 mod decode;
 mod descriptors;

@@ -3,9 +3,9 @@
 //! Invariant: a call is parked before it comes here and is answered when it leaves, whatever became of the content; the threads here
 //! receive nothing, so whoever they wait for can always make calls. They start when there is work and nobody free to do it.
 
-use super::ask::Ask;
 use super::caller::Caller;
-use super::decode::{Arguments, Named};
+use super::coming::{File, Seen, Target};
+use super::decode::Arguments;
 use super::hooks::{Change, ChangeKind, Effort, Found, Keep, Kept, TooMuch, Waiting};
 use super::memory::Memory;
 use super::mounts::Mounts;
@@ -19,6 +19,7 @@ use crate::sink::SlotSink;
 use backstory_abi::{
     CHANGE_ITSELF, CHANGE_KIND, CHANGE_PART, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op,
 };
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -62,19 +63,6 @@ pub(super) enum About {
     Asked,
     /// The guard has seen the call itself, or those that a ring was given.
     Seen(Vec<Seen>),
-}
-
-/// A call that the guard has seen and that will change a file.
-pub(super) struct Seen {
-    pub(super) caller: Caller,
-    pub(super) target: Target,
-}
-
-/// What a call will change.
-pub(super) struct Target {
-    pub(super) name: Named,
-    pub(super) follow: bool,
-    pub(super) kind: ChangeKind,
 }
 
 type Life = Box<dyn FnOnce() + Send>;
@@ -262,7 +250,7 @@ impl Common {
         Ok(())
     }
 
-    /// What the guard has seen coming.
+    /// What the guard has seen coming. The file is opened only if its content is of interest.
     fn seen(
         &self,
         keep: &dyn Keep,
@@ -271,17 +259,36 @@ impl Common {
         seen: &Seen,
         resolver: &mut Resolver,
     ) -> Result<Option<Done>, TooMuch> {
-        let Some((there, found)) = find(resolver, &seen.caller, &seen.target, time)? else {
-            return Ok(None);
+        let mut open = || {
+            let found = find(resolver, &seen.caller, &seen.target, time)?;
+            Ok(found.inspect(|(there, _)| {
+                keep.changes(there.dev as u32, there.ino);
+            }))
         };
-        if there.mode & libc::S_IFMT == libc::S_IFLNK {
+        let mut opened = None;
+        // Who waited for somebody looks again: the name may lead elsewhere by now.
+        let file = match seen.file.filter(|_| effort == Effort::Little) {
+            Some(file) => file,
+            None => match open()? {
+                Some((there, found)) => {
+                    opened = Some(found);
+                    File::of(&there)
+                }
+                None => return Ok(None),
+            },
+        };
+        if file.link {
             keep.names_change();
         }
-        keep.changes(there.dev as u32, there.ino);
-        let path = found.path.clone();
-        let mut found = Some(found);
-        let change = self.change(seen.target.kind, there.dev as u32, there.ino);
-        let kept = keep.keep(&change, effort, &mut || Ok(found.take()))?;
+        let mut path = Vec::new();
+        let change = self.change(seen.target.kind, file.device, file.inode);
+        let kept = keep.keep(&change, effort, &mut || {
+            let found = match opened.take() {
+                Some(found) => Some(found),
+                None => open()?.map(|(_, found)| found),
+            };
+            Ok(found.inspect(|found| path.clone_from(&found.path)))
+        })?;
         Ok(kept.map(|kept| (seen.caller.clone(), path, kept)))
     }
 
@@ -347,6 +354,7 @@ impl Common {
             memory: &mut memory,
             caller: &caller,
             callers: &self.callers,
+            cwd: OnceCell::new(),
         };
         arguments.string(2, &mut raw).ok()?;
         let name = arguments.name(place as u32 as i32, &raw);
@@ -355,7 +363,11 @@ impl Common {
         }
         let follow = change as u32 & CHANGE_ITSELF == 0;
         let target = Target { name, follow, kind };
-        Some(Seen { caller, target })
+        Some(Seen {
+            caller,
+            target,
+            file: None,
+        })
     }
 }
 
@@ -428,61 +440,4 @@ pub(super) fn not_kept<S: SlotSink>(
         }
         About::Asked => out.put(time, who(&nobody, call), &fields, &[b""]),
     }
-}
-
-/// There is a content to lose.
-fn loses(there: &There) -> bool {
-    there.kind() == libc::S_IFREG && there.st.stx_size > 0
-}
-
-/// What a call that the guard has seen will change, if it does; `look` says what a name
-/// leads to, unless it is not cached.
-pub(super) fn target(ask: &Ask, look: impl FnOnce(&Named, bool) -> Option<Looked>) -> Option<Target> {
-    let (name, follow, kind) = match ask {
-        Ask::Open { name, flags, .. } => (name, flags & libc::O_NOFOLLOW == 0, opened(*flags)?),
-        Ask::Truncate { name } => (name, true, ChangeKind::Part),
-        Ask::Unlink {
-            name,
-            directory: false,
-        } => (name, false, ChangeKind::Remove),
-        Ask::Rename { to, flags: 0, .. } => (to, false, ChangeKind::Remove),
-        _ => return None,
-    };
-    // What is not cached is there, for all we know.
-    let matters = match look(name, follow) {
-        Some(Looked::There(there)) => {
-            loses(&there) || there.kind() == libc::S_IFLNK && kind == ChangeKind::Remove
-        }
-        Some(Looked::Error(_)) => false,
-        None => true,
-    };
-    let name = name.clone();
-    matters.then_some(Target { name, follow, kind })
-}
-
-/// The call may read a file, or change what names mean: what was read has to be looked at before something changes.
-pub(super) fn may_read(ask: &Ask) -> bool {
-    match ask {
-        Ask::Open { flags, .. } => flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0,
-        Ask::Truncate { .. } | Ask::Unlink { .. } | Ask::Look { .. } => false,
-        _ => true,
-    }
-}
-
-/// What opening an existing file like this does to it.
-fn opened(flags: i32) -> Option<ChangeKind> {
-    let new = libc::O_CREAT | libc::O_EXCL;
-    let writes = flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0;
-    if flags & libc::O_PATH != 0
-        || flags & new == new
-        || flags & libc::O_TMPFILE == libc::O_TMPFILE
-        || !writes
-    {
-        return None;
-    }
-    Some(match flags & libc::O_ACCMODE {
-        _ if flags & libc::O_TRUNC != 0 => ChangeKind::Write,
-        libc::O_WRONLY => ChangeKind::Part,
-        _ => ChangeKind::Update,
-    })
 }

@@ -4,16 +4,17 @@
 
 use super::ask::Ask;
 use super::caller::{Caller, View};
-use super::conclude::Context;
+use super::coming::may_read;
+use super::conclude::{Ahead, Context};
 use super::decode::Arguments;
-use super::hooks::{ChangeKind, Effort, Waiting};
+use super::hooks::{Effort, Waiting};
 use super::late::{Late, real_time};
 use super::memory::{Memory, Unreadable};
 use super::mounts::Mounts;
 use super::over::Going;
-use super::preserve::{About, Job, Occasion, Seen, Target, may_read, not_kept, target};
+use super::preserve::{About, Job, Occasion, not_kept};
 use super::receivers::{Common, Reserve, THREADS};
-use super::resolve::{Looked, Resolver};
+use super::resolve::Resolver;
 use super::shared::Notification;
 use super::slots::SlotWriter;
 use super::standby::Standby;
@@ -25,6 +26,7 @@ use crate::sink::SlotSink;
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_PRESERVE};
 use backstory_eventlog::Reason;
 use backstory_eventlog::reason::undecoded;
+use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -40,7 +42,7 @@ pub(super) struct Worker<S> {
     pub(super) common: Arc<Common>,
     index: usize,
     pub(super) out: SlotWriter<S>,
-    resolver: Resolver,
+    pub(super) resolver: Resolver,
     late: Sender<Box<Late>>,
     reserve: Weak<Reserve>,
 }
@@ -201,6 +203,7 @@ impl<S: SlotSink> Worker<S> {
             memory: &mut memory,
             caller: &caller,
             callers: &common.callers,
+            cwd: OnceCell::new(),
         };
         let ask = Ask::read(shape, abi, &mut arguments);
         if !sys::still_waits(common.listener.as_fd(), call.id) {
@@ -256,11 +259,11 @@ impl<S: SlotSink> Worker<S> {
         if gated || ask.names().into_iter().flatten().any(|name| name.empty) {
             return Answer::Continue;
         }
-        let about = self.about_to_lose(&caller, &ask, time);
+        let coming = self.about_to_lose(&caller, &ask, time);
         let reads = may_read(&ask);
-        self.log(call, caller, time, ask, late);
+        self.log(call, caller, time, (ask, coming.looked), late);
         self.count(reads, !late.is_empty());
-        match about {
+        match coming.lost {
             Some(seen) => self.preserve(call, time, About::Seen(vec![seen])),
             None => Answer::Continue,
         }
@@ -273,25 +276,6 @@ impl<S: SlotSink> Worker<S> {
             common.queued.fetch_add(1, Ordering::AcqRel);
         }
         common.tell_read(reads);
-    }
-
-    /// The file whose content is lost by a call unless it is kept, where contents are kept.
-    pub(super) fn about_to_lose(&mut self, caller: &Caller, ask: &Ask, time: u64) -> Option<Seen> {
-        let keep = self.common.hooks.keep()?;
-        let resolver = &mut self.resolver;
-        let mut first = true;
-        let mut target: Target = target(ask, |name, follow| {
-            let looked = resolver.look(caller, &name.inside, follow, time).ok()?;
-            if let Looked::There(there) = &looked {
-                first = keep.changes(there.ident().dev as u32, there.ident().ino);
-            }
-            Some(looked)
-        })?;
-        if target.kind == ChangeKind::Part && !first {
-            target.kind = ChangeKind::Write;
-        }
-        let caller = caller.clone();
-        Some(Seen { caller, target })
     }
 
     /// Nobody needs what a call changes, or it could be kept with so little effort that nobody else has to be woken for that.
@@ -339,7 +323,7 @@ impl<S: SlotSink> Worker<S> {
         call: &Notification,
         caller: Caller,
         time: u64,
-        ask: Ask,
+        (ask, ahead): (Ask, Option<Ahead>),
         late: &mut Vec<Late>,
     ) {
         let common = &self.common;
@@ -356,6 +340,8 @@ impl<S: SlotSink> Worker<S> {
             caller: &caller,
             now: time,
             since: None,
+            ahead,
+            asked: None,
         };
         let at = common.occasion(&caller, call, time);
         if !matches!(ask, Ask::Exec { .. } | Ask::Look { .. }) {

@@ -8,11 +8,12 @@
 
 use super::ask::Ask;
 use super::caller::{Caller, MOMENT};
+use super::coming::{Seen, may_read};
 use super::decode::{Arguments, Named};
 use super::descriptors;
 use super::late::Late;
 use super::memory::Memory;
-use super::preserve::{About, Seen, may_read};
+use super::preserve::About;
 use super::receiver::{Answer, Worker};
 use super::shared::Notification;
 use super::slots::{Fields, Result as Outcome};
@@ -24,6 +25,7 @@ use super::write::{who, write};
 use crate::sink::SlotSink;
 use backstory_abi::op;
 use backstory_eventlog::reason::undecoded;
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -336,12 +338,13 @@ impl<S: SlotSink> Worker<S> {
                 {
                     return;
                 }
-                batch.lost.extend(self.about_to_lose(at.caller, &ask, at.time));
+                let coming = self.about_to_lose(at.caller, &ask, at.time);
+                batch.lost.extend(coming.lost);
                 let certain = certain && !batch.changes(&ask);
                 batch.note(&ask);
                 let (reads, before) = (may_read(&ask), late.len());
                 if certain {
-                    self.log(&call, at.caller.clone(), at.time, ask, late);
+                    self.log(&call, at.caller.clone(), at.time, (ask, coming.looked), late);
                 } else {
                     let stamp = (at.time, who(at.caller, &call));
                     write(
@@ -439,6 +442,7 @@ fn arguments<'a>(
         memory,
         caller,
         callers,
+        cwd: OnceCell::new(),
     }
 }
 

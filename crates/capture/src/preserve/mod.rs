@@ -140,28 +140,26 @@ impl Preserver {
         Ok(copied.map(|how| (number, how)))
     }
 
-    /// Keeps what is there now, unless it has been kept already.
+    /// Keeps what is there now, unless it has been kept already. `before` is what the file was when the shard was locked already.
     fn keep_now(
         &self,
         shard: &mut Shard,
         (kind, effort): (ChangeKind, Effort),
         file: BorrowedFd<'_>,
-    ) -> Result<Option<Kept>, TooMuch> {
-        let Ok(before) = place::look(file) else {
-            return Ok(None);
-        };
-        let ident = Ident::from(&before);
-        let key = (ident.dev as u32, ident.ino);
+        before: &Statx,
+    ) -> Tried {
+        let ident = Ident::from(before);
+        let key = key(&ident);
         // What the run made comes again when it does that again.
         let made = kind == ChangeKind::Part && ident.birth >= self.began;
-        if !place::is_regular(&before) || before.stx_size == 0 || made {
+        if !place::is_regular(before) || before.stx_size == 0 || made {
             return Ok(None);
         }
         if let Some(earlier) = shard.get(&key).copied() {
             if let Some(number) = earlier.linked.filter(|_| kind != ChangeKind::Remove) {
-                affordable(effort, &before)?;
+                affordable(effort, before)?;
                 // If this fails, the log's size and times tell that the link is not what was kept.
-                let _ = self.place.replace(file, &before, number);
+                let _ = self.place.replace(file, before, number);
                 shard.insert(
                     key,
                     Earlier {
@@ -174,7 +172,7 @@ impl Preserver {
                 return Ok(None);
             }
         }
-        let (number, how, error) = match self.put((kind, effort), file, &before)? {
+        let (number, how, error) = match self.put((kind, effort), file, before)? {
             Ok((number, how)) => (number, how, 0),
             Err(errno) => (-1, 0, errno.raw_os_error()),
         };
@@ -193,14 +191,15 @@ impl Preserver {
         Ok(Some(kept))
     }
 
-    /// Keeps the content of what was found, if it is `file`; `shard` is that file's.
-    fn keep_it(&self, shard: &mut Shard, how: (ChangeKind, Effort), file: FileKey, found: &Found) -> Tried {
+    /// Keeps the content of what was found, which was `before` when its `shard` was locked already.
+    fn keep_it(&self, shard: &mut Shard, how: (ChangeKind, Effort), found: &Found, before: &Statx) -> Tried {
+        let file = key(&Ident::from(before));
         let stays = || self.contents == Contents::Lazy && self.reads.stays(file, &found.path);
-        if how.0 == ChangeKind::Remove && has_names(found.file.as_fd()) && stays() {
+        if how.0 == ChangeKind::Remove && before.stx_nlink > 1 && stays() {
             self.reads.put_back(file);
             return Ok(None);
         }
-        let kept = self.keep_now(shard, how, found.file.as_fd());
+        let kept = self.keep_now(shard, how, found.file.as_fd(), before);
         if kept.is_err() {
             // While nobody else may look after this file.
             self.reads.put_back(file);
@@ -211,9 +210,8 @@ impl Preserver {
 
 type Tried = Result<Option<Kept>, TooMuch>;
 
-/// It has more than one.
-fn has_names(file: BorrowedFd<'_>) -> bool {
-    place::look(file).is_ok_and(|now| now.stx_nlink > 1)
+fn key(ident: &Ident) -> FileKey {
+    (ident.dev as u32, ident.ino)
 }
 
 /// Below a directory whose files are interfaces.
@@ -244,17 +242,18 @@ impl Keep for Preserver {
             return Ok(None);
         };
         // Another may have been put in its place since it was asked for.
-        let there = Ident::from(&there);
-        let actual = (there.dev as u32, there.ino);
+        let actual = key(&Ident::from(&there));
         if actual == file {
-            return self.keep_it(&mut shard, (kind, effort), file, &found);
+            return self.keep_it(&mut shard, (kind, effort), &found, &there);
         }
         self.reads.put_back(file);
         drop(shard);
         let mut shard = self.shard(actual, effort)?;
-        match self.wants(&shard, change, actual) {
-            Some(kind) => self.keep_it(&mut shard, (kind, effort), actual, &found),
-            None => Ok(None),
+        let wanted = self.wants(&shard, change, actual);
+        // Who had the shard may have changed it meanwhile.
+        match (wanted, place::look(found.file.as_fd())) {
+            (Some(kind), Ok(there)) => self.keep_it(&mut shard, (kind, effort), &found, &there),
+            _ => Ok(None),
         }
     }
 

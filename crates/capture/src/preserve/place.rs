@@ -117,10 +117,13 @@ fn fill(from: &File, to: &OwnedFd, size: u64) -> Result<u32, Errno> {
     if size > SMALL {
         leave_room(to, size)?;
     }
-    loop {
+    // What is longer by now is none of what was looked at, and found to be so.
+    let mut copied = 0;
+    while copied < size {
         match rustix::fs::copy_file_range(from, None, to, None, PIECE) {
             Ok(0) => break,
-            Ok(_) | Err(Errno::INTR) => {}
+            Ok(n) => copied += n as u64,
+            Err(Errno::INTR) => {}
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
                 return read_and_write(from, to);
             }
@@ -128,7 +131,7 @@ fn fill(from: &File, to: &OwnedFd, size: u64) -> Result<u32, Errno> {
         }
     }
     // Some file systems (those of the kernel's own) say that there is nothing to copy.
-    if rustix::fs::fstat(to)?.st_size == 0 && size > 0 {
+    if copied == 0 && size > 0 {
         return read_and_write(from, to);
     }
     Ok(COPY)
