@@ -15,6 +15,7 @@ from .measure import Cost
 from .workload import Workload
 
 PROCESSES = 64
+UNPACKED = 2000
 MODULE = """package main
 
 import ("fmt"; "os"; "strings"; "sort"; "encoding/json"; "net/http")
@@ -53,6 +54,11 @@ def _nothing(_: Path) -> None:
     pass
 
 
+def _empty(root: Path) -> None:
+    shutil.rmtree(root / "out", ignore_errors=True)
+    (root / "out").mkdir()
+
+
 def _text(root: Path) -> None:
     (root / "one").write_text("x\n" * 100)
 
@@ -89,6 +95,15 @@ WORKLOADS = (
         lambda r: [str(r / "notified"), "loop", "100000", str(r / "one")],
         _program,
         _nothing,
+        _number,
+        per_call=True,
+    ),
+    Workload(
+        "notified-unpack",
+        f"a static program makes {UNPACKED:,} files and sets owner, mode and times, ns per file",
+        lambda r: [str(r / "notified"), "unpack", str(UNPACKED), str(r / "out")],
+        _program,
+        _empty,
         _number,
         per_call=True,
     ),
