@@ -13,6 +13,8 @@ pub mod database;
 pub mod fold;
 #[path = "framed.rs"]
 mod framed;
+#[path = "import.rs"]
+pub mod import;
 #[path = "log.rs"]
 pub mod log;
 #[path = "place.rs"]

@@ -55,6 +55,11 @@ fn databases_of_the_corpus_are_opened_and_asked() {
 }
 
 #[test]
+fn exports_of_the_corpus_are_read_or_refused() {
+    replay("import", targets::import::run);
+}
+
+#[test]
 fn patterns_of_the_corpus_are_matched() {
     replay("text", targets::text::run);
 }

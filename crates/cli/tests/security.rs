@@ -7,6 +7,8 @@
 mod common;
 #[path = "security/hostile.rs"]
 mod hostile;
+#[path = "security/imports.rs"]
+mod imports;
 #[path = "security/others.rs"]
 mod others;
 #[path = "security/page.rs"]
