@@ -1,4 +1,4 @@
-//! Patterns that users give, on names that programs choose: a line for the pattern, the rest for the name.
+//! Patterns that users give, on names and arguments that programs choose: a line for the pattern, the rest for the name, or an argument a line.
 
 use backstory_capture::doors;
 use backstory_query::Globs;
@@ -19,4 +19,10 @@ pub fn run(data: &[u8]) {
         .position(|b| *b == b'=')
         .map_or(name.len(), |at| at + 1);
     assert_eq!(kept.get(..end), name.get(..end), "the name is kept");
+    let words: Vec<Vec<u8>> = name.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+    let command = doors::redacted_command(&pattern, &words);
+    assert_eq!(command.len(), words.len(), "no argument comes or goes");
+    for (kept, word) in command.iter().zip(&words) {
+        assert!(kept.len() <= word.len(), "it would not fit where it stood");
+    }
 }

@@ -58,3 +58,8 @@ pub fn redacted(pattern: &str, entry: &[u8]) -> Vec<u8> {
     let secrets = redact::Secrets::new(&[pattern.to_owned()]);
     secrets.environment(&[entry.to_vec()]).concat()
 }
+
+/// A command's arguments as the log would have them, with one more pattern of secret names.
+pub fn redacted_command(pattern: &str, command: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    redact::Secrets::new(&[pattern.to_owned()]).command(command)
+}

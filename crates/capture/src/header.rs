@@ -30,11 +30,13 @@ pub(crate) fn header(
     arena: Option<&Path>,
 ) -> RunHeader {
     let (started, since_boot) = clock::both();
+    let secrets = Secrets::new(&options.redact);
+    let command: Vec<Vec<u8>> = options.command.iter().map(|w| w.as_bytes().to_vec()).collect();
     RunHeader {
         id: options.id.clone(),
         name: options.name.clone(),
-        command: options.command.iter().map(|w| w.as_bytes().to_vec()).collect(),
-        environment: Secrets::new(&options.redact).environment(environment),
+        command: secrets.command(&command),
+        environment: secrets.environment(environment),
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),
         descriptors: descriptors.iter().map(|d| (d.fd, d.target.clone())).collect(),
         descriptor_flags: descriptors.iter().map(|d| d.access).collect(),

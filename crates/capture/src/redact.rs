@@ -1,12 +1,18 @@
-//! Which environment variables are secrets.
+//! Which environment variables and arguments are secrets.
 //!
 //! Invariant: the value of a variable that matches never reaches the log, neither its header nor the environments that programs
-//! were executed with.
+//! were executed with. So it is with arguments of the forms that `arguments.rs` knows.
 
+mod arguments;
+#[cfg(test)]
+mod tests;
+
+use arguments::Reading;
 use backstory_abi::{self as abi, Who, op};
 use backstory_eventlog::chunk::{Skipped, View};
+use backstory_eventlog::secret;
 use backstory_eventlog::slot::Raw;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Names that are always secret.
 const SECRETS: &[&str] = &[
@@ -19,15 +25,20 @@ const SECRETS: &[&str] = &[
     "AWS_*",
 ];
 
-/// What stands for a value that is long enough.
-const REDACTED: &[u8] = b"<redacted>";
+/// Threads whose strings go on in their next slot, at most. A program that makes up more spoils its own record.
+const READERS: usize = 4096;
+
+/// Whose slots: process and thread.
+type Owner = (u32, u32);
 
 /// The patterns of one run, and the secrets that are being read.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     more: Vec<String>,
     /// Threads whose last `ENV` slot ended within the value of a secret.
-    within: HashSet<(u32, u32)>,
+    within: HashSet<Owner>,
+    /// What is known of the next argument of threads whose `ARGS` slots are being read.
+    reading: HashMap<Owner, Reading>,
 }
 
 impl Secrets {
@@ -35,19 +46,19 @@ impl Secrets {
     pub(crate) fn new(more: &[String]) -> Secrets {
         Secrets {
             more: more.to_vec(),
-            within: HashSet::new(),
+            ..Secrets::default()
         }
     }
 
     /// The built-in patterns and the names that were secret when this environment was redacted.
     pub(crate) fn known_from(redacted: &[Vec<u8>]) -> Secrets {
-        let name = |entry: &Vec<u8>| {
-            let name = entry.strip_suffix(REDACTED)?.strip_suffix(b"=")?;
+        let of = |entry: &Vec<u8>| {
+            let name = name(entry).filter(|name| secret::is_value(&entry[name.len() + 1..]))?;
             std::str::from_utf8(name).ok().map(str::to_owned)
         };
         Secrets {
-            more: redacted.iter().filter_map(name).collect(),
-            within: HashSet::new(),
+            more: redacted.iter().filter_map(of).collect(),
+            ..Secrets::default()
         }
     }
 
@@ -56,7 +67,18 @@ impl Secrets {
         all.iter().map(|entry| self.redact(entry)).collect()
     }
 
-    /// Replaces the values of secrets in a chunk's `ENV` slots. No slot changes its place or size.
+    /// A command with the secrets among its arguments replaced.
+    pub(crate) fn command(&self, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut reading = Reading::default();
+        let mut next = |argument: &Vec<u8>| {
+            let (kept, then) = self.argument(argument, reading, false);
+            reading = then;
+            kept
+        };
+        all.iter().map(&mut next).collect()
+    }
+
+    /// Replaces the values of secrets in a chunk's `ENV` and `ARGS` slots. No slot changes its place or size.
     pub(crate) fn scrub(&mut self, chunk: &mut [u8]) {
         let mut at = abi::Chunk::SIZE;
         loop {
@@ -70,31 +92,28 @@ impl Secrets {
             let end = found + usize::from(slot.size);
             blank(&mut chunk[at..found]);
             at = end;
-            if slot.op == op::ENV {
-                let owner = (head.pid, head.tid);
-                self.scrub_slot(owner, &mut chunk[found..end]);
+            if [op::ENV, op::ARGS, op::EXEC].contains(&slot.op) {
+                self.scrub_slot((head.pid, head.tid), slot.op, &mut chunk[found..end]);
             }
         }
     }
 
-    fn scrub_slot(&mut self, owner: (u32, u32), slot: &mut [u8]) {
+    fn scrub_slot(&mut self, owner: Owner, op: u16, slot: &mut [u8]) {
         let Some(raw) = Raw::parse(slot) else { return };
         let owner = raw.who.map_or(owner, |who: Who| (who.pid, who.tid));
-        let mut within = self.within.remove(&owner);
         let strings: Vec<&[u8]> = raw.list().collect();
-        let mut clean = Vec::with_capacity(raw.body.len());
-        for (index, string) in strings.iter().enumerate() {
-            match within {
-                true => {}
-                false => clean.extend(self.redact(string)),
+        let clean = match op {
+            op::ENV => self.clean_environment(owner, &strings, raw.more()),
+            op::ARGS => self.clean_arguments(owner, &strings, raw.more()),
+            _ => {
+                self.reading.remove(&owner);
+                return;
             }
-            clean.push(0);
-            let last = index + 1 == strings.len();
-            if last && raw.more() && (within || self.is_secret(string)) {
-                self.within.insert(owner);
-            }
-            within = false;
-        }
+        };
+        let mut clean: Vec<u8> = clean
+            .into_iter()
+            .flat_map(|string| [string, vec![0]].concat())
+            .collect();
         let body = slot.len() - raw.body.len();
         // A program that writes its slots itself may have left out the last NUL.
         clean.truncate(raw.body.len());
@@ -106,6 +125,41 @@ impl Secrets {
             head.aux = clean.len() as u32;
             slot[..abi::Slot::SIZE].copy_from_slice(&head.to_bytes());
         }
+    }
+
+    /// `more`: the last entry goes on in the thread's next slot.
+    fn clean_environment(&mut self, owner: Owner, strings: &[&[u8]], more: bool) -> Vec<Vec<u8>> {
+        let within = self.within.remove(&owner);
+        let mut clean: Vec<Vec<u8>> = strings.iter().map(|string| self.redact(string)).collect();
+        if let Some(first) = clean.first_mut().filter(|_| within) {
+            first.clear();
+        }
+        let last = strings.last().filter(|_| more);
+        if last.is_some_and(|last| within && strings.len() == 1 || self.is_secret(last)) {
+            if self.within.len() == READERS {
+                self.within.clear();
+            }
+            self.within.insert(owner);
+        }
+        clean
+    }
+
+    /// `more`: the last argument goes on in the thread's next slot.
+    fn clean_arguments(&mut self, owner: Owner, strings: &[&[u8]], more: bool) -> Vec<Vec<u8>> {
+        let mut reading = self.reading.remove(&owner).unwrap_or_default();
+        let mut clean = Vec::with_capacity(strings.len());
+        for (index, string) in strings.iter().enumerate() {
+            let (kept, next) = self.argument(string, reading, more && index + 1 == strings.len());
+            clean.push(kept);
+            reading = next;
+        }
+        if reading != Reading::default() {
+            if self.reading.len() == READERS {
+                self.reading.clear();
+            }
+            self.reading.insert(owner, reading);
+        }
+        clean
     }
 
     /// True if an entry (or the beginning of one) names a secret.
@@ -121,13 +175,8 @@ impl Secrets {
         let Some(name) = name(entry).filter(|_| self.is_secret(entry)) else {
             return entry.to_vec();
         };
-        let value = entry.len() - name.len() - 1;
-        let mut kept = entry[..=name.len()].to_vec();
-        match value < REDACTED.len() {
-            true => kept.extend(std::iter::repeat_n(b'*', value)),
-            false => kept.extend(REDACTED),
-        }
-        kept
+        let length = entry.len() - name.len() - 1;
+        [&entry[..=name.len()], &secret::value(length)].concat()
     }
 }
 
@@ -175,179 +224,4 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
         }
     }
     pattern[p..].iter().all(|&rest| rest == b'*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn one(entry: &str, more: &[&str]) -> String {
-        let more: Vec<String> = more.iter().map(|&m| m.into()).collect();
-        String::from_utf8(Secrets::new(&more).redact(entry.as_bytes())).unwrap()
-    }
-
-    #[test]
-    fn the_values_of_secrets_are_replaced() {
-        for name in [
-            "GITHUB_TOKEN",
-            "my_secret_x",
-            "PGPASSWORD",
-            "API_KEY",
-            "AWS_REGION",
-            "npm_config_credentials",
-        ] {
-            assert_eq!(
-                one(&format!("{name}=a long=value"), &[]),
-                format!("{name}=<redacted>")
-            );
-            assert_eq!(one(&format!("{name}=v=w"), &[]), format!("{name}=***"));
-        }
-    }
-
-    #[test]
-    fn other_variables_are_kept_as_they_are() {
-        for entry in ["PATH=/bin", "KEYBOARD=de", "MONKEY=1", "no equals sign", "=odd"] {
-            assert_eq!(one(entry, &[]), entry);
-        }
-    }
-
-    #[test]
-    fn the_user_can_name_more() {
-        assert_eq!(one("MY_DSN=user:pass@host", &["MY_?SN"]), "MY_DSN=<redacted>");
-        assert_eq!(one("MY_DSN=u:p@h", &["OTHER*"]), "MY_DSN=u:p@h");
-    }
-
-    #[test]
-    fn patterns_match_as_in_a_shell_and_in_no_time() {
-        let cases: [(&str, &str, bool); 8] = [
-            ("*", "", true),
-            ("*_KEY", "A_KEY", true),
-            ("*_KEY", "A_KEYS", false),
-            ("A*B*C", "AxBxBxC", true),
-            ("A*B*C", "AxBxB", false),
-            ("?", "", false),
-            ("**?", "x", true),
-            ("", "x", false),
-        ];
-        for (pattern, text, wanted) in cases {
-            assert_eq!(
-                matches(pattern.as_bytes(), text.as_bytes()),
-                wanted,
-                "{pattern} {text}"
-            );
-        }
-        // Trying every `*` at every place would take longer than the universe is old.
-        assert!(!matches(
-            &[b"*a".repeat(30), b"b".to_vec()].concat(),
-            &b"a".repeat(60_000)
-        ));
-    }
-
-    #[test]
-    fn a_slot_that_a_program_wrote_without_its_last_nul_is_no_reason_to_die() {
-        let mut chunk = chunk(&[(&["MY_TOKEN=short"], false)], false);
-        let end = chunk.len();
-        let start = end - 16;
-        chunk[start..].fill(b'=');
-        Secrets::default().scrub(&mut chunk);
-        assert_eq!(strings(&chunk).len(), 1);
-        let secret = b"MY_TOKEN=";
-        chunk[start..start + secret.len()].copy_from_slice(secret);
-        chunk[start + secret.len()..].fill(b'x');
-        Secrets::default().scrub(&mut chunk);
-        assert!(!chunk.ends_with(b"xxx"), "the value is gone");
-    }
-
-    /// A chunk of `ENV` slots with these strings; true: the last goes on in the next.
-    fn chunk(slots: &[(&[&str], bool)], told: bool) -> Vec<u8> {
-        let head = abi::Chunk {
-            magic: abi::CHUNK_MAGIC,
-            pid: 7,
-            tid: 7,
-            ..abi::Chunk::default()
-        };
-        let mut chunk = backstory_eventlog::chunk::Builder::new(head);
-        let mut builder = backstory_eventlog::slot::Builder::new();
-        for (strings, more) in slots {
-            let bytes: usize = strings.iter().map(|s| s.len() + 1).sum();
-            builder
-                .start(op::ENV, 1)
-                .aux(if told { bytes as u32 } else { 0 })
-                .result(0);
-            for string in *strings {
-                builder.string(string.as_bytes());
-            }
-            if *more {
-                builder.more();
-            }
-            assert!(chunk.push(builder.finish()));
-        }
-        chunk.bytes().to_vec()
-    }
-
-    #[test]
-    fn what_a_dying_program_left_half_written_holds_no_secret() {
-        let whole = chunk(
-            &[(&["A=1", "MY_TOKEN=0123456789abcdef"], false), (&["B=2"], false)],
-            true,
-        );
-        let size = abi::Slot::read(&whole[abi::Chunk::SIZE..]).unwrap().size;
-        // The state was not written yet; nor the operation; nor the size.
-        for (torn, kept) in [(0..2, 1), (0..4, 1), (0..8, 1)] {
-            let mut bytes = whole.clone();
-            bytes[abi::Chunk::SIZE..][torn.clone()].fill(0);
-            if torn.end < 8 {
-                bytes[abi::Chunk::SIZE + 4..][..2].copy_from_slice(&size.to_le_bytes());
-            }
-            Secrets::default().scrub(&mut bytes);
-            let text = String::from_utf8_lossy(&bytes);
-            assert!(!text.contains("0123456789"), "{torn:?}: {text:?}");
-            assert_eq!(strings(&bytes).len(), kept, "{torn:?}");
-        }
-    }
-
-    fn strings(chunk: &[u8]) -> Vec<Vec<String>> {
-        let (_, view) = View::new(chunk).unwrap();
-        let (mut at, mut all) = (abi::Chunk::SIZE, Vec::new());
-        while let Some((found, slot)) = view.next(at, &mut Skipped::default()) {
-            let raw = Raw::parse(view.from(found)).unwrap();
-            all.push(
-                raw.list()
-                    .map(|s| String::from_utf8(s.to_vec()).unwrap())
-                    .collect(),
-            );
-            at = found + usize::from(slot.size);
-        }
-        all
-    }
-
-    #[test]
-    fn secrets_in_a_chunk_are_replaced_in_their_place() {
-        for told in [true, false] {
-            let mut bytes = chunk(
-                &[
-                    (&["A=1", "MY_TOKEN=0123456789abcdef", "B=", "C=3"], false),
-                    (&["D=4"], false),
-                ],
-                told,
-            );
-            Secrets::default().scrub(&mut bytes);
-            let wanted = vec![vec!["A=1", "MY_TOKEN=<redacted>", "B=", "C=3"], vec!["D=4"]];
-            assert_eq!(strings(&bytes), wanted, "told {told}");
-        }
-    }
-
-    #[test]
-    fn a_secret_that_goes_on_in_the_next_slots_is_replaced_in_all() {
-        let mut secrets = Secrets::default();
-        let mut first = chunk(
-            &[(&["A=1", "MY_TOKEN=0123456789abcdef"], true), (&["ghijkl"], true)],
-            true,
-        );
-        let mut second = chunk(&[(&["mnopqr", "Z=9"], false)], true);
-        secrets.scrub(&mut first);
-        secrets.scrub(&mut second);
-        assert_eq!(strings(&first), [vec!["A=1", "MY_TOKEN=<redacted>"], vec![""]]);
-        assert_eq!(strings(&second), [vec!["", "Z=9"]]);
-    }
 }

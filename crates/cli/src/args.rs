@@ -250,7 +250,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODE", default_value = "on")]
     pub suppress: Switch,
 
-    /// Also redact environment variables whose name matches PATTERN (repeatable; `*` matches anything)
+    /// Also redact environment variables and options whose name matches PATTERN (repeatable; `*` matches anything)
     #[arg(long, value_name = "PATTERN")]
     pub redact: Vec<String>,
 

@@ -24,6 +24,7 @@ mod merge;
 pub mod program;
 pub mod reason;
 pub mod run;
+pub mod secret;
 pub mod slot;
 mod walk;
 pub mod writer;

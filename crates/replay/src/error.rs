@@ -48,6 +48,14 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
+    /// An argument is not in the record.
+    #[error(
+        "argument {number} of the command holds a secret that is not in the record: give it with --arg {number}=VALUE"
+    )]
+    RedactedArgument {
+        /// Which, counted from 1.
+        number: usize,
+    },
     /// The run did not use what was to be replaced.
     #[error("the run did not use {}: `backstory files` lists what it used", String::from_utf8_lossy(.0))]
     NotAnInput(Bytes),

@@ -4,6 +4,7 @@
 //! zsh, ksh and the newest POSIX have.
 
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::secret;
 pub use backstory_export::shell::{quote, quote_name};
 
 /// Variables that a shell sets anew for each command it runs: they say nothing about the command.
@@ -60,7 +61,7 @@ impl Call<'_> {
             .env_set
             .iter()
             .filter_map(|pair| split(pair))
-            .filter(|(name, value)| !is_noise(name) && !is_redacted(value))
+            .filter(|(name, value)| !is_noise(name) && !secret::is_value(value))
             .collect();
         // A name the shell cannot assign to (`BASH_FUNC_f%%=…`) can be set by env(1) only.
         let plain = gone.is_empty() && set.iter().all(|(name, _)| is_name(name));
@@ -116,11 +117,6 @@ fn join(words: impl Iterator<Item = String>) -> String {
 fn split(pair: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = pair.iter().position(|&byte| byte == b'=')?;
     Some((&pair[..at], &pair[at + 1..]))
-}
-
-/// What stands for a secret. To set it would be to set something else.
-fn is_redacted(value: &[u8]) -> bool {
-    value == b"<redacted>" || !value.is_empty() && value.iter().all(|&byte| byte == b'*')
 }
 
 fn is_noise(name: &[u8]) -> bool {

@@ -232,6 +232,80 @@ fn secrets_in_the_environment_are_not_stored() {
 }
 
 #[test]
+fn secrets_among_the_arguments_are_not_stored() {
+    let place = Place::new();
+    place.write("in", "text\n");
+    let said = "'--password=s3cr3t-first' '--token' 's3cr3t-second' 'http://me:s3cr3t-third@host/' 'MY_DSN=s3cr3t-fourth' 'plain-argument'";
+    // Told by the recorder; told by the guard alone.
+    let mut programs = vec!["/usr/bin/printf '%s '"];
+    if backstory_testkit::need::needs("a program without the recorder", &["/bin/busybox"]) {
+        programs.push(r#"/bin/busybox sh -c '/bin/busybox printf "%s " "$@"' sh"#);
+    }
+    for program in programs {
+        place.write("script", &format!("cat in >out; {program} {said}\n"));
+        let answer = place.shell(
+            "$B record --contents off --redact MY_DSN -- sh ./script --api-key=s3cr3t-fifth 'A_TOKEN=s3cr3t-sixth cp in out'; rm script",
+        );
+        assert_eq!(answer.status, 0, "{answer:?}");
+        let wanted = [
+            "s3cr3t-first",
+            "s3cr3t-second",
+            "s3cr3t-third",
+            "s3cr3t-fourth",
+            "plain-argument",
+        ];
+        assert!(
+            wanted.iter().all(|word| answer.out.contains(word)),
+            "{program}: {answer:?}"
+        );
+        let shown = place.run(&["show", "--json"]).out + &place.run(&["processes", "--json"]).out;
+        assert!(
+            shown.contains("plain-argument") && !shown.contains("s3cr3t"),
+            "{program}: {shown}"
+        );
+        let found = place.shell("grep -rla s3cr3t \"$BACKSTORY_STORE\"; true");
+        assert_eq!(found.out, "", "{program}");
+    }
+}
+
+#[test]
+fn what_is_called_by_number_is_told_once_whatever_the_guard() {
+    let place = Place::new();
+    let Some(program) = place.fixture("by_number") else {
+        return;
+    };
+    for guard in ["on", "off", "strict"] {
+        let answer = place.shell(&format!(
+            "rm -rf d back; mkdir d; $B record --guard={guard} -- {program}"
+        ));
+        assert_eq!(answer.out, "by number ok\n", "{answer:?}");
+        let run = place.json(&["show", "--json"])["run"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let log = place.run(&["log", "--raw", &run]).out;
+        let told = |op: &str| {
+            log.lines()
+                .filter(|line| line.split_whitespace().nth(2) == Some(op))
+                .count()
+        };
+        let counts = ["BIND", "CONNECT", "CHDIR", "NAMESPACE"].map(told);
+        assert_eq!(counts, [1, 2, 3, 2], "guard {guard}: {log}");
+        let files = place.json(&["files", "--json"]);
+        for name in ["d/in-d", "back", "d/in-d-again"] {
+            let path = place.path(name);
+            let written = |file: &serde_json::Value| {
+                file["path"] == path.as_str() && file["access"].to_string().contains("write")
+            };
+            assert!(
+                files.as_array().unwrap().iter().any(written),
+                "guard {guard}: {name}: {files}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_run_whose_daemon_lives_says_so_until_it_has_ended() {
     let place = Place::new();
     let first = place.record("true");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::secret;
 use backstory_graph::model::{EntityId, EntityKind};
 use backstory_graph::standard::End;
 
@@ -183,6 +184,13 @@ fn write_stage(
         program.cloned().unwrap_or_else(|| b"true".as_slice().into()),
     ));
     stage.extend(activity.argv.iter().skip(1).map(|arg| Word::Text(arg.clone())));
+    if activity.argv.iter().any(|argument| secret::is_in(argument)) {
+        let name = program.map(|name| String::from_utf8_lossy(base_name(name)).into_owned());
+        notes.insert(format!(
+            "an argument of {} was redacted: put yours in its place",
+            name.unwrap_or_default()
+        ));
+    }
     stage = as_written(stage);
     redirections(recording, root, known, &mut stage);
     if *activity.cwd != *cwd {
@@ -251,7 +259,7 @@ fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>)
         if NOISE.contains(&name) {
             continue;
         }
-        if value == b"<redacted>" {
+        if secret::is_value(value) {
             let name = String::from_utf8_lossy(name);
             notes.insert(format!(
                 "{name} was set, but its value was redacted: set it yourself"

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
+use backstory_eventlog::secret;
 use backstory_query::{self as query, Role};
 use backstory_store::Store;
 use backstory_store::facts::Held;
@@ -235,11 +236,11 @@ fn arguments(recorded: &[Vec<u8>], deviations: &Deviations) -> Result<Vec<Vec<u8
             }
         }
     }
-    Ok(argv)
+    match argv.iter().position(|argument| secret::is_in(argument)) {
+        Some(number) => Err(Error::RedactedArgument { number }),
+        None => Ok(argv),
+    }
 }
-
-/// What stands in a record for a value that must not be in it.
-const REDACTED: &[u8] = b"<redacted>";
 
 fn environment(
     recorded: &[Vec<u8>],
@@ -253,7 +254,7 @@ fn environment(
         };
         let (name, value) = (&pair[..at], &pair[at + 1..]);
         let given = deviations.env.iter().any(|(given, _)| **given == *name);
-        if value == REDACTED && !given {
+        if secret::is_value(value) && !given {
             notes.push(format!(
                 "the value of {name} is not in the record, so it is not set: give it with --env {name} (yours) or --env {name}=VALUE",
                 name = String::from_utf8_lossy(name)
@@ -348,18 +349,37 @@ mod tests {
     }
 
     #[test]
+    fn a_redacted_argument_is_asked_for() {
+        let argv = [b"x".to_vec(), b"-v".to_vec(), b"--token=<redacted>".to_vec()];
+        let refused = arguments(&argv, &Deviations::default());
+        assert!(matches!(refused, Err(Error::RedactedArgument { number: 2 })));
+        let given = Deviations {
+            args: vec![(2, bytes("--token=mine"))],
+            ..Deviations::default()
+        };
+        assert_eq!(arguments(&argv, &given).unwrap()[2], b"--token=mine");
+    }
+
+    #[test]
     fn a_redacted_variable_is_not_set_and_named_unless_it_is_given() {
-        let recorded = [b"A=1".to_vec(), b"TOKEN=<redacted>".to_vec()];
+        let recorded = [
+            b"A=1".to_vec(),
+            b"TOKEN=<redacted>".to_vec(),
+            b"PASSWORD=***".to_vec(),
+        ];
         let mut notes = Vec::new();
         let env = environment(&recorded, &Deviations::default(), &mut notes);
         assert_eq!(env, [(b"A".to_vec(), b"1".to_vec())]);
-        assert!(notes[0].contains("TOKEN"));
+        assert!(notes[0].contains("TOKEN") && notes[1].contains("PASSWORD"));
         let given = Deviations {
             env: vec![(bytes("TOKEN"), bytes("x"))],
             ..Deviations::default()
         };
         let mut none = Vec::new();
         assert_eq!(environment(&recorded, &given, &mut none).len(), 2);
-        assert!(none.is_empty());
+        assert!(
+            matches!(&none[..], [note] if note.contains("PASSWORD")),
+            "{none:?}"
+        );
     }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use backstory_contents::digest_of;
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::secret;
 use backstory_export::paths::{is_tool, parent};
 use backstory_export::recording::{Recording, split};
 use backstory_export::steps::{Step as Recorded, is_shell};
@@ -431,9 +432,6 @@ fn ended(recording: &Recording) -> Time {
     summary.ended.unwrap_or(summary.started) + TICK
 }
 
-/// Stands in a record for a value that must not be in it.
-const REDACTED: &[u8] = b"<redacted>";
-
 /// The recorded environment with what is to be different; what was redacted is the caller's.
 pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
     let mut all: Vec<(Bytes, Bytes)> = Vec::new();
@@ -441,7 +439,7 @@ pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Byt
         if different.iter().any(|(given, _)| **given == *name) {
             continue;
         }
-        let value = match value == REDACTED {
+        let value = match secret::is_value(value) {
             true => std::env::var_os(std::ffi::OsStr::from_bytes(name)).map(|value| value.into_vec().into()),
             false => Some(value.into()),
         };

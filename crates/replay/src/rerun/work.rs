@@ -4,8 +4,13 @@ use std::io;
 use std::sync::mpsc;
 
 use backstory_eventlog::Digest;
+use backstory_eventlog::secret;
 
 use super::{Step, stale::held};
+
+/// Why a step is not done again.
+const NOT_IN_RECORD: &str =
+    "an argument of it is a secret that is not in the record: run it yourself, under backstory record";
 
 /// Does a step.
 pub trait Runner: Sync {
@@ -61,7 +66,10 @@ pub fn bring_up_to_date(
                             .iter()
                             .map(|(path, known)| known.or_else(|| held(path)))
                             .collect();
-                        let status = runner.run(step);
+                        let status = match secret::is_in(step.script.as_bytes()) {
+                            true => Err(io::Error::other(NOT_IN_RECORD)),
+                            false => runner.run(step),
+                        };
                         // The receiver is there until all have told.
                         let _ = tell.send((at, status, before));
                     });
@@ -212,5 +220,19 @@ mod tests {
         let runner = Writes("x", Mutex::default());
         let done = bring_up_to_date(&steps, 1, &runner, &mut Silent);
         assert_eq!(done, [Done::Failed(Ok(1)), Done::NotBegun, Done::NotBegun]);
+    }
+
+    #[test]
+    fn a_step_whose_argument_is_not_in_the_record_is_not_run_with_something_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut step = step("asks", &dir.path().join("a"), Vec::new(), true);
+        step.script = "get '--token=<redacted>' >a".to_owned();
+        let runner = Writes("x", Mutex::default());
+        let done = bring_up_to_date(&[step], 1, &runner, &mut Silent);
+        assert!(
+            matches!(&done[..], [Done::Failed(Err(why))] if why.contains("secret")),
+            "{done:?}"
+        );
+        assert!(runner.1.lock().unwrap().is_empty());
     }
 }
