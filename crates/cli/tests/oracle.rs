@@ -224,6 +224,10 @@ fn the_same_holds_as_root() {
         "raw-syscalls",
         "spawn",
         "daemon",
+        "watchers",
+        "taken-descriptor",
+        "storm-calls",
+        "by-number",
     ];
     let chosen = corpus::all().filter(|c| some.contains(&c.name));
     assert_holds("root", &compare(&bench, chosen, &[]));

@@ -28,8 +28,11 @@ const CHILD: &str = "makes a child: never notified, for a signal would make it f
 pub(super) const ENDS: &str = "must not be disturbed: a notified call can fail with EINTR";
 pub(super) const WAITS: &str = "the exit status is known from the recorder or from a pidfd";
 pub(super) const CHANNEL: &str = "an anonymous channel or its traffic; connect and bind name the peers";
-pub(super) const SHM: &str = "System V memory, queues and semaphores name no files";
-const SIGNALS: &str = "sends a signal; recorded in process";
+pub(super) const SHM: &str =
+    "System V memory, queues and semaphores name no files; what goes through them is not told";
+const SIGNALS: &str = "sends a signal, no content; the recorder tells of those it wraps";
+const READS_MEMORY: &str =
+    "reads the memory of a process, mostly its own; what it brings from another is not told";
 const MOUNT_FD: &str = "prepares a mount that move_mount makes visible";
 const KERNEL: &str = "changes the kernel, with privileges, not files of the run";
 pub(super) const CREDENTIALS: &str = "changes rights of the process";
@@ -376,7 +379,7 @@ pub const ROWS: &[Row] = &[
     row("sendmmsg", 307, 345, REC, Never(CHANNEL)),
     row("setns", 308, 346, REC, View(Always, Setns { fd: 0, kind: 1 })),
     row("getcpu", 309, 318, ___, Free(ASKS)),
-    row("process_vm_readv", 310, 347, ___, Free(ASKS)),
+    row("process_vm_readv", 310, 347, ___, Never(READS_MEMORY)),
     row("process_vm_writev", 311, 348, REC, Flow(Always, Opaque(undecoded::WRITES_MEMORY))),
     row("kcmp", 312, 349, ___, Free(ASKS)),
     row("finit_module", 313, 350, ___, Never(KERNEL)),

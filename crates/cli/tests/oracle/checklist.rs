@@ -48,6 +48,20 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         ],
     ),
     ("syscall instructions of one's own", &[Case("raw-syscalls")]),
+    (
+        "calls by number, with libc's syscall",
+        &[
+            Case("by-number"),
+            Test(
+                "crates/cli/tests/cli/record.rs",
+                "what_is_called_by_number_is_told_once_whatever_the_guard",
+            ),
+            Test(
+                "crates/recorder/tests/recorder/files.rs",
+                "every_change_of_a_name_is_logged",
+            ),
+        ],
+    ),
     ("calls before any library has begun", &[Case("early-calls")]),
     ("calls from code made at run time", &[Case("made-code")]),
     ("env -i", &[Case("nice-env"), Case("no-environment")]),
@@ -196,6 +210,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         &[
             Case("timer-storm"),
             Case("storm-static"),
+            Case("storm-calls"),
             Case("signals"),
             Foreign("shells"),
             Foreign("storms"),

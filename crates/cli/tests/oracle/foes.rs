@@ -13,6 +13,7 @@ pub const FOES: &[Case] = &[
     program("static-glibc", &["$FIX/static_glibc"]),
     program("early-calls", &["$FIX/early_syscalls"]),
     program("made-code", &["$FIX/jit_syscalls"]),
+    program("by-number", &["$FIX/by_number"]),
     program("own-environment", &["$FIX/own_environment"]),
     sh(
         "no-environment",
@@ -32,6 +33,7 @@ pub const FOES: &[Case] = &[
     program("shared-memory", &["$FIX/shared_memory"]),
     program("message-queue", &["$FIX/message_queue"]).marked(QUEUE),
     program("storm-static", &["$FIX/storm_static"]),
+    program("storm-calls", &["$FIX/storm_calls"]),
     program("displaced", &["$FIX/displaced"]),
     program("reserves", &["$FIX/reserves"]),
     program(
