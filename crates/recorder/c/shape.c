@@ -42,8 +42,7 @@ static struct bs_rec begin(const struct bs_shape *shape, const s64 *args)
         look.flags = 0;
         look.change = BS_CHANGE_PART;
     } else if (status) {
-        look = status_look(shape->op, fd, path, aux);
-        path = look.path;
+        look = status_look(shape->op, fd, path, aux); /* without a path nothing of the program's has to be proved readable */
     }
     return bs_begin_ident(shape->op, fd, arg, aux, path, shape->strings == 2 ? other : 0, look);
 }
