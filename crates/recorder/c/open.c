@@ -126,13 +126,32 @@ BS_API int creat(const char *path, u32 mode)
 }
 BS_ALIAS(creat64, creat);
 
+/* Where a path leads from a directory that is its root: what is above that is the directory itself, and it starts there in any case. */
+static const char *in_root(const char *path)
+{
+    u32 n;
+    if (!bs_measure(path, BS_PATH_MAX, &n) || n == BS_PATH_MAX)
+        return path; /* the kernel refuses it */
+    const char *at = path;
+    for (;;) {
+        while (*at == '/')
+            at++;
+        u32 dots = at[0] != '.' ? 0 : at[1] != '.' ? 1 : 2;
+        if (!dots || (at[dots] && at[dots] != '/'))
+            break;
+        at += dots;
+    }
+    return *at || at == path ? at : ".";
+}
+
 /* Not in every libc: programs call it through `syscall`, which comes here. */
 s64 bs_open_how(int dir, const char *path, const void *given, u64 size)
 {
     const struct open_how *how = given;
     if (size < sizeof *how || !bs_readable(how, sizeof *how))
         return bs_raw(__NR_openat2, dir, path, how, size);
-    struct bs_rec rec = bs_begin_open(dir, path, (int)how->flags, (u32)how->mode);
+    const char *leads = how->resolve & RESOLVE_IN_ROOT ? in_root(path) : path;
+    struct bs_rec rec = bs_begin_open(dir, leads, (int)how->flags, (u32)how->mode);
     s64 fd = bs_call(rec, __NR_openat2, dir, path, how, size);
     bs_fd_opened(fd, (int)how->flags);
     return bs_end(rec, fd);

@@ -335,7 +335,7 @@ fn view(shape: Shape, a: &mut Arguments<'_>) -> Result<Ask, Unreadable> {
 
 /// `openat2`: flags, mode and resolve are three 64-bit words in memory.
 fn open_how(a: &mut Arguments<'_>, dir: Arg, path: Arg, how: Arg) -> Result<Ask, Unreadable> {
-    let mut words = [0; 16];
+    let mut words = [0; 24];
     a.memory.exact(a.number(how), &mut words)?;
     let word = |i: usize| {
         words[8 * i..]
@@ -344,8 +344,12 @@ fn open_how(a: &mut Arguments<'_>, dir: Arg, path: Arg, how: Arg) -> Result<Ask,
             .rev()
             .fold(0u64, |n, b| n << 8 | u64::from(*b))
     };
+    let name = match word(2) & libc::RESOLVE_IN_ROOT {
+        0 => a.path(dir, path, false)?,
+        _ => a.path_in_root(dir, path)?,
+    };
     Ok(Ask::Open {
-        name: a.path(dir, path, false)?,
+        name,
         flags: word(0) as i32,
         mode: word(1) as u32,
     })

@@ -64,6 +64,21 @@ impl Arguments<'_> {
 
     /// A path argument that starts at directory `dir`. With `itself`, an empty path (or none) names the directory.
     pub fn path(&mut self, dir: Arg, path: Arg, itself: bool) -> Result<Named, Unreadable> {
+        self.path_from(dir, path, itself, |raw| raw)
+    }
+
+    /// A path argument for which directory `dir` is the root (`RESOLVE_IN_ROOT`).
+    pub fn path_in_root(&mut self, dir: Arg, path: Arg) -> Result<Named, Unreadable> {
+        self.path_from(dir, path, false, in_root)
+    }
+
+    fn path_from(
+        &mut self,
+        dir: Arg,
+        path: Arg,
+        itself: bool,
+        leads: impl FnOnce(&[u8]) -> &[u8],
+    ) -> Result<Named, Unreadable> {
         let fd = self.int(dir);
         let mut raw = Vec::with_capacity(128);
         let whole = if path == NONE || itself && self.number(path) == 0 {
@@ -71,6 +86,7 @@ impl Arguments<'_> {
         } else {
             self.string(path, &mut raw)?
         };
+        let raw = leads(&raw);
         let mut named = if raw.is_empty() {
             if itself {
                 Named {
@@ -84,7 +100,7 @@ impl Arguments<'_> {
                 }
             }
         } else {
-            self.name(fd, &raw)
+            self.name(fd, raw)
         };
         (named.cut, named.dir) = (!whole, fd);
         Ok(named)
@@ -129,6 +145,21 @@ impl Arguments<'_> {
         };
         absolute(self.caller, &[inside, b"/", raw].concat())
     }
+}
+
+/// Where a path leads from a directory that is its root: what is above that is the directory itself, and it starts there in any case.
+fn in_root(path: &[u8]) -> &[u8] {
+    let mut rest = path;
+    while let Some(first) = rest.split(|byte| *byte == b'/').next()
+        && matches!(first, b"" | b"." | b"..")
+    {
+        match rest.get(first.len() + 1..) {
+            Some(more) => rest = more,
+            // All of it; what names nothing still names nothing.
+            None => return if path.is_empty() { path } else { b"." },
+        }
+    }
+    rest
 }
 
 /// From an absolute path in the caller's view.
@@ -183,6 +214,23 @@ mod tests {
         assert_eq!(tidy(b"/a/.hidden/..b"), b"/a/.hidden/..b");
         assert_eq!(tidy(b"//."), b"/");
         assert_eq!(tidy(b"/"), b"/");
+    }
+
+    #[test]
+    fn a_path_in_a_root_never_leaves_it_by_its_beginning() {
+        for (given, leads) in [
+            ("/y", "y"),
+            ("/../y", "y"),
+            ("../../d/../y", "d/../y"),
+            (".//./y/", "y/"),
+            ("...", "..."),
+            ("/", "."),
+            ("..", "."),
+            ("../", "."),
+            ("", ""),
+        ] {
+            assert_eq!(in_root(given.as_bytes()), leads.as_bytes(), "{given}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::Place;
 
 impl Place {
     /// Files `a` and `b`, a directory `d` with `x` and `y`, links `soft` (to `a`) and `dangling`, all older than the clock is coarse.
-    fn furnished() -> Place {
+    pub(crate) fn furnished() -> Place {
         let place = Place::new();
         place.write("a", "one 1\ntwo 2\nthree 3\n");
         place.write("b", "bee\ncow\n");
@@ -145,6 +145,28 @@ fn what_has_names_in_two_directories_comes_back() {
         place.settle("t/y/c");
         place.comes_back(line);
     }
+}
+
+/// With `RESOLVE_IN_ROOT` an absolute path, and one that leads above, starts at the directory that the call names.
+#[test]
+fn what_was_opened_below_a_directory_as_its_root_comes_back() {
+    let place = Place::furnished();
+    let Some(program) = place.fixture("open_how") else {
+        return;
+    };
+    place.settle("../bin/open_how");
+    place.comes_back(&program);
+    let files = place.json(&["files", "--json"]);
+    let paths: Vec<&str> = files
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|file| file["path"].as_str())
+        .collect();
+    assert!(
+        paths.contains(&&*place.path("d/y")) && !paths.contains(&"/y") && !paths.contains(&"/../y"),
+        "{paths:?}"
+    );
 }
 
 /// Opened as a place only; that it was read is told by the name that stands for what is open.

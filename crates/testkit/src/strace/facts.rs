@@ -114,6 +114,19 @@ fn directories(calls: &[Call], contexts: &[Context]) -> HashSet<Vec<u8>> {
     found
 }
 
+/// A path whose directory is its root: nothing is above that.
+fn within(path: &[u8]) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = vec![b"."];
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if parts.len() == 1 => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join(&b'/')
+}
+
 /// One call with everything needed to understand it.
 struct Scene<'a> {
     name: &'a str,
@@ -191,6 +204,9 @@ impl Scene<'_> {
         match self.args.get(text)? {
             Arg::Text { bytes, .. } if bytes.is_empty() && dir.is_some() => Some(base.to_vec()),
             Arg::Text { bytes, .. } if bytes.is_empty() => None,
+            Arg::Text { bytes, .. } if self.args.iter().any(|arg| arg.raw().contains("RESOLVE_IN_ROOT")) => {
+                Some(lookup::absolute(base, &within(bytes)))
+            }
             Arg::Text { bytes, .. } => Some(lookup::absolute(base, bytes)),
             Arg::Raw(null) if null == "NULL" && dir.is_some() => Some(base.to_vec()),
             _ => None,
