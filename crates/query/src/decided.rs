@@ -6,8 +6,8 @@ use backstory_store::{ActivityKey, RunKey, Store};
 
 use crate::Result;
 
-/// True if in a run after `run` that ended well the same program (by its arguments and directory as `who`) read the file at `path`, or looked for it,
-/// as it is now. `is_now` says which version that is.
+/// True if in a run after `run` that ended well the same program (by its arguments and directory as `who`) read the file at `path`, or looked for it
+/// or at it, as it is now. `is_now` says which version that is.
 pub fn decided_since(
     store: &dyn Store,
     run: RunKey,
@@ -35,7 +35,12 @@ fn used(store: &dyn Store, run: RunKey, who: &Activity, what: &Entity) -> Result
     let same = |other: &Activity| (&other.argv, &other.cwd) == (&who.argv, &who.cwd);
     for activity in store.activities(run)?.iter().filter(|activity| same(activity)) {
         let stream = store.stream(ActivityKey::new(run, activity.id))?;
-        let looks = |relation| matches!(relation, Relation::Read | Relation::Execute | Relation::Missing);
+        let looks = |relation| {
+            matches!(
+                relation,
+                Relation::Read | Relation::Execute | Relation::Stat | Relation::Missing
+            )
+        };
         if stream
             .edges
             .iter()

@@ -1,8 +1,13 @@
 //! `rerun`: what has changed is done again, and nothing else.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::time::Duration;
 
 use backstory_testkit::need::needs;
+use backstory_testkit::procs::eventually;
+use rustix::process::{Pid, Signal};
 
 use super::Place;
 
@@ -205,6 +210,25 @@ fn what_was_looked_for_and_is_there_now_counts() {
     );
 }
 
+/// Also what the shell looked for that started the steps; once it has looked again, that is no news any more.
+#[test]
+fn what_a_script_looked_for_and_is_there_now_counts() {
+    let place = Place::new();
+    place.write("in", "text\n");
+    place.write_settled(
+        "run.sh",
+        "if test -e more; then cat in more > out; else cat in > out; fi\n",
+    );
+    place.keep("sh run.sh", &["--contents=lazy"]);
+    assert_eq!(place.states("out", &["--dry-run"]), ["current"]);
+    place.write_settled("more", "and more\n");
+    assert_eq!(place.states("out", &["--dry-run"]), ["stale"]);
+    assert_eq!(place.states("out", &[]), ["again"]);
+    assert_eq!(fs::read_to_string(place.path("out")).unwrap(), "text\nand more\n");
+    place.run(&["index", "--wait"]);
+    assert_eq!(place.states("out", &[]), ["current"]);
+}
+
 #[test]
 fn a_removed_output_is_made_again_and_a_failing_step_is_named() {
     let place = made();
@@ -310,4 +334,34 @@ fn a_directory_that_was_listed_has_changed_if_names_came_or_went() {
     place.run(&["index", "--wait"]);
     fs::remove_file(place.work().join("parts/c")).unwrap();
     assert_eq!(place.states("all", &["--dry-run"]), ["stale"]);
+}
+
+/// The step that is at work is asked, too: nothing of it goes on, and no other is begun.
+#[test]
+fn what_is_asked_to_end_asks_the_steps_at_work() {
+    for signal in [Signal::TERM, Signal::HUP] {
+        let place = Place::new();
+        place.write_settled("in", "b\na\n");
+        let line = "{ test -e hold && echo $$ > at-work && while :; do sleep 0.1; done; cat in; } > made; sort made > sorted";
+        place.keep(line, &["--contents=lazy"]);
+        let before = fs::read_to_string(place.path("sorted")).unwrap();
+        // What was looked for is there now.
+        place.write_settled("hold", "");
+        let mut child = place
+            .command(&["rerun", "sorted"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = || fs::read_to_string(place.path("at-work")).is_ok_and(|text| text.ends_with('\n'));
+        assert!(eventually(Duration::from_secs(60), begun));
+        let step = fs::read_to_string(place.path("at-work")).unwrap();
+        rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
+        let gone = || !std::path::Path::new("/proc").join(step.trim()).exists();
+        assert!(eventually(Duration::from_secs(60), gone), "the step goes on");
+        assert_eq!(fs::read_to_string(place.path("sorted")).unwrap(), before);
+        place.sealed();
+        assert_eq!(place.json(&["log", "--json"]).as_array().unwrap().len(), 2);
+    }
 }

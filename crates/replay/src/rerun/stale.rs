@@ -277,7 +277,7 @@ impl<'s> Surroundings<'s> {
                 for edge in &recording.edges[guide] {
                     let path = &recording.entity(edge.entity).path;
                     let counts = match edge.relation {
-                        Relation::Read | Relation::Execute => true,
+                        Relation::Read | Relation::Execute | Relation::Missing => true,
                         Relation::List => is_shell(recording, guide),
                         _ => false,
                     };
@@ -302,6 +302,7 @@ impl<'s> Surroundings<'s> {
         let now = look(path);
         let mut is_now = |entity: &Entity| match (&now, entity.kind, &entity.ident) {
             (None, kind, _) => Ok(kind == EntityKind::Missing),
+            (Some(_), EntityKind::Directory, _) => Ok(true),
             (Some(now), EntityKind::File, Some(then)) => self.holds(path, now, then),
             _ => Ok(false),
         };
