@@ -13,6 +13,7 @@ mod truth;
 mod views;
 
 use backstory_abi::op;
+use backstory_testkit::need::find;
 use stage::{available, command, executor, watch};
 
 #[test]
@@ -84,7 +85,8 @@ fn a_dynamic_program_is_seen_without_its_help() {
 
 #[test]
 fn a_go_program_is_seen() {
-    if !available(&["go", "version"]) {
+    let go = find("go").unwrap_or("go".into());
+    if !available(&[go.to_str().unwrap(), "version"]) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -92,7 +94,7 @@ fn a_go_program_is_seen() {
     let text = "package main\nimport (\"os\"; \"fmt\")\nfunc main() { b, _ := os.ReadFile(os.Args[1]); \
                 os.WriteFile(os.Args[2], b, 0o644); fmt.Print(len(b)) }\n";
     std::fs::write(&source, text).unwrap();
-    let built = std::process::Command::new("go")
+    let built = std::process::Command::new(go)
         .args(["build", "-o"])
         .args([&program, &source])
         .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))

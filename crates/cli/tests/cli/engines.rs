@@ -10,7 +10,8 @@ fn repository(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-fn venv(name: &str) -> PathBuf {
+/// What `scripts/setup` puts apart from the Python of all tests.
+pub fn venv(name: &str) -> PathBuf {
     repository(".venv").join(name)
 }
 

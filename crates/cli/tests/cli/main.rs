@@ -18,6 +18,7 @@ mod engines;
 mod export;
 mod generated;
 mod kept;
+mod kinds;
 mod layers;
 mod orphans;
 mod reasons;

@@ -1,7 +1,7 @@
 //! Programs that no recorder gets into: what flows through pipes and descriptors that nobody saw them make.
 
 use super::Place;
-use backstory_testkit::need::skipped;
+use backstory_testkit::need::{find, skipped};
 use serde_json::Value;
 use std::process::Command;
 
@@ -122,7 +122,7 @@ func main() {
 }
 "#;
     place.write("main.go", source);
-    let built = Command::new("go")
+    let built = Command::new(find("go").unwrap_or("go".into()))
         .args(["build", "-o", "joins", "main.go"])
         .current_dir(place.work())
         .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))
