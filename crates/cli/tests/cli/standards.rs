@@ -111,9 +111,21 @@ fn openlineage_has_a_start_and_an_end_of_each_step() {
     let Some(python) = python("export openlineage", "openlineage.client") else {
         return;
     };
+    // Where the standard's own checkout is, all of its schemas; else those that `scripts/setup test` has found in a package.
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/openlineage");
+    let spec = std::env::var_os("OPENLINEAGE_SPEC").map_or(fetched, PathBuf::from);
     let place = recorded();
     let events = exported(&place, &["openlineage"], "events");
-    let found = check(&python, &["openlineage", &events]);
+    let mut args = vec!["openlineage", &events];
+    if spec.join("OpenLineage.json").exists() {
+        args.push(spec.to_str().unwrap());
+    } else {
+        skipped(
+            "OpenLineage's JSON schemas",
+            "`scripts/setup test` brings them where it reaches crates.io",
+        );
+    }
+    let found = check(&python, &args);
     assert_eq!(found["runs"], 4);
     let outputs = ["count", "out.txt", "s1", "s2"].map(|name| place.path(name));
     assert_eq!(found["outputs"], serde_json::json!(outputs));
@@ -198,6 +210,46 @@ fn a_crate_is_valid_holds_the_files_and_answers_sparql_as_of_does() {
     assert_eq!(found, expected);
     let kept = std::fs::read(format!("{into}/files{}", place.path("in1"))).unwrap();
     assert_eq!(kept, before);
+}
+
+#[test]
+fn a_timeline_is_read_by_perfettos_classes_and_leads_from_who_wrote_to_who_read() {
+    let Some(python) = python(
+        "export perfetto",
+        "perfetto.protos.perfetto.trace.perfetto_trace_pb2",
+    ) else {
+        return;
+    };
+    let place = recorded();
+    for level in ["command", "process", "all"] {
+        let trace = exported(&place, &["perfetto", "--level", level], "trace");
+        let found = check(&python, &["perfetto", &trace]);
+        let arrows = found["arrows"].as_array().unwrap();
+        let joined = |from: &str, file: &str, to: &str| {
+            arrows.iter().any(|arrow| {
+                let word = |at: usize| arrow[at].as_str().unwrap();
+                word(0).contains(from)
+                    && word(1).ends_with(&format!(" {file}"))
+                    && word(2) == format!("read {file}")
+                    && word(3).contains(to)
+            })
+        };
+        assert!(joined("sort in1", "s1", "cat s1 s2"), "{level}: {found:#}");
+        assert!(joined("tr a-z A-Z", "out.txt", "wc -l"), "{level}: {found:#}");
+        assert!(!joined("sort in2", "s1", "cat s1 s2"), "{level}: {found:#}");
+        let slices = found["slices"].as_array().unwrap();
+        let processes = place.json(&["processes", "--json"]);
+        let processes = processes.as_array().unwrap();
+        let expected = match level {
+            "command" => 4,
+            "process" => processes.iter().filter(|process| process["epoch"] != 0).count(),
+            _ => processes.len(),
+        };
+        assert_eq!(slices.len(), expected, "{level}: {found:#}");
+        let run = place.json(&["show", "--json"])["run"].clone();
+        let name = format!("run {}", run.as_str().unwrap());
+        assert_eq!(found["tracks"][0], name.as_str(), "{level}");
+    }
 }
 
 #[test]

@@ -6,7 +6,6 @@ Nothing here needs the network.
 
 import importlib.util
 import json
-import os
 import pathlib
 import sys
 
@@ -51,33 +50,39 @@ def check_prov(as_json: str, as_n: str, file: str) -> None:
 
 
 def openlineage_schemas(events: list, spec: pathlib.Path) -> None:
-    """Every event, and every facet by itself, is as the published schemas have it."""
+    """Every event is as the standard's schema has it, and every facet as its own: that of another minor version, or none, where there is no other."""
     from jsonschema import Draft202012Validator, FormatChecker
     from referencing import Registry, Resource
 
     files = [spec / "OpenLineage.json", *sorted((spec / "facets").glob("*.json"))]
     schemas = {schema["$id"]: schema for schema in (json.loads(file.read_text()) for file in files)}
     registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in schemas.items())
+    formats = FormatChecker()
+    assert {"uuid", "date-time", "uri"} <= set(formats.checkers), "formats are not checked"
 
     def validate(given: dict, reference: str) -> None:
-        name = reference.partition("#")[0]
-        assert name in schemas, f"no schema is published as {name}"
-        validator = Draft202012Validator({"$ref": reference}, registry=registry, format_checker=FormatChecker())
+        validator = Draft202012Validator({"$ref": reference}, registry=registry, format_checker=formats)
         said = [error.message for error in validator.iter_errors(given)]
         assert not said, (reference, said)
+
+    def published(reference: str) -> str:
+        name, _, part = reference.partition("#")
+        same = [known for known in schemas if known.rpartition("/")[2] == name.rpartition("/")[2]]
+        return "#".join((name if name in schemas else same[0], part)) if same else ""
 
     for event in events:
         validate(event, event["schemaURL"])
         for part in [event["run"], event["job"], *event["inputs"], *event["outputs"]]:
             for kind in ("facets", "inputFacets", "outputFacets"):
                 for name, facet in part.get(kind, {}).items():
-                    validate(facet, facet["_schemaURL"])
-                    if not name.startswith("backstory_"):
-                        validate({name: facet}, facet["_schemaURL"].partition("#")[0])
+                    if reference := published(facet["_schemaURL"]):
+                        validate(facet, reference)
+                        if not name.startswith("backstory_"):
+                            validate({name: facet}, reference.partition("#")[0])
 
 
-def check_openlineage(path: str) -> None:
-    """Every event is one that the client's own classes accept, and the schemas where they are."""
+def check_openlineage(path: str, *spec: str) -> None:
+    """Every event is one that the client's own classes accept, by the schemas that they name, and that the schemas do where they are."""
     from openlineage.client import event_v2, facet_v2
 
     facets = {
@@ -92,6 +97,7 @@ def check_openlineage(path: str) -> None:
         for name, fields in given.items():
             assert fields["_producer"] and fields["_schemaURL"], name
             if name in facets:
+                assert fields["_schemaURL"] == facets[name]._get_schema(), name
                 fields = {key: value for key, value in fields.items() if not key.startswith("_")}
                 if name == "parent":
                     fields = {
@@ -104,8 +110,8 @@ def check_openlineage(path: str) -> None:
         return made
 
     events = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
-    if "OPENLINEAGE_SPEC" in os.environ:
-        openlineage_schemas(events, pathlib.Path(os.environ["OPENLINEAGE_SPEC"]))
+    for directory in spec:
+        openlineage_schemas(events, pathlib.Path(directory))
     for event in events:
         run, job = event["run"], event["job"]
         event_v2.RunEvent(
@@ -220,6 +226,53 @@ def check_ro_crate(path: str, file: str) -> None:
     print(json.dumps(sorted(str(row.path) for row in found)))
 
 
+def check_perfetto(path: str) -> None:
+    """Perfetto's classes know every field, and slices fit into each other on their tracks; prints the tracks, the slices and the arrows."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import BUILTIN_CLOCK_REALTIME, Trace, TrackEvent
+
+    def known(message) -> None:
+        assert not len(UnknownFieldSet(message)), message
+        for field, value in message.ListFields():
+            if field.message_type:
+                for part in value if field.is_repeated else [value]:
+                    known(part)
+
+    trace = Trace.FromString(pathlib.Path(path).read_bytes())
+    known(trace)
+    assert all(packet.trusted_packet_sequence_id for packet in trace.packet)
+    assert any(clock.clock_id == BUILTIN_CLOCK_REALTIME for clock in trace.packet[0].clock_snapshot.clocks)
+    tracks, open_, slices, flows = {}, {}, [], {}
+    for packet in trace.packet:
+        if packet.HasField("track_descriptor"):
+            track = packet.track_descriptor
+            assert track.uuid not in tracks and (not track.parent_uuid or track.parent_uuid in tracks)
+            tracks[track.uuid] = track.name
+    # As they are read: by time, and of one time as they stand.
+    for packet in sorted((one for one in trace.packet if one.HasField("track_event")), key=lambda one: one.timestamp):
+        event = packet.track_event
+        assert event.track_uuid in tracks
+        within = open_.setdefault(event.track_uuid, [])
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            assert not within, "an activity's slice stands alone"
+            facts = {fact.name: fact.string_value or fact.int_value for fact in event.debug_annotations}
+            within.append(facts["command"])
+            slices.append([event.name, facts])
+        elif event.type == TrackEvent.TYPE_SLICE_END:
+            within.pop()
+        else:
+            assert event.type == TrackEvent.TYPE_INSTANT and event.name
+            for flow in event.flow_ids:
+                assert flow not in flows
+                flows[flow] = [within[-1], event.name]
+            for flow in event.terminating_flow_ids:
+                assert len(flows[flow]) == 2
+                flows[flow] += [event.name, within[-1]]
+    assert not any(open_.values()), "every slice ends"
+    assert all(len(flow) == 4 for flow in flows.values()), "every arrow ends"
+    print(json.dumps({"tracks": list(tracks.values()), "slices": slices, "arrows": list(flows.values())}))
+
+
 def check_graphml(path: str, file: str) -> None:
     """Prints every entity's path that leads to `file`."""
     import networkx
@@ -270,4 +323,5 @@ if __name__ == "__main__":
         "ro-crate": check_ro_crate,
         "graphml": check_graphml,
         "parquet": check_parquet,
+        "perfetto": check_perfetto,
     }[sys.argv[1]](*sys.argv[2:])

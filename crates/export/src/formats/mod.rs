@@ -14,6 +14,7 @@ mod ninja;
 mod openlineage;
 mod parquet;
 mod perfetto;
+mod protobuf;
 mod prov;
 mod reprozip;
 mod ro_crate;

@@ -1,15 +1,76 @@
-//! A trace for Perfetto and `chrome://tracing`: a track for each process, a slice for each program, arrows where data flowed.
+//! A trace for Perfetto: a track for each process, a slice for each program, and arrows where data flowed.
 //!
-//! The JSON form of the trace event format, which `trace_processor` reads. Times are microseconds since the first activity.
+//! In Perfetto's own form, a sequence of `TracePacket`s, of which `perfetto.protos.TrackEvent` says what happened. Its JSON form is Chrome's, which
+//! Perfetto reads but does not add to. Times are nanoseconds since 1970.
 
-use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
 
+use super::protobuf::Message;
+use super::word;
 use crate::format::{Family, Format, Target};
-use crate::view::End;
+use crate::view::{Activity, End, Link};
 use crate::{Result, View};
 
 /// `perfetto`
 pub struct Perfetto;
+
+/// Fields by the messages that have them, as `perfetto_trace.proto` numbers them.
+mod field {
+    pub mod trace {
+        pub const PACKET: u32 = 1;
+    }
+    pub mod packet {
+        pub const CLOCK_SNAPSHOT: u32 = 6;
+        pub const TIMESTAMP: u32 = 8;
+        pub const SEQUENCE: u32 = 10;
+        pub const TRACK_EVENT: u32 = 11;
+        pub const SEQUENCE_FLAGS: u32 = 13;
+        pub const TRACK: u32 = 60;
+    }
+    pub mod clocks {
+        pub const CLOCK: u32 = 1;
+        pub const ID: u32 = 1;
+        pub const TIMESTAMP: u32 = 2;
+    }
+    pub mod track {
+        pub const UUID: u32 = 1;
+        pub const NAME: u32 = 2;
+        pub const PARENT: u32 = 5;
+        pub const CHILDREN: u32 = 11;
+    }
+    pub mod event {
+        pub const ANNOTATION: u32 = 4;
+        pub const TYPE: u32 = 9;
+        pub const TRACK: u32 = 11;
+        pub const CATEGORY: u32 = 22;
+        pub const NAME: u32 = 23;
+        pub const FLOW: u32 = 47;
+        pub const LAST_OF_FLOW: u32 = 48;
+    }
+    pub mod annotation {
+        pub const INT: u32 = 4;
+        pub const STRING: u32 = 6;
+        pub const NAME: u32 = 10;
+    }
+}
+
+/// `TrackEvent.Type`.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Begin = 1,
+    End = 2,
+    Instant = 3,
+}
+
+/// Nothing was said before: `SEQ_INCREMENTAL_STATE_CLEARED`.
+const BEGINNING: u64 = 1;
+
+/// Tracks below another are shown in the order in which something happened on them.
+const CHRONOLOGICAL: u64 = 2;
+
+/// The clock of a trace, and the one that tells the date.
+const CLOCKS: [u64; 2] = [6, 1];
 
 impl Format for Perfetto {
     fn name(&self) -> &'static str {
@@ -22,69 +83,195 @@ impl Format for Perfetto {
         Family::Picture
     }
     fn proven_by(&self) -> &'static str {
-        "a check of the trace event format"
+        "Perfetto's own classes for Python"
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
-        let zero = view
-            .activities
-            .iter()
-            .map(|activity| activity.interval.start)
-            .min()
-            .unwrap_or_default();
-        let micro = |time: i64| (time - zero) as f64 / 1000.0;
-        let mut events: Vec<Value> = Vec::new();
-        for (at, run) in view.runs.iter().enumerate() {
-            let name = format!("run {}", run.summary.id);
-            events.push(
-                json!({"ph": "M", "name": "process_name", "pid": at + 1, "tid": 0, "args": {"name": name}}),
-            );
+        let mut out = Packets(target.stream());
+        let starts = view.activities.iter().map(|activity| activity.interval.start);
+        out.begin(starts.min().unwrap_or_default())?;
+        let tracks = tracks(view, &mut out)?;
+        let passed = passed(view);
+        for (at, activity) in view.activities.iter().enumerate() {
+            let track = tracks[at];
+            out.event(activity.interval.start, begin(activity, track))?;
+            for moment in passed.get(&at).into_iter().flatten() {
+                let mut event = event(Kind::Instant, track).text(field::event::NAME, &moment.name);
+                for (flow, ends) in &moment.flows {
+                    let field = if *ends {
+                        field::event::LAST_OF_FLOW
+                    } else {
+                        field::event::FLOW
+                    };
+                    event = event.fixed(field, *flow);
+                }
+                out.event(moment.time, event)?;
+            }
+            out.event(activity.interval.end, event(Kind::End, track))?;
         }
-        for activity in &view.activities {
-            let name = activity.label.split_whitespace().next().unwrap_or("?");
-            let length = micro(activity.interval.end) - micro(activity.interval.start);
-            events.push(json!({
-                "ph": "X", "cat": "activity", "name": name, "pid": activity.run + 1, "tid": activity.pid,
-                "ts": micro(activity.interval.start), "dur": length,
-                "args": {
-                    "command": activity.label, "cwd": String::from_utf8_lossy(&activity.cwd),
-                    "exit": activity.exit, "signal": activity.signal, "id": activity.id,
-                },
-            }));
-        }
-        flows(view, &micro, &mut events);
-        let trace = json!({"traceEvents": events, "displayTimeUnit": "ms"});
-        serde_json::to_writer(target.stream(), &trace).map_err(std::io::Error::from)?;
         Ok(())
     }
 }
 
-/// From each that made a file or wrote to a pipe to each that read it afterwards.
-fn flows(view: &View, micro: &impl Fn(i64) -> f64, events: &mut Vec<Value>) {
-    let mut made = vec![Vec::new(); view.entities.len()];
+/// Packets, one after the other, of one writer.
+struct Packets<'o>(&'o mut dyn Write);
+
+impl Packets<'_> {
+    /// The clocks, which say that times are those of the calendar.
+    fn begin(&mut self, zero: i64) -> io::Result<()> {
+        let mut clocks = Message::default();
+        for id in CLOCKS {
+            let clock = Message::default()
+                .number(field::clocks::ID, id)
+                .number(field::clocks::TIMESTAMP, moment(zero));
+            clocks = clocks.message(field::clocks::CLOCK, &clock);
+        }
+        let packet = Message::default()
+            .number(field::packet::TIMESTAMP, moment(zero))
+            .message(field::packet::CLOCK_SNAPSHOT, &clocks)
+            .number(field::packet::SEQUENCE_FLAGS, BEGINNING);
+        self.packet(packet)
+    }
+
+    fn track(&mut self, uuid: u64, parent: Option<u64>, name: &str) -> io::Result<()> {
+        let mut track = Message::default()
+            .number(field::track::UUID, uuid)
+            .text(field::track::NAME, name);
+        track = match parent {
+            Some(parent) => track.number(field::track::PARENT, parent),
+            None => track.number(field::track::CHILDREN, CHRONOLOGICAL),
+        };
+        self.packet(Message::default().message(field::packet::TRACK, &track))
+    }
+
+    fn event(&mut self, time: i64, event: Message) -> io::Result<()> {
+        let packet = Message::default()
+            .number(field::packet::TIMESTAMP, moment(time))
+            .message(field::packet::TRACK_EVENT, &event);
+        self.packet(packet)
+    }
+
+    fn packet(&mut self, packet: Message) -> io::Result<()> {
+        let packet = packet.number(field::packet::SEQUENCE, 1);
+        let trace = Message::default().message(field::trace::PACKET, &packet);
+        self.0.write_all(trace.bytes())
+    }
+}
+
+fn moment(time: i64) -> u64 {
+    u64::try_from(time).unwrap_or_default()
+}
+
+/// Says which tracks there are: one for each run, and below it those of its processes. Slices of one track never overlap, so a process of which
+/// several steps were at work at the same time has several. Which one each activity is on.
+fn tracks(view: &View, out: &mut Packets<'_>) -> io::Result<Vec<u64>> {
+    let runs = view.runs.len() as u64;
+    for (uuid, run) in (1..).zip(&view.runs) {
+        out.track(uuid, None, &format!("run {}", run.summary.id))?;
+    }
+    let mut next = runs;
+    let mut lanes: HashMap<(usize, u32), Vec<(u64, i64)>> = HashMap::new();
+    let mut on = Vec::new();
+    for activity in &view.activities {
+        let lanes = lanes.entry((activity.run, activity.pid)).or_default();
+        let free = lanes.iter().position(|(_, end)| *end <= activity.interval.start);
+        let lane = match free {
+            Some(lane) => lane,
+            None => {
+                next += 1;
+                let name = format!("{} {}", program(activity), activity.pid);
+                out.track(next, Some(activity.run as u64 + 1), &name)?;
+                lanes.push((next, i64::MIN));
+                lanes.len() - 1
+            }
+        };
+        lanes[lane].1 = activity.interval.end;
+        on.push(lanes[lane].0);
+    }
+    Ok(on)
+}
+
+fn program(activity: &Activity) -> &str {
+    activity.label.split_whitespace().next().unwrap_or("?")
+}
+
+fn event(kind: Kind, track: u64) -> Message {
+    Message::default()
+        .number(field::event::TYPE, kind as u64)
+        .number(field::event::TRACK, track)
+}
+
+fn begin(activity: &Activity, track: u64) -> Message {
+    let text = |name: &str, text: &str| {
+        Message::default()
+            .text(field::annotation::NAME, name)
+            .text(field::annotation::STRING, text)
+    };
+    let number = |name: &str, number: i32| {
+        Message::default()
+            .text(field::annotation::NAME, name)
+            .signed(field::annotation::INT, i64::from(number))
+    };
+    let facts = [
+        Some(text("command", &activity.label)),
+        Some(text("cwd", &String::from_utf8_lossy(&activity.cwd))),
+        Some(text("id", &activity.id)),
+        activity.exit.map(|exit| number("exit", exit)),
+        activity.signal.map(|signal| number("signal", signal)),
+    ];
+    let begin = event(Kind::Begin, track)
+        .text(field::event::CATEGORY, "activity")
+        .text(field::event::NAME, program(activity));
+    facts
+        .iter()
+        .flatten()
+        .fold(begin, |event, fact| event.message(field::event::ANNOTATION, fact))
+}
+
+/// A moment at which an activity had made something that another used, or used what another had made.
+struct Moment {
+    time: i64,
+    name: String,
+    /// Arrows, and whether they end here.
+    flows: Vec<(u64, bool)>,
+}
+
+/// From each that made a file or wrote to a pipe to each that read it afterwards: by activity, in order of time.
+fn passed(view: &View) -> HashMap<usize, Vec<Moment>> {
+    let mut made: Vec<Vec<(usize, &Link)>> = vec![Vec::new(); view.entities.len()];
     for link in &view.links {
         if let (End::Activity(maker), End::Entity(entity)) = (link.from, link.to) {
-            made[entity].push((maker, link.interval));
+            made[entity].push((maker, link));
         }
     }
+    let mut moments: BTreeMap<(usize, i64, String), Vec<(u64, bool)>> = BTreeMap::new();
     let mut number = 0;
     for link in &view.links {
         let (End::Entity(entity), End::Activity(reader)) = (link.from, link.to) else {
             continue;
         };
-        for (maker, interval) in made[entity].iter().filter(|(maker, _)| *maker != reader) {
-            let (from, to) = (&view.activities[*maker], &view.activities[reader]);
-            let until = interval.start.min(from.interval.end);
-            let since = link.interval.end.max(to.interval.start).min(to.interval.end);
+        let path = view.shown(&view.entities[entity].path);
+        for (maker, before) in made[entity].iter().filter(|(maker, _)| *maker != reader) {
+            let (from, to) = (
+                &view.activities[*maker].interval,
+                &view.activities[reader].interval,
+            );
+            let until = before.interval.start.max(from.start).min(from.end);
+            let since = link.interval.end.max(to.start).min(to.end);
             if until > since {
                 continue;
             }
             number += 1;
-            let name = String::from_utf8_lossy(&view.entities[entity].path).into_owned();
-            events.push(json!({"ph": "s", "cat": "flow", "name": name, "id": number, "pid": from.run + 1, "tid": from.pid, "ts": micro(until)}));
-            events.push(json!({
-                "ph": "f", "bp": "e", "cat": "flow", "name": name, "id": number, "pid": to.run + 1, "tid": to.pid, "ts": micro(since),
-            }));
+            let name = |link: &Link| format!("{} {}", word(link.flow), String::from_utf8_lossy(path));
+            let begins = moments.entry((*maker, until, name(before))).or_default();
+            begins.push((number, false));
+            let ends = moments.entry((reader, since, name(link))).or_default();
+            ends.push((number, true));
         }
     }
+    let mut of: HashMap<usize, Vec<Moment>> = HashMap::new();
+    for ((activity, time, name), flows) in moments {
+        of.entry(activity).or_default().push(Moment { time, name, flows });
+    }
+    of
 }
