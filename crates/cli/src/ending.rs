@@ -43,7 +43,8 @@ pub fn watch(how: Workers) {
             let _ = pidfd_send_signal(worker, signal);
         }
         drop(at_work);
-        leaving::take_away();
+        // For good, as above.
+        std::mem::forget(leaving::take_away());
     });
 }
 

@@ -36,6 +36,16 @@ impl Leaving {
     }
 }
 
+/// Makes something that is to go if the process is ended: not between the two, and not once [`take_away`] has begun.
+fn make<T>(make: impl FnOnce() -> io::Result<T>, path: impl FnOnce(&T) -> &Path) -> io::Result<(T, Leaving)> {
+    let mut all = leavings();
+    let made = make()?;
+    let path = path(&made);
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    all.push(path.clone());
+    Ok((made, Leaving(path)))
+}
+
 impl Drop for Leaving {
     fn drop(&mut self) {
         let mut all = leavings();
@@ -57,8 +67,8 @@ impl Unfinished {
     /// Makes one in `directory`.
     pub fn make(directory: &Path) -> io::Result<Unfinished> {
         sweep(directory);
-        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(directory)?;
-        let leaving = Leaving::at(file.path());
+        let file = || tempfile::Builder::new().prefix(PREFIX).tempfile_in(directory);
+        let (file, leaving) = make(file, NamedTempFile::path)?;
         // Where there are no locks, what is left stays.
         let _ = flock(file.as_file(), FlockOperation::NonBlockingLockExclusive);
         Ok(Unfinished {
@@ -81,8 +91,8 @@ impl Scratch {
     /// Makes one in `directory`.
     pub fn make(directory: &Path) -> io::Result<Scratch> {
         sweep(directory);
-        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(directory)?;
-        let leaving = Leaving::at(made.path());
+        let directory = || tempfile::Builder::new().prefix(PREFIX).tempdir_in(directory);
+        let (made, leaving) = make(directory, TempDir::path)?;
         let held = File::open(made.path())?;
         let _ = flock(&held, FlockOperation::NonBlockingLockExclusive);
         Ok(Scratch {
@@ -111,9 +121,11 @@ impl Scratch {
 /// So often it is tried to take away what may still be written into.
 const TRIES: u32 = 100;
 
-/// Takes away all that would be left, also what others of this process, or processes that are just being killed, are writing into.
-pub fn take_away() {
-    for path in &*leavings() {
+/// Takes away all that would be left, also what others of this process, or processes that are just being killed, are writing into. Until what this
+/// returns is dropped nothing more is begun: who ends the process keeps it.
+pub fn take_away() -> MutexGuard<'static, Vec<PathBuf>> {
+    let all = leavings();
+    for path in &*all {
         for _ in 0..TRIES {
             if remove(path).is_ok_and(|there| !there) {
                 break;
@@ -121,6 +133,7 @@ pub fn take_away() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+    all
 }
 
 /// False if nothing was there.
@@ -177,7 +190,7 @@ mod tests {
             Scratch::make(place.path()).unwrap(),
         );
         fs::write(scratch.path().join("part"), "x").unwrap();
-        take_away();
+        drop(take_away());
         let left: Vec<_> = fs::read_dir(place.path())
             .unwrap()
             .flatten()

@@ -3,10 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
 
 use super::{Answer, Place};
 use backstory_testkit::need::needs;
+use backstory_testkit::procs::eventually;
 
 /// One of each way to write: short, long, with a database, archives, directories.
 const FORMATS: [&str; 7] = [
@@ -117,6 +123,64 @@ fn who_exports_may_be_killed_at_any_change_and_leaves_the_whole_or_nothing() {
                 found == whole || found[""] == 9,
                 "{format} killed in {calls}: {found:?}"
             );
+        }
+    }
+}
+
+/// Begins a command and holds it at the first of some calls, for longer than any test takes; returns when there is something that it would leave.
+fn held(place: &Place, calls: &str, args: &[&str]) -> Child {
+    let mut command = place.stage.command("strace");
+    // The tracer is nobody's child, so that the command is ours.
+    command.args([
+        "-D",
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        &format!("trace={calls}"),
+    ]);
+    command.arg(format!("--inject={calls}:delay_enter=600s:when=1"));
+    command.arg(env!("CARGO_BIN_EXE_backstory")).args(args);
+    command
+        .env("BACKSTORY_STORE", place.stage.store())
+        .current_dir(place.work());
+    let child = command.stderr(Stdio::null()).spawn().unwrap();
+    let begun = || !left(&place.work()).is_empty();
+    assert!(eventually(Duration::from_secs(60), begun), "{args:?}");
+    child
+}
+
+/// Lets go of what is held, when nothing of it is at work any more but what is held.
+fn let_go(held: &Child) {
+    let process = Path::new("/proc").join(held.id().to_string());
+    let alone = || fs::read_dir(process.join("task")).is_ok_and(|threads| threads.count() == 1);
+    assert!(eventually(Duration::from_secs(60), alone), "it goes on");
+    let status = fs::read_to_string(process.join("status")).unwrap();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    if let Some(tracer) = Pid::from_raw(tracer.unwrap().trim().parse().unwrap()) {
+        rustix::process::kill_process(tracer, Signal::KILL).unwrap();
+    }
+}
+
+#[test]
+fn who_exports_and_is_asked_to_end_leaves_nothing_and_ends_of_it() {
+    let Some(place) = recorded() else { return };
+    let run = place.json(&["show", "--json"])["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let exports = FORMATS.map(|format| vec!["export", format, "-o", "export"]);
+    let whole = vec!["store", "export", &run, "-o", "export"];
+    for args in exports.into_iter().chain([whole]) {
+        for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+            let mut exporter = held(&place, "fsync,fdatasync,syncfs", &args);
+            rustix::process::kill_process(Pid::from_child(&exporter), signal).unwrap();
+            let_go(&exporter);
+            let status = exporter.wait().unwrap();
+            assert_eq!(status.signal(), Some(signal.as_raw()), "{args:?}: {status}");
+            assert_eq!(left(&place.work()), Vec::<String>::new(), "{args:?}: {signal:?}");
+            assert!(!place.work().join("export").exists(), "{args:?}: {signal:?}");
         }
     }
 }
