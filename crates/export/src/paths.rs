@@ -46,7 +46,9 @@ const TOOLS: [&str; 12] = [
 ];
 
 /// What programs that run others write down for themselves, to know what they have done.
-const RECORDS: [&str; 11] = [
+const RECORDS: [&str; 12] = [
+    // Automake's: what each source included when it was compiled.
+    "/.deps/",
     "/.ninja_log",
     "/.ninja_deps",
     "/.snakemake/",
@@ -150,6 +152,7 @@ mod tests {
                 && is_tool(b"/var/lib/dpkg/info/libc6:amd64.list")
                 && is_cache(b"/home/u/.cache/matplotlib/fonts.json")
         );
+        assert!(is_tool(b"/w/src/.deps/a.Po") && !is_tool(b"/w/deps/a.Po"));
         assert!(is_tool(b"/w/.ninja_log") && is_cache(b"/w/.snakemake/metadata/x"));
         assert!(!is_tool(b"/home/u/work/data.csv") && !is_cache(b"/home/u/work/cache/data.csv"));
     }

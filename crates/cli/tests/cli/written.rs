@@ -199,6 +199,42 @@ fn what_ninja_runs_are_the_steps_and_its_own_records_are_nobodys() {
     );
 }
 
+/// As Automake writes makefiles: `gcc` says what was included, which the next `make` wants to know, and nobody else.
+#[test]
+fn what_a_makefile_of_automake_keeps_for_itself_is_nobodys_result() {
+    if !needs("a build by a makefile of Automake", &["make", "gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.path(".deps")).unwrap();
+    place.stage.user().owns(place.path(".deps").as_ref()).unwrap();
+    place.write("one.h", "int one(void);\n");
+    for (name, text) in [
+        ("one", "int one(void) { return 1; }\n"),
+        ("main", "int main(void) { return one() - 1; }\n"),
+    ] {
+        place.write(format!("{name}.c"), &format!("#include \"one.h\"\n{text}"));
+        place.write(format!(".deps/{name}.Po"), "# dummy\n");
+    }
+    place.write(
+        "Makefile",
+        "all:\n\t$(MAKE) all-am\nall-am: prog\nprog: main.o one.o\n\t@rm -f prog\n\tgcc -g -o prog main.o one.o\n\
+         .c.o:\n\tgcc -I. -g -MT $@ -MD -MP -MF .deps/$*.Tpo -c -o $@ $<\n\tmv -f .deps/$*.Tpo .deps/$*.Po\n\
+         -include .deps/one.Po .deps/main.Po\n",
+    );
+    assert_eq!(place.run(&["record", "--", "make", "-s"]).status, 0);
+    let rules = place.run(&["export", "make"]).out;
+    for line in [
+        "all: prog",
+        "main.o: main.c one.h",
+        "\tgcc -I. -g -MT one.o -MD -MP -MF .deps/one.Tpo -c -o one.o one.c",
+        "prog: main.o one.o",
+    ] {
+        assert!(rules.contains(&format!("\n{line}\n")), "no {line} in {rules}");
+    }
+    assert!(!rules.contains(".Po"), "{rules}");
+}
+
 #[test]
 fn what_snakemake_runs_are_the_steps_and_its_own_helpers_and_records_are_nobodys() {
     let Some(program) = engine("a run of snakemake", "snakemake") else {
