@@ -48,6 +48,7 @@ pub(crate) fn header(
         modes: modes(options),
         started,
         since_boot,
+        clock_lag: clock::lag(),
         arena: arena.map(|p| p.to_string_lossy().into_owned()),
         version: options.version.clone(),
     }

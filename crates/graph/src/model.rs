@@ -261,4 +261,9 @@ pub trait Sink {
     ) -> Result<(), Self::Error>;
     /// Something the fold knows it does not know, for `incomplete_because` (a sentence for people).
     fn unknown(&mut self, reason: &str) -> Result<(), Self::Error>;
+    /// Whether an earlier run made a file just as this identity says. Asked only of what changed last so shortly before this run that
+    /// the file system's coarse clock does not tell whether it was before.
+    fn made_before(&self, _ident: &Ident) -> bool {
+        false
+    }
 }

@@ -231,6 +231,8 @@ pub struct Object {
     pub key: Option<Key>,
     /// Its identity after the run.
     pub settled: Option<Ident>,
+    /// That is what an earlier run made of it.
+    pub made_before: bool,
     /// What it held before the command and at the command's end, if the command inherited a descriptor of it: others have it, too.
     pub inherited: Option<(Ident, Ident)>,
     versions: Vec<Version>,
@@ -265,6 +267,7 @@ impl Object {
             label: None,
             key: None,
             settled: None,
+            made_before: false,
             inherited: None,
             versions,
             writers: 0,
@@ -352,6 +355,6 @@ impl Object {
     /// True if its content certainly stayed as it was from `time` to the end of the run.
     pub fn unchanged_since(&self, time: Time, slack: Time) -> bool {
         self.settled
-            .is_some_and(|s| s.ctime < time - slack && s.mtime < time - slack)
+            .is_some_and(|s| self.made_before || s.ctime < time - slack && s.mtime < time - slack)
     }
 }

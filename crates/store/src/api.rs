@@ -269,4 +269,7 @@ impl Sink for Appender<'_> {
     fn unknown(&mut self, reason: &str) -> Result<()> {
         self.sink.unknown(reason)
     }
+    fn made_before(&self, ident: &Ident) -> bool {
+        self.sink.made_before(ident)
+    }
 }

@@ -33,6 +33,8 @@ struct Run {
     facts: Vec<Fact>,
     extended: Vec<(ActivityId, Time, Bytes, Bytes)>,
     unknown: Vec<String>,
+    /// What earlier runs made; while it is appended.
+    earlier: Vec<Ident>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +106,15 @@ impl Run {
         }
     }
 
+    fn versions_made(&self) -> impl Iterator<Item = Ident> {
+        let made = self
+            .entities
+            .iter()
+            .flatten()
+            .filter(|entity| self.made(entity.id));
+        made.filter_map(|entity| entity.ident)
+    }
+
     fn made(&self, id: EntityId) -> bool {
         use Relation::*;
         self.facts.iter().any(|fact| match fact {
@@ -165,6 +176,10 @@ impl Sink for Run {
         }
         Ok(())
     }
+
+    fn made_before(&self, ident: &Ident) -> bool {
+        self.earlier.iter().any(|made| same_version(made, ident))
+    }
 }
 
 impl MemoryStore {
@@ -209,9 +224,11 @@ impl Store for MemoryStore {
         }
         let mut run = Run {
             id: header.id.clone(),
+            earlier: self.runs.values().flat_map(Run::versions_made).collect(),
             ..Run::default()
         };
         body(&mut Appender::new(&mut run))?;
+        run.earlier = Vec::new();
         for (id, activity) in run.activities.iter().enumerate() {
             run.check("activity", id as u32, activity.is_some())?;
         }

@@ -34,6 +34,16 @@ fn leads_to(place: &Place, commands: &[&str]) {
 }
 
 #[test]
+fn runs_that_follow_each_other_at_once_are_joined() {
+    let place = Place::new();
+    for turn in 0..10 {
+        let line = format!("$B record -- sh -c 'echo {turn} > f'; $B record -- sh -c 'cat f > g'");
+        assert_eq!(place.shell(&line).status, 0);
+        leads_to(&place, &[&format!("echo {turn} > f")]);
+    }
+}
+
+#[test]
 fn a_file_that_got_other_times_leads_to_who_wrote_it() {
     if !needs("times set by path", &["python3"]) {
         return;

@@ -2,7 +2,7 @@
 
 use backstory_eventlog::event::{Ident, Time, Via};
 
-use super::{Call, Fold, SLACK};
+use super::{Call, Fold, NEAR};
 use crate::activity::{Serial, Use};
 use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Interval, Relation, Sink};
 use crate::object::{Object, ObjectId, Version, Writers};
@@ -94,9 +94,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     fn primary(&mut self, time: Time, object: ObjectId, number: u32) -> Result<EntityId, S::Error> {
+        let slack = self.slack;
         let next = EntityId(self.entities);
         let held = self.object_mut(object);
-        let settled = held.settled.filter(|_| held.unchanged_since(time, SLACK));
+        let settled = held.settled.filter(|_| held.unchanged_since(time, slack));
         let is_last = held.now().number == number;
         let version = held.kept(number);
         if let Some(entity) = version.entity {
@@ -112,7 +113,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let by = self.follow(by, true);
             let began = self.object_mut(object).kept(number).began;
             let kept = self.answers.kept(&self.paths, by, began);
-            if let Some((at, ident)) = kept.filter(|(_, ident)| ident.mtime < began + SLACK) {
+            if let Some((at, ident)) = kept.filter(|(_, ident)| ident.mtime < began + NEAR) {
                 let version = self.object_mut(object).kept(number);
                 (version.ident, version.kept) = (Some(ident), Some(at));
             }
@@ -368,7 +369,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 !untouched
                     && after
                         .or(settled)
-                        .is_some_and(|i| (now.began - SLACK..=time).contains(&i.mtime))
+                        .is_some_and(|i| (now.began - NEAR..=time).contains(&i.mtime))
             }
         };
         if now.number > 0 || ident.is_some() {
@@ -480,9 +481,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .ident
             .is_none_or(|i| (i.size, i.mtime) == (ident.size, ident.mtime));
         // A version that only was looked at may have been changed afterwards by somebody outside.
-        let changed = object.ctime_without_names(&ident, SLACK);
-        let own = now.number > 0 || changed < now.began - SLACK;
-        (same, Some(ident).filter(|i| own && i.ctime <= ended + SLACK))
+        let changed = object.ctime_without_names(&ident, NEAR);
+        let own = now.number > 0 || changed < now.began - self.slack || self.made_before(&ident);
+        (same, Some(ident).filter(|i| own && i.ctime <= ended + NEAR))
     }
 }
 

@@ -7,7 +7,7 @@
 use backstory_eventlog::event::{Ident, Time};
 
 use super::entities::Named;
-use super::{Call, Fold, SLACK};
+use super::{Call, Fold, NEAR};
 use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Relation, Sink};
 use crate::object::{Object, ObjectId, has_versions, key, kind_of};
 use crate::paths::PathId;
@@ -135,9 +135,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let object = self.promote(path, call.time, entity);
         self.identify(object, ident, exact.is_none());
+        let slack = self.slack;
         let held = self.object_mut(object);
-        held.guessed = exact.is_none() && ident.ctime >= call.time - SLACK;
-        let same = held.unchanged_since(call.time, SLACK);
+        let made_before = held.made_before;
+        held.guessed = exact.is_none() && ident.ctime >= call.time - slack && !made_before;
+        let same = held.unchanged_since(call.time, slack);
         held.turned_out(kind_of(ident.mode));
         if same {
             held.now_mut().ident = Some(ident);
@@ -163,7 +165,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.became_link(path, time) {
             return false;
         }
-        if ident.ctime < time - SLACK {
+        if ident.ctime < time - self.slack || self.made_before(ident) {
             return true;
         }
         if ident.birth > time {
@@ -179,6 +181,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let linked = self.object(other).linked && !self.object(other).guessed;
         let names = self.object(other).names.clone();
         linked || !names.is_empty() && names.into_iter().all(|name| self.winding(name))
+    }
+
+    /// Whether the file is what an earlier run made of it, if it changed last so shortly before this run that the time does not tell.
+    pub(super) fn made_before(&self, ident: &Ident) -> bool {
+        let started = self.header.started;
+        (started - self.slack..=started).contains(&ident.ctime) && self.sink.made_before(ident)
     }
 
     /// Whether a symbolic link was put at `path` after `time`: what it leads to says nothing of what was there.
@@ -265,7 +273,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return false;
         };
         // Links that this run made are followed by name.
-        let old = |ident: &Ident| ident.ctime < self.header.started + SLACK;
+        let old = |ident: &Ident| ident.ctime < self.header.started + NEAR;
         let link = found
             .filter(old)
             .is_some_and(|i| kind_of(i.mode) == EntityKind::Symlink);
@@ -289,13 +297,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let fits = match (object_now.key, object_now.made) {
             (Some(have), _) if !object_now.guessed => have == key(&ident),
             _ if ident.birth == 0 => true,
-            (_, Some(made)) => (made - SLACK..=made + CALL).contains(&ident.birth),
+            (_, Some(made)) => (made - NEAR..=made + CALL).contains(&ident.birth),
             (_, None) => ident.birth <= time,
         };
         if fits {
             self.identify(object, ident, true);
             // What was changed later may have been replaced later.
-            self.object_mut(object).guessed = ident.ctime > time + SLACK;
+            self.object_mut(object).guessed = ident.ctime > time + NEAR;
         }
     }
 
@@ -355,7 +363,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         ident: Ident,
         settled: bool,
     ) -> Result<ObjectId, S::Error> {
-        let steady = !settled || ident.ctime < call.time - SLACK;
+        let steady = !settled || ident.ctime < call.time - self.slack || self.made_before(&ident);
         let known = self.by_key.get(&key(&ident)).copied();
         let Some(found) = known.filter(|&known| !self.guessed_wrong(known, path, &ident, steady)) else {
             let made = self.add(kind_of(ident.mode), path, call.time, 0);
@@ -365,12 +373,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             object.linked = steady && ident.nlink > 1 && object.kind == EntityKind::File;
             return Ok(made);
         };
+        let slack = self.slack;
         let object = self.object_mut(found);
         object.linked |= ident.nlink > 1 && kind_of(ident.mode) == EntityKind::File;
         // It has not changed since it was first met, and nothing but this call changes it until the end: the guess was right.
-        let lasting = |end: Ident| (call.time - SLACK..=call.time + SLACK).contains(&end.ctime);
+        let lasting = |end: Ident| (call.time - NEAR..=call.time + NEAR).contains(&end.ctime);
         let proven =
-            !settled && ident.ctime < object.now().began - SLACK && object.settled.is_some_and(lasting);
+            !settled && ident.ctime < object.now().began - slack && object.settled.is_some_and(lasting);
         let doubtful = !steady || object.guessed && !proven;
         self.identify(found, ident, settled);
         if doubtful && !self.winding(path) {
@@ -415,6 +424,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if let Some(other) = self.by_key.insert(key, object).filter(|&other| other != object) {
             self.object_mut(other).key = None;
             self.object_mut(other).settled = None;
+            self.object_mut(other).made_before = false;
         }
         if let Some(old) = self
             .object(object)
@@ -423,12 +433,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         {
             self.by_key.remove(&old);
         }
+        let made_before = settled && self.made_before(&ident);
         let object = self.object_mut(object);
         if object.key.replace(key) != Some(key) {
-            object.settled = None;
+            (object.settled, object.made_before) = (None, false);
         }
         if settled {
-            object.settled = Some(ident);
+            (object.settled, object.made_before) = (Some(ident), made_before);
         } else {
             object.guessed = false;
         }

@@ -81,7 +81,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Nobody named the path before, and the file that is there after the run was born in this call.
     pub(super) fn born_now(&self, place: PathId, time: Time) -> bool {
-        let born = |at: Time| (time - super::SLACK..=time + super::SLACK).contains(&at);
+        let born = |at: Time| (time - super::NEAR..=time + super::NEAR).contains(&at);
         !self.names.contains_key(&place) && self.hint(place, true).is_some_and(|i| born(i.birth))
     }
 
@@ -103,7 +103,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let before = self.object(object).now().number;
         if looked || !definite && !writes {
             self.object_mut(object).now_mut().read |= reads;
-        } else if definite || !self.object(object).unchanged_since(call.time, super::SLACK) {
+        } else if definite || !self.object(object).unchanged_since(call.time, self.slack) {
             self.begin_write(call, object, place, definite)?;
         }
         if definite {

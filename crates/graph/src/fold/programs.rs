@@ -229,7 +229,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let named = self.shown(call.pid, named);
             if self
                 .hint(place, true)
-                .is_none_or(|now| now.ctime > call.time + super::SLACK)
+                .is_none_or(|now| now.ctime > call.time + super::NEAR)
             {
                 certainty = Certainty::Possible;
             }

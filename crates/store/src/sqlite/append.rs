@@ -27,16 +27,17 @@ const SPILL: usize = if cfg!(test) { 16 } else { 1 << 20 };
 /// Runs whose numbers still fit a key.
 const MOST_RUNS: i64 = i32::MAX as i64;
 
-/// Appends a run; see [`crate::Store::append`].
+/// Appends a run; see [`crate::Store::append`]. `made_before`: whether a run that is there already made this version.
 pub fn append(
     conn: &Connection,
     path: &Path,
     header: &RunHeader,
     end: &RunEnd,
     log_bytes: u64,
+    made_before: &dyn Fn(&Ident) -> bool,
     body: &mut Body<'_>,
 ) -> Result<RunKey> {
-    let mut run = Run::new(conn, path, header, end, log_bytes);
+    let mut run = Run::new(conn, path, header, end, log_bytes, made_before);
     body(&mut Appender::new(&mut run))?;
     run.finish()
 }
@@ -96,6 +97,7 @@ pub struct Run<'c> {
     pub edges: u64,
     pub written: u64,
     unknown: Vec<String>,
+    made_before: &'c dyn Fn(&Ident) -> bool,
 }
 
 impl<'c> Run<'c> {
@@ -105,6 +107,7 @@ impl<'c> Run<'c> {
         header: &'c RunHeader,
         end: &'c RunEnd,
         log_bytes: u64,
+        made_before: &'c dyn Fn(&Ident) -> bool,
     ) -> Self {
         Run {
             conn,
@@ -126,6 +129,7 @@ impl<'c> Run<'c> {
             edges: 0,
             written: 0,
             unknown: Vec::new(),
+            made_before,
         }
     }
 
@@ -458,6 +462,10 @@ impl Sink for Run<'_> {
             self.unknown.push(reason.to_owned());
         }
         Ok(())
+    }
+
+    fn made_before(&self, ident: &Ident) -> bool {
+        (self.made_before)(ident)
     }
 }
 

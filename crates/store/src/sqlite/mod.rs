@@ -123,7 +123,17 @@ impl Store for SqliteStore {
         body: &mut Body<'_>,
     ) -> Result<RunKey> {
         self.cache.get_mut().forget_directories();
-        append::append(&self.conn, &self.path, header, end, log_bytes, body)
+        let store = &*self;
+        let made_before = |ident: &Ident| store.made_as(ident).is_ok_and(|made| !made.is_empty());
+        append::append(
+            &store.conn,
+            &store.path,
+            header,
+            end,
+            log_bytes,
+            &made_before,
+            body,
+        )
     }
 
     fn remove(&mut self, id: &str) -> Result<bool> {
