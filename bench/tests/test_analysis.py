@@ -61,7 +61,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
                 {"kind": "block", "workload": name, "iteration": i, "attempt": 0, "disturbed": False, "kept": True}
             )
     journal.append({"kind": "quality", "workload": "g0/w0", "collector": "slow", "files_true": 4, "files_found": 5, "files_recalled": 3,
-                    "files_right": 4, "starts_true": 2, "starts_found": 2, "starts_right": 2})  # fmt: skip
+                    "files_right": 4, "starts_recalled": 2, "starts_true": 2, "starts_found": 2, "starts_right": 2})  # fmt: skip
     return directory, load(directory)
 
 

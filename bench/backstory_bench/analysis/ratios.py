@@ -60,6 +60,14 @@ def by_group(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[str, 
     return found
 
 
+def total_of_all(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
+    """By collector that finished some workload of every group: over all groups, each weighing the same."""
+    good = cells[(cells["collector"] != "none") & cells[column].notna()]
+    groups = good.groupby("collector")["group"].nunique()
+    whole = good[good["collector"].isin(groups[groups == good["group"].nunique()].index)]
+    return total(whole, column)
+
+
 def total(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
     """By collector: over the groups that every collector finished, each group weighing the same."""
     good = cells[(cells["collector"] != "none") & cells[column].notna()]

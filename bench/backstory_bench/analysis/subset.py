@@ -32,6 +32,8 @@ SUM_COPIES = 100
 """How often the equation that weights sum to one is added; a regression keeps what is repeated."""
 PCA_SHARE = 0.9
 """Of the variance, kept by PCA."""
+FINISHED = 0.9
+"""A collector that finished fewer of the workloads is no feature: the workloads that it breaks would all be left out."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Subset:
 
 
 def features(results: Results) -> pd.DataFrame:
-    """One row a workload, one column a feature, as measured; workloads that lack one are left out."""
+    """One row a workload, one column a feature, as measured; workloads that lack one are left out, and collectors that break many."""
     cells = results.cells
     logs = {key: np.log(m.value) for key, m in by_workload(cells).items()}
     columns: dict[str, dict[str, float]] = {
@@ -64,7 +66,9 @@ def features(results: Results) -> pd.DataFrame:
             columns[f"{kind} calls / s"] = {
                 w: counts.loc[w, kind] * loops[w] / wall[w] for w in counts.index if w in wall.index
             }
-    return pd.DataFrame(columns).dropna()
+    table = pd.DataFrame(columns)
+    of_collectors = table.columns.str.startswith("log ratio ")
+    return table.loc[:, ~of_collectors | (table.notna().mean() >= FINISHED)].dropna()
 
 
 def standardised(table: pd.DataFrame) -> np.ndarray:
@@ -126,6 +130,10 @@ def diminishing(scores: Sequence[float]) -> int:
     return int(np.argmax(line - y))
 
 
+WITHIN = 1.05
+"""A subset tells an iteration that it was chosen without, of each collector, within this factor."""
+
+
 def best(found: Sequence[Subset], k: int | None) -> Subset:
     """Ward without PCA as in the paper, unless another method is more accurate at its own diminishing return."""
     options = []
@@ -148,7 +156,32 @@ def held_out(table: pd.DataFrame, like: Subset) -> dict[str, float]:
     return missed
 
 
-def text(table: pd.DataFrame, chosen: Subset) -> str:
+def held_back(results: Results, like: Subset) -> dict[str, float]:
+    """By collector: how far a subset that was chosen from all iterations but the last misses its mean overhead in the last one (a factor's
+    logarithm). Empty where there is one iteration."""
+    rows = results.rows
+    last = rows["iteration"].max()
+    before = rows[rows["iteration"].isna() | (rows["iteration"] < last)]
+    if before["iteration"].isna().all():
+        return {}
+    table = features(Results(before, results.plans))
+    chosen = choose(list(table.index), standardised(table), like.method, like.k)
+    after = features(Results(rows[rows["iteration"].isna() | (rows["iteration"] == last)], results.plans))
+    shared = [c for c in map(str, table.columns) if c.startswith("log ratio ") and c in after]
+    after = after.loc[[w for w in table.index if w in after.index]]
+    if not set(chosen.chosen) <= set(after.index):
+        return {}
+    return {
+        c.removeprefix("log ratio "): float(np.dot(chosen.weights, after[c].loc[list(chosen.chosen)]) - after[c].mean())
+        for c in shared
+    }
+
+
+def _missed(missed: dict[str, float]) -> list[str]:
+    return [f"- {name}: {100 * (np.exp(miss) - 1):+.1f} %" for name, miss in missed.items()]
+
+
+def text(table: pd.DataFrame, chosen: Subset, results: Results) -> str:
     """Weights and members, in the form of the paper's table 5, and the errors on what was held out."""
     lines = [
         f"{chosen.method}, k = {chosen.k}: accuracy {chosen.accuracy:.3f}, representativeness {chosen.representativeness:.3f}",
@@ -159,12 +192,19 @@ def text(table: pd.DataFrame, chosen: Subset) -> str:
         members = [w for w, label in chosen.cluster.items() if label == number and w != name]
         lines.append(f"| {100 * chosen.weights[number]:.1f} % | {name} | {', '.join(members)} |")
     lines += ["", "Chosen without knowing a collector, it misses that collector's mean overhead by:", ""]
-    lines += [f"- {name}: {100 * (np.exp(missed) - 1):+.1f} %" for name, missed in held_out(table, chosen).items()]
+    lines += _missed(held_out(table, chosen))
+    if rows := _missed(held_back(results, chosen)):
+        lines += [
+            "",
+            "Chosen from all iterations but the last, it misses each collector's mean overhead in the last one by:",
+            "",
+            *rows,
+        ]
     return "\n".join(lines)
 
 
 def chosen_of(results: Results, k: int | None = None) -> tuple[pd.DataFrame, list[Subset], Subset]:
-    """Features, all candidates, and the choice.
+    """Features, all candidates, and the choice: of `k`, or of as many as it takes from where returns diminish to tell the last iteration.
 
     # Errors
     `Unusable` where too few workloads were measured.
@@ -175,13 +215,20 @@ def chosen_of(results: Results, k: int | None = None) -> tuple[pd.DataFrame, lis
             f"{len(table)} workloads have all features: a subset needs six (run with profiles, more workloads)"
         )
     found = sweep(table)
-    return table, found, best(found, k)
+    chosen = best(found, k)
+    sizes = range(chosen.k + 1, max(subset.k for subset in found) + 1) if k is None else ()
+    for larger in sizes:
+        if all(abs(miss) <= np.log(WITHIN) for miss in held_back(results, chosen).values()):
+            break
+        chosen = best(found, larger)
+    return table, found, chosen
 
 
 def main_subset(path: Path, k: int | None, write: bool) -> int:
     """The command `subset`."""
-    table, _, chosen = chosen_of(load(path), k)
-    print(text(table, chosen))
+    results = load(path)
+    table, _, chosen = chosen_of(results, k)
+    print(text(table, chosen, results))
     if write:
         target = Path(str(resources.files(__package__))).parent / "data" / "minimal.json"
         kept = {n: round(w, 6) for n, w in zip(chosen.chosen, chosen.weights, strict=True)}

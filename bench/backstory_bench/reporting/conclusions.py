@@ -45,5 +45,5 @@ def conclusions(results: Results) -> list[str]:
         found.append(f"Nothing yet: in {rounds} iterations at most, no interval lies apart from that of {OURS}.")
     fewest = min((m.rounds for m in groups.values()), default=0)
     if fewest < rounds:
-        found.append(f"Not all groups have {rounds} iterations yet; what has no interval was measured once.")
+        found.append(f"Some groups have fewer than {rounds} iterations; what has no interval has one.")
     return found

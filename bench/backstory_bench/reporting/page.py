@@ -50,7 +50,7 @@ def _subset(results: Results) -> str:
     except Unusable as reason:
         return f"<h2>The subset</h2><p>{html.escape(str(reason))}</p>"
     parts = [
-        f"<h2>The subset</h2><pre>{html.escape(text(table, chosen))}</pre>",
+        f"<h2>The subset</h2><pre>{html.escape(text(table, chosen, results))}</pre>",
         "<h3>Which method, how many (the paper's figure 2)</h3>" + plots.competition(found, chosen),
         "<h3>Clusters (figure 3a)</h3>" + plots.scatter(table, chosen, by_kind=False),
         "<h3>Groups (figure 3b)</h3>" + plots.scatter(table, chosen, by_kind=True),

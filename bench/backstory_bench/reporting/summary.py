@@ -11,7 +11,8 @@ from .tables import Table
 
 HEAD = """# The benchmark suite, and where backstory stands in it
 
-Made by `backstory-bench report`; do not edit. What is measured and how: [method.md](method.md). The same with plots: `index.html`.
+Made by `backstory-bench report`; do not edit. What is measured and how: [method.md](method.md). What the figures say:
+[discussion.md](discussion.md). The same with plots: `index.html`.
 """
 
 
@@ -34,7 +35,7 @@ def summary(results: Results) -> str:
         parts.append(markdown(make(results)))
     try:
         table, _, chosen = chosen_of(results)
-        parts.append(f"## The subset\n\n{text(table, chosen)}\n")
+        parts.append(f"## The subset\n\n{text(table, chosen, results)}\n")
     except Unusable as reason:
         parts.append(f"## The subset\n\n{reason}\n")
     for make in (tables.workloads, tables.left_out, tables.machine):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..analysis.frame import Results, holds
 from ..analysis.model import models
-from ..analysis.ratios import by_group, by_workload, common_groups, total
+from ..analysis.ratios import by_group, by_workload, common_groups, total, total_of_all
 from ..workloads import PAPER_GROUPS
 
 OURS_IN_PAPER = {"fsatrace": "fsatrace", "care": "care", "strace": "strace", "rr": "rr", "reprozip": "reprozip"}
@@ -47,7 +47,12 @@ def groups(results: Results) -> Table:
     order += sorted(set(map(str, cells["group"])) - set(order))
     rows = [[g, *(str(means.get((g, c), "–")) for c in names)] for g in order]
     common = common_groups(cells)
-    rows.append([f"geometric mean of {len(common)} groups", *(str(sums.get(c, "–")) for c in names)])
+    rows.append(
+        [f"geometric mean of the {len(common)} groups that all finished", *(str(sums.get(c, "–")) for c in names)]
+    )
+    if len(common) < len(order):
+        whole = total_of_all(cells)
+        rows.append([f"geometric mean of all {len(order)} groups", *(str(whole.get(c, "–")) for c in names)])
     about = "Wall time (or what the program prints of itself) as a ratio to native, geometric mean over the group's workloads, 95 % interval."
     return Table("Overhead by group", about, ["group", *names], rows)
 
