@@ -53,17 +53,6 @@ pub(crate) fn machine() -> i64 {
     nanoseconds(ClockId::Realtime)
 }
 
-/// How far behind the clock may be that file systems stamp times with, in ns: it moves once a tick, and a quarter of one is for a tick
-/// that is late. 0 if the kernel does not tell.
-pub(crate) fn lag() -> i64 {
-    let tick = rustix::time::clock_getres(ClockId::RealtimeCoarse);
-    let tick = tick
-        .tv_sec
-        .saturating_mul(1_000_000_000)
-        .saturating_add(tick.tv_nsec);
-    tick + tick / 4
-}
-
 /// Nanoseconds since the machine's boot, sleep included. Nobody can set it.
 fn since_boot() -> i64 {
     nanoseconds(ClockId::Boottime)

@@ -137,6 +137,21 @@ impl Control {
         Some(self.command.load(Ordering::Acquire)).filter(|&pid| pid > 0)
     }
 
+    /// The command's pid. If there is none yet, there will be none any more: who could have started it is dead, and a child that it has
+    /// made finds out by [`Control::is_command`].
+    pub(crate) fn command_or_none(&self) -> Option<Pid> {
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        let before = self.command.compare_exchange(0, NOBODY, set, get);
+        before.err().filter(|&pid| pid > 0)
+    }
+
+    /// The command is this process. False if nobody waits for it any more: it must not run then. Makes no system call.
+    pub(crate) fn is_command(&self, pid: Pid) -> bool {
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        let still_wanted = |before| (before != NOBODY).then_some(pid);
+        self.command.fetch_update(set, get, still_wanted).is_ok()
+    }
+
     /// Leaves the run's end for the front.
     pub(crate) fn set_summary(&self, end: &RunEnd) {
         let mut end = end.clone();

@@ -157,7 +157,7 @@ impl Front {
     /// Both are dead: what is left of the command and the arena is ours.
     fn inherit(self) -> Result<RunEnd, Error> {
         let control = self.control();
-        if control.command_pid().is_none() {
+        if control.command_or_none().is_none() {
             let gone = io::Error::other("supervisor and keeper died before it");
             return Err(Error::system("start the command")(gone));
         }

@@ -48,7 +48,6 @@ pub(crate) fn header(
         modes: modes(options),
         started,
         since_boot,
-        clock_lag: clock::lag(),
         arena: arena.map(|p| p.to_string_lossy().into_owned()),
         version: options.version.clone(),
     }

@@ -195,10 +195,9 @@ extern "C" fn child(launch: *mut c_void) -> c_int {
     // SAFETY: `start` passes a Launch that lives until we have executed or exited; everything it points to is prepared.
     unsafe {
         let launch = &*launch.cast::<Launch>();
-        launch
-            .control
-            .command
-            .store(libc::syscall(libc::SYS_getpid) as i32, Ordering::Release);
+        if !launch.control.is_command(libc::syscall(libc::SYS_getpid) as i32) {
+            libc::_exit(127);
+        }
         restore(&launch.origin);
         let envp = launch.envp.list.as_ptr();
         let argv = launch.argv.list.as_ptr();

@@ -41,9 +41,6 @@ pub struct RunHeader {
     /// ns since the machine's boot, when it started: a clock that nobody sets. 0: not known.
     #[serde(skip_serializing_if = "is_zero")]
     pub since_boot: i64,
-    /// How far behind the clock may be that file systems stamp times with, in ns. 0: not known.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub clock_lag: i64,
     /// The arena's path, for recovery after a crash.
     pub arena: Option<String>,
     /// `backstory --version`

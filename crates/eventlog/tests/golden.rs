@@ -45,7 +45,6 @@ fn header() -> RunHeader {
         },
         started: 1_700_000_000_000_000_000,
         since_boot: 0,
-        clock_lag: 0,
         arena: None,
         version: "0.1.0".to_owned(),
     }

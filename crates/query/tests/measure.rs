@@ -321,7 +321,6 @@ fn header(run: u64, started: i64) -> RunHeader {
         modes,
         started,
         since_boot: 0,
-        clock_lag: 0,
         arena: None,
         version: "0".into(),
     }

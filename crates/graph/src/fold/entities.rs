@@ -2,7 +2,7 @@
 
 use backstory_eventlog::event::{Ident, Time, Via};
 
-use super::{Call, Fold, NEAR};
+use super::{Call, Fold, NEAR, SLACK};
 use crate::activity::{Serial, Use};
 use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Interval, Relation, Sink};
 use crate::object::{Object, ObjectId, Version, Writers};
@@ -94,10 +94,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     fn primary(&mut self, time: Time, object: ObjectId, number: u32) -> Result<EntityId, S::Error> {
-        let slack = self.slack;
         let next = EntityId(self.entities);
         let held = self.object_mut(object);
-        let settled = held.settled.filter(|_| held.unchanged_since(time, slack));
+        let settled = held.settled.filter(|_| held.unchanged_since(time, SLACK));
         let is_last = held.now().number == number;
         let version = held.kept(number);
         if let Some(entity) = version.entity {
@@ -482,7 +481,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .is_none_or(|i| (i.size, i.mtime) == (ident.size, ident.mtime));
         // A version that only was looked at may have been changed afterwards by somebody outside.
         let changed = object.ctime_without_names(&ident, NEAR);
-        let own = now.number > 0 || changed < now.began - self.slack || self.made_before(&ident);
+        let own = now.number > 0 || changed < now.began - SLACK || self.made_before(&ident);
         (same, Some(ident).filter(|i| own && i.ctime <= ended + NEAR))
     }
 }

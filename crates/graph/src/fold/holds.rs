@@ -131,7 +131,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let directory = held.kind == EntityKind::Directory;
         let before = held.now().number;
         let writes = mode.writes && !looked;
-        if writes && !held.untouched() && !held.unchanged_since(call.time, self.slack) {
+        if writes && !held.untouched() && !held.unchanged_since(call.time, super::SLACK) {
             self.begin_write(call, object, path, false)?;
         }
         let description = Description {

@@ -39,8 +39,7 @@ use crate::process::Process;
 use answers::Answers;
 use names::Name;
 
-/// File systems stamp times with a clock that may lag this far behind, where the run does not tell (one scheduler tick at the slowest
-/// common rate).
+/// File systems stamp times with a clock that may lag this far behind (one scheduler tick at the slowest common rate).
 pub const SLACK: Time = 10_000_000;
 /// Times so close together may be of one call: between what is logged of it and what it does there is whatever keeps its program waiting.
 const NEAR: Time = 10_000_000;
@@ -88,8 +87,6 @@ impl Call {
 /// The state of the world at the time of the last event.
 pub struct Fold<'a, S: Sink + ?Sized> {
     header: &'a RunHeader,
-    /// How far the clock may lag behind that files are stamped with.
-    slack: Time,
     end: Option<&'a RunEnd>,
     answers: Answers<'a>,
     sink: &'a mut S,
@@ -130,11 +127,6 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     ) -> Self {
         Fold {
             header,
-            slack: if header.clock_lag > 0 {
-                header.clock_lag
-            } else {
-                SLACK
-            },
             end,
             sink,
             paths: Paths::default(),

@@ -6,7 +6,7 @@ use backstory_eventlog::event::{Ident, Time};
 use rustc_hash::FxHashSet;
 
 use super::names::{CALL, Name};
-use super::{Call, Fold, NEAR};
+use super::{Call, Fold, NEAR, SLACK};
 use crate::model::{EntityKind, Sink};
 use crate::object::{Moves, ObjectId, key, kind_of};
 use crate::paths::{PathId, ROOT};
@@ -63,7 +63,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// This is what a file is now, or was after the run. If it has only been moved, and nothing else has happened to it since it was first
     /// used, that says what it was then: other runs know it by that. True if so.
     pub(super) fn only_moved(&mut self, object: ObjectId, ident: &Ident) -> Result<bool, S::Error> {
-        let slack = self.slack;
         let held = self.object_mut(object);
         let Some(moves) = &mut held.moves else {
             return Ok(false);
@@ -74,7 +73,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let last_changed = if own { ident.mtime } else { ident.ctime };
         let fits = kind_of(ident.mode) == EntityKind::File
             && ident.birth < moves.began
-            && last_changed < moves.began - slack;
+            && last_changed < moves.began - SLACK;
         if !fits {
             return Ok(false);
         }

@@ -7,7 +7,7 @@
 use backstory_eventlog::event::{Ident, Time};
 
 use super::entities::Named;
-use super::{Call, Fold, NEAR};
+use super::{Call, Fold, NEAR, SLACK};
 use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Relation, Sink};
 use crate::object::{Object, ObjectId, has_versions, key, kind_of};
 use crate::paths::PathId;
@@ -135,11 +135,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let object = self.promote(path, call.time, entity);
         self.identify(object, ident, exact.is_none());
-        let slack = self.slack;
         let held = self.object_mut(object);
         let made_before = held.made_before;
-        held.guessed = exact.is_none() && ident.ctime >= call.time - slack && !made_before;
-        let same = held.unchanged_since(call.time, slack);
+        held.guessed = exact.is_none() && ident.ctime >= call.time - SLACK && !made_before;
+        let same = held.unchanged_since(call.time, SLACK);
         held.turned_out(kind_of(ident.mode));
         if same {
             held.now_mut().ident = Some(ident);
@@ -165,7 +164,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.became_link(path, time) {
             return false;
         }
-        if ident.ctime < time - self.slack || self.made_before(ident) {
+        if ident.ctime < time - SLACK || self.made_before(ident) {
             return true;
         }
         if ident.birth > time {
@@ -186,7 +185,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Whether the file is what an earlier run made of it, if it changed last so shortly before this run that the time does not tell.
     pub(super) fn made_before(&self, ident: &Ident) -> bool {
         let started = self.header.started;
-        (started - self.slack..=started).contains(&ident.ctime) && self.sink.made_before(ident)
+        (started - SLACK..=started).contains(&ident.ctime) && self.sink.made_before(ident)
     }
 
     /// Whether a symbolic link was put at `path` after `time`: what it leads to says nothing of what was there.
@@ -363,7 +362,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         ident: Ident,
         settled: bool,
     ) -> Result<ObjectId, S::Error> {
-        let steady = !settled || ident.ctime < call.time - self.slack || self.made_before(&ident);
+        let steady = !settled || ident.ctime < call.time - SLACK || self.made_before(&ident);
         let known = self.by_key.get(&key(&ident)).copied();
         let Some(found) = known.filter(|&known| !self.guessed_wrong(known, path, &ident, steady)) else {
             let made = self.add(kind_of(ident.mode), path, call.time, 0);
@@ -373,13 +372,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             object.linked = steady && ident.nlink > 1 && object.kind == EntityKind::File;
             return Ok(made);
         };
-        let slack = self.slack;
         let object = self.object_mut(found);
         object.linked |= ident.nlink > 1 && kind_of(ident.mode) == EntityKind::File;
         // It has not changed since it was first met, and nothing but this call changes it until the end: the guess was right.
         let lasting = |end: Ident| (call.time - NEAR..=call.time + NEAR).contains(&end.ctime);
         let proven =
-            !settled && ident.ctime < object.now().began - slack && object.settled.is_some_and(lasting);
+            !settled && ident.ctime < object.now().began - SLACK && object.settled.is_some_and(lasting);
         let doubtful = !steady || object.guessed && !proven;
         self.identify(found, ident, settled);
         if doubtful && !self.winding(path) {

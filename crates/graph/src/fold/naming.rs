@@ -248,13 +248,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A file gets or loses a name, or another status, and the call says what it was before: its content stays what it is.
     pub(super) fn status_changes(&mut self, call: Call, object: ObjectId) {
         let Some(ident) = call.ident else { return };
-        let slack = self.slack;
         let made_before = self.made_before(&ident);
         let object = self.object_mut(object);
         let changed = object.ctime_without_names(&ident, super::NEAR);
         let now = object.now_mut();
         now.was_not_kept(call.time, Some(&ident));
-        let older = made_before || changed < now.began - slack;
+        let older = made_before || changed < now.began - super::SLACK;
         if now.number == 0 && now.ident.is_none() && older {
             // So it has been this since before it was first used.
             now.ident = Some(ident);

@@ -103,7 +103,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let before = self.object(object).now().number;
         if looked || !definite && !writes {
             self.object_mut(object).now_mut().read |= reads;
-        } else if definite || !self.object(object).unchanged_since(call.time, self.slack) {
+        } else if definite || !self.object(object).unchanged_since(call.time, super::SLACK) {
             self.begin_write(call, object, place, definite)?;
         }
         if definite {

@@ -48,7 +48,6 @@ pub fn header(command: &[&str]) -> RunHeader {
         },
         started: START,
         since_boot: 0,
-        clock_lag: 0,
         arena: None,
         version: "0".into(),
     }

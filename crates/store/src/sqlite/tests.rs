@@ -34,7 +34,6 @@ fn header(id: &str) -> RunHeader {
         },
         started: 0,
         since_boot: 0,
-        clock_lag: 0,
         arena: None,
         version: String::new(),
     }

@@ -36,7 +36,6 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         },
         started,
         since_boot: 0,
-        clock_lag: 0,
         arena: None,
         version: "0".into(),
     }
