@@ -145,14 +145,18 @@ def best(found: Sequence[Subset], k: int | None) -> Subset:
     return min(options, key=lambda s: (round(s.accuracy, 3), s.k, s.method != "Ward"))
 
 
+def _miss(chosen: Subset, column: pd.Series) -> float:
+    """How far the chosen workloads, weighed, are from the mean of all."""
+    return float(np.dot(chosen.weights, column.loc[list(chosen.chosen)].to_numpy(float))) - float(column.mean())
+
+
 def held_out(table: pd.DataFrame, like: Subset) -> dict[str, float]:
     """By collector: how far (a factor's logarithm) the subset misses its mean overhead when it was chosen without knowing that collector."""
     missed = {}
     for column in [c for c in map(str, table.columns) if c.startswith("log ratio ")]:
         rest = table.drop(columns=[column])
         chosen = choose(list(table.index), standardised(rest), like.method, like.k)
-        guess = float(np.dot(chosen.weights, table[column].loc[list(chosen.chosen)].to_numpy(float)))
-        missed[column.removeprefix("log ratio ")] = guess - float(table[column].mean())
+        missed[column.removeprefix("log ratio ")] = _miss(chosen, table[column])
     return missed
 
 
@@ -171,10 +175,7 @@ def held_back(results: Results, like: Subset) -> dict[str, float]:
     after = after.loc[[w for w in table.index if w in after.index]]
     if not set(chosen.chosen) <= set(after.index):
         return {}
-    return {
-        c.removeprefix("log ratio "): float(np.dot(chosen.weights, after[c].loc[list(chosen.chosen)]) - after[c].mean())
-        for c in shared
-    }
+    return {c.removeprefix("log ratio "): _miss(chosen, after[c]) for c in shared}
 
 
 def _missed(missed: dict[str, float]) -> list[str]:
