@@ -37,15 +37,7 @@ fn a_hostile_export_makes_and_changes_no_file() {
     let bench = common::bench(User::ordinary());
     let (_, store) = bench.recorded(&FIRST, &["--name", "first"]).unwrap();
     let before = bench.files(&store, "first").unwrap();
-    let id = String::from_utf8(bench.ask(&store, &["show", "--json", "first"]).unwrap()).unwrap();
-    let id = id
-        .split("\"run\":")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .nth(1)
-        .unwrap()
-        .to_owned();
+    let id = crate::only_run(&bench, &store);
     let log = fs::read(store.join(format!("runs/{id}.log"))).unwrap();
     let victim = bench.stage().path().join("victim");
     fs::write(&victim, "mine").unwrap();

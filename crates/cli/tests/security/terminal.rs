@@ -37,15 +37,7 @@ fn escape_sequences_in_names_and_arguments_are_shown_and_never_obeyed() {
         &["log", "--json"],
         &["status"],
     ];
-    let run = String::from_utf8(bench.ask(&store, &["log", "--json"]).unwrap()).unwrap();
-    let run = run
-        .split("\"run\":")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .nth(1)
-        .unwrap()
-        .to_owned();
+    let run = crate::only_run(&bench, &store);
     let raw: &[&[&str]] = &[&["log", "--raw", &run]];
     for question in questions.iter().chain(raw) {
         let text = bench.ask(&store, question).unwrap();
