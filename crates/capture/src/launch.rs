@@ -100,6 +100,8 @@ pub(crate) struct Launch {
     envp: Pointers,
     origin: Origin,
     control: &'static Control,
+    /// The supervisor has left the command's process group.
+    left: AtomicU32,
 }
 
 /// Strings and the null-terminated list of their addresses.
@@ -149,6 +151,7 @@ impl Launch {
             envp: Pointers::new(strings(environment, "the environment")?),
             origin,
             control,
+            left: AtomicU32::new(0),
         })
     }
 
@@ -159,6 +162,8 @@ impl Launch {
     /// descriptor, of which there may be few. But this thread does not wait as `vfork` does. One that waits so can't be stopped, and a
     /// process of which all other threads are stopped counts as running: nobody would be told to continue those that answer the child's
     /// calls.
+    ///
+    /// Before the program runs this process has left the session: the first thing that a program does may be to kill its whole group.
     pub(crate) fn start(&self) -> io::Result<bool> {
         const STACK: usize = 64 * 1024;
         let mut stack: Vec<mem::MaybeUninit<u128>> = Vec::with_capacity(STACK / 16);
@@ -182,11 +187,40 @@ impl Launch {
         if pid < 0 {
             return Err(io::Error::last_os_error());
         }
+        sys::leave_session();
+        self.left.store(1, Ordering::Release);
+        let _ = futex::wake(&self.left, futex::Flags::empty(), 1);
         while shares.load(Ordering::Acquire) != 0 {
             // Whatever it returns, the word tells. The kernel wakes as if the word were shared between processes.
             let _ = futex::wait(&shares, futex::Flags::empty(), 1, None);
         }
         Ok(!self.control.reached(NOT_STARTED))
+    }
+}
+
+impl Launch {
+    /// The child waits until whoever started it has left its group, or is dead. System calls only.
+    fn wait_until_alone(&self) {
+        let a_while = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 10_000_000,
+        };
+        while self.left.load(Ordering::Acquire) == 0 {
+            // SAFETY: the word lives in the memory that we share until we execute, and the time on our stack.
+            unsafe {
+                let parent = libc::syscall(libc::SYS_getppid) as sys::Pid;
+                if self.control.supervisor() != Some(parent) {
+                    break;
+                }
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.left.as_ptr(),
+                    libc::FUTEX_WAIT,
+                    0,
+                    &raw const a_while,
+                );
+            }
+        }
     }
 }
 
@@ -198,6 +232,7 @@ extern "C" fn child(launch: *mut c_void) -> c_int {
         if !launch.control.is_command(libc::syscall(libc::SYS_getpid) as i32) {
             libc::_exit(127);
         }
+        launch.wait_until_alone();
         restore(&launch.origin);
         let envp = launch.envp.list.as_ptr();
         let argv = launch.argv.list.as_ptr();

@@ -272,3 +272,35 @@ fn a_killed_group_leaves_a_sealed_log() {
         eventually("the arena is gone", || !run.arena_path().exists());
     }
 }
+
+/// The same, by a program that does so with its first instruction: the supervisor has left the group before.
+#[test]
+fn a_group_that_is_killed_as_the_program_begins_leaves_a_sealed_log() {
+    for guard in MODES {
+        use std::os::unix::process::CommandExt;
+        let run = Run::new(&["--guard", guard]);
+        let Some(program) = killer_of_its_group(&run) else {
+            println!("SKIPPED: needs cc");
+            return;
+        };
+        let mut command = run.command(&[&program]);
+        let mut front = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+        front.wait().unwrap();
+        assert_eq!(run.log().end().unwrap().signal, Some(KILL), "--guard={guard}");
+        eventually("the arena is gone", || !run.arena_path().exists());
+    }
+}
+
+/// A program without a library, which has the kernel kill its group at once.
+fn killer_of_its_group(run: &Run) -> Option<String> {
+    let source = "void _start(void) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(62L), \"D\"(0L), \"S\"(9L)\
+                  : \"rcx\", \"r11\", \"memory\"); for (;;); }";
+    let (text, program) = (run.path("killer.c"), run.path("killer"));
+    std::fs::write(&text, source).unwrap();
+    let mut compiler = std::process::Command::new("cc");
+    compiler
+        .args(["-O1", "-nostdlib", "-static", "-o"])
+        .args([&program, &text]);
+    let made = compiler.status().is_ok_and(|status| status.success());
+    made.then(|| program.to_str().unwrap().to_owned())
+}
