@@ -166,7 +166,7 @@ impl<'a> Outline<'a> {
     }
 
     /// Links that a reader is spared unless asked for: what only could have happened on the way to an exec, to a file that was
-    /// opened for more than was done with it, at a dead end, or beside a writer who was seen.
+    /// opened for more than was done with it, at a dead end, beside a writer who was seen, or to what was there before.
     fn is_noise(&self, root: usize, link: &Link, other: usize) -> bool {
         if self.possible || link.certainty == Certainty::Seen {
             return false;
@@ -176,7 +176,10 @@ impl<'a> Outline<'a> {
         match link.flow {
             Flow::Used(_) => self.execs(link.to) || file(link.from) || dead_end,
             Flow::Generated(_) if self.direction == Direction::Uses => self.execs(link.from) || dead_end,
-            Flow::Generated(_) => is_forked(&self.lineage.nodes[link.from]) && self.is_told_by_another(link),
+            Flow::Generated(_) => {
+                is_found(&self.lineage.nodes[link.to])
+                    || is_forked(&self.lineage.nodes[link.from]) && self.is_told_by_another(link)
+            }
             _ => false,
         }
     }
@@ -261,6 +264,18 @@ impl<'a> Outline<'a> {
         }
         found
     }
+}
+
+/// True if it is a file as its run found it: who only opened it to write (a lock file's way) did not, or it would have another version.
+fn is_found(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Entity {
+            kind: EntityKind::File,
+            version: 0,
+            ..
+        }
+    )
 }
 
 /// True if nothing was executed in it yet.

@@ -286,6 +286,33 @@ fn what_derives_from_an_older_version_does_not_hide_who_could_have_written_this_
 }
 
 #[test]
+fn who_opened_a_file_to_write_that_stayed_as_it_was_is_only_counted() {
+    let nodes = vec![
+        file("/w/out", 1),
+        command("cc", 1),
+        file("/w/control", 0),
+        command("locker", 1),
+        file("/w/other", 0),
+    ];
+    let mut links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 2, Flow::Generated(Relation::Write)),
+        link(4, 3, Flow::Used(Relation::Read)),
+    ];
+    links[2].certainty = Certainty::Possible;
+    let lineage = Lineage {
+        nodes,
+        roots: 1,
+        links,
+        cut: false,
+    };
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(text.contains("read /w/control\n") && !text.contains("locker"), "{text}");
+    assert!(text.contains("(--possible shows 1 more link,"), "{text}");
+}
+
+#[test]
 fn what_was_seen_does_not_make_the_rest_of_a_line_certain() {
     let mut pipe = file("pipe:1", 1);
     let Node::Entity { kind, .. } = &mut pipe else {
