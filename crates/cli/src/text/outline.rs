@@ -1,7 +1,7 @@
 //! A lineage as one reads it: from each node the steps worth a line, and where each node is unfolded.
 //!
-//! A graph says everything; a reader wants the story. So a pipe is not a stop but a way (`piped from`), the same version in two runs
-//! is one, what a shell does between fork and exec belongs to the command it starts, and what only could have happened is told
+//! A graph says everything; a reader wants the story. So a pipe is not a stop but a way (`piped from`), a socket whose other end was
+//! recorded, too (`received from`), the same version in two runs is one, what a shell does between fork and exec belongs to the command it starts, and what only could have happened is told
 //! where nothing that was seen tells it already: only a writer that was seen hides those that could have written the same. What is
 //! left out for being only possible is counted; with `possible`, nothing is.
 
@@ -15,6 +15,9 @@ use super::words::{Direction, step as word};
 
 /// What is said of what lies behind a pipe, in either direction.
 const PIPED: [&str; 2] = ["piped from", "piped to"];
+
+/// What is said of what lies behind a socket.
+const SENT: [&str; 2] = ["received from", "sent to"];
 
 /// More commands than this at the other end of a pipe, all of them only possible, are left out.
 const CROWD: usize = 3;
@@ -113,7 +116,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The steps from a node, data before starters, each group in order of time.
+    /// The steps from a node, data before starters, each group in order of time. What it sent to itself is no step.
     pub fn steps(&self, node: usize) -> Steps {
         let mut steps = Steps::default();
         let mut seen = HashSet::from([node]);
@@ -127,7 +130,7 @@ impl<'a> Outline<'a> {
                     if seen.insert(other) {
                         through.push((other, certainty, way));
                     }
-                } else if !self.is_told(node, link, other) {
+                } else if !(way.is_some() && other == node || self.is_told(node, link, other)) {
                     steps.shown.push(Step {
                         node: other,
                         words: way.unwrap_or(word(&link.flow, self.direction)).to_owned(),
@@ -147,20 +150,18 @@ impl<'a> Outline<'a> {
         steps
     }
 
-    /// How a node that is no stop is passed: with which words for what lies behind it. None: it is a stop.
+    /// How a node that is no stop is passed: with which words for what lies behind it. None: it is a stop. A socket is one where nobody of
+    /// the lineage is at its other end.
     fn way(&self, link: &Link, other: usize, way: Option<&'static str>) -> Option<Option<&'static str>> {
+        let of = self.direction == Direction::Of;
+        let channel = |words: [&'static str; 2]| (!self.possible).then_some(Some(words[usize::from(!of)]));
         match (&link.flow, &self.lineage.nodes[other]) {
             (Flow::Same, _) => Some(way),
-            (
-                _,
-                Node::Entity {
-                    kind: EntityKind::Pipe,
-                    ..
-                },
-            ) if !self.possible => Some(Some(match self.direction {
-                Direction::Of => PIPED[0],
-                Direction::Uses => PIPED[1],
-            })),
+            (_, Node::Entity { kind, .. }) => match kind {
+                EntityKind::Pipe => channel(PIPED),
+                EntityKind::Socket if !self.is_leaf(other) => channel(SENT),
+                _ => None,
+            },
             _ => None,
         }
     }

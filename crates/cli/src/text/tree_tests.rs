@@ -308,8 +308,55 @@ fn who_opened_a_file_to_write_that_stayed_as_it_was_is_only_counted() {
         cut: false,
     };
     let text = drawn(&lineage, Direction::Of, false);
-    assert!(text.contains("read /w/control\n") && !text.contains("locker"), "{text}");
+    assert!(
+        text.contains("read /w/control\n") && !text.contains("locker"),
+        "{text}"
+    );
     assert!(text.contains("(--possible shows 1 more link,"), "{text}");
+}
+
+#[test]
+fn a_socket_is_a_way_to_who_was_recorded_at_its_other_end() {
+    let socket = |path: &str| {
+        let mut node = file(path, 1);
+        if let Node::Entity { kind, .. } = &mut node {
+            *kind = EntityKind::Socket;
+        }
+        node
+    };
+    let nodes = vec![
+        file("/w/figure", 1),
+        command("kernel", 1),
+        socket("tcp:127.0.0.1:4711"),
+        socket("tcp:127.0.0.1:4712"),
+        command("notebook", 1),
+        socket("tcp:10.0.0.1:80"),
+        file("/w/in", 0),
+    ];
+    let links = vec![
+        link(1, 0, Flow::Generated(Relation::Write)),
+        link(2, 1, Flow::Used(Relation::Read)),
+        link(3, 1, Flow::Used(Relation::Read)),
+        link(4, 2, Flow::Generated(Relation::Write)),
+        link(4, 3, Flow::Generated(Relation::Write)),
+        link(1, 3, Flow::Generated(Relation::Write)),
+        link(5, 1, Flow::Used(Relation::Read)),
+        link(6, 4, Flow::Used(Relation::Read)),
+    ];
+    let lineage = Lineage {
+        nodes,
+        roots: 1,
+        links,
+        cut: false,
+    };
+    let wanted = "\
+/w/figure
+└─ written by kernel
+   ├─ received from notebook
+   │  └─ read /w/in
+   └─ read tcp:10.0.0.1:80
+";
+    assert_eq!(drawn(&lineage, Direction::Of, false), wanted);
 }
 
 #[test]
