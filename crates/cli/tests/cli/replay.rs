@@ -129,6 +129,18 @@ fn the_network_is_not_there_and_nothing_of_the_users_is_written_to() {
     assert_eq!(fs::read_to_string(place.path("in")).unwrap(), "text\nchanged\n");
 }
 
+/// What `ps` does, and whatever looks for processes: their names are of another moment.
+#[test]
+fn what_lists_directories_that_the_kernel_makes_up_comes_back() {
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    let run = place.keep(
+        "ls /proc /sys /dev | wc -c > /dev/null; cat in > out",
+        &["--contents=lazy"],
+    );
+    place.replays_alike(&run);
+}
+
 #[test]
 fn a_damaged_content_is_named_and_leaves_nothing() {
     let place = Place::new();

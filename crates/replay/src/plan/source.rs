@@ -182,11 +182,9 @@ impl<'s> Builder<'s> {
                 });
             }
         }
-        for before in first
-            .paths
-            .iter()
-            .filter(|before| before.listed && is_plain(&before.path))
-        {
+        // What the kernel makes up it makes up again.
+        let lists_files = |before: &&Before| before.listed && is_plain(&[&before.path, &b"/"[..]].concat());
+        for before in first.paths.iter().filter(lists_files) {
             self.listed(before, first);
         }
         self.join_names();
