@@ -115,7 +115,7 @@ fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Pack
         keeper.version(store, &version)?;
     }
     keeper.flush()?;
-    let places = places::around(&wanted.paths, &wanted.listed);
+    let places = places::around(&wanted.paths, &wanted.listed, &wanted.looked);
     let run = id.clone();
     keeper
         .journal

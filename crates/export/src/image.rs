@@ -40,7 +40,12 @@ pub enum Node<'v> {
     File(&'v Content),
     /// A program's loader, which no record names: this machine's.
     Loader,
+    /// A file of which no more was used than that it is there: its size and its times, nothing of what it held.
+    Looked(u64, i64, u32),
 }
+
+/// Bytes that a file which was only looked at has at most: nobody is to carry gigabytes of nothing.
+const MOST_OF_NOTHING: u64 = 1 << 20;
 
 /// Links followed for one path before it counts as a ring, as in the kernel.
 const MOST_LINKS: usize = 40;
@@ -72,6 +77,7 @@ impl<'v> Tree<'v> {
         for content in &contents.files {
             tree.file(content)?;
         }
+        tree.looked(contents);
         for (path, mode) in [
             ("/tmp", 0o1777),
             ("/dev", 0o755),
@@ -105,6 +111,34 @@ impl<'v> Tree<'v> {
                 None => Node::Directory(place.mode & 0o7777),
             };
             self.nodes.insert(place.path.clone(), node);
+        }
+    }
+
+    /// What was only looked at, and what else was in directories that were listed.
+    fn looked(&mut self, contents: &'v RunContents) {
+        let made: BTreeSet<&Bytes> = contents
+            .files
+            .iter()
+            .filter(|content| is_made(content))
+            .flat_map(|content| std::iter::once(&content.path).chain(&content.aliases))
+            .collect();
+        for place in contents.places.iter().filter(|place| !is_kernels(&place.path)) {
+            let at = |name: &Bytes| -> Bytes { [&place.path, &b"/"[..], name].concat().into() };
+            for file in &place.looked {
+                let node = Node::Looked(file.size.min(MOST_OF_NOTHING), file.mtime, file.mode);
+                self.nodes.entry(at(&file.name)).or_insert(node);
+            }
+            for entry in place.entries.iter().flatten() {
+                let node = match entry.kind {
+                    0o040_000 => Node::Directory(0o755),
+                    0o100_000 => Node::Looked(0, 0, 0o644),
+                    _ => continue,
+                };
+                let path = at(&entry.name);
+                if !made.contains(&path) {
+                    self.nodes.entry(path).or_insert(node);
+                }
+            }
         }
     }
 
@@ -289,6 +323,15 @@ impl<'v> Tree<'v> {
                 header.set_metadata_in_mode(&file.metadata()?, tar::HeaderMode::Deterministic);
                 header.set_mode(0o755);
                 tar.append_data(&mut header, name, &mut file)?;
+            }
+            Node::Looked(size, mtime, mode) => {
+                header.set_entry_type(tar::EntryType::Regular);
+                header.set_mode(mode & 0o7777);
+                header.set_size(*size);
+                if *mtime != 0 {
+                    header.set_mtime(seconds(*mtime));
+                }
+                tar.append_data(&mut header, name, io::repeat(0).take(*size))?;
             }
             Node::File(content) => {
                 header.set_entry_type(tar::EntryType::Regular);

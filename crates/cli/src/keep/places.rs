@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
-use backstory_store::facts::{Listed, Place};
+use backstory_store::facts::{Listed, Looked, Place};
 
 /// Links that lead to links: as many as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -16,12 +16,19 @@ const MOST_LINKS: usize = 40;
 /// Of a directory with more entries, what is in it is not the point.
 const MOST_ENTRIES: usize = 10_000;
 
-/// All places on the way to these paths, in the order of their bytes; of the directories `listed` with what is in them.
-pub fn around(paths: &[PathBuf], listed: &[PathBuf]) -> Vec<Place> {
-    let mut found: BTreeMap<Bytes, Place> = BTreeMap::new();
-    let mut seen = HashSet::new();
+/// All places on the way to these paths, in the order of their bytes; of the directories `listed` with what is in them, and with the
+/// files `looked` as they are.
+pub fn around(paths: &[PathBuf], listed: &[PathBuf], looked: &HashSet<PathBuf>) -> Vec<Place> {
+    let mut way = Way::default();
     for path in paths {
-        walk(path, &mut found, &mut seen);
+        way.walk(path, looked.contains(path));
+    }
+    let mut found = way.found;
+    for (path, file) in way.files {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        if let Some(place) = found.get_mut(directory.as_os_str().as_bytes()) {
+            place.looked.push(file);
+        }
     }
     // One directory by two names is listed once: its files have no more names for that.
     let real: HashSet<PathBuf> = listed
@@ -65,6 +72,19 @@ fn entries(directory: &Path) -> Option<Vec<Listed>> {
     Some(entries)
 }
 
+fn as_it_is(path: &Path, meta: &fs::Metadata) -> Option<Looked> {
+    Some(Looked {
+        name: path.file_name()?.as_bytes().into(),
+        mode: meta.mode(),
+        size: meta.len(),
+        mtime: time(meta),
+    })
+}
+
+fn time(meta: &fs::Metadata) -> i64 {
+    meta.mtime() * 1_000_000_000 + meta.mtime_nsec()
+}
+
 /// Forgets the inodes of files that have but one name in all of these directories.
 fn only_shared(listings: &mut [(u64, &mut Vec<Listed>)]) {
     let mut names: HashMap<(u64, u64), u32> = HashMap::new();
@@ -82,69 +102,81 @@ fn only_shared(listings: &mut [(u64, &mut Vec<Listed>)]) {
     }
 }
 
-/// Every prefix of the path and of what links in it lead to.
-fn walk(path: &Path, found: &mut BTreeMap<Bytes, Place>, seen: &mut HashSet<PathBuf>) {
-    let mut rest: Vec<PathBuf> = vec![path.to_owned()];
-    let mut links = 0;
-    while let Some(path) = rest.pop() {
-        let mut at = PathBuf::from("/");
-        let components: Vec<Component<'_>> = path.components().collect();
-        for (number, component) in components.iter().enumerate() {
-            match component {
-                Component::Normal(name) => at.push(name),
-                Component::ParentDir => drop(at.pop()),
-                _ => continue,
-            }
-            if let Some(target) = look(&at, found, seen) {
-                links += 1;
-                if links > MOST_LINKS {
-                    return;
+/// What was found on the way.
+#[derive(Default)]
+struct Way {
+    found: BTreeMap<Bytes, Place>,
+    seen: HashSet<PathBuf>,
+    /// Files at the end of it that are to be told as they are.
+    files: BTreeMap<PathBuf, Looked>,
+}
+
+impl Way {
+    /// Every prefix of the path and of what links in it lead to. `file`: if it leads to a file, that is told, too.
+    fn walk(&mut self, path: &Path, file: bool) {
+        let mut rest: Vec<PathBuf> = vec![path.to_owned()];
+        let mut links = 0;
+        while let Some(path) = rest.pop() {
+            let mut at = PathBuf::from("/");
+            let components: Vec<Component<'_>> = path.components().collect();
+            for (number, component) in components.iter().enumerate() {
+                match component {
+                    Component::Normal(name) => at.push(name),
+                    Component::ParentDir => drop(at.pop()),
+                    _ => continue,
                 }
-                let dir = at.parent().unwrap_or(Path::new("/"));
-                let behind: PathBuf = components[number + 1..].iter().collect();
-                let mut led = dir.join(target);
-                if behind.components().next().is_some() {
-                    led.push(behind);
+                if let Some(target) = self.look(&at, file) {
+                    links += 1;
+                    if links > MOST_LINKS {
+                        return;
+                    }
+                    let dir = at.parent().unwrap_or(Path::new("/"));
+                    let behind: PathBuf = components[number + 1..].iter().collect();
+                    let mut led = dir.join(target);
+                    if behind.components().next().is_some() {
+                        led.push(behind);
+                    }
+                    rest.push(led);
+                    break;
                 }
-                rest.push(led);
-                break;
             }
         }
     }
-}
 
-/// Takes down what is at `path` if it is a directory or a link; gives the link's target.
-fn look(path: &Path, found: &mut BTreeMap<Bytes, Place>, seen: &mut HashSet<PathBuf>) -> Option<PathBuf> {
-    let key: Bytes = path.as_os_str().as_bytes().into();
-    if let Some(place) = found.get(&key) {
-        let target = place.target.as_ref()?;
-        return Some(std::ffi::OsStr::from_bytes(target).into());
+    /// Takes down what is at `path` if it is a directory, a link or, if asked for, a file; gives the link's target.
+    fn look(&mut self, path: &Path, file: bool) -> Option<PathBuf> {
+        let key: Bytes = path.as_os_str().as_bytes().into();
+        if let Some(place) = self.found.get(&key) {
+            let target = place.target.as_ref()?;
+            return Some(OsStr::from_bytes(target).into());
+        }
+        if !self.seen.insert(path.to_owned()) {
+            return None;
+        }
+        let meta = fs::symlink_metadata(path).ok()?;
+        if meta.is_file() && file {
+            self.files.insert(path.to_owned(), as_it_is(path, &meta)?);
+        }
+        if !meta.is_dir() && !meta.is_symlink() {
+            return None;
+        }
+        let target = match meta.is_symlink() {
+            true => Some(fs::read_link(path).ok()?),
+            false => None,
+        };
+        let place = Place {
+            path: key.clone(),
+            mode: meta.mode(),
+            target: target
+                .clone()
+                .map(|target| target.into_os_string().into_vec().into()),
+            mtime: if meta.is_symlink() { time(&meta) } else { 0 },
+            entries: None,
+            looked: Vec::new(),
+        };
+        self.found.insert(key, place);
+        target
     }
-    if !seen.insert(path.to_owned()) {
-        return None;
-    }
-    let meta = fs::symlink_metadata(path).ok()?;
-    if !meta.is_dir() && !meta.is_symlink() {
-        return None;
-    }
-    let target = match meta.is_symlink() {
-        true => Some(fs::read_link(path).ok()?),
-        false => None,
-    };
-    let place = Place {
-        path: key.clone(),
-        mode: meta.mode(),
-        target: target
-            .clone()
-            .map(|target| target.into_os_string().into_vec().into()),
-        mtime: match meta.is_symlink() {
-            true => meta.mtime() * 1_000_000_000 + meta.mtime_nsec(),
-            false => 0,
-        },
-        entries: None,
-    };
-    found.insert(key, place);
-    target
 }
 
 #[cfg(test)]
@@ -156,13 +188,14 @@ mod tests {
     fn every_directory_and_link_on_the_way_is_found() {
         let dir = std::env::temp_dir().join(format!("backstory-places-{}", std::process::id()));
         fs::create_dir_all(dir.join("real/sub")).unwrap();
-        fs::write(dir.join("real/sub/f"), "").unwrap();
+        fs::write(dir.join("real/sub/f"), "four").unwrap();
         symlink("real", dir.join("link")).unwrap();
         symlink("../real/sub/f", dir.join("real/g")).unwrap();
         symlink("round", dir.join("round")).unwrap();
         let places = around(
             &[dir.join("link/g"), dir.join("round/x"), dir.join("none/x")],
             &[dir.join("real")],
+            &HashSet::from([dir.join("link/g")]),
         );
         let real = places
             .iter()
@@ -170,12 +203,15 @@ mod tests {
             .unwrap();
         let mut names: Vec<&[u8]> = real.entries.iter().flatten().map(|entry| &*entry.name).collect();
         names.sort();
+        let sub = places.iter().find(|place| place.path.ends_with(b"/real/sub"));
+        let looked = sub.and_then(|place| place.looked.first()).unwrap();
+        assert!(*looked.name == *b"f" && looked.size == 4, "{looked:?}");
         assert_eq!(names, [&b"g"[..], b"sub"]);
         let below: Vec<(PathBuf, Option<Bytes>)> = places
             .iter()
             .map(|place| {
                 (
-                    PathBuf::from(std::ffi::OsStr::from_bytes(&place.path)),
+                    PathBuf::from(OsStr::from_bytes(&place.path)),
                     place.target.clone(),
                 )
             })

@@ -48,6 +48,8 @@ pub struct All {
     pub paths: Vec<PathBuf>,
     /// Directories that were listed, but those of the system.
     pub listed: Vec<PathBuf>,
+    /// Those of the paths that were only looked at: whoever does it again has to see the same.
+    pub looked: HashSet<PathBuf>,
 }
 
 /// What the log says was preserved.
@@ -162,6 +164,9 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         // What the run found and changed in part, or moved: to do that again, it has to be there.
         let found = entity.version == 0 && became != Who::Nobody;
         if used == Who::Nobody && made == Who::Nobody && !found {
+            if entity.kind == EntityKind::File && entity.version == 0 {
+                all.looked.extend(paths);
+            }
             continue;
         }
         if let (EntityKind::File, Some(ident)) = (entity.kind, entity.ident)

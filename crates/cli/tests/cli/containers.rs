@@ -140,6 +140,61 @@ fn a_container_runs_without_any_of_the_original_files() {
     assert_eq!(podman.run(&place.work(), image.trim()), EXPECTED, "dockerfile");
 }
 
+/// Of its sources it looks at no more than when they were written, if it has compiled them before; and of other files whether they are there.
+#[test]
+fn a_python_program_whose_modules_are_compiled_runs_in_a_container() {
+    let (Some(podman), true) = (
+        Podman::new("export oci, of Python"),
+        needs("export oci, of Python", &["python3"]),
+    ) else {
+        return;
+    };
+    let place = Place::new();
+    place.write_settled("module.py", "def answer():\n    return 'compiled'\n");
+    place.write_settled(
+        "main.py",
+        "import glob, os, module\nprint(module.answer(), glob.glob('*.dat'), os.path.getsize('b.dat'))\n",
+    );
+    place.write_settled("a.dat", "1");
+    place.write_settled("b.dat", "12");
+    let python = |options: &[&str]| {
+        let mut command = place.command(options);
+        let output = command
+            .args(["python3", "main.py"])
+            .env_remove("PYTHONDONTWRITEBYTECODE")
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            said.starts_with("compiled ["),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        said
+    };
+    python(&["record", "--"]);
+    place.sealed();
+    let expected = python(&["record", "--contents=lazy", "--name", "compiled", "--"]);
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let files = place.run(&["files", "compiled"]).out;
+    assert!(
+        files.contains("module.cpython"),
+        "or it was not compiled: {files}"
+    );
+    export(&place, "oci", "oci");
+    let image = place.path("oci");
+    std::fs::rename(image, place.path("../oci")).unwrap();
+    place.forget_everything();
+    std::fs::rename(place.path("../oci"), place.path("oci")).unwrap();
+    let said = podman.run(&place.work(), "oci:oci");
+    let sorted = |text: &str| {
+        let mut words: Vec<String> = text.split(['[', ']', ',', ' ']).map(str::to_owned).collect();
+        words.sort();
+        words
+    };
+    assert_eq!(sorted(&said), sorted(&expected));
+}
+
 #[test]
 fn an_ordinary_user_runs_an_image_without_any_of_the_original_files() {
     if !needs("export oci, as an ordinary user", &["umoci", "runc"]) {

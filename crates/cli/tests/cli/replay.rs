@@ -129,6 +129,15 @@ fn the_network_is_not_there_and_nothing_of_the_users_is_written_to() {
     assert_eq!(fs::read_to_string(place.path("in")).unwrap(), "text\nchanged\n");
 }
 
+/// Python takes a compiled module for current by the size and the time of its source.
+#[test]
+fn what_was_only_looked_at_is_as_it_was() {
+    let place = Place::new();
+    place.write_settled("looked", "some text\n");
+    std::os::unix::fs::symlink("looked", place.path("link")).unwrap();
+    place.comes_back("stat -L -c '%s %Y %a' looked link > out");
+}
+
 /// What `ps` does, and whatever looks for processes: their names are of another moment.
 #[test]
 fn what_lists_directories_that_the_kernel_makes_up_comes_back() {

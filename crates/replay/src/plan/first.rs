@@ -10,7 +10,7 @@ use backstory_eventlog::event::{Bytes, Ident};
 use backstory_export::paths::parent;
 use backstory_graph::model::{Certainty, Entity, EntityKind, Relation};
 use backstory_query::{RunContents, kind};
-use backstory_store::facts::{Listed, Place};
+use backstory_store::facts::{Listed, Looked, Place};
 use backstory_store::{ActivityKey, RunRecord, Store};
 
 use crate::Result;
@@ -70,6 +70,8 @@ pub struct First {
     pub stood: Vec<Bytes>,
     /// What was in the directories that it listed, by their paths without links.
     pub listings: BTreeMap<Bytes, Vec<Listed>>,
+    /// Files that were only looked at, by their paths without links.
+    pub looked: BTreeMap<Vec<u8>, Looked>,
     /// Paths that the run made and that were not there before.
     pub made: BTreeSet<Bytes>,
     /// Paths that were looked for and not there.
@@ -173,6 +175,7 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
     first.listings = listings
         .filter_map(|place| Some((place.path.clone(), place.entries.clone()?)))
         .collect();
+    first.looked = looked(&held.places);
     first.places = held
         .places
         .iter()
@@ -186,6 +189,14 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         .filter(|b| !below_any(&first.made, &b.path))
         .collect();
     Ok(first)
+}
+
+fn looked(places: &[Place]) -> BTreeMap<Vec<u8>, Looked> {
+    let files = places.iter().flat_map(|place| {
+        let path = |file: &Looked| [&place.path, &b"/"[..], &file.name].concat();
+        place.looked.iter().map(move |file| (path(file), file.clone()))
+    });
+    files.collect()
 }
 
 /// Versions that others of the run came after. What was emptied, and never looked at, is one: it has to be there to be opened.

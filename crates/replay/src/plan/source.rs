@@ -10,7 +10,7 @@ use backstory_contents::{Contents, Digest};
 use backstory_eventlog::event::{Bytes, Ident};
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
-use backstory_store::facts::{Held, Package};
+use backstory_store::facts::{Held, Looked, Package};
 use backstory_store::{Store, same_version};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
@@ -170,7 +170,7 @@ impl<'s> Builder<'s> {
                 replaced.remove(&old);
                 self.replace(before, new)?;
             } else {
-                self.one(before)?;
+                self.one(before, first)?;
             }
             for alias in &before.aliases {
                 let what = What::Also(self.real(&before.path));
@@ -210,12 +210,15 @@ impl<'s> Builder<'s> {
         Ok(())
     }
 
-    fn one(&mut self, before: &Before) -> Result<()> {
+    fn one(&mut self, before: &Before, first: &First) -> Result<()> {
         match before.kind {
             EntityKind::Directory => self.directory(before),
             EntityKind::Symlink => self.link(before),
             EntityKind::File if before.content => return self.content(before),
-            EntityKind::File => self.blank(before),
+            EntityKind::File => match first.looked.get(&self.real(&before.path)) {
+                Some(looked) if !self.deviations.allow_host => self.as_it_was(before, looked),
+                _ => self.blank(before),
+            },
             _ => {}
         }
         Ok(())
@@ -264,7 +267,15 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// What was only looked at: there, with its size and times if they can still be told.
+    /// What was only looked at, as it was when the run had ended: caches tell by size and time whether they are older than what they are of.
+    fn as_it_was(&mut self, before: &Before, looked: &Looked) {
+        if !self.entries.contains_key(&self.real(&before.path)) {
+            let what = What::Blank(looked.size);
+            self.put(&before.path, what, looked.mode & 0o7777, looked.mtime);
+        }
+    }
+
+    /// What was only looked at, where nothing was taken down of it: there, with its size and times if they can still be told.
     fn blank(&mut self, before: &Before) {
         if self.entries.contains_key(&self.real(&before.path)) {
             return;

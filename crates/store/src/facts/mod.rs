@@ -79,6 +79,21 @@ pub struct Place {
     pub mtime: i64,
     /// What was in it, in the order in which it was listed, if it is a directory of the user's that the run listed.
     pub entries: Option<Vec<Listed>>,
+    /// Files in it that the run looked at and neither read nor made, in the order of their names.
+    pub looked: Vec<Looked>,
+}
+
+/// A file that was only looked at: of its content nothing is known but this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looked {
+    /// Its name.
+    pub name: Bytes,
+    /// Type and permission bits (`st_mode`).
+    pub mode: u32,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its last modification, ns since 1970.
+    pub mtime: i64,
 }
 
 /// An entry of a directory.

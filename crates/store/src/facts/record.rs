@@ -3,14 +3,15 @@
 //! ```text
 //! 1 fact:          dev ino size mtime birth, has digest, digest, held: 0 | 1 manager name version verified | 2 reason
 //! 2 surroundings:  run, places: (path, mode, 0 | 1 target | 2 how many entries: (name, kind)… | 3 target mtime |
-//!                  4 how many entries: (name, kind, shared)…)…
+//!                  4 how many entries: (name, kind, shared)… | 5 how many looked at: (name's bytes shared with the one before, the
+//!                  rest, mode ^ before, size, mtime - before)…, then 0, 2 or 4)…
 //! 3 forgotten:     run
 //! ```
 
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::Ident;
 
-use super::{Fact, Held, Learned, Listed, Package, Place, Surroundings};
+use super::{Fact, Held, Learned, Listed, Looked, Package, Place, Surroundings};
 use crate::Result;
 use crate::codec::{Put, Take};
 
@@ -122,6 +123,10 @@ impl Surroundings {
         for place in &self.places {
             out.bytes(&place.path);
             out.number(u64::from(place.mode));
+            if !place.looked.is_empty() {
+                out.push(5);
+                put_looked(out, &place.looked);
+            }
             match (&place.target, &place.entries) {
                 (Some(target), _) => {
                     out.push(if place.mtime == 0 { 1 } else { 3 });
@@ -158,8 +163,14 @@ impl Surroundings {
                 target: None,
                 mtime: 0,
                 entries: None,
+                looked: Vec::new(),
             };
-            match take.byte()? {
+            let mut what = take.byte()?;
+            if what == 5 {
+                place.looked = looked(take)?;
+                what = take.byte()?;
+            }
+            match what {
                 0 => {}
                 1 => place.target = Some(take.bytes()?.into()),
                 2 => place.entries = Some(entries(take, false)?),
@@ -184,6 +195,43 @@ fn entries(take: &mut Take<'_>, shares: bool) -> Result<Vec<Listed>> {
         });
     }
     Ok(entries)
+}
+
+/// Each by what differs from the one before: there may be thousands.
+fn put_looked(out: &mut Vec<u8>, all: &[Looked]) {
+    out.number(all.len() as u64);
+    let (mut name, mut mode, mut mtime): (&[u8], u32, i64) = (b"", 0, 0);
+    for looked in all {
+        let shared = name.iter().zip(&*looked.name).take_while(|(a, b)| a == b).count();
+        out.number(shared as u64);
+        out.bytes(&looked.name[shared..]);
+        out.number(u64::from(looked.mode ^ mode));
+        out.number(looked.size);
+        out.signed(looked.mtime.wrapping_sub(mtime));
+        (name, mode, mtime) = (&looked.name, looked.mode, looked.mtime);
+    }
+}
+
+fn looked(take: &mut Take<'_>) -> Result<Vec<Looked>> {
+    let count = take.number()?;
+    let mut all: Vec<Looked> = Vec::new();
+    for _ in 0..count {
+        let before = all.last();
+        let shared = take.number()? as usize;
+        let start = before.map_or(&[][..], |before| &before.name).get(..shared);
+        let mut name = start.ok_or_else(|| take.damaged())?.to_vec();
+        name.extend_from_slice(take.bytes()?);
+        let looked = Looked {
+            name: name.into(),
+            mode: take.small()? ^ before.map_or(0, |before| before.mode),
+            size: take.number()?,
+            mtime: before
+                .map_or(0, |before| before.mtime)
+                .wrapping_add(take.signed()?),
+        };
+        all.push(looked);
+    }
+    Ok(all)
 }
 
 fn text(take: &mut Take<'_>) -> Result<String> {
@@ -218,13 +266,15 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_learned_comes_back(numbers: (u64, u64, i64, i64, i64), digest: Option<[u8; 32]>, words: [String; 3], verified: bool,
-            path: Vec<u8>, mode: u32, target: Option<Vec<u8>>, names: Vec<(Vec<u8>, u32, u64)>, mtime: i64) {
+            path: Vec<u8>, mode: u32, target: Option<Vec<u8>>, names: Vec<(Vec<u8>, u32, u64)>, mtime: i64, size: u64) {
             let [a, b, c] = words;
             let package = Package { manager: a.clone(), name: b.clone(), version: c, verified };
             let entries = names.into_iter().map(|(name, kind, shared)| Listed { name: name.into(), kind, shared }).collect();
-            let listed = Place { path: path.clone().into(), mode, target: None, mtime: 0, entries: Some(entries) };
+            let file = |name: &[u8], mtime| Looked { name: name.into(), mode, size, mtime };
+            let looked = vec![file(&path, mtime), file(&path[path.len() / 2..], i64::MIN), file(&path, i64::MAX)];
+            let listed = Place { path: path.clone().into(), mode, target: None, mtime: 0, entries: Some(entries), looked };
             let mtime = if target.is_some() { mtime } else { 0 };
-            let place = Place { path: path.into(), mode, target: target.map(Into::into), mtime, entries: None };
+            let place = Place { path: path.into(), mode, target: target.map(Into::into), mtime, entries: None, looked: Vec::new() };
             for learned in [
                 fact(numbers, digest, Held::Kept),
                 fact(numbers, digest, Held::Package(package)),
