@@ -164,6 +164,10 @@ impl Watch {
         if self.front_must_go_on() {
             return Some(Instant::now() + GRACE);
         }
+        // A command may have ended before it is heard that it was started. That is to come, and then there may be nobody left to wait for.
+        if self.starting {
+            return None;
+        }
         match (self.command_ended, self.told) {
             (Some(_), Some(told)) => self.plan.detach_after.and_then(|after| told.checked_add(after)),
             (Some(ended), None) => Some(ended + GRACE),
