@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 const WIDE: &[&str] = &["lib/x86_64-linux-gnu", "lib64", PRELOAD_ANY];
 /// What it becomes in those of 32-bit programs.
 const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
+/// The library of 32-bit programs, which their names lead to.
+const NARROW_FILE: &str = "narrow.so";
 
 /// Extracts the recorder unless it is there already. Returns the entry for `LD_PRELOAD`.
 pub(crate) fn extract(directory: &Path) -> Result<OsString, Error> {
     let directory = usable(directory)?;
     let home = directory.join(format!("{DIGEST:016x}"));
-    let probe = itself(&home);
-    let whole = fs::metadata(&probe).is_ok_and(|m| m.len() == backstory_recorder::LIBRARY.len() as u64);
-    if !whole {
+    if !is_whole(&home) {
         fill(&directory, &home)?;
     }
     let mut entry = home.into_os_string();
@@ -36,13 +36,43 @@ fn itself(home: &Path) -> PathBuf {
     home.join(PRELOAD_WIDE).join(PRELOAD_NAME)
 }
 
+/// Everything is what it was made as, as far as that is told without reading it: a pipe that a loader finds here, it waits at.
+fn is_whole(home: &Path) -> bool {
+    let file = |path: &Path, length: usize| {
+        fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == length as u64)
+    };
+    let leads = |(place, target): (&str, String)| {
+        fs::read_link(home.join(place).join(PRELOAD_NAME)).is_ok_and(|led| led.as_os_str() == &*target)
+    };
+    file(&itself(home), backstory_recorder::LIBRARY.len())
+        && file(&home.join(NARROW_FILE), backstory_recorder::TWIN32.len())
+        && links().all(leads)
+}
+
+/// The names that loaders make of our entry, and where each leads.
+fn links() -> impl Iterator<Item = (&'static str, String)> {
+    let wide = || format!("{PRELOAD_WIDE}/{PRELOAD_NAME}");
+    let plain = if plain_lib_is_narrow() {
+        NARROW_FILE.into()
+    } else {
+        wide()
+    };
+    let all = WIDE.iter().map(move |place| (*place, wide()));
+    let all = all.chain(NARROW.iter().map(|place| (*place, NARROW_FILE.into())));
+    all.chain([("lib", plain)]).map(|(place, target)| {
+        let up = "../".repeat(Path::new(place).components().count());
+        (place, format!("{up}{target}"))
+    })
+}
+
 /// The directory as an absolute path. Loaders split the variable at colons and blanks and expand `$`, so a directory whose name has
-/// one of these can't be used; a private one in `/tmp` stands in.
+/// one of these can't be used, nor one that others could put another in the place of; a private one in `/tmp` stands in.
 fn usable(directory: &Path) -> Result<PathBuf, Error> {
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
     let special = |b: &u8| matches!(b, b':' | b'$' | b';') || b.is_ascii_whitespace();
     let user = rustix::process::geteuid().as_raw();
-    if !directory.as_os_str().as_bytes().iter().any(special) {
+    let usable = !directory.as_os_str().as_bytes().iter().any(special);
+    if usable && !others_may_rename_in(directory.parent()) {
         make_directory(&directory).map_err(Error::file("make the directory", &directory))?;
         // Its owner may well have put a link in its place.
         return match fs::metadata(&directory) {
@@ -61,6 +91,13 @@ fn usable(directory: &Path) -> Result<PathBuf, Error> {
 /// Nobody else can put anything into this directory. Whoever can decides what code every recorded program runs.
 fn is_private(meta: &fs::Metadata, user: u32) -> bool {
     meta.is_dir() && meta.uid() == user && meta.permissions().mode() & 0o022 == 0
+}
+
+/// Whoever can write into a directory can rename what lies in it, unless it is one like `/tmp`.
+fn others_may_rename_in(directory: Option<&Path>) -> bool {
+    let meta = directory.and_then(|directory| fs::metadata(directory).ok());
+    let mode = meta.map_or(0, |meta| meta.permissions().mode());
+    mode & 0o022 != 0 && mode & 0o1000 == 0
 }
 
 fn foreign(directory: &Path) -> Error {
@@ -86,8 +123,7 @@ fn fill(directory: &Path, home: &Path) -> Result<(), Error> {
 }
 
 fn replace(new: &Path, home: &Path) -> io::Result<()> {
-    let probe = |d: &Path| fs::metadata(itself(d)).map(|m| m.len());
-    if probe(home).ok() == probe(new).ok() {
+    if is_whole(home) {
         return fs::remove_dir_all(new);
     }
     fs::remove_dir_all(home)?;
@@ -100,20 +136,8 @@ fn write_all(new: &Path) -> io::Result<()> {
     let wide = itself(new);
     fs::DirBuilder::new().mode(0o755).create(new.join(PRELOAD_WIDE))?;
     write(&wide, backstory_recorder::LIBRARY)?;
-    let wide = format!("{PRELOAD_WIDE}/{PRELOAD_NAME}");
-    let narrow = new.join("narrow.so");
-    write(&narrow, backstory_recorder::TWIN32)?;
-    for place in WIDE {
-        link(new, place, &wide)?;
-    }
-    for place in NARROW {
-        link(new, place, "narrow.so")?;
-    }
-    link(
-        new,
-        "lib",
-        if plain_lib_is_narrow() { "narrow.so" } else { &wide },
-    )
+    write(&new.join(NARROW_FILE), backstory_recorder::TWIN32)?;
+    links().try_for_each(|(place, target)| link(new, place, &target))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -127,8 +151,7 @@ fn link(new: &Path, place: &str, target: &str) -> io::Result<()> {
         .recursive(true)
         .mode(0o755)
         .create(&directory)?;
-    let up = "../".repeat(Path::new(place).components().count());
-    symlink(format!("{up}{target}"), directory.join(PRELOAD_NAME))
+    symlink(target, directory.join(PRELOAD_NAME))
 }
 
 /// Where 64-bit libraries are in a `lib64` of their own, plain `lib` is for 32 bits; elsewhere it is for 64.
@@ -195,6 +218,18 @@ mod tests {
     }
 
     #[test]
+    fn where_others_could_rename_the_directory_another_is_used() {
+        let place = tempfile::tempdir().unwrap();
+        for (mode, wanted) in [(0o777, false), (0o770, false), (0o1777, true), (0o755, true)] {
+            let store = place.path().join(format!("{mode:o}"));
+            fs::create_dir(&store).unwrap();
+            fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();
+            let entry = extract(&store.join("lib")).unwrap();
+            assert_eq!(Path::new(&entry).starts_with(&store), wanted, "{mode:o}");
+        }
+    }
+
+    #[test]
     fn every_spelling_of_lib_leads_to_a_library() {
         let dir = tempfile::tempdir().unwrap();
         let entry = extract(dir.path()).unwrap();
@@ -228,6 +263,20 @@ mod tests {
         fs::write(fs::canonicalize(&path).unwrap(), b"cut").unwrap();
         extract(dir.path()).unwrap();
         assert_eq!(fs::read(&path).unwrap(), backstory_recorder::LIBRARY);
+    }
+
+    #[test]
+    fn a_pipe_among_the_librarys_names_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = home(&extract(dir.path()).unwrap());
+        let home = Path::new(OsStr::from_bytes(&home));
+        for name in links().map(|(place, _)| home.join(place).join(PRELOAD_NAME)) {
+            fs::remove_file(&name).unwrap();
+            let mode = rustix::fs::Mode::RWXU;
+            rustix::fs::mknodat(rustix::fs::CWD, &name, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+            extract(dir.path()).unwrap();
+            assert!(fs::metadata(&name).unwrap().is_file(), "{}", name.display());
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::redact::Secrets;
 use crate::stock::Stock;
 use crate::{Error, clock};
 use backstory_eventlog::run::RunEnd;
-use backstory_eventlog::{Log, Reason, Writer};
+use backstory_eventlog::{Log, Reason, Writer, regular};
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Marks a log as being recorded, for as long as the descriptor or a forked copy of it lives.
 pub(crate) fn claim(part: &Path) -> Result<File, Error> {
-    let file = File::open(part).map_err(Error::file("open", part))?;
+    let file = regular::open(part).map_err(Error::file("open", part))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::StillRecording {

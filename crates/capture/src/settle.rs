@@ -1,14 +1,16 @@
 //! Says, after a run, what the file system knows of the paths that are asked for, and keeps the answers in the run's log.
 
 use crate::{Error, clock, deep};
-use backstory_eventlog::Writer;
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::program::{self, Format};
 use backstory_eventlog::slot::Builder;
+use backstory_eventlog::{Writer, regular};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Slots are appended in pieces of about this many bytes, so that memory stays bounded.
@@ -112,11 +114,7 @@ impl Settlement {
 
 /// The first bytes of the program at `path`. Nothing but a file is opened, and nothing is waited for.
 fn head_of(path: &[u8]) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let file = regular::open(OsStr::from_bytes(path)).ok()?;
     let mut head = Vec::new();
     file.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
     Some(head)

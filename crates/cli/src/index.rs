@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use backstory_capture::{self as capture, Recorded, Settlement};
 use backstory_eventlog::event::{Bytes, Ident, Op, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason};
+use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason, regular};
 use backstory_graph as graph;
 use backstory_store::{self as store, Home, Store};
 
@@ -156,13 +156,9 @@ pub fn take_lock(path: PathBuf, busy: Busy, waiting: &str) -> Result<Option<File
         path: path.clone(),
         source,
     };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(fail)?;
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    let file = regular::open_with(&mut options, &path).map_err(fail)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) if busy == Busy::Leave => Ok(None),
@@ -364,7 +360,7 @@ fn is_marked(home: &Home, run: &str) -> bool {
 
 /// Why this version could not index a run, if that is so.
 pub fn bad(home: &Home, run: &str) -> Option<Bad> {
-    let text = fs::read_to_string(mark_path(home, run)).ok()?;
+    let text = String::from_utf8(regular::read(mark_path(home, run)).ok()?).ok()?;
     let (version, reason) = text.split_once('\n')?;
     let same = version == env!("CARGO_PKG_VERSION");
     same.then(|| Bad {

@@ -13,6 +13,8 @@ mod imports;
 mod others;
 #[path = "security/page.rs"]
 mod page;
+#[path = "security/places.rs"]
+mod places;
 #[path = "security/terminal.rs"]
 mod terminal;
 

@@ -9,6 +9,8 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use backstory_eventlog::regular;
+
 use crate::index::{self, Place};
 use crate::record::{HEADER, Header};
 use crate::{Digest, Error, Result, layout};
@@ -187,7 +189,7 @@ impl Pack {
 
     fn open(dir: &Path, number: u32, length: u64) -> Result<Pack> {
         let path = layout::pack(dir, number);
-        let file = OpenOptions::new().write(true).open(&path);
+        let file = regular::open_with(OpenOptions::new().write(true), &path);
         Ok(Pack {
             number,
             file: file.map_err(Error::io("open", &path))?,
@@ -216,12 +218,9 @@ impl Pack {
         let path = layout::pack(dir, self.number);
         self.file.sync_data().map_err(Error::io("sync", &path))?;
         let path = layout::pack_index(dir, self.number);
-        let mut index = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(Error::io("open", &path))?;
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600);
+        let mut index = regular::open_with(&mut options, &path).map_err(Error::io("open", &path))?;
         let new = layout::length(&path) == 0;
         let entries = if new {
             [index::MAGIC, &self.entries[..]].concat()

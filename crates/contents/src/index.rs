@@ -9,10 +9,11 @@
 //! ```
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use backstory_eventlog::regular;
 
 use crate::record::{HEADER, Header, SMALL};
 use crate::{Digest, Error, Result, layout};
@@ -85,7 +86,7 @@ pub struct Listing {
 pub fn read(dir: &Path, pack: u32) -> Result<Listing> {
     let path = layout::pack_index(dir, pack);
     let mut bytes = Vec::new();
-    match File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+    match regular::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Listing::default()),
         Err(error) => return Err(Error::io("read", &path)(error)),
         Ok(_) => {}
@@ -159,7 +160,7 @@ pub fn complete(dir: &Path, pack: u32) -> Result<()> {
 pub fn scan(dir: &Path, pack: u32, from: u64) -> Result<Vec<(Digest, Place)>> {
     let path = layout::pack(dir, pack);
     let fail = || Error::io("read", &path);
-    let file = match File::open(&path) {
+    let file = match regular::open(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened.map_err(fail())?,
     };

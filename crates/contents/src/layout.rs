@@ -13,6 +13,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use backstory_eventlog::regular;
+
 use crate::{Digest, Error, Result};
 
 /// The newest format that this program knows.
@@ -46,7 +48,7 @@ pub fn make_dir(dir: &Path) -> Result<()> {
 /// That the directory is a store of contents which this program can read.
 pub fn check(dir: &Path) -> Result<()> {
     let path = dir.join("format");
-    let text = match fs::read(&path) {
+    let text = match regular::read(&path) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Err(Error::None(dir.to_owned()));
@@ -75,12 +77,9 @@ pub fn check(dir: &Path) -> Result<()> {
 pub fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("lock");
     let fail = Error::io("lock", &path);
-    let opened = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path);
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    let opened = regular::open_with(&mut options, &path);
     opened.and_then(|file| file.lock().map(|()| file)).map_err(fail)
 }
 

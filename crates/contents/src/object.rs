@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use backstory_eventlog::regular;
+
 use crate::index::Place;
 use crate::record::{HEADER, Header, Method, SMALL};
 use crate::{Digest, Error, Result, layout};
@@ -175,7 +177,7 @@ pub fn nothing_follows(path: &Path, digest: &Digest) -> Result<()> {
 }
 
 fn open_file(path: &Path, digest: &Digest) -> Result<File> {
-    File::open(path).map_err(|error| match error.kind() {
+    regular::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::Gone {
             digest: *digest,
             path: path.to_owned(),

@@ -23,6 +23,7 @@ mod map;
 mod merge;
 pub mod program;
 pub mod reason;
+pub mod regular;
 pub mod run;
 pub mod secret;
 pub mod slot;

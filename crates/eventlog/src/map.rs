@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use crate::error::Error;
+use crate::regular;
 #[cfg(not(miri))]
 use memmap2::Mmap;
-use std::fs::File;
 use std::path::Path;
 
 /// Miri maps no files: there a log is read into memory, and the rest of this crate runs as it is.
@@ -18,13 +18,13 @@ pub struct Map(Option<Mmap>);
 impl Map {
     /// Maps a file; an empty one is no bytes.
     pub fn open(path: &Path) -> Result<Map, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = regular::open(path).map_err(Error::io("open", path))?;
         let length = file.metadata().map_err(Error::io("look at", path))?.len();
         if length == 0 {
             return Ok(Map(None));
         }
         #[cfg(miri)]
-        let map = std::fs::read(path).map_err(Error::io("map", path))?;
+        let map = regular::read(path).map_err(Error::io("map", path))?;
         // SAFETY: logs are private to their owner and only ever appended to, so the mapped range neither changes nor goes away.
         // Whoever shortens one while it is read gets this process killed by SIGBUS, never wrong memory.
         #[cfg(not(miri))]

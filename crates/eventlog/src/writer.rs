@@ -7,6 +7,7 @@
 
 use crate::error::Error;
 use crate::frame::{self, Kind};
+use crate::regular;
 use crate::run::{ClockPoint, RunEnd, RunHeader};
 use backstory_abi::ABI_VERSION;
 use std::collections::VecDeque;
@@ -54,10 +55,8 @@ impl Writer {
     /// Opens an existing log to append to it. What a crash left at its end stays where it is; readers skip it.
     pub fn reopen(path: impl AsRef<Path>) -> Result<Writer, Error> {
         let path = path.as_ref();
-        let file = OpenOptions::new()
-            .append(true)
-            .open(path)
-            .map_err(Error::io("open", path))?;
+        let file =
+            regular::open_with(OpenOptions::new().append(true), path).map_err(Error::io("open", path))?;
         Ok(Writer {
             file,
             path: path.to_owned(),

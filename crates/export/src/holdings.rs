@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_contents::{Contents, Error as ContentsError};
-use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident};
+use backstory_eventlog::{Digest, regular};
 use backstory_query::{Content, RunContents, contents};
 use backstory_store::facts::{Held, Package};
 use backstory_store::{Store, same_version};
@@ -141,7 +141,7 @@ pub fn digest(content: &Content) -> Option<&Digest> {
 /// The file itself, if it still is the version that was recorded.
 fn live(content: &Content) -> Option<File> {
     let was = content.ident?;
-    let file = File::open(Path::new(std::ffi::OsStr::from_bytes(&content.path))).ok()?;
+    let file = regular::open(std::ffi::OsStr::from_bytes(&content.path)).ok()?;
     let is = statx(
         &file,
         "",

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
-use backstory_eventlog::program;
+use backstory_eventlog::{program, regular};
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
 use backstory_query::{Content, Role, RunContents};
@@ -319,7 +319,7 @@ impl<'v> Tree<'v> {
                 tar.append_link(&mut header, name, target)?;
             }
             Node::Loader => {
-                let mut file = std::fs::File::open(Path::new(OsStr::from_bytes(path)))?;
+                let mut file = regular::open(OsStr::from_bytes(path))?;
                 header.set_metadata_in_mode(&file.metadata()?, tar::HeaderMode::Deterministic);
                 header.set_mode(0o755);
                 tar.append_data(&mut header, name, &mut file)?;

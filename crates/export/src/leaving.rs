@@ -3,14 +3,14 @@
 //! Who is done, or fails, takes it away by dropping it. Whoever is asked to end takes all of it away first ([`take_away`]). Who is killed cannot: so
 //! who writes holds a lock, and what nobody has locked goes when the next one is made in the same directory.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use tempfile::{NamedTempFile, TempDir};
 
 /// What temporary names begin with.
@@ -171,7 +171,11 @@ pub fn is_left(path: &Path) -> bool {
         if !settled || !own || !(meta.is_file() || meta.is_dir()) {
             return None;
         }
-        flock(File::open(path).ok()?, FlockOperation::NonBlockingLockExclusive).ok()
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        flock(options.open(path).ok()?, FlockOperation::NonBlockingLockExclusive).ok()
     };
     locked().is_some()
 }

@@ -16,6 +16,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use backstory_eventlog::regular;
+
 use crate::{Error, Result, Store};
 
 /// The newest format of the directory that this program knows.
@@ -130,7 +132,7 @@ impl Home {
 
     fn read_format(&self) -> Result<Option<u64>> {
         let path = self.dir.join("format");
-        match fs::read(&path) {
+        match regular::read(&path) {
             Ok(text) => {
                 let number = std::str::from_utf8(&text)
                     .ok()

@@ -3,23 +3,6 @@
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::chunk::{Skipped, View};
 use backstory_eventlog::slot::Raw;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-
-/// Opens a program to look at it. What a name leads to is the recorded program's choice: a pipe, on which a plain open would wait for
-/// ever, a terminal, a device. Only regular files are read.
-pub(super) fn open_program(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
-}
 
 /// What a chunk tells of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,27 +46,5 @@ pub(super) fn each(chunk: &[u8], mut told: impl FnMut(Told<'_>)) {
             op::CHDIR => Told::Directory(raw.strings()[1]),
             _ => Told::Root,
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pipe_that_is_called_a_program_holds_nobody_up() {
-        let dir = tempfile::tempdir().unwrap();
-        let pipe = dir.path().join("pipe");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &pipe,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RWXU,
-            0,
-        )
-        .unwrap();
-        assert!(open_program(&pipe).is_err());
-        assert!(open_program(Path::new("/dev/zero")).is_err());
-        assert!(open_program(Path::new("/bin/sh")).is_ok());
     }
 }

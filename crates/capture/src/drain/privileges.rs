@@ -4,9 +4,9 @@
 //! program runs on without them, and does not say why it fails: so we do. Looked at when executions reach the log, never while the
 //! program waits; each path once.
 
-use super::executed::{each_program, open_program};
+use super::executed::each_program;
 use crate::GuardMode;
-use backstory_eventlog::Reason;
+use backstory_eventlog::{Reason, regular};
 use rustix::fs::{StatVfsMountFlags, getxattr, stat, statvfs};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities, no_new_privs};
@@ -96,7 +96,7 @@ fn has_capabilities(file: &Path) -> bool {
 /// The kernel ignores set-id bits of scripts. What may not even be read is no script.
 fn is_script(file: &Path) -> bool {
     let mut start = [0; 2];
-    let read = open_program(file).and_then(|mut file| file.read_exact(&mut start));
+    let read = regular::open(file).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && &start == b"#!"
 }
 

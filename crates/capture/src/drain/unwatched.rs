@@ -6,9 +6,9 @@
 //! be found any more is not judged. In another root, what is told by the programs themselves counts ([`super::elsewhere`]).
 
 use super::elsewhere::Elsewhere;
-use super::executed::{Told, each, open_program};
+use super::executed::{Told, each};
 use backstory_eventlog::chunk::View;
-use backstory_eventlog::{Reason, program};
+use backstory_eventlog::{Reason, program, regular};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -174,7 +174,7 @@ fn joined(place: &Path, path: &[u8]) -> PathBuf {
 /// its caller; or Go's, in which that library sees next to nothing.
 fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     let mut head = Vec::new();
-    let opened = open_program(file);
+    let opened = regular::open(file);
     let Ok(meta) = opened.and_then(|file| {
         let meta = file.metadata()?;
         file.take(HEAD).read_to_end(&mut head)?;

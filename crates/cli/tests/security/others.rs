@@ -1,7 +1,7 @@
 //! Other users of the machine see nothing and change nothing.
 
 use crate::common;
-use backstory_testkit::need::skipped;
+use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::oracle::{Bench, Case, program, sh, watch};
 use backstory_testkit::user::{User, suite_is_root};
 use std::fs;
@@ -102,6 +102,110 @@ fn another_user_reads_neither_store_nor_arena_and_reaches_no_process() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+}
+
+/// The line of the kernel's list of local sockets that says what a socket is. A socket of another kind has none.
+fn local_socket(pid: u32, inode: &str) -> Option<String> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap();
+    let found = listed
+        .lines()
+        .find(|line| line.split_whitespace().nth(6) == Some(inode));
+    found.map(str::to_owned)
+}
+
+#[test]
+fn what_records_has_no_socket_or_pipe_that_others_can_reach() {
+    let bench = common::bench(User::ordinary());
+    const WAITS: Case = sh("reached", "touch started; while [ ! -e go ]; do sleep 0.01; done");
+    let (mut child, directory, store) = bench.started(&WAITS).unwrap();
+    let patience = std::time::Duration::from_secs(20);
+    let started = || directory.join("started").exists();
+    assert!(backstory_testkit::procs::eventually(patience, started));
+    let front = child.id();
+    let keeper = backstory_testkit::procs::children(front)[0];
+    let supervisor = backstory_testkit::procs::children(keeper)[0];
+    let mut sockets = 0;
+    for pid in [keeper, supervisor] {
+        for entry in fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
+            let path = entry.unwrap().path();
+            let Ok(led) = fs::read_link(&path) else { continue };
+            let led = led.to_string_lossy().into_owned();
+            if let Some(inode) = led
+                .strip_prefix("socket:[")
+                .and_then(|rest| rest.strip_suffix(']'))
+            {
+                let line =
+                    local_socket(pid, inode).unwrap_or_else(|| panic!("{led} of {pid} is of no local kind"));
+                let words: Vec<&str> = line.split_whitespace().collect();
+                // Neither a name, in the file system or without one, nor waiting for anybody to connect.
+                assert_eq!(
+                    (words.len(), words[3], words[5]),
+                    (7, "00000000", "03"),
+                    "{led} of {pid}: {line}"
+                );
+                sockets += 1;
+                continue;
+            }
+            let inside = Path::new(&led).starts_with(&store);
+            let kind = fs::metadata(&path)
+                .map(|meta| meta.mode() & 0o170_000)
+                .unwrap_or_default();
+            let named_pipe = kind == 0o010_000 && !led.starts_with("pipe:[");
+            assert!(!named_pipe, "{led} of {pid}");
+            let arena = led.starts_with("/dev/shm/backstory-") || led.starts_with("/memfd:");
+            let known = inside
+                || arena
+                || led == "/dev/null"
+                || !led.starts_with('/')
+                || led == "/proc"
+                || led == "/";
+            assert!(known, "{pid} holds {led}");
+        }
+    }
+    fs::write(directory.join("go"), "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(sockets > 0, "how supervisor and keeper talk was not seen");
+}
+
+#[test]
+fn no_process_of_ours_binds_listens_or_connects() {
+    if !needs("calls of sockets", &["strace"]) {
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    let directory = bench.stage().directory("work").unwrap();
+    let store = bench.stage().store().join("traced");
+    let trace = directory.join("trace");
+    for question in [
+        "record --name it -- cp mine copy",
+        "index --wait",
+        "of copy",
+        "log",
+        "replay it",
+        "store verify",
+    ] {
+        fs::write(directory.join("mine"), "x").unwrap();
+        bench.stage().user().owns(&directory.join("mine")).unwrap();
+        let line = format!("strace -f -qq -o trace -e trace=%network,execve $FIX/backstory {question}");
+        let mut command = bench.stage().command("sh");
+        command.args(["-c", &line]).env("BACKSTORY_STORE", &store);
+        let outcome = watch(&mut command, &directory).unwrap();
+        assert_eq!(
+            outcome.code(),
+            0,
+            "{question}: {}",
+            String::from_utf8_lossy(&outcome.stderr)
+        );
+        let calls = fs::read_to_string(&trace).unwrap();
+        assert!(calls.contains("execve("), "nothing was traced");
+        // With the kernel itself a replay talks to set up its own network.
+        let reaches = |line: &&str| {
+            let calls = ["bind(", "listen(", "connect(", "accept", " socket("];
+            calls.iter().any(|call| line.contains(call)) && !line.contains("AF_NETLINK")
+        };
+        let reached: Vec<&str> = calls.lines().filter(reaches).collect();
+        assert_eq!(reached, [""; 0], "{question}");
+    }
 }
 
 /// Where the library goes if the store's own path has what loaders cannot take.

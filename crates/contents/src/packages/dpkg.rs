@@ -7,6 +7,8 @@ use std::fs;
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 
+use backstory_eventlog::regular;
+
 use super::{Checksum, Manager, Owner, hex, text};
 
 /// dpkg's records, read at the first question.
@@ -72,7 +74,8 @@ impl Records {
         lists.retain(|path| path.extension().is_some_and(|e| e == "list"));
         lists.sort();
         for list in lists {
-            let (Some(name), Ok(bytes)) = (list.file_stem().and_then(|n| n.to_str()), fs::read(&list)) else {
+            let (Some(name), Ok(bytes)) = (list.file_stem().and_then(|n| n.to_str()), regular::read(&list))
+            else {
                 continue;
             };
             let number = records.packages.len() as u32;

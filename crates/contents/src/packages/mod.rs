@@ -14,10 +14,10 @@ mod rpm;
 mod tests;
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use backstory_eventlog::regular;
 use md5::Md5;
 use sha2::{Digest as _, Sha256};
 
@@ -167,6 +167,9 @@ fn above<'p>(path: &'p Path, is_it: impl Fn(&str) -> bool + 'p) -> impl Iterator
 /// A small text file of a manager; none if it is not there, not text, or too large to be one.
 fn text(path: &Path) -> Option<String> {
     const MOST: u64 = 64 << 20;
-    let small = fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST);
-    small.then(|| fs::read_to_string(path).ok())?
+    let file = regular::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    let mut text = String::new();
+    (length <= MOST).then(|| file.take(MOST).read_to_string(&mut text).ok())??;
+    Some(text)
 }

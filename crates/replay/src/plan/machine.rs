@@ -1,13 +1,13 @@
 //! What no record tells of, and this machine may: the programs that the kernel opens to run others, the names in a directory.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 
 use backstory_contents::Digest;
-use backstory_eventlog::program;
+use backstory_eventlog::{program, regular};
 use backstory_export::paths::is_tool;
 
 use super::first::{Before, First};
@@ -51,7 +51,7 @@ impl Builder<'_> {
                 object.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
             }
             What::Shown(from) | What::Copied(from) => {
-                let file = File::open(host(from)).ok()?;
+                let file = regular::open(host(from)).ok()?;
                 file.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
             }
             _ => return None,

@@ -1,13 +1,14 @@
 //! Where what was there can be had: in the store, from a package on this machine, or nowhere.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use backstory_contents::{Contents, Digest};
 use backstory_eventlog::event::{Bytes, Ident};
+use backstory_eventlog::regular;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_store::facts::{Held, Looked, Package};
@@ -204,7 +205,7 @@ impl<'s> Builder<'s> {
         if !meta.is_file() {
             return Err(fail(std::io::Error::other("it is no regular file")));
         }
-        File::open(&path).map_err(fail)?;
+        regular::open(&path).map_err(fail)?;
         let what = What::Copied(without_links(path.as_os_str().as_bytes()));
         self.put(&before.path, what, meta.permissions().mode() & 0o7777, 0);
         Ok(())
@@ -299,7 +300,7 @@ impl<'s> Builder<'s> {
             }
             Some(now) if now.is_file() => {
                 let mtime = now.mtime() * 1_000_000_000 + now.mtime_nsec();
-                let what = match self.deviations.allow_host && File::open(host(&before.path)).is_ok() {
+                let what = match self.deviations.allow_host && regular::open(host(&before.path)).is_ok() {
                     true => What::Copied(without_links(&before.path)),
                     false => What::Blank(now.len()),
                 };
@@ -404,7 +405,7 @@ impl<'s> Builder<'s> {
     }
 
     fn is_content(&self, path: &[u8], digest: Option<Digest>) -> bool {
-        let found = File::open(host(path)).and_then(|mut file| backstory_contents::digest_of(&mut file));
+        let found = regular::open(host(path)).and_then(|mut file| backstory_contents::digest_of(&mut file));
         found.is_ok_and(|(now, _)| Some(now) == digest)
     }
 

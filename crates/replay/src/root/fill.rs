@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use backstory_contents::{Contents, Digest};
+use backstory_eventlog::regular;
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, futimens, utimensat};
 
 use super::{host, on_host, order, path, show};
@@ -157,7 +158,7 @@ impl<'p> Filling<'p> {
                 finish(&file, entry)?;
             }
             What::Copied(from) => {
-                let mut from = File::open(on_host(from))?;
+                let mut from = regular::open(on_host(from))?;
                 let mut file = create(to, entry.mode)?;
                 io::copy(&mut from, &mut file)?;
                 finish(&file, entry)?;

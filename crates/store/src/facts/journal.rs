@@ -13,6 +13,8 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use backstory_eventlog::regular;
+
 use super::Learned;
 use crate::{Error, Result};
 
@@ -45,7 +47,7 @@ impl Journal {
         if !path.exists() {
             rewrite(path, &[])?;
         }
-        let opened = OpenOptions::new().append(true).open(path);
+        let opened = regular::open_with(OpenOptions::new().append(true), path);
         Ok(Journal {
             file: opened.map_err(|e| Error::io("open", path, e))?,
             path: path.to_owned(),
@@ -110,7 +112,7 @@ pub fn rewrite(path: &Path, learned: &[Learned]) -> Result<()> {
 /// it had read. No journal is an empty one.
 pub fn read_since(path: &Path, mark: Mark) -> Result<(Vec<Learned>, Mark, bool)> {
     let fail = |e| Error::io("read", path, e);
-    let mut file = match File::open(path) {
+    let mut file = match regular::open(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => {
             return Ok((Vec::new(), Mark::default(), mark != Mark::default()));
         }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use backstory_contents::transfer::{Kind, Writer};
 use backstory_contents::{Contents, Digest};
+use backstory_eventlog::regular;
 use backstory_store::facts::{self, Fact, Held, Learned};
 use backstory_store::{RunRecord, Store};
 
@@ -105,7 +106,7 @@ fn write(
         let label = [run.name.as_deref(), run.note.as_deref()].map(Option::unwrap_or_default);
         let label = label.join("\n");
         writer.section(Kind::Label, id, label.len() as u64, &mut label.as_bytes())?;
-        let mut log = File::open(asked.home.log_path(id))?;
+        let mut log = regular::open(asked.home.log_path(id))?;
         let size = log.metadata()?.len();
         writer.section(Kind::Log, id, size, &mut log)?;
     }
