@@ -1,9 +1,10 @@
 //! What a run's files held: for whoever builds them up again elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{ByName, Entity, EntityKind, Relation};
 use backstory_store::facts::{Held, Place};
 use backstory_store::{ActivityKey, Store};
@@ -81,6 +82,30 @@ pub fn known(store: &dyn Store, ident: Option<&Ident>) -> Result<Option<(Option<
     Ok(fact.map(|fact| (fact.digest, fact.held)))
 }
 
+/// Versions called "before the run" of files that the run made. Who opens a file that need not be there does not tell whether he has made
+/// it; if it is gone by the run's end, what was written into it says so: by its birth, which is never told too late; and where contents are
+/// kept, by nobody's having kept, or found, anything to keep before it was changed.
+pub fn born(entities: &[Entity], header: &RunHeader) -> HashSet<u32> {
+    let keeps = !matches!(header.modes.contents.as_str(), "" | "off");
+    let mut found = HashSet::new();
+    for entity in entities.iter().filter(|entity| entity.version > 0) {
+        let born = match entity.ident {
+            Some(ident) => ident.birth >= header.started,
+            None => keeps && !entity.last,
+        };
+        let mut at = entity;
+        while let Some(before) = at.previous.and_then(|id| entities.get(id.0 as usize)) {
+            let same_file = born && before.path == at.path && before.version < at.version;
+            let older = before.ident.is_some_and(|ident| ident.birth < header.started);
+            if !same_file || older || before.version == 0 && !found.insert(before.id.0) {
+                break;
+            }
+            at = before;
+        }
+    }
+    found
+}
+
 /// What the files of a run held.
 pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let _one_state = store.reading()?;
@@ -106,8 +131,13 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         }
     }
     let mut files = Vec::new();
-    for entity in store.entities(record.key)? {
-        let Some(used) = uses.get(&entity.id.0).filter(|used| used.matters(&entity)) else {
+    let entities = store.entities(record.key)?;
+    let born = born(&entities, &record.header);
+    for entity in entities {
+        let Some(used) = uses
+            .get(&entity.id.0)
+            .filter(|used| used.matters(&entity) && !born.contains(&entity.id.0))
+        else {
             continue;
         };
         let known = known(store, entity.ident.as_ref())?;

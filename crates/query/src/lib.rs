@@ -21,7 +21,7 @@ mod runs;
 mod status;
 mod steps;
 
-pub use contents::{Content, Role, RunContents, contents, kind, known, stayed};
+pub use contents::{Content, Role, RunContents, born, contents, kind, known, stayed};
 pub use decided::decided_since;
 pub use error::{Error, Result};
 pub use files::files;

@@ -129,6 +129,20 @@ fn the_network_is_not_there_and_nothing_of_the_users_is_written_to() {
     assert_eq!(fs::read_to_string(place.path("in")).unwrap(), "text\nchanged\n");
 }
 
+/// Java does so: whoever opens a file that may be there, makes it if it is not, and removes it leaves nobody to ask which it was.
+#[test]
+fn what_was_made_without_a_word_and_removed_was_not_there_before() {
+    for line in [
+        "sleep 0.05; exec 3<>made; read x <&3; echo x >&3; exec 3>&-; rm made; cat in > out",
+        // And what was there is not taken for made.
+        "sleep 0.05; exec 3<>in; read x <&3; echo \"$x\" >&3; exec 3>&-; cat in > out; rm in",
+    ] {
+        let place = Place::new();
+        place.write_settled("in", "text\n");
+        place.comes_back(line);
+    }
+}
+
 /// Python takes a compiled module for current by the size and the time of its source.
 #[test]
 fn what_was_only_looked_at_is_as_it_was() {

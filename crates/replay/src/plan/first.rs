@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use backstory_eventlog::event::{Bytes, Ident};
 use backstory_export::paths::parent;
 use backstory_graph::model::{Certainty, Entity, EntityKind, Relation};
-use backstory_query::{RunContents, kind};
+use backstory_query::{self as query, RunContents, kind};
 use backstory_store::facts::{Listed, Looked, Place};
 use backstory_store::{ActivityKey, RunRecord, Store};
 
@@ -94,6 +94,7 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
     } = Done::of(store, record)?;
     let named: HashSet<u32> = derived.values().flatten().copied().collect();
     let followed = followed(&entities);
+    let born = query::born(&entities, &record.header);
     let callers: HashSet<&[u8]> = record
         .header
         .descriptors
@@ -119,7 +120,10 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         }
         // What only was made has version 1, or 0 with a deed that makes: a link, a directory, a further name of a file.
         let bare = matches!(entity.kind, EntityKind::Directory | EntityKind::Symlink);
-        if entity.version > 0 || done.made && (bare || named.contains(&entity.id.0)) {
+        if entity.version > 0
+            || born.contains(&entity.id.0)
+            || done.made && (bare || named.contains(&entity.id.0))
+        {
             made.insert(entity.path.clone());
             continue;
         }
