@@ -78,6 +78,25 @@ pub struct First {
     pub missing: BTreeSet<Bytes>,
 }
 
+impl First {
+    /// How everything lay. Needs to know what the run made; `put_there`: what it made where something had been.
+    fn lay(&mut self, held: &RunContents, put_there: &BTreeSet<Bytes>) {
+        let listings = held.places.iter();
+        self.listings = listings
+            .filter_map(|place| Some((place.path.clone(), place.entries.clone()?)))
+            .collect();
+        self.looked = looked(&held.places);
+        self.places = held
+            .places
+            .iter()
+            .filter(|place| !below_any(&self.made, &place.path))
+            // A link that the run put where another had been: where that one led is not told by it.
+            .filter(|place| place.target.is_none() || !put_there.contains(&place.path))
+            .cloned()
+            .collect();
+    }
+}
+
 /// A path of a file system with files: not a channel, and not what the kernel makes up.
 pub fn is_plain(path: &[u8]) -> bool {
     let made_up = [&b"/proc/"[..], b"/sys/", b"/dev/"];
@@ -175,19 +194,7 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
     let (put_there, made) = made.into_iter().partition(|path| there.contains_key(path));
     let put_there: BTreeSet<Bytes> = put_there;
     first.made = made;
-    let listings = held.places.iter();
-    first.listings = listings
-        .filter_map(|place| Some((place.path.clone(), place.entries.clone()?)))
-        .collect();
-    first.looked = looked(&held.places);
-    first.places = held
-        .places
-        .iter()
-        .filter(|place| !below_any(&first.made, &place.path))
-        // A link that the run put where another had been: where that one led is not told by it.
-        .filter(|place| place.target.is_none() || !put_there.contains(&place.path))
-        .cloned()
-        .collect();
+    first.lay(held, &put_there);
     first.paths = there
         .into_values()
         .filter(|b| !below_any(&first.made, &b.path))
