@@ -266,6 +266,7 @@ enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_OPAQUE_HANDLE "open_by_handle_at"
 #define BS_OPAQUE_MEMORY "process_vm_writev"
 #define BS_OPAQUE_DESCRIPTOR "pidfd_getfd"
+#define BS_OPAQUE_FANOTIFY "fanotify with descriptors"
 #define BS_OPAQUE_RING "io_uring without the guard"
 /* How a content is kept. A link is the file itself, which who has it open may still write to: ident's size and mtime tell. */
 enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };

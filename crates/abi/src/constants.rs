@@ -169,5 +169,7 @@ pub const OPAQUE_HANDLE: &str = "open_by_handle_at";
 pub const OPAQUE_MEMORY: &str = "process_vm_writev";
 /// The same: another's descriptors.
 pub const OPAQUE_DESCRIPTOR: &str = "pidfd_getfd";
+/// The same: descriptors of files that others opened.
+pub const OPAQUE_FANOTIFY: &str = "fanotify with descriptors";
 /// The same: a ring that nobody reads.
 pub const OPAQUE_RING: &str = "io_uring without the guard";

@@ -63,7 +63,7 @@ fn mirror() -> Facts {
         ARENA_STRICT ARENA_ALL_OPS ARENA_CLOSED RESERVED DONE F_WHO F_IDENT F_CUT F_MORE F_PREDICTED F_RESOLVED F_CHILD TID_UNTOLD F_OWN
         META_MODE META_OWNER META_TIMES META_ATTR SPAWN_VFORK SPAWN_POSIX SPAWN_SYSTEM SPAWN_POPEN SPAWN_CLONE
         THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG
-        HOLD_UNKNOWN OPAQUE_PTRACE OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_RING);
+        HOLD_UNKNOWN OPAQUE_PTRACE OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_FANOTIFY OPAQUE_RING);
     structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full pad1 told known pad2);
     structure!(facts: "bs_chunk" Chunk magic index pid tid epoch taken ppid seq next host_pid flags pad);
     structure!(facts: "bs_slot" Slot state op size flags time fd arg result aux);

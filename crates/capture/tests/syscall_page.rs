@@ -12,6 +12,7 @@ fn which(when: &When) -> String {
     match when {
         When::Always => String::new(),
         When::Any { arg, mask } => format!(", only with any of {mask:#x} in argument {arg}"),
+        When::Without { arg, mask } => format!(", only with none of {mask:#x} in argument {arg}"),
         When::OneOf { arg, values } => {
             let values: Vec<String> = values.iter().map(|v| format!("{v:#x}")).collect();
             format!(", only with {} in argument {arg}", values.join(", "))

@@ -191,6 +191,8 @@ pub mod undecoded {
     pub const WRITES_MEMORY: &str = backstory_abi::OPAQUE_MEMORY;
     /// Another's descriptors.
     pub const TAKES_DESCRIPTOR: &str = backstory_abi::OPAQUE_DESCRIPTOR;
+    /// Descriptors that the kernel opens for who watches.
+    pub const FANOTIFY: &str = backstory_abi::OPAQUE_FANOTIFY;
     /// Whose arguments can't be read: told as [`super::Reason::Unreadable`].
     pub const PROTECTED: &str = "memory of a protected process";
     /// Nobody reads what is submitted.
@@ -230,6 +232,10 @@ pub const UNDECODED: &[(&str, &str)] = &[
     (
         undecoded::TAKES_DESCRIPTOR,
         "which file another process's descriptor was of; its use counts for who opened it",
+    ),
+    (
+        undecoded::FANOTIFY,
+        "what it read of files that the kernel opened for it because others used them",
     ),
     (
         undecoded::PROTECTED,

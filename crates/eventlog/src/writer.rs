@@ -7,7 +7,6 @@
 
 use crate::error::Error;
 use crate::frame::{self, Kind};
-use crate::regular;
 use crate::run::{ClockPoint, RunEnd, RunHeader};
 use backstory_abi::ABI_VERSION;
 use std::collections::VecDeque;
@@ -52,11 +51,13 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Opens an existing log to append to it. What a crash left at its end stays where it is; readers skip it.
+    /// Opens an existing log, which the caller has read, to append to it. What a crash left at its end stays where it is; readers skip it.
     pub fn reopen(path: impl AsRef<Path>) -> Result<Writer, Error> {
         let path = path.as_ref();
-        let file =
-            regular::open_with(OpenOptions::new().append(true), path).map_err(Error::io("open", path))?;
+        let file = OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(Error::io("open", path))?;
         Ok(Writer {
             file,
             path: path.to_owned(),

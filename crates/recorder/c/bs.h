@@ -315,6 +315,7 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags);
 /* opaque.c */
 void bs_say_opaque(const char *what); /* BS_OPAQUE_*, unless the guard says it */
 void bs_say_opaque_trace(int request);
+void bs_say_opaque_events(u32 flags);
 
 /* sandbox.c: makes a call that may limit those that follow */
 s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);

@@ -252,6 +252,7 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_ptrace: bs_say_opaque_trace((int)a); break;
     case __NR_acct: bs_say_opaque(BS_OPAQUE_ACCT); break;
     case __NR_swapon: bs_say_opaque(BS_OPAQUE_SWAPON); break;
+    case __NR_fanotify_init: bs_say_opaque_events((u32)a); break;
     case __NR_mq_open: bs_say_opaque(BS_OPAQUE_QUEUE); break;
     case __NR_open_by_handle_at: bs_say_opaque(BS_OPAQUE_HANDLE); break;
     case __NR_process_vm_writev: bs_say_opaque(BS_OPAQUE_MEMORY); break;

@@ -21,6 +21,14 @@ void bs_say_opaque_trace(int request)
         bs_say_opaque(BS_OPAQUE_PTRACE);
 }
 
+/* Events that name files by handle open none. */
+void bs_say_opaque_events(u32 flags)
+{
+    enum { REPORT_FID = 0x200, REPORT_DIR_FID = 0x400 };
+    if (!(flags & (REPORT_FID | REPORT_DIR_FID)))
+        bs_say_opaque(BS_OPAQUE_FANOTIFY);
+}
+
 /* libc's function makes more of its arguments than the call. */
 BS_API s64 ptrace(int request, ...)
 {
@@ -46,6 +54,12 @@ BS_API int acct(const char *path)
 {
     bs_say_opaque(BS_OPAQUE_ACCT);
     return (int)bs_ret(bs_raw(__NR_acct, path));
+}
+
+BS_API int fanotify_init(u32 flags, u32 event_flags)
+{
+    bs_say_opaque_events(flags);
+    return (int)bs_ret(bs_raw(__NR_fanotify_init, flags, event_flags));
 }
 
 BS_API int swapon(const char *path, int flags)

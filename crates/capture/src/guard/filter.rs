@@ -259,6 +259,16 @@ fn block(action: Action, spec: &FilterSpec) -> Vec<Step> {
             });
             out.push(Step::Return(libc::SECCOMP_RET_ALLOW));
         }
+        When::Without { arg, mask } => {
+            out.push(Step::load(argument(arg)));
+            out.push(Step::Jump {
+                op: libc::BPF_JSET,
+                k: mask,
+                yes: 0,
+                no: 1,
+            });
+            out.push(Step::Return(libc::SECCOMP_RET_ALLOW));
+        }
         When::OneOf { arg, values } => {
             out.push(Step::load(argument(arg)));
             let count = values.len() as u8;

@@ -115,7 +115,7 @@ fn the_whole_table_is_filtered_as_its_rows_say() {
                     let (verdict, constant) = run(&filter, call);
                     let through = abi == Abi::X64 && ip == GATE && !spec.strict;
                     let notified = match abi.row(nr).map(|row| &row.guard) {
-                        Some(Guard::Flow(When::Always, _)) => !through,
+                        Some(Guard::Flow(When::Always | When::Without { .. }, _)) => !through,
                         Some(Guard::Flow(When::OneOf { values, .. }, _)) => values.contains(&0) && !through,
                         Some(Guard::View(when, _)) => *when == When::Always,
                         Some(Guard::Lookup(_)) => spec.lookups && !through,

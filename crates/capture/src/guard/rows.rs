@@ -11,7 +11,7 @@ use super::shape::Shape::{
 use super::shape::{Changed, LookUp, Peer};
 use super::shape::{look, look_at, look_link, meta, meta_at, meta_fd, meta_link};
 use super::table::Guard::{Flow, Free, Lookup, Magic, Never, View};
-use super::table::When::{Always, Any, OneOf};
+use super::table::When::{Always, Any, OneOf, Without};
 use super::table::{CWD, NEW_NAMESPACE, NONE, Row, row};
 use Changed::{Attr, Mode, Owner, Times};
 use LookUp::{Access, Readlink, Stat};
@@ -48,6 +48,8 @@ const MQ: &str = "message queues are marked when they are opened";
 const NEW_LISTENER: u32 = 1 << 3;
 
 /// PTRACE_TRACEME, PTRACE_ATTACH, PTRACE_SEIZE: with these one process begins to control another.
+/// `FAN_REPORT_FID`, `FAN_REPORT_DIR_FID`: events of such a group come without descriptors.
+const NAMES_BY_HANDLE: u32 = 0x600;
 const PTRACE_BEGINS: &[u32] = &[0, 16, 0x4206];
 
 /// `IORING_REGISTER_*`: FILES, FILES_UPDATE, FILES2, FILES_UPDATE2, RING_FDS, UNREGISTER_RING_FDS; each also of a registered ring.
@@ -369,7 +371,7 @@ pub const ROWS: &[Row] = &[
     row("rt_tgsigqueueinfo", 297, 335, ___, Never(SIGNALS)),
     row("perf_event_open", 298, 336, ___, Free(ASKS)),
     row("recvmmsg", 299, 337, REC, Never(CHANNEL)),
-    row("fanotify_init", 300, 338, ___, Free(WAITING)),
+    row("fanotify_init", 300, 338, REC, Flow(Without { arg: 0, mask: NAMES_BY_HANDLE }, Opaque(undecoded::FANOTIFY))),
     row("fanotify_mark", 301, 339, ___, Free(WAITING)),
     row("prlimit64", 302, 340, ___, Free(SETTINGS)),
     row("name_to_handle_at", 303, 341, ___, Lookup(look_at(Stat, 0, 1, 4))),

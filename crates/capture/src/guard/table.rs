@@ -91,6 +91,13 @@ pub enum When {
         /// Bits.
         mask: u32,
     },
+    /// Those with none of these bits.
+    Without {
+        /// Which argument.
+        arg: Arg,
+        /// Bits.
+        mask: u32,
+    },
     /// Those with one of these values.
     OneOf {
         /// Which argument.

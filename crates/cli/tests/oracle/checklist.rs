@@ -101,7 +101,16 @@ const ADVERSARIES: &[(&str, &[By])] = &[
     ("mappings only", &[Case("mmap-writer")]),
     ("copy_file_range, sendfile, reflink", &[Case("kernel-copy")]),
     ("splice, tee, vmsplice", &[Case("no-copies")]),
-    ("inotify, fanotify", &[Case("watchers")]),
+    (
+        "inotify, fanotify, scanners that are asked about every open",
+        &[
+            Case("watchers"),
+            Test(
+                "crates/cli/tests/cli/reasons/programs.rs",
+                "a_scanner_that_is_asked_about_every_open_is_told_and_works_as_alone",
+            ),
+        ],
+    ),
     ("shared memory", &[Case("shared-memory"), Case("memory-files")]),
     ("message queues", &[Case("shared-memory"), Case("message-queue")]),
     ("pipes and sockets", &[Case("channels")]),

@@ -39,8 +39,39 @@ const USES: &[(&str, &str, &str)] = &[
 
 /// All names that are provoked here; what a protected process does is told otherwise, and what rings are given without the guard.
 pub(super) fn names() -> Vec<&'static str> {
-    let otherwise = [undecoded::RING_UNSEEN, undecoded::PROTECTED];
+    let otherwise = [undecoded::RING_UNSEEN, undecoded::PROTECTED, undecoded::FANOTIFY];
     USES.iter().map(|of| of.0).chain(otherwise).collect()
+}
+
+#[test]
+fn a_scanner_that_is_asked_about_every_open_is_told_and_works_as_alone() {
+    let Some(place) = Place::of_root() else { return };
+    let Some(program) = place.fixture("scanner") else {
+        return;
+    };
+    place.write("seen", "text\n");
+    let alone = place.shell(&program);
+    if alone.status == 77 {
+        need::skipped("a scanner", "this kernel asks nobody about opens");
+        return;
+    }
+    assert_eq!(
+        (alone.status, alone.out.as_str()),
+        (0, "opened text\nscanned text\n")
+    );
+    for guard in ["on", "strict", "off"] {
+        let recorded = place.shell(&format!("$B record --guard={guard} -- {program}"));
+        assert_eq!(
+            (recorded.status, &recorded.out),
+            (0, &alone.out),
+            "{}",
+            recorded.err
+        );
+        place.is_told(&format!(
+            "{} was used, which cannot be decoded",
+            undecoded::FANOTIFY
+        ));
+    }
 }
 
 #[test]
