@@ -7,6 +7,7 @@
 mod across;
 mod ask;
 mod bad_input;
+mod clock_back;
 mod comes_back;
 mod containers;
 mod contents;
