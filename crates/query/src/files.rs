@@ -86,21 +86,22 @@ struct Words {
 pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
     let _one_state = store.reading()?;
     let key = record(store, run)?.key;
-    let mut by_entity: Vec<[Done; 2]> = Vec::new();
+    let entities = store.entities(key)?;
+    let mut by_entity: Vec<[Done; 2]> = vec![Default::default(); entities.len()];
     for activity in store.activities(key)? {
         for edge in store.stream(ActivityKey::new(key, activity.id))?.edges {
-            let entity = edge.entity.0 as usize;
-            if by_entity.len() <= entity {
-                by_entity.resize(entity + 1, Default::default());
-            }
-            let done = &mut by_entity[entity][place(edge.certainty)];
+            // A damaged store may name one that is not there, by any number.
+            let Some(of) = by_entity.get_mut(edge.entity.0 as usize) else {
+                continue;
+            };
+            let done = &mut of[place(edge.certainty)];
             let bit = edge.relation.bit();
             done.bits |= bit;
             done.library |= if edge.via == Via::Library { bit } else { 0 };
         }
     }
     let mut by_path: BTreeMap<Bytes, [Words; 2]> = BTreeMap::new();
-    for (entity, done) in store.entities(key)?.into_iter().zip(by_entity) {
+    for (entity, done) in entities.into_iter().zip(by_entity) {
         let by_name = by_name(&entity, done);
         let names = std::iter::once(entity.path).chain(entity.aliases).zip(by_name);
         for (path, done) in names.filter(|(path, _)| is_path(path)) {
