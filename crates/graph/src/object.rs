@@ -211,14 +211,17 @@ impl Version {
     }
 }
 
-/// A file that was there before the run, and to which this run has done nothing since it first used it but give it other names.
+/// A file to which this run has done nothing but give it other names, since it first used it, if it was there before, or since whoever wrote
+/// it had let go of it.
 #[derive(Debug)]
 pub struct Moves {
-    /// When it was first used.
+    /// Which version it was then.
+    pub number: u32,
+    /// When that began: when the file was first used, or made.
     pub began: Time,
     /// When it was last given another name itself, not only with its directory: its status has changed since then.
     pub own: Option<Time>,
-    /// Its node as it was first used, once that version is forgotten.
+    /// Its node as it was then, once that version is forgotten.
     pub first: Option<Box<Entity>>,
 }
 

@@ -288,7 +288,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if held.versioned() && held.writers == 0 && !own && !untouched {
             return self.next_version(call, object, path, fresh);
         }
-        let now = self.object_mut(object).now_mut();
+        let held = self.object_mut(object);
+        // From now on it is not what it was when it was moved.
+        held.moves = None;
+        let now = held.now_mut();
         now.fresh |= fresh;
         Ok(now.number)
     }
@@ -346,7 +349,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if version.news {
                 self.sink.entity(&entity)?;
             }
-            if let (0, Some(moves)) = (version.number, &mut object.moves) {
+            if let Some(moves) = object
+                .moves
+                .as_mut()
+                .filter(|moves| moves.number == version.number)
+            {
                 moves.first = Some(Box::new(entity));
             }
         }

@@ -33,7 +33,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if let Some(ident) = self.hint(new, true) {
             let object_now = self.object(object);
             if object_now.guessed || object_now.key.is_none_or(|known| known == key(&ident)) {
-                self.only_moved(object, &ident)?;
+                self.only_moved(object, &ident, false)?;
             }
         }
         let held = self.object_mut(object);
@@ -51,18 +51,28 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn begins_to_move(&mut self, object: ObjectId, itself: Option<Time>) {
         let held = self.object_mut(object);
         let now = held.now();
-        if now.number == 0 && now.ident.is_none() && held.kind == EntityKind::File {
-            let (began, own, first) = (now.began, None, None);
-            held.moves = Some(Moves { began, own, first });
+        let is_itself = now.number == 0 || held.writers == 0 && held.moves.is_none();
+        if is_itself && now.ident.is_none() && held.kind == EntityKind::File {
+            held.moves = Some(Moves {
+                number: now.number,
+                began: now.began,
+                own: None,
+                first: None,
+            });
         }
         if let Some(moves) = &mut held.moves {
             moves.own = itself.or(moves.own);
         }
     }
 
-    /// This is what a file is now, or was after the run. If it has only been moved, and nothing else has happened to it since it was first
-    /// used, that says what it was then: other runs know it by that. True if so.
-    pub(super) fn only_moved(&mut self, object: ObjectId, ident: &Ident) -> Result<bool, S::Error> {
+    /// This is what a file is `now`, or was after the run. If it has only been moved, and nothing else has happened to it since it was first
+    /// used, or written, that says what it was then: other runs know it by that. True if so.
+    pub(super) fn only_moved(
+        &mut self,
+        object: ObjectId,
+        ident: &Ident,
+        now: bool,
+    ) -> Result<bool, S::Error> {
         let held = self.object_mut(object);
         let Some(moves) = &mut held.moves else {
             return Ok(false);
@@ -71,19 +81,21 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .own
             .is_some_and(|at| (at - NEAR..=at + CALL).contains(&ident.ctime));
         let last_changed = if own { ident.mtime } else { ident.ctime };
-        let fits = kind_of(ident.mode) == EntityKind::File
-            && ident.birth < moves.began
-            && last_changed < moves.began - SLACK;
+        let since = match moves.number {
+            0 => ident.birth < moves.began && last_changed < moves.began - SLACK,
+            _ => now,
+        };
+        let fits = kind_of(ident.mode) == EntityKind::File && since;
         if !fits {
             return Ok(false);
         }
-        let first = moves.first.take();
+        let (first, number) = (moves.first.take(), moves.number);
         held.moves = None;
         if let Some(mut entity) = first {
             entity.ident = Some(*ident);
             self.sink.entity(&entity)?;
         } else {
-            let version = held.kept(0);
+            let version = held.kept(number);
             version.ident = Some(*ident);
             version.news |= version.entity.is_some();
         }

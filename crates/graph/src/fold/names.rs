@@ -37,7 +37,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         match (self.names.get(&path), exact) {
             (Some(&Name::Is(found)), Some(ident)) => {
                 let found = self.reconcile(path, found, call, ident)?;
-                if self.only_moved(found, &ident)? {
+                if self.only_moved(found, &ident, true)? {
                     let now = self.object_mut(found).now_mut();
                     now.news |= now.ident.is_none();
                     now.ident.get_or_insert(ident);

@@ -251,11 +251,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let made_before = self.made_before(&ident);
         let object = self.object_mut(object);
         let changed = object.ctime_without_names(&ident, super::NEAR);
+        let written_out = object.writers == 0;
         let now = object.now_mut();
         now.was_not_kept(call.time, Some(&ident));
         let older = made_before || changed < now.began - super::SLACK;
-        if now.number == 0 && now.ident.is_none() && older {
-            // So it has been this since before it was first used.
+        // It has been this since before it was first used, or since whoever made it so let go of it, where only the guard saw that.
+        let since = if now.number == 0 { older } else { written_out };
+        if now.ident.is_none() && since {
             now.ident = Some(ident);
             now.news |= now.entity.is_some();
         }
