@@ -162,10 +162,10 @@ fn strike(soak: &Soak, seed: u64) {
             continue;
         }
         let (front, name) = &fronts[dice.below(fronts.len() as u64) as usize];
+        // Once a run: of one whose supervisor is gone the command is the keeper's child, and until it executes its program it runs ours.
         for victim in pids(*front, Victim::Supervisor) {
-            if is_backstory(victim) {
-                // Before it is done: whoever looks afterwards must know.
-                soak.killed.lock().unwrap().insert(name.clone());
+            // Before it is done: whoever looks afterwards must know.
+            if is_backstory(victim) && soak.killed.lock().unwrap().insert(name.clone()) {
                 let _ = kill(victim);
             }
         }
