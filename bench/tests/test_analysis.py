@@ -17,7 +17,9 @@ pytest.importorskip("matplotlib", reason=WHY)
 
 from backstory_bench.analysis import model, predict, ratios, subset  # noqa: E402
 from backstory_bench.analysis.frame import Results, load  # noqa: E402
-from backstory_bench.reporting import write  # noqa: E402
+from backstory_bench.reporting import plots, tables, write  # noqa: E402
+from backstory_bench.reporting.conclusions import conclusions  # noqa: E402
+from backstory_bench.reporting.page import page  # noqa: E402
 
 OPEN_S, EXEC_S, START_S = 20e-6, 3e-3, 0.05
 """What a call costs under the made-up collector `slow`."""
@@ -96,13 +98,19 @@ def test_a_block_that_was_repeated_counts_once(tmp_path: Path) -> None:
 def test_a_cell_that_was_cut_off_is_a_lower_bound_and_one_that_failed_is_none(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.create({"options": {"cut": 20.0}})
-    journal.append(_cell("g/w", "none", 0, 1.0))
-    journal.append(_cell("g/w", "hangs", 0, 20.0, mark="cut"))
-    journal.append(_cell("g/w", "fails", 0, 0.1, mark="failed"))
-    journal.append({"kind": "block", "workload": "g/w", "iteration": 0, "attempt": 0, "disturbed": False, "kept": True})
-    means = ratios.by_workload(load(tmp_path).cells)
-    assert str(means["g/w", "hangs"]) == "≥ 20.00"
+    for i in range(2):
+        journal.append(_cell("g/w", "none", i, 1.0))
+        journal.append(_cell("g/w", "backstory", i, 30.0 + i))
+        journal.append(_cell("g/w", "hangs", i, 20.0 + 0.01 * i, mark="cut"))
+        journal.append(_cell("g/w", "fails", i, 0.1, mark="failed"))
+        journal.append(
+            {"kind": "block", "workload": "g/w", "iteration": i, "attempt": 0, "disturbed": False, "kept": True}
+        )
+    found = load(tmp_path)
+    means = ratios.by_workload(found.cells)
+    assert str(means["g/w", "hangs"]) == "≥ 20.00", "no interval: it would be of where it was cut off"
     assert ("g/w", "fails") not in means
+    assert not [line for line in conclusions(found) if "hangs" in line], "it may well be slower"
 
 
 def test_the_model_finds_what_a_call_costs(results: tuple[Path, Results]) -> None:
@@ -144,11 +152,30 @@ def test_operations_of_a_raw_log_are_counted_by_the_same_kinds() -> None:
 def test_the_report_is_whole_needs_no_network_and_says_what_was_left_out(
     results: tuple[Path, Results], tmp_path: Path
 ) -> None:
-    page, summary = (path.read_text() for path in write(results[0], tmp_path))
-    assert "no &lt;counters&gt;" in page and "| rr |" in summary
+    whole, summary = (path.read_text() for path in write(results[0], tmp_path))
+    assert "no &lt;counters&gt;" in whole and "| rr |" in summary
     assert "| slow | 1 | 0.7500 | 0.8000 | 1.0000 | 1.0000 |" in summary
-    assert page.count("<svg") == 5
-    assert not [part for part in ("src=", "<link", "@import", "fetch(") if part in page]
+    assert whole.count("<svg") == 5
+    assert not [part for part in ("src=", "<link", "@import", "fetch(") if part in whole]
+
+
+def test_a_group_whose_name_has_a_slash_keeps_it_in_the_plot() -> None:
+    table = pd.DataFrame({"a": [1.0, 2, 3, 5], "b": [2.0, 1, 5, 3]}, index=["c/gcc/x", "c/gcc/y", "c/latex/x", "d/z"])
+    chosen = subset.choose(list(table.index), subset.standardised(table), "Ward", 2)
+    drawn = plots.scatter(table, chosen, {name: name.rpartition("/")[0] for name in table.index})
+    assert all(f"<!-- {group} -->" in drawn for group in ("c/gcc", "c/latex", "d"))
+
+
+def test_sums_stand_below_the_rows_that_are_sorted_and_only_prose_is_broken(results: tuple[Path, Results]) -> None:
+    whole = page(results[1])
+    assert "<tfoot><tr><td>geometric mean of the 4 groups that all finished</td>" in whole
+    assert whole.count("<tfoot>") == 2 and whole.count("<table class=prose>") == 3
+
+
+def test_sittings_that_differ_are_told_apart_and_what_is_the_same_is_told_once(results: tuple[Path, Results]) -> None:
+    plans = [{"machine": {"kernel": "k", "collectors": {"c": v}}, "options": {"cut": 20.0}} for v in ("1", "2")]
+    rows = tables.machine(Results(results[1].rows, plans)).rows
+    assert rows == [["kernel", "k"], ["collectors: c", "1; 2"], ["started", "None"], ["option: cut", "20.0"]]
 
 
 def test_parquet_is_never_overwritten_and_grows_with_the_rows(results: tuple[Path, Results]) -> None:

@@ -24,10 +24,9 @@ class Mean:
     """Some of it was cut off: the true value is higher."""
 
     def __str__(self) -> str:
-        mark = "≥ " if self.at_least else ""
-        if np.isnan(self.low):
-            return f"{mark}{self.value:.2f}"
-        return f"{mark}{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+        if self.at_least:  # an interval would be of where it was cut off
+            return f"≥ {self.value:.2f}"
+        return f"{self.value:.2f}" if np.isnan(self.low) else f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
 def mean(logs: pd.Series, at_least: bool) -> Mean:

@@ -178,29 +178,42 @@ def held_back(results: Results, like: Subset) -> dict[str, float]:
     return {c.removeprefix("log ratio "): _miss(chosen, after[c]) for c in shared}
 
 
-def _missed(missed: dict[str, float]) -> list[str]:
-    return [f"- {name}: {100 * (np.exp(miss) - 1):+.1f} %" for name, miss in missed.items()]
+def scores(chosen: Subset) -> str:
+    """How it was chosen, and how good it is."""
+    return f"{chosen.method}, k = {chosen.k}: accuracy {chosen.accuracy:.3f}, representativeness {chosen.representativeness:.3f}"
+
+
+def members(chosen: Subset) -> list[list[str]]:
+    """Weight, representative and whom else it stands for: the paper's table 5, heaviest first."""
+    rows = []
+    for number, name in sorted(enumerate(chosen.chosen), key=lambda pair: -chosen.weights[pair[0]]):
+        others = [w for w, label in chosen.cluster.items() if label == number and w != name]
+        rows.append([f"{100 * chosen.weights[number]:.1f} %", name, ", ".join(others)])
+    return rows
+
+
+def misses(table: pd.DataFrame, chosen: Subset, results: Results) -> list[tuple[str, list[list[str]]]]:
+    """The errors on what was held out: what that was, and by collector how many percent its mean overhead is missed by."""
+    held = [
+        ("Chosen without knowing a collector, it misses that collector's mean overhead by", held_out(table, chosen)),
+        (
+            "Chosen from all iterations but the last, it misses each collector's mean overhead in the last one by",
+            held_back(results, chosen),
+        ),
+    ]
+    return [
+        (what, [[c, f"{100 * (np.exp(miss) - 1):+.1f} %"] for c, miss in missed.items()])
+        for what, missed in held
+        if missed
+    ]
 
 
 def text(table: pd.DataFrame, chosen: Subset, results: Results) -> str:
-    """Weights and members, in the form of the paper's table 5, and the errors on what was held out."""
-    lines = [
-        f"{chosen.method}, k = {chosen.k}: accuracy {chosen.accuracy:.3f}, representativeness {chosen.representativeness:.3f}",
-        "",
-    ]
-    lines += ["| weight | representative | members |", "|---|---|---|"]
-    for number, name in sorted(enumerate(chosen.chosen), key=lambda pair: -chosen.weights[pair[0]]):
-        members = [w for w, label in chosen.cluster.items() if label == number and w != name]
-        lines.append(f"| {100 * chosen.weights[number]:.1f} % | {name} | {', '.join(members)} |")
-    lines += ["", "Chosen without knowing a collector, it misses that collector's mean overhead by:", ""]
-    lines += _missed(held_out(table, chosen))
-    if rows := _missed(held_back(results, chosen)):
-        lines += [
-            "",
-            "Chosen from all iterations but the last, it misses each collector's mean overhead in the last one by:",
-            "",
-            *rows,
-        ]
+    """Scores, members and errors."""
+    lines = [scores(chosen), "", "| weight | representative | members |", "|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in members(chosen)]
+    for what, rows in misses(table, chosen, results):
+        lines += ["", f"{what}:", "", *(f"- {collector}: {miss}" for collector, miss in rows)]
     return "\n".join(lines)
 
 

@@ -11,7 +11,8 @@ OURS = "backstory"
 
 
 def _apart(a: Mean, b: Mean) -> bool:
-    return not np.isnan(a.high) and not np.isnan(b.low) and a.high < b.low
+    """Whether `a` is surely below `b`; what was cut off is surely below nothing."""
+    return not a.at_least and not np.isnan(a.high) and not np.isnan(b.low) and a.high < b.low
 
 
 def conclusions(results: Results) -> list[str]:

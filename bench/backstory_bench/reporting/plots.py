@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 
 import matplotlib
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter
 from scipy.cluster.hierarchy import dendrogram, linkage
 from sklearn.decomposition import PCA
 
@@ -18,6 +20,9 @@ from ..analysis.frame import Results
 from ..analysis.ratios import by_group
 from ..analysis.subset import METHODS, Subset, standardised
 from .tables import collectors
+
+RATIOS = (0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 20, 30, 50, 100)
+"""Where the axis of ratios has its ticks, as far as it reaches."""
 
 
 def _svg(figure: Figure) -> str:
@@ -34,7 +39,8 @@ def overhead(results: Results) -> str:
     groups = sorted({g for g, _ in means}, reverse=True)
     figure, axes = plt.subplots(figsize=(9, 0.34 * len(groups) + 1.5))
     for number, name in enumerate(names):
-        shift = 0.7 * (number / max(1, len(names) - 1) - 0.5) if len(names) > 1 else 0.0
+        # The first at the top, as in the legend.
+        shift = 0.7 * (0.5 - number / (len(names) - 1)) if len(names) > 1 else 0.0
         points = [(y + shift, means[g, name]) for y, g in enumerate(groups) if (g, name) in means]
         ys, values = [y for y, _ in points], [m.value for _, m in points]
         spans = [[max(0.0, m.value - (m.low if m.low == m.low else m.value)) for _, m in points], [max(0.0, (m.high if m.high == m.high else m.value) - m.value) for _, m in points]]  # fmt: skip
@@ -42,10 +48,16 @@ def overhead(results: Results) -> str:
         cut = [(m.value, y) for y, m in points if m.at_least]
         if cut:
             axes.plot(*zip(*cut, strict=True), ">", color=f"C{number % 10}", markersize=8)
+    for y in range(0, len(groups), 2):
+        axes.axhspan(y - 0.5, y + 0.5, color="0.95", zorder=0)
+    axes.set_ylim(-0.5, len(groups) - 0.5)
     axes.set_xscale("log")
     axes.axvline(1, color="gray", linewidth=0.8)
     axes.set_yticks(range(len(groups)), groups)
-    axes.set_xlabel("wall time, ratio to native")
+    axes.xaxis.set_major_locator(FixedLocator(RATIOS))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("wall time, ratio to native (a triangle was cut off: its ratio is higher)")
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return _svg(figure)
 
@@ -59,29 +71,31 @@ def competition(found: list[Subset], chosen: Subset) -> str:
             panel.plot([s.k for s in curve], [getattr(s, score) for s in curve], marker=".", label=method)
         panel.axvline(chosen.k, linestyle=":", color="gray")
         panel.axhline(getattr(chosen, score), linestyle=":", color="gray")
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.set_xlabel("size of the subset")
         panel.set_ylabel(f"{score}: root mean square")
     axes[0].legend(fontsize=8)
     return _svg(figure)
 
 
-def scatter(table: pd.DataFrame, chosen: Subset, by_kind: bool) -> str:
-    """The paper's figure 3: two principal components, coloured by cluster or by group; the chosen ones are large."""
+def scatter(table: pd.DataFrame, chosen: Subset, groups: Mapping[str, str] | None = None) -> str:
+    """The paper's figure 3: two principal components, coloured by cluster, or by each workload's group; the chosen ones are large."""
     space = PCA(2, svd_solver="full").fit_transform(standardised(table))
     names = list(table.index)
-    kinds = [n.split("/", 1)[0] for n in names] if by_kind else [chosen.cluster[n] for n in names]
+    kinds = [groups[n] if groups else chosen.chosen[chosen.cluster[n]] for n in names]
     figure, axes = plt.subplots(figsize=(7, 5))
     colours = plt.get_cmap("tab20")
-    for number, kind in enumerate(sorted(set(kinds), key=str)):
+    for number, kind in enumerate(sorted(set(kinds))):
         at = np.array([i for i, k in enumerate(kinds) if k == kind])
         large = np.array([60 if names[i] in chosen.chosen else 14 for i in at])
-        label = str(kind) if by_kind else chosen.chosen[int(kind)]
-        axes.scatter(space[at, 0], space[at, 1], s=large, color=colours(number % 20), label=label)
-        if not by_kind:
-            axes.plot(*space[at].mean(axis=0), "x", color=colours(number % 20))
+        # After twenty the colours begin anew, with another form.
+        colour, form = colours(number % 20), "o^s"[number // 20 % 3]
+        axes.scatter(space[at, 0], space[at, 1], s=large, color=colour, marker=form, label=kind)
+        if not groups:
+            axes.plot(*space[at].mean(axis=0), "x", color=colour)
     axes.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1, 1))
     axes.set_xlabel("first principal component")
-    axes.set_ylabel("second")
+    axes.set_ylabel("second principal component")
     return _svg(figure)
 
 

@@ -24,6 +24,10 @@ class Table:
     about: str
     head: list[str]
     rows: list[list[str]]
+    sums: int = 0
+    """So many of the last rows are of all others, and are not sorted with them."""
+    prose: bool = False
+    """The last column is text to be read, which is broken into lines."""
 
 
 def paper(name: str) -> list[dict[str, str]]:
@@ -54,7 +58,7 @@ def groups(results: Results) -> Table:
         whole = total_of_all(cells)
         rows.append([f"geometric mean of all {len(order)} groups", *(str(whole.get(c, "–")) for c in names)])
     about = "Wall time (or what the program prints of itself) as a ratio to native, geometric mean over the group's workloads, 95 % interval."
-    return Table("Overhead by group", about, ["group", *names], rows)
+    return Table("Overhead by group", about, ["group", *names], rows, sums=len(rows) - len(order))
 
 
 def workloads(results: Results) -> Table:
@@ -143,7 +147,7 @@ def against_paper(results: Results) -> Table:
         row = [group]
         for c in names:
             m = means.get((group, c)) or (total(results.cells).get(c) if group.startswith("Total") else None)
-            row += [line[c], f"{'≥ ' if m.at_least else ''}{100 * (m.value - 1):.0f}" if m else "–"]
+            row += [line[c], f"{'≥ ' if m.at_least else ''}{100 * (m.value - 1):z.0f}" if m else "–"]
         rows.append(row)
     head = ["group", *(f"{c}, {who}" for c in names for who in ("paper", "here"))]
     return Table(
@@ -151,6 +155,7 @@ def against_paper(results: Results) -> Table:
         f"Percent of overhead of wall time. Another machine, other versions; our total is over {len(common_groups(results.cells))} groups.",
         head,
         rows,
+        sums=sum(row[0].startswith("Total") for row in rows),
     )
 
 
@@ -189,17 +194,17 @@ def left_out(results: Results) -> Table:
         rows.append(
             ["none", str(w), "disturbed", f"the native runs of {len(part)} blocks differ although they were repeated"]
         )
-    return Table("Left out and gone wrong", "", ["collector", "workload", "mark", "why"], rows)
+    return Table("Left out and gone wrong", "", ["collector", "workload", "mark", "why"], rows, prose=True)
 
 
 def machine(results: Results) -> Table:
-    """Where it was measured."""
-    rows = []
+    """Where it was measured; what differs from sitting to sitting is told of each."""
+    found: dict[str, list[str]] = {}
     for plan in results.plans:
         options = {f"option: {key}": value for key, value in plan.get("options", {}).items()}
         for key, value in {**plan.get("machine", {}), "started": plan.get("started"), **options}.items():
-            if isinstance(value, dict):
-                rows += [[f"{key}: {k}", str(v)] for k, v in value.items()]
-            else:
-                rows.append([key, str(value)])
-    return Table("Machine, versions and options", "", ["what", "value"], rows)
+            several = {f"{key}: {k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+            for name, one in several.items():
+                found.setdefault(name, []).append(str(one))
+    rows = [[name, "; ".join(dict.fromkeys(values))] for name, values in found.items()]
+    return Table("Machine, versions and options", "", ["what", "value"], rows, prose=True)
