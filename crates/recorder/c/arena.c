@@ -67,7 +67,10 @@ static void place_gate(void)
     instruction[0] = 0x0f; /* syscall; ret */
     instruction[1] = 0x05;
     instruction[2] = 0xc3;
-    bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ | PROT_EXEC);
+    if (bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ | PROT_EXEC) < 0) { /* where new code is forbidden */
+        bs_raw(__NR_munmap, page, BS_PAGE);
+        return;
+    }
     bs_gate_elsewhere = instruction;
 }
 

@@ -127,11 +127,14 @@ static bool is_open_nocancel(const u8 *function)
     return false;
 }
 
-/* Writes a jump over the function's first bytes. Only while one thread exists, and with signals blocked. */
+/*
+ * Writes a jump over the function's first bytes. Only while one thread exists, and with signals blocked. Never without the right to execute
+ * it: where new code is forbidden (MDWE, a service's filter) what was given up would not come back, and libc with it.
+ */
 static bool jump_to(u8 *function, void *to)
 {
     u64 page = (u64)function & ~(u64)(BS_PAGE - 1), size = (u64)function + JUMP_SIZE - page;
-    if (bs_raw(__NR_mprotect, page, size, PROT_READ | PROT_WRITE) < 0)
+    if (bs_raw(__NR_mprotect, page, size, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
         return false;
     function[0] = 0xff; /* jmp *0(%rip) */
     function[1] = 0x25;

@@ -108,6 +108,27 @@ fn a_pointer_to_nowhere_is_the_kernels_to_refuse() {
 }
 
 #[test]
+fn where_new_code_is_forbidden_libc_stays_as_it_is() {
+    let binary = program("no_new_code");
+    let binary = binary.to_str().unwrap();
+    same(|dir| command(dir, &[binary]));
+    same(|dir| command(dir, &[binary, "sh", "-c", "cat input; sort input"]));
+    // The gate's page can't be made either.
+    let Some(occupier) = program_with(
+        "occupier",
+        "cc",
+        &["-shared", "-fPIC", "-Wl,-Ttext-segment=0x550000012000"],
+    ) else {
+        return;
+    };
+    same(|dir| {
+        let mut command = command(dir, &[binary, "cat", "input"]);
+        command.env("LD_PRELOAD", &occupier);
+        command
+    });
+}
+
+#[test]
 fn a_call_by_number_is_no_cancellation_point_and_the_loaders_last_error_stays() {
     let binary = program("uncancelled");
     same(|dir| command(dir, &[binary.to_str().unwrap()]));
