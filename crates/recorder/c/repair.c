@@ -61,6 +61,15 @@ static void make_wide(char *entry)
         bs_copy(entry + n - (sizeof any - 1), wide, sizeof wide);
 }
 
+/* The program will not run: its loader is only to print which libraries it would take (`ldd`), and would print ours. */
+static bool only_lists(char *const *env)
+{
+    for (; *env; env++)
+        if (bs_starts(*env, "LD_TRACE_LOADED_OBJECTS="))
+            return true;
+    return false;
+}
+
 /* "LD_PRELOAD=" with the user's entries first and ours last. After a colon also if there are none: then the variable is set, and empty. */
 static char *preload_variable(const char *users, char *text, bool wide)
 {
@@ -79,7 +88,7 @@ char *const *bs_environment_repaired(char *const *env, char **array, char *text,
     static char *const none[] = {0};
     if (!env)
         env = none;
-    if (!bs_arena_path[0] || !bs_preload_entry[0] || !welcome())
+    if (!bs_arena_path[0] || !bs_preload_entry[0] || only_lists(env) || !welcome())
         return env;
     u32 n = 0;
     bool preload = false;

@@ -66,6 +66,17 @@ fn the_users_own_preloads_stay_as_they_are() {
 }
 
 #[test]
+fn a_list_of_a_programs_libraries_has_none_of_ours() {
+    for line in [
+        "ldd /bin/cat | sed 's/ (0x.*//'",
+        "LD_TRACE_LOADED_OBJECTS=1 /bin/cat | sed 's/ (0x.*//'",
+        "env LD_TRACE_LOADED_OBJECTS= /bin/cat | sed 's/ (0x.*//'",
+    ] {
+        same(|dir| command(dir, &["sh", "-c", line]));
+    }
+}
+
+#[test]
 fn output_and_status_are_the_same() {
     for line in [
         "exit 7",
