@@ -266,13 +266,13 @@ WORKLOADS: dict[str, Workload] = {
 
 
 def lacking(name: str) -> str | None:
-    """What a workload needs and this machine has not, or None."""
+    """Why a workload can't run here, or None."""
     programs = ({"make": ("make", "gcc"), "git": ("git",)} | notified.NEEDS).get(name, ())
     missing = next((program for program in programs if not shutil.which(program)), None)
     if missing is None and name in ("python", "compute"):
         has = subprocess.run([_python(), "-c", "import numpy"], capture_output=True).returncode == 0
-        return None if has else "numpy"
-    return missing
+        return None if has else f"{_python()} lacks numpy (Debian package python3-numpy)"
+    return f"{missing} is not installed" if missing else None
 
 
 PROMISED = ("make", "tar", "cp", "python", "git", "find", "grep", "true")

@@ -1,5 +1,6 @@
 """The suite is complete, every log is read as it was written, and every instance can tell a broken result."""
 
+import base64
 import io
 import json
 import shutil
@@ -184,6 +185,16 @@ def test_probe_s_log_gives_files_and_starts_through_forks_and_spawns(tmp_path: P
             tar.addfile(member, io.BytesIO(packed))
     log = probe_log.read(tmp_path)
     assert log.files == {"/start/in", "/out"} and log.starts == {("sh", "cat"), ("sh", "spawned")}
+
+
+def test_snakemake_s_metadata_state_what_its_jobs_read_and_make(tmp_path: Path) -> None:
+    metadata = tmp_path / ".snakemake/metadata"
+    metadata.mkdir(parents=True)
+    for output, inputs in (("count0.txt", ["tree/in"]), ("total.txt", ["count0.txt"])):
+        (metadata / base64.urlsafe_b64encode(output.encode()).decode()).write_text(json.dumps({"input": inputs}))
+    truth = INSTANCES["Workflows/snakemake"].truth
+    assert truth is not None
+    assert truth(tmp_path) == {str(tmp_path / name) for name in ("tree/in", "count0.txt", "total.txt")}
 
 
 def test_names_are_compared_across_links_and_random_names(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def quality(results: Results) -> Table:
         "process starts: precision",
     ]
     about = (
-        "Against what the workload itself states (gcc -MD, generators), else against strace of another run; files that are used, not looked "
+        "Against what the workload itself states (gcc -MD, Snakemake's metadata, generators), else against strace of another run; files that are used, not looked "
         "up. Process starts are pairs of program names. Collectors whose log is not read as a set of files are left out."
     )
     return Table("Quality", about, head, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 
 from .base import Instance, module, program, python, tree
@@ -54,6 +56,15 @@ def _workflow(root: Path) -> None:
     (root / "Snakefile").write_text(_SNAKEFILE)
 
 
+def stated(root: Path) -> set[str]:
+    """Inputs and outputs of all jobs, as Snakemake's metadata say: a file for each output, its name being the output's in base64."""
+    found = set()
+    for path in (root / ".snakemake" / "metadata").iterdir():
+        output = base64.urlsafe_b64decode(path.name).decode()
+        found |= {str(root / name) for name in (output, *json.loads(path.read_text())["input"])}
+    return found
+
+
 def _go(root: Path) -> None:
     (root / "go.mod").write_text("module example.org/words\n\ngo 1.19\n")
     (root / "main.go").write_text(
@@ -80,6 +91,7 @@ INSTANCES = [
         _workflow,
         (".snakemake", "count*.txt", "total.txt", "snakemake.txt"),
         ("total.txt",),
+        truth=stated,
     ),
     Instance(
         "Database",
