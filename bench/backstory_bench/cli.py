@@ -211,6 +211,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nbackstory-bench: interrupted; what was measured is kept: give --resume", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # Who read what was printed has seen enough (`… | head`); what is still buffered must not fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except subprocess.CalledProcessError as error:
         print(f"backstory-bench: {error}", file=sys.stderr)
         return 1

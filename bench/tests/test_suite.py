@@ -3,8 +3,11 @@
 import base64
 import io
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -252,3 +255,12 @@ def test_a_checkout_of_every_archive_is_pinned_by_its_digest() -> None:
     from backstory_bench.workloads import compile_package as c
 
     assert all(len(s.sha256) == 64 for s in (c.BZIP2, c.GIT, c.HDF5, c.PERL, c.PYTHON))
+
+
+def test_who_has_seen_enough_of_a_list_is_not_shown_our_inside(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "backstory_bench.cli", "list", "workloads", "--json"]
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, "")
