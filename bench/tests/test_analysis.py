@@ -2,6 +2,7 @@
 
 import math
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,19 @@ def test_the_model_finds_what_a_call_costs(results: tuple[Path, Results]) -> Non
     assert slow.cost["exec"] == pytest.approx(EXEC_S, rel=0.1)
     assert slow.error < 0.05
     assert slow.ratio({"file": 10000.0, "exec": 100.0}, 2.0) == pytest.approx(1 + 0.2 + 0.3 + 0.025, rel=0.05)
+
+
+def test_a_start_that_was_measured_is_believed_and_one_that_was_not_is_called_fitted(
+    results: tuple[Path, Results], tmp_path: Path
+) -> None:
+    (fitted,) = (m for m in model.models(results[1]) if m.collector == "slow")
+    assert not fitted.start_measured
+    shutil.copytree(results[0], tmp_path / "again", ignore=shutil.ignore_patterns("*.parquet"))
+    Journal(tmp_path / "again").append({"kind": "start", "collector": "slow", "mark": "ok", "start_s": START_S})
+    (measured,) = (m for m in model.models(load(tmp_path / "again")) if m.collector == "slow")
+    assert measured.start_measured and measured.start_s == START_S
+    assert measured.ratio({}, START_S) == pytest.approx(2), "a command of a few milliseconds is its start"
+    assert measured.cost["file"] == pytest.approx(OPEN_S, rel=0.1)
 
 
 def test_weights_are_not_negative_sum_to_one_and_all_rows_make_their_own_mean(results: tuple[Path, Results]) -> None:

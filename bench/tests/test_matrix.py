@@ -65,6 +65,15 @@ def test_each_way_of_breaking_is_marked_and_the_matrix_goes_on(journal: Journal,
     assert cells["leaves"]["why"] == "left processes behind: sleep"
 
 
+def test_what_a_start_costs_is_measured_once_and_of_those_that_come_through(journal: Journal, tmp_path: Path) -> None:
+    _run(journal, ["good", "crashes"], tmp_path)
+    _run(journal, ["good", "crashes"], tmp_path)
+    starts = [(r["collector"], r["mark"]) for r in journal.rows() if r["kind"] == "start"]
+    assert starts == [("good", "ok"), ("crashes", "failed")]
+    (cost,) = (r["start_s"] for r in journal.rows() if r["kind"] == "start" and r["collector"] == "good")
+    assert 0 <= cost < 0.5
+
+
 def test_nothing_that_was_left_or_hung_goes_on_running(journal: Journal, tmp_path: Path) -> None:
     _run(journal, ["hangs", "leaves"], tmp_path)
     sleeping = [p for p in Path("/proc").glob("[0-9]*/cmdline") if _arguments(p) == ["sleep", "600"] and _ours(p)]

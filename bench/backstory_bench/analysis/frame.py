@@ -44,6 +44,12 @@ class Results:
         """Precision and recall rows."""
         return self.rows[self.rows["kind"] == "quality"]
 
+    @property
+    def starts(self) -> dict[str, float]:
+        """Seconds that a collector adds to a command that does nothing, where that was measured."""
+        found = self.rows[(self.rows["kind"] == "start") & (self.rows["mark"] == "ok")]
+        return {str(name): float(s) for name, s in found.groupby("collector")["start_s"].median().items()}
+
     def cap(self) -> float:
         """A cell was ended after so many times the native run."""
         return float(self.plans[0]["options"]["cut"])
@@ -55,7 +61,7 @@ def _one(path: Path) -> Results:
     table = pq.read_table(path)
     plan = json.loads((table.schema.metadata or {}).get(b"backstory_bench", b"{}"))
     rows = table.to_pandas()
-    for column in ("figure", "log_bytes", "disturbed", "kept", "counts", "why"):
+    for column in ("figure", "log_bytes", "disturbed", "kept", "counts", "why", "start_s"):
         if column not in rows:
             rows[column] = None
     rows["source"] = path.parent.name

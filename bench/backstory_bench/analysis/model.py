@@ -2,8 +2,9 @@
 
     ratio - 1  =  sum over kinds ( calls per native second x cost of one )  +  start / native seconds
 
-The costs and the start are fitted by non-negative least squares (a collector makes no call cheaper), each workload weighing by its ratio, so
-that it is relative errors that are small. The error reported is of workloads that the fit has not seen.
+The costs are fitted by non-negative least squares (a collector makes no call cheaper), each workload weighing by its ratio, so
+that it is relative errors that are small. The error reported is of workloads that the fit has not seen. The start is what was measured on a command
+that does nothing; results that have no such rows have it fitted, too, from programs of seconds, which tell little of milliseconds.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Model:
     cost: dict[str, float]
     """Seconds for one call of a kind."""
     start_s: float
+    start_measured: bool
+    """And not fitted."""
     workloads: int
     error: float
     """Standard error of the logarithm of a predicted ratio, each workload left out in turn; not a number if there are too few."""
@@ -44,6 +47,8 @@ class Points:
     """Calls per native second, by workload and kind."""
     native_s: pd.Series
     ratios: dict[tuple[str, str], float]
+    starts: dict[str, float]
+    """Seconds, of the collectors for which they were measured."""
 
 
 def points(results: Results) -> Points:
@@ -61,12 +66,13 @@ def points(results: Results) -> Points:
     rates = counts.loc[names].reindex(columns=list(CATEGORIES), fill_value=0.0)
     rates = rates.mul(loops.loc[names].astype(float) / native.loc[names], axis="index")
     ratios = {key: m.value for key, m in by_workload(cells).items() if not m.at_least}
-    return Points(rates, native.loc[names], ratios)
+    return Points(rates, native.loc[names], ratios, results.starts)
 
 
-def _fit(x: np.ndarray, ratio: np.ndarray) -> np.ndarray:
+def _fit(x: np.ndarray, ratio: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Costs of the columns of `x`, where `known` of the ratio is explained already."""
     weight = 1 / ratio
-    solution, _ = nnls(x * weight[:, None], (ratio - 1) * weight)
+    solution, _ = nnls(x * weight[:, None], (ratio - 1 - known) * weight)
     return np.asarray(solution)
 
 
@@ -75,17 +81,23 @@ def fit(at: Points, collector: str) -> Model | None:
     names = [name for name in at.rates.index if (name, collector) in at.ratios]
     if len(names) < 4:
         return None
-    x = np.column_stack([at.rates.loc[names].to_numpy(float), 1 / at.native_s.loc[names].to_numpy(float)])
+    per_start = 1 / at.native_s.loc[names].to_numpy(float)
+    start = at.starts.get(collector)
+    x = at.rates.loc[names].to_numpy(float)
+    if start is None:
+        x = np.column_stack([x, per_start])
+    known = (start or 0.0) * per_start
     scale = np.where(x.max(axis=0) > 0, x.max(axis=0), 1.0)
     ratio = np.array([at.ratios[name, collector] for name in names])
-    solution = _fit(x / scale, ratio) / scale
+    solution = _fit(x / scale, ratio, known) / scale
     missed = []
     for i in range(len(names)):
         rest = np.arange(len(names)) != i
-        guess = 1 + x[i] @ (_fit(x[rest] / scale, ratio[rest]) / scale)
+        guess = 1 + known[i] + x[i] @ (_fit(x[rest] / scale, ratio[rest], known[rest]) / scale)
         missed.append(np.log(guess / ratio[i]))
-    cost = dict(zip(CATEGORIES, map(float, solution[:-1]), strict=True))
-    return Model(collector, cost, float(solution[-1]), len(names), float(np.sqrt(np.mean(np.square(missed)))))
+    cost = dict(zip(CATEGORIES, map(float, solution[: len(CATEGORIES)]), strict=True))
+    error = float(np.sqrt(np.mean(np.square(missed))))
+    return Model(collector, cost, float(solution[-1]) if start is None else start, start is not None, len(names), error)
 
 
 def models(results: Results) -> list[Model]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
@@ -25,6 +26,11 @@ from .journal import Journal, Row
 
 Block = tuple[int, str]
 """(iteration, workload)."""
+
+NOTHING = Instance("start", "true", "a command that does nothing", "true")
+"""What a collector adds to it is what it costs to begin and to end."""
+STARTS = 7
+"""Rounds of it."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,8 @@ class Runner:
         self.loops = {r["workload"]: r["loops"] for r in journal.rows() if r.get("kind") == "calibrated"}
 
     def run(self) -> None:
-        """Measures every block that is not done."""
+        """Measures what the collectors' starts cost, and every block that is not done."""
+        self._starts()
         finished = done(self.journal)
         rest = [b for b in order(self.options, list(self.instances)) if b not in finished]
         began = time.monotonic()
@@ -109,6 +116,35 @@ class Runner:
                 shutil.rmtree(scratch, ignore_errors=True)
             self.after(self.instances[key])
         self._progress(len(rest), len(rest), began, "done")
+
+    def _starts(self) -> None:
+        """What each collector adds to a command that does nothing: no fit to programs of seconds tells milliseconds."""
+        known = {r["collector"] for r in self.journal.rows() if r.get("kind") == "start"}
+        missing = [c for c in self.collectors if c.name not in known]
+        if not missing:
+            return
+        progress.show("what each collector's start costs")
+        limits = self._limits(max(self.options.least_limit_s, 10.0))
+        walls: dict[str, list[float]] = {c.name: [] for c in missing}
+        marks = dict.fromkeys(walls, "ok")
+        native: list[float] = []
+        scratch = Path(tempfile.mkdtemp(prefix="backstory-bench-", dir=self.work))
+        scratch.chmod(0o755)
+        try:
+            root = scratch / "w"
+            root.mkdir()
+            for _ in range(STARTS):
+                native.append(measure(NOTHING, COLLECTORS["none"], 1, root, scratch, limits, None).outcome.wall_s)
+                for collector in missing:
+                    if marks[collector.name] == "ok":
+                        cell = measure(NOTHING, collector, 1, root, scratch, limits, None)
+                        marks[collector.name] = cell.row["mark"]
+                        walls[collector.name].append(cell.outcome.wall_s)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        for name, took in walls.items():
+            added = max(0.0, statistics.median(took) - statistics.median(native)) if marks[name] == "ok" else None
+            self.journal.append({"kind": "start", "collector": name, "mark": marks[name], "start_s": added})
 
     def _progress(self, number: int, total: int, began: float, what: str) -> None:
         left = (time.monotonic() - began) / number * (total - number) if number else math.nan

@@ -169,14 +169,17 @@ def costs(results: Results) -> Table:
         rows.append(
             [
                 m.collector,
-                f"{1000 * m.start_s:.1f}",
+                f"{1000 * m.start_s:.1f}{'' if m.start_measured else ' (fitted)'}",
                 *(f"{1e6 * m.cost[k]:.2f}" for k in kinds),
                 str(m.workloads),
                 error,
             ]
         )
     head = ["collector", "start, ms", *(f"{k}, µs" for k in kinds), "workloads", "standard error"]
-    about = "ratio − 1 = Σ calls per second × cost + start / native time; the error is of workloads that the fit has not seen."
+    about = (
+        "ratio − 1 = Σ calls per second × cost + start / native time. The start is what a command that does nothing takes longer; where it was "
+        "not measured it is fitted, too. The error is of workloads that the fit has not seen."
+    )
     return Table("What a call costs", about, head, rows)
 
 
