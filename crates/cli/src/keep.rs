@@ -2,7 +2,7 @@
 //!
 //! For each version that the run read, executed or left behind: if the file at its path still is that version, it is stored from
 //! there; else from what was preserved while the run was recorded (`runs/ID.kept/N`); else it is learned why it is not kept. What
-//! packages own and verify is named, not stored. Facts are about identities: what is known already is not read again.
+//! packages own and verify is named, not stored; what they own and cannot verify is both. Facts are about identities: what is known already is not read again.
 //!
 //! Invariants: a fact is learned after the content it speaks of is durable; a run is done when its surroundings are learned, and only
 //! then its preserved files go. So it may be killed at any moment and goes on where it was. One at a time per store.
@@ -16,7 +16,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use backstory_contents::packages::{Packages, compare};
+use backstory_contents::packages::{Owner, Packages, compare};
 use backstory_contents::{self as contents, Contents, Digest};
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::{self as eventlog, Log};
@@ -178,7 +178,7 @@ impl Keeper<'_> {
 
     fn is_enough(&self, fact: &Fact) -> bool {
         match fact.held {
-            Held::Kept => true,
+            Held::Kept | Held::Owned(_) => true,
             Held::Package(_) => !self.self_contained,
             Held::Missing(_) => false,
         }
@@ -228,24 +228,18 @@ impl Keeper<'_> {
 
     /// Stores what can be read from `source`, or names the package it is from.
     fn store(&mut self, mut source: Source, path: Option<&Path>) -> Result<(Option<Digest>, Held), Changed> {
-        let owner = path
-            .filter(|_| !self.self_contained)
-            .and_then(|path| self.real_path(path))
-            .and_then(|path| self.packages.owner(&path));
-        if let Some((owner, checksum)) = owner.and_then(|o| Some((o.clone(), o.checksum?))) {
-            let (digest, _, verified) = compare(&mut source, &checksum).map_err(Changed::Unreadable)?;
-            source.check()?;
-            if verified {
-                let package = Package {
-                    manager: owner.manager.to_owned(),
-                    name: owner.name,
-                    version: owner.version,
-                    verified,
-                };
+        let real = path.and_then(|path| self.real_path(path));
+        let package = match real {
+            Some(path) => self.package(&mut source, &path)?,
+            None => None,
+        };
+        let held = match package {
+            Some((package, Some(digest))) if !self.self_contained => {
                 return Ok((Some(digest), Held::Package(package)));
             }
-            source.rewind().map_err(Changed::Unreadable)?;
-        }
+            Some((package, _)) => Held::Owned(package),
+            None => Held::Kept,
+        };
         self.has_room(source.size())?;
         let put = self.contents.put(&mut source);
         let (digest, size) = put.map_err(|error| match error {
@@ -255,7 +249,40 @@ impl Keeper<'_> {
         self.put += size;
         // What was put in vain is garbage that nobody refers to.
         source.check()?;
-        Ok((Some(digest), Held::Kept))
+        Ok((Some(digest), held))
+    }
+
+    /// The package that this file belongs to, and what it holds if that is what the package says. A file that was changed after it was
+    /// installed is none of the package's. Leaves the source at its beginning.
+    fn package(
+        &mut self,
+        source: &mut Source,
+        path: &Path,
+    ) -> Result<Option<(Package, Option<Digest>)>, Changed> {
+        let named = |owner: Owner, verified| Package {
+            manager: owner.manager.to_owned(),
+            name: owner.name,
+            version: owner.version,
+            verified,
+        };
+        let (mut unverified, mut changed) = (None, false);
+        for owner in self.packages.owners(path) {
+            let Some(checksum) = &owner.checksum else {
+                // Whoever comes after one who knows it to be changed knows less of it.
+                if !changed {
+                    unverified.get_or_insert(owner);
+                }
+                continue;
+            };
+            let (digest, _, same) = compare(source, checksum).map_err(Changed::Unreadable)?;
+            source.check()?;
+            source.rewind().map_err(Changed::Unreadable)?;
+            if same {
+                return Ok(Some((named(owner, true), Some(digest))));
+            }
+            changed = true;
+        }
+        Ok(unverified.map(|owner| (named(owner, false), None)))
     }
 
     /// Where a file really is. Most lie beside others: the way to their directory is looked at once.

@@ -9,7 +9,7 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::{Content, Role};
 use backstory_store::facts::Package;
 
-use crate::holdings::{Sums, package};
+use crate::holdings::Sums;
 use crate::{Result, View};
 
 /// What a view is made of.
@@ -87,13 +87,14 @@ impl Bill {
                 if !is_file(content) || !wanted.has(run, &content.path) {
                     continue;
                 }
-                if let Some(package) = package(content) {
+                let made = matches!(content.role, Role::Output | Role::Intermediate);
+                // What installed a package has made its files.
+                if let Some(package) = content.held.package().filter(|_| !made) {
                     let next = packages.len();
                     let at = *packages.entry(unverified(package)).or_insert(next);
                     package_at.insert((run, content.path.clone()), at);
                     continue;
                 }
-                let made = matches!(content.role, Role::Output | Role::Intermediate);
                 if made && !outputs.contains(&(run, &content.path)) {
                     continue;
                 }

@@ -13,7 +13,7 @@ use backstory_contents::{Contents, Error as ContentsError};
 use backstory_eventlog::event::{Bytes, Ident};
 use backstory_eventlog::{Digest, regular};
 use backstory_query::{Content, RunContents, contents};
-use backstory_store::facts::{Held, Package};
+use backstory_store::facts::Held;
 use backstory_store::{Store, same_version};
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use sha1::Digest as _;
@@ -72,7 +72,7 @@ impl Holdings {
 
     /// Opens what a version held. [`Error::NoContent`] if nobody has it any more.
     pub fn open(&self, content: &Content) -> Result<Box<dyn Read + '_>> {
-        if let (Held::Kept, Some(digest), Some(kept)) = (&content.held, &content.digest, &self.kept) {
+        if let (true, Some(digest), Some(kept)) = (content.held.is_kept(), &content.digest, &self.kept) {
             return Ok(Box::new(kept.read(digest)?));
         }
         if let Some(file) = live(content) {
@@ -87,7 +87,7 @@ impl Holdings {
                 "install that version, or record with --self-contained",
             ),
             Held::Missing(why) => (why.clone(), "record again with --contents=lazy"),
-            Held::Kept => (
+            Held::Kept | Held::Owned(_) => (
                 "the store has no contents beside it".to_owned(),
                 "name the store it was recorded into",
             ),
@@ -122,14 +122,6 @@ impl Holdings {
             sha256: hex(&sha256.finalize()),
             blake3: blake3.finalize().to_hex().to_string(),
         }))
-    }
-}
-
-/// The package that a version is from.
-pub fn package(content: &Content) -> Option<&Package> {
-    match &content.held {
-        Held::Package(package) => Some(package),
-        _ => None,
     }
 }
 

@@ -15,7 +15,6 @@ use backstory_eventlog::{program, regular};
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
 use backstory_query::{Content, Role, RunContents};
-use backstory_store::facts::Held;
 
 use crate::paths::{is_tool, parent};
 use crate::{Error, Result, View, shell};
@@ -356,7 +355,7 @@ impl<'v> Tree<'v> {
 
 /// Whether it is the user's own, rather than from a package or a tool.
 pub fn is_own(path: &[u8], node: &Node<'_>) -> bool {
-    let from_package = matches!(node, Node::File(content) if matches!(content.held, Held::Package(_)));
+    let from_package = matches!(node, Node::File(content) if content.held.package().is_some());
     !from_package && !matches!(node, Node::Loader) && !is_tool(path)
 }
 

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use backstory_eventlog::event::Time;
 use backstory_graph::model::EntityKind;
-use backstory_store::facts::Held;
 use backstory_store::{EntityKey, RunKey, Store};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -201,7 +200,7 @@ impl Search<'_> {
                     version: entity.version,
                     ident: entity.ident,
                     digest: known.as_ref().and_then(|(digest, _)| *digest),
-                    kept: known.is_some_and(|(_, held)| held == Held::Kept),
+                    kept: known.is_some_and(|(_, held)| held.is_kept()),
                 }
             }
             Key::Activity(activity_key) => {

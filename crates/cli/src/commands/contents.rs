@@ -49,7 +49,7 @@ fn of_path(asked: &Asked, args: &ContentsArgs) -> Result<Digest, Failure> {
     };
     let path = shown(path);
     match query::known(&asked.store, ident.as_ref())? {
-        Some((Some(digest), Held::Kept)) => Ok(digest),
+        Some((Some(digest), held)) if held.is_kept() => Ok(digest),
         Some((_, Held::Package(package))) => Err(Failure::not_found(format!(
             "the content of {path} is not kept: it is from the package {} {} ({}); install that, or record with --self-contained",
             package.name, package.version, package.manager

@@ -38,7 +38,7 @@ pub fn of_run(store: &dyn Store, run: &str) -> query::Result<Kept> {
     let files = contents.files.into_iter();
     for file in files.filter(|file| file.kind == EntityKind::File) {
         match &file.held {
-            Held::Kept => all.kept += 1,
+            Held::Kept | Held::Owned(_) => all.kept += 1,
             Held::Package(_) => all.packages += 1,
             // What the run made, did not read and changed again was never wanted.
             Held::Missing(_) if !contents.settled || !was_wanted(store, &file)? => {}
@@ -109,12 +109,21 @@ impl Versions {
 }
 
 /// What is told of a version, whoever tells it.
-fn fields(file: &Content) -> [(&'static str, Value); 4] {
+fn fields(file: &Content) -> [(&'static str, Value); 5] {
+    let package = file.held.package().map(|package| {
+        Value::Object(vec![
+            ("manager", package.manager.as_str().into()),
+            ("name", package.name.as_str().into()),
+            ("version", package.version.as_str().into()),
+            ("verified", package.verified.into()),
+        ])
+    });
     [
         ("version", file.version.into()),
         ("digest", file.digest.into()),
-        ("kept", (file.held == Held::Kept).into()),
+        ("kept", file.held.is_kept().into()),
         ("last", file.last.into()),
+        ("package", package.into()),
     ]
 }
 

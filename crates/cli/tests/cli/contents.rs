@@ -6,6 +6,20 @@ use std::fs;
 
 impl Place {
     /// Records a shell line with contents, and waits until they are stored.
+    /// Of the file in the latest run: whether its content is kept, and its package with the manager and whether it is verified.
+    fn owner_of(&self, path: &str) -> (bool, String) {
+        let files = self.json(&["files", "--json"]);
+        let file = files.as_array().unwrap().iter().find(|file| file["path"] == path);
+        let version = &file.unwrap()["versions"][0];
+        let package = &version["package"];
+        let words = [&package["manager"], &package["name"]].map(|word| word.as_str().unwrap());
+        let verified = package["verified"].as_bool().unwrap();
+        (
+            version["kept"].as_bool().unwrap(),
+            format!("{} {} {verified}", words[0], words[1]),
+        )
+    }
+
     pub(crate) fn keep(&self, line: &str, options: &[&str]) -> String {
         let summary = self.path("..summary.json");
         let mut args = vec!["record", "--json-summary", &summary];
@@ -208,9 +222,47 @@ fn what_a_package_verifies_is_named_and_not_kept_unless_asked_for() {
     place
         .run(&["contents", &cat])
         .is_error(1, &["coreutils", "dpkg", "--self-contained"]);
+    assert_eq!(place.owner_of(&cat), (false, "dpkg coreutils true".to_owned()));
     place.keep("cat in > out", &["--contents=lazy", "--self-contained"]);
     place.run(&["contents", &cat, "-o", "kept-cat"]);
     assert!(fs::read(place.path("kept-cat")).unwrap() == fs::read(&cat).unwrap());
+    // It is the package's all the same: a bill of materials names that.
+    assert_eq!(place.owner_of(&cat), (true, "dpkg coreutils true".to_owned()));
+    let bill = place.json(&["export", "cyclonedx", "-o", "-"]);
+    let components = bill["components"].as_array().unwrap();
+    let named = |name: &str| components.iter().any(|component| component["name"] == name);
+    assert!(named("coreutils") && !named(&cat), "{components:?}");
+}
+
+#[test]
+fn what_a_package_owns_and_cannot_verify_is_kept_and_named() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("node_modules/@s/x")).unwrap();
+    place
+        .stage
+        .user()
+        .owns(place.path("node_modules").as_ref())
+        .unwrap();
+    let package = "{\"name\":\"@s/x\",\"version\":\"1.2.3\"}";
+    place.write_settled("node_modules/@s/x/package.json", package);
+    place.write_settled("node_modules/@s/x/index.js", "text\n");
+    place.keep("cat node_modules/@s/x/index.js > out", &["--contents=lazy"]);
+    let file = place.path("node_modules/@s/x/index.js");
+    assert_eq!(place.owner_of(&file), (true, "npm @s/x false".to_owned()));
+    assert_eq!(place.run(&["contents", &file]).out, "text\n");
+    let bill = place.json(&["export", "cyclonedx", "-o", "-"]);
+    let components = bill["components"].as_array().unwrap();
+    let purls: Vec<&str> = components.iter().filter_map(|one| one["purl"].as_str()).collect();
+    assert!(purls.contains(&"pkg:npm/%40s/x@1.2.3"), "{purls:?}");
+    // What the run itself made there is its result, whoever's directory it is in.
+    place.keep("echo more > node_modules/@s/x/built.js", &["--contents=lazy"]);
+    let bill = place.json(&["export", "cyclonedx", "-o", "-"]);
+    let made = place.path("node_modules/@s/x/built.js");
+    let components = bill["components"].as_array().unwrap();
+    assert!(
+        components.iter().any(|one| one["name"] == made.as_str()),
+        "{components:?}"
+    );
 }
 
 #[test]

@@ -1,43 +1,43 @@
-//! cargo: sources lie in `registry/src/REGISTRY/NAME-VERSION`. A vendored crate has a `.cargo-checksum.json` with the SHA-256 of each file; one that
-//! cargo unpacked itself has none, only its archive's.
+//! cargo: sources lie in `registry/src/REGISTRY/NAME-VERSION`. A vendored crate has a `.cargo-checksum.json` with the SHA-256 of each file. One
+//! that cargo unpacked itself has none, but the archive that it is from lies in `registry/cache`, and the archive's in `registry/index`.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Checksum, Manager, Owner, Remembered, hex, text};
+use super::archive::{Published, Sums, sums};
+use super::{Checksum, Manager, Owner, Remembered, hex, small, text};
 
 /// The crates of all directories that were asked about.
 #[derive(Default)]
 pub struct Cargo {
-    sums: Remembered<Option<Vendored>>,
+    vendored: Remembered<Option<Vendored>>,
+    unpacked: Remembered<Option<Sums>>,
 }
 
-type Vendored = (Option<(String, String)>, HashMap<String, [u8; 32]>);
+type Vendored = (Option<(String, String)>, Sums);
 
 impl Manager for Cargo {
     fn owner(&mut self, path: &Path) -> Option<Owner> {
-        if let Some((dir, name, version)) = unpacked(path) {
-            let sum = self.sum(&dir, path);
-            return Some(owner(name, version, sum));
+        if let Some(unpacked) = Unpacked::of(path) {
+            let sums = self.unpacked.of(&unpacked.dir, |_| unpacked.sums()).as_ref()?;
+            let sum = sum(sums, &unpacked.dir, path);
+            return Some(owner(unpacked.name, unpacked.version, sum));
         }
         let dir = path
             .ancestors()
             .skip(1)
-            .find(|dir| self.sums.of(dir, read).is_some())?
+            .find(|dir| self.vendored.of(dir, read).is_some())?
             .to_owned();
-        let (name, version) = self.sums.of(&dir, read).as_ref()?.0.clone()?;
-        let sum = self.sum(&dir, path);
-        Some(owner(name, version, sum))
+        let (named, sums) = self.vendored.of(&dir, read).as_ref()?;
+        let (name, version) = named.clone()?;
+        Some(owner(name, version, sum(sums, &dir, path)))
     }
 }
 
-impl Cargo {
-    fn sum(&mut self, dir: &Path, path: &Path) -> Option<[u8; 32]> {
-        let file = path.strip_prefix(dir).ok()?.to_str()?;
-        self.sums.of(dir, read).as_ref()?.1.get(file).copied()
-    }
+fn sum(sums: &Sums, dir: &Path, path: &Path) -> Option<[u8; 32]> {
+    let file = path.strip_prefix(dir).ok()?.to_str()?;
+    sums.get(file).copied()
 }
 
 fn owner(name: String, version: String, sum: Option<[u8; 32]>) -> Owner {
@@ -49,15 +49,64 @@ fn owner(name: String, version: String, sum: Option<[u8; 32]>) -> Owner {
     }
 }
 
-/// The crate's directory, name and version, of a file below `registry/src/REGISTRY/`.
-fn unpacked(path: &Path) -> Option<(PathBuf, String, String)> {
-    let parts: Vec<_> = path.components().collect();
-    let at = parts
-        .windows(2)
-        .rposition(|two| two[0].as_os_str() == "registry" && two[1].as_os_str() == "src")?;
-    let (name, version) = split(parts.get(at + 3)?.as_os_str().to_str()?)?;
-    (parts.len() > at + 4).then(|| (parts[..at + 4].iter().collect(), name, version))
+/// A crate below `registry/src/REGISTRY/`.
+struct Unpacked {
+    dir: PathBuf,
+    name: String,
+    version: String,
 }
+
+impl Unpacked {
+    /// The crate that the file at `path` is in.
+    fn of(path: &Path) -> Option<Unpacked> {
+        let parts: Vec<_> = path.components().collect();
+        let at = parts
+            .windows(2)
+            .rposition(|two| two[0].as_os_str() == "registry" && two[1].as_os_str() == "src")?;
+        let (name, version) = split(parts.get(at + 3)?.as_os_str().to_str()?)?;
+        (parts.len() > at + 4).then(|| Unpacked {
+            dir: parts[..at + 4].iter().collect(),
+            name,
+            version,
+        })
+    }
+
+    /// What its files were when they were unpacked, as far as that can be told; none if cargo has not unpacked them.
+    fn sums(&self) -> Option<Sums> {
+        let by_cargo = self.dir.join(".cargo-ok").is_file();
+        by_cargo.then(|| self.archived().unwrap_or_default())
+    }
+
+    fn archived(&self) -> Option<Sums> {
+        let source = self.dir.parent()?;
+        let (registry, place) = (source.file_name()?, source.parent()?.parent()?);
+        let mut archive = self.dir.file_name()?.to_owned();
+        archive.push(".crate");
+        let published = Published::Sha256(self.published(&place.join("index").join(registry))?);
+        sums(&place.join("cache").join(registry).join(archive), &published)
+    }
+
+    /// The SHA-256 of its archive, from the registry's index as far as cargo has asked for it: texts and JSON with a zero after each.
+    fn published(&self, index: &Path) -> Option<[u8; 32]> {
+        let name = self.name.to_ascii_lowercase();
+        let place = match name.len() {
+            1 | 2 => Path::new(&name.len().to_string()).join(&name),
+            3 => Path::new("3").join(name.get(..1)?).join(&name),
+            _ => Path::new(name.get(..2)?).join(name.get(2..4)?).join(&name),
+        };
+        let known = small(&index.join(".cache").join(place), MOST_OF_INDEX)?;
+        let mut versions = known
+            .split(|byte| *byte == 0)
+            .filter(|part| part.starts_with(b"{"));
+        versions.find_map(|version| {
+            let version: Value = serde_json::from_slice(version).ok()?;
+            (version["vers"] == self.version.as_str()).then(|| hex(version["cksum"].as_str()?))?
+        })
+    }
+}
+
+/// Of a crate with ten thousand versions it would not be that much.
+const MOST_OF_INDEX: u64 = 64 << 20;
 
 /// `serde_json-1.0.1` → `serde_json`, `1.0.1`: the version begins with the first digit after a dash.
 fn split(dir: &str) -> Option<(String, String)> {

@@ -4,6 +4,7 @@
 //! again, and need not be kept. Only the managers' own records are read, no program of theirs is run (but
 //! rpm's, see there).
 
+mod archive;
 mod cargo;
 mod conda;
 mod dpkg;
@@ -64,7 +65,7 @@ impl Packages {
             managers: vec![
                 Box::new(pip::Pip::default()),
                 Box::new(conda::Conda::default()),
-                Box::new(npm::Npm::default()),
+                Box::new(npm::Npm::new()),
                 Box::new(cargo::Cargo::default()),
                 Box::new(dpkg::Dpkg::new(root)),
                 Box::new(rpm::Rpm::new(root)),
@@ -72,9 +73,12 @@ impl Packages {
         }
     }
 
-    /// Who owns the file at `path`, an absolute path without links in it.
-    pub fn owner(&mut self, path: &Path) -> Option<Owner> {
-        self.managers.iter_mut().find_map(|manager| manager.owner(path))
+    /// Who owns the file at `path`, an absolute path without links in it: the most specific first. More than one may say so (what Debian's
+    /// `nodejs` brings lies in `node_modules`), and not each of them can tell what it should hold.
+    pub fn owners(&mut self, path: &Path) -> impl Iterator<Item = Owner> {
+        self.managers
+            .iter_mut()
+            .filter_map(move |manager| manager.owner(path))
     }
 }
 
@@ -133,6 +137,30 @@ fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
+/// Bytes in base 64, URL-safe or not, with padding or without.
+fn base64<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut out = Vec::with_capacity(N + 1);
+    let (mut bits, mut count) = (0u32, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'-' | b'+' => 62,
+            b'_' | b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    out.try_into().ok()
+}
+
 /// What was found out about directories, each once: a tree of a thousand files asks for the same few.
 struct Remembered<T> {
     known: HashMap<PathBuf, T>,
@@ -166,10 +194,14 @@ fn above<'p>(path: &'p Path, is_it: impl Fn(&str) -> bool + 'p) -> impl Iterator
 
 /// A small text file of a manager; none if it is not there, not text, or too large to be one.
 fn text(path: &Path) -> Option<String> {
-    const MOST: u64 = 64 << 20;
+    String::from_utf8(small(path, 64 << 20)?).ok()
+}
+
+/// A file of a manager; none if it is not there, or of more than `most` bytes.
+fn small(path: &Path, most: u64) -> Option<Vec<u8>> {
     let file = regular::open(path).ok()?;
     let length = file.metadata().ok()?.len();
-    let mut text = String::new();
-    (length <= MOST).then(|| file.take(MOST).read_to_string(&mut text).ok())??;
-    Some(text)
+    let mut bytes = Vec::new();
+    (length <= most).then(|| file.take(most).read_to_end(&mut bytes).ok())??;
+    Some(bytes)
 }

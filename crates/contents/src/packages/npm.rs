@@ -1,22 +1,56 @@
-//! npm: a file below `node_modules/NAME` belongs to the package whose `package.json` is there. npm has checksums of whole archives
-//! only (`integrity` in its lock files), so no single file can be verified.
+//! npm: a file below `node_modules/NAME` belongs to the package whose `package.json` is there. npm has checksums of whole archives only
+//! (`integrity` in `node_modules/.package-lock.json`); where the archive is in its cache still, those of the files in it are known.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Manager, Owner, Remembered, text};
+use super::archive::{Published, Sums, sums};
+use super::{Checksum, Manager, Owner, Remembered, base64, text};
 
 /// The packages of all directories that were asked about.
-#[derive(Default)]
 pub struct Npm {
-    packages: Remembered<Option<Owner>>,
+    /// Where npm keeps what it has fetched.
+    cache: Option<PathBuf>,
+    packages: Remembered<Option<Package>>,
+    locks: Remembered<Option<Value>>,
+}
+
+struct Package {
+    owner: Owner,
+    /// Of its files, if the archive that it was unpacked from is there.
+    sums: Option<Sums>,
+}
+
+impl Npm {
+    /// With what npm has fetched for this user.
+    pub fn new() -> Npm {
+        let set = std::env::var_os("npm_config_cache").map(PathBuf::from);
+        let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".npm"));
+        Npm::with_cache(set.or(home))
+    }
+
+    /// With what is in `cache`.
+    pub fn with_cache(cache: Option<PathBuf>) -> Npm {
+        Npm {
+            cache,
+            packages: Remembered::default(),
+            locks: Remembered::default(),
+        }
+    }
 }
 
 impl Manager for Npm {
     fn owner(&mut self, path: &Path) -> Option<Owner> {
         let dir = package_dir(path)?;
-        self.packages.of(&dir, read).clone()
+        let (locks, cache) = (&mut self.locks, self.cache.as_deref());
+        let package = self.packages.of(&dir, |dir| read(dir, locks, cache)).as_ref()?;
+        let file = path.strip_prefix(&dir).ok()?.to_str();
+        let sum = file.and_then(|file| package.sums.as_ref()?.get(file).copied());
+        Some(Owner {
+            checksum: sum.map(Checksum::Sha256),
+            ..package.owner.clone()
+        })
     }
 }
 
@@ -32,12 +66,46 @@ fn package_dir(path: &Path) -> Option<PathBuf> {
     (parts.len() > end).then(|| parts[..end].iter().collect())
 }
 
-fn read(dir: &Path) -> Option<Owner> {
+fn read(dir: &Path, locks: &mut Remembered<Option<Value>>, cache: Option<&Path>) -> Option<Package> {
     let package: Value = serde_json::from_str(&text(&dir.join("package.json"))?).ok()?;
-    Some(Owner {
+    let owner = Owner {
         manager: "npm",
         name: package["name"].as_str()?.to_owned(),
         version: package["version"].as_str()?.to_owned(),
         checksum: None,
-    })
+    };
+    let sums = integrity(dir, &owner.version, locks)
+        .and_then(|sum| sums(&cached(cache?, &sum), &Published::Sha512(sum)));
+    Some(Package { owner, sums })
+}
+
+/// The SHA-512 of the archive that the package in `dir` was unpacked from, as the lock file of one of the `node_modules` around it has it.
+fn integrity(dir: &Path, version: &str, locks: &mut Remembered<Option<Value>>) -> Option<[u8; 64]> {
+    let around = dir.ancestors().filter(|dir| dir.ends_with("node_modules"));
+    around
+        .filter_map(|modules| {
+            let lock = locks.of(&modules.join(".package-lock.json"), |path| {
+                serde_json::from_str(&text(path)?).ok()
+            });
+            let package = &lock.as_ref()?["packages"][dir.strip_prefix(modules.parent()?).ok()?.to_str()?];
+            let words = package["integrity"]
+                .as_str()
+                .filter(|_| package["version"] == version)?;
+            words
+                .split(' ')
+                .find_map(|word| base64(word.strip_prefix("sha512-")?))
+        })
+        .next()
+}
+
+/// The archive with this sum.
+fn cached(cache: &Path, sum: &[u8; 64]) -> PathBuf {
+    let name: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (first, rest) = name.split_at(2);
+    let (second, rest) = rest.split_at(2);
+    cache
+        .join("_cacache/content-v2/sha512")
+        .join(first)
+        .join(second)
+        .join(rest)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Checksum, Manager, Owner, Remembered, above, text};
+use super::{Checksum, Manager, Owner, Remembered, above, base64, text};
 
 /// The records of all directories that were asked about.
 #[derive(Default)]
@@ -90,28 +90,4 @@ fn within(site: &Path, file: &str) -> PathBuf {
         }
     }
     path
-}
-
-/// 32 bytes in URL-safe base 64 without padding.
-fn base64(text: &str) -> Option<[u8; 32]> {
-    let mut out = Vec::with_capacity(33);
-    let (mut bits, mut count) = (0u32, 0);
-    for byte in text.trim_end_matches('=').bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'-' | b'+' => 62,
-            b'_' | b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    out.try_into().ok()
 }

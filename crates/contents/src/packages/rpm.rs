@@ -1,6 +1,7 @@
 //! rpm: its database is read by its own program, the only manager here of which that is so; nothing else knows the formats it had over the
-//! years. Asked once for a file, and not at all where there is no database.
+//! years. It is asked once for a package, and not at all where there is no database.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -8,8 +9,11 @@ use super::{Checksum, Manager, Owner, hex};
 
 /// rpm's database.
 pub struct Rpm {
-    there: bool,
     root: PathBuf,
+    /// Where the database is, below the root; none if there is none.
+    database: Option<PathBuf>,
+    /// All files of the packages that were asked about.
+    known: HashMap<PathBuf, Owner>,
 }
 
 impl Rpm {
@@ -17,26 +21,30 @@ impl Rpm {
     pub fn new(root: &Path) -> Rpm {
         let dirs = ["var/lib/rpm", "usr/lib/sysimage/rpm"];
         let files = ["rpmdb.sqlite", "Packages", "Packages.db"];
-        let there = dirs
-            .iter()
-            .any(|dir| files.iter().any(|file| root.join(dir).join(file).exists()));
+        let is_one = |dir: &&str| files.iter().any(|file| root.join(dir).join(file).exists());
+        let found = dirs.iter().find(|dir| is_one(dir));
         Rpm {
-            there,
+            database: found.map(|dir| Path::new("/").join(dir)),
             root: root.to_owned(),
+            known: HashMap::new(),
         }
     }
 }
 
 impl Manager for Rpm {
     fn owner(&mut self, path: &Path) -> Option<Owner> {
-        if !self.there {
-            return None;
+        let database = self.database.as_ref()?;
+        if let Some(owner) = self.known.get(path) {
+            return Some(owner.clone());
         }
         let format =
             "[%{=NAME}\\t%{=EPOCHNUM}:%{=VERSION}-%{=RELEASE}.%{=ARCH}\\t%{FILEDIGESTS}\\t%{FILENAMES}\\n]";
         let asked = Command::new("rpm")
             .arg("--root")
             .arg(&self.root)
+            // Where this program would look by itself depends on who built it: Debian's looks into the user's home.
+            .arg("--dbpath")
+            .arg(database)
             .args(["-qf", "--queryformat", format])
             .arg(path)
             .stdin(Stdio::null())
@@ -45,23 +53,23 @@ impl Manager for Rpm {
             .ok()
             .filter(|output| output.status.success())?;
         let answer = String::from_utf8(asked.stdout).ok()?;
-        parse(&answer, path.to_str()?)
+        self.known.extend(answer.lines().filter_map(parse));
+        self.known.get(path).cloned()
     }
 }
 
-/// The line about `path` of those that rpm printed: name, version, digest, path.
-fn parse(answer: &str, path: &str) -> Option<Owner> {
-    answer.lines().find_map(|line| {
-        let [name, version, digest, file] = line.splitn(4, '\t').collect::<Vec<_>>().try_into().ok()?;
-        (file == path).then(|| Owner {
-            manager: "rpm",
-            name: name.to_owned(),
-            version: version.trim_start_matches("0:").to_owned(),
-            checksum: hex(digest)
-                .map(Checksum::Sha256)
-                .or_else(|| hex(digest).map(Checksum::Md5)),
-        })
-    })
+/// A line of those that rpm printed: name, version, digest, path.
+fn parse(line: &str) -> Option<(PathBuf, Owner)> {
+    let [name, version, digest, file] = line.splitn(4, '\t').collect::<Vec<_>>().try_into().ok()?;
+    let owner = Owner {
+        manager: "rpm",
+        name: name.to_owned(),
+        version: version.strip_prefix("0:").unwrap_or(version).to_owned(),
+        checksum: hex(digest)
+            .map(Checksum::Sha256)
+            .or_else(|| hex(digest).map(Checksum::Md5)),
+    };
+    Some((file.into(), owner))
 }
 
 #[cfg(test)]
@@ -69,16 +77,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_about_the_file_is_taken() {
+    fn a_line_names_package_version_checksum_and_file() {
         let sum = "ab".repeat(32);
-        let answer = format!("bash\t0:5.2-1.x86_64\t\t/bin\nbash\t0:5.2-1.x86_64\t{sum}\t/bin/bash\n");
-        let owner = parse(&answer, "/bin/bash").unwrap();
+        let (file, owner) = parse(&format!("bash\t0:5.2-1.x86_64\t{sum}\t/bin/bash")).unwrap();
+        assert_eq!(file, Path::new("/bin/bash"));
         assert_eq!(
             (owner.name.as_str(), owner.version.as_str()),
             ("bash", "5.2-1.x86_64")
         );
         assert_eq!(owner.checksum, Some(Checksum::Sha256([0xab; 32])));
-        assert_eq!(parse(&answer, "/bin").unwrap().checksum, None);
-        assert_eq!(parse(&answer, "/other"), None);
+        let (_, directory) = parse("bash\t2:5.2-1.x86_64\t\t/bin").unwrap();
+        assert_eq!(
+            (directory.version.as_str(), directory.checksum),
+            ("2:5.2-1.x86_64", None)
+        );
+        assert_eq!(parse("file /other is not owned by any package"), None);
     }
 }

@@ -1,5 +1,7 @@
 //! Each manager's records as it writes them, in a directory of the test's own.
 
+mod installed;
+
 use std::fs;
 use std::path::Path;
 
@@ -13,14 +15,17 @@ fn write(root: &Path, file: &str, text: &str) {
 
 /// Manager, name, version, and whether the content is what the records say.
 fn told(packages: &mut Packages, path: &Path, content: &str) -> Option<(String, bool)> {
-    let owner = packages.owner(path)?;
-    let same = owner
-        .checksum
-        .is_some_and(|sum| compare(&mut content.as_bytes(), &sum).unwrap().2);
+    let owner = packages.owners(path).next()?;
+    let same = is_as_installed(&owner, content.as_bytes());
     Some((
         format!("{} {} {}", owner.manager, owner.name, owner.version),
         same,
     ))
+}
+
+fn is_as_installed(owner: &Owner, mut content: &[u8]) -> bool {
+    let sum = owner.checksum.as_ref();
+    sum.is_some_and(|sum| compare(&mut content, sum).unwrap().2)
 }
 
 #[test]
@@ -113,6 +118,11 @@ fn conda_npm_and_cargo_own_what_lies_in_their_directories() {
         "vendor/rand/Cargo.toml",
         "[package]\nname = \"rand\"\nversion = \"0.8.5\"\n",
     );
+    write(
+        root,
+        "registry/src/index.crates.io-6f/serde_json-1.0.1+x/.cargo-ok",
+        "{\"v\":1}",
+    );
     let mut packages = Packages::new(root);
     let mut of = |path: &str| told(&mut packages, &root.join(path), "hello\n");
     let is = |name: &str, same| Some((name.to_owned(), same));
@@ -129,6 +139,11 @@ fn conda_npm_and_cargo_own_what_lies_in_their_directories() {
         is("cargo serde_json 1.0.1+x", false)
     );
     assert_eq!(of("registry/src/index.crates.io-6f/file"), None);
+    assert_eq!(
+        of("registry/src/mine/thing-1/lib.rs"),
+        None,
+        "cargo has not unpacked it"
+    );
 }
 
 #[test]
@@ -157,64 +172,130 @@ fn records_that_are_nonsense_own_nothing() {
     }
 }
 
-/// The first entry of a directory whose name begins so.
-fn entry(dir: &Path, start: &str) -> Option<std::path::PathBuf> {
-    let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
-    let mut found = entries.filter(|path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(start))
-    });
-    found.next()
+/// A `.tar.gz` with these files, below one directory.
+fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
+        Vec::new(),
+        flate2::Compression::fast(),
+    ));
+    for (name, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        tar.append_data(&mut header, format!("top/{name}"), content.as_bytes())
+            .unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
 }
 
-/// Installed by the managers themselves: the validators of the exports' tests, and what this is built from.
+fn hexed(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What one manager says of the file, and whether that is as it was installed.
+fn asked(manager: &mut dyn Manager, path: &Path) -> Option<(String, bool)> {
+    let owner = manager.owner(path)?;
+    let same = is_as_installed(&owner, &fs::read(path).unwrap());
+    Some((format!("{} {}", owner.name, owner.version), same))
+}
+
 #[test]
-fn packages_that_their_managers_installed_here_are_named_and_verified() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv");
-    let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
-    let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")));
-    let registry = home.and_then(|home| entry(&home.join("registry/src"), ""));
-    let site = entry(&root.join("lib"), "python3").map(|lib| lib.join("site-packages"));
-    // Of each file: who has it, and whether the manager's records can tell that it is as it was installed.
-    let files = [
-        ("pip", "prov", site.map(|site| site.join("prov/model.py")), true),
-        (
-            "npm",
-            "mermaid",
-            Some(root.join("mermaid/node_modules/mermaid/package.json")),
-            false,
-        ),
-        (
-            "cargo",
-            "thiserror",
-            registry
-                .and_then(|all| entry(&all, "thiserror-2"))
-                .map(|dir| dir.join("Cargo.toml")),
-            false,
-        ),
-    ];
-    for (manager, name, file, verified) in files {
-        let Some(file) = file.and_then(|file| file.canonicalize().ok()) else {
-            eprintln!("SKIPPED: packages of {manager}: {name} is not installed here");
-            continue;
-        };
-        let owner = Packages::new(Path::new("/")).owner(&file).unwrap();
-        assert_eq!((owner.manager, owner.name.as_str()), (manager, name));
-        assert!(
-            owner.version.starts_with(|c: char| c.is_ascii_digit()),
-            "{owner:?}"
+fn what_cargo_unpacked_is_verified_by_the_archive_that_its_index_has_the_checksum_of() {
+    let tmp = tempfile::tempdir().unwrap();
+    let registry = tmp.path().join("registry");
+    let bytes = archive(&[("src/lib.rs", "hello\n"), ("Cargo.toml", "changed since\n")]);
+    let sum = hexed(&Sha256::digest(&bytes));
+    let index = format!(
+        "\u{3}\u{2}\0\0\0etag: x\0 0.9.0\0{{\"vers\":\"0.9.0\",\"cksum\":\"00\"}}\0 1.0.0\0{{\"name\":\"aB\",\"vers\":\"1.0.0\",\"cksum\":\"{sum}\"}}\0"
+    );
+    write(&registry, "index/here-1/.cache/2/ab", &index);
+    for (file, content) in [
+        (".cargo-ok", "{}"),
+        ("src/lib.rs", "hello\n"),
+        ("Cargo.toml", "mine\n"),
+    ] {
+        write(&registry, &format!("src/here-1/aB-1.0.0/{file}"), content);
+    }
+    let crates = registry.join("cache/here-1");
+    fs::create_dir_all(&crates).unwrap();
+    let of = |file: &str| {
+        let path = registry.join("src/here-1/aB-1.0.0").join(file);
+        asked(&mut cargo::Cargo::default(), &path)
+    };
+    let is = |same| Some(("aB 1.0.0".to_owned(), same));
+    assert_eq!(of("src/lib.rs"), is(false), "no archive");
+    fs::write(crates.join("aB-1.0.0.crate"), &bytes).unwrap();
+    assert_eq!(of("src/lib.rs"), is(true));
+    assert_eq!(of("Cargo.toml"), is(false), "changed after it was unpacked");
+    assert_eq!(of(".cargo-ok"), is(false), "not in the archive");
+    // Another archive than the one that the index speaks of proves nothing.
+    fs::write(
+        crates.join("aB-1.0.0.crate"),
+        archive(&[("src/lib.rs", "hello\n")]),
+    )
+    .unwrap();
+    assert_eq!(of("src/lib.rs"), is(false));
+}
+
+#[test]
+fn what_npm_unpacked_is_verified_by_the_archive_in_its_cache() {
+    let tmp = tempfile::tempdir().unwrap();
+    let root = tmp.path();
+    let bytes = archive(&[("index.js", "hello\n")]);
+    let sum = sha2::Sha512::digest(&bytes);
+    let name = hexed(&sum);
+    let cached = format!(
+        "cache/_cacache/content-v2/sha512/{}/{}/{}",
+        &name[..2],
+        &name[2..4],
+        &name[4..]
+    );
+    let lock = |version: &str| {
+        let text = format!(
+            "{{\"packages\":{{\"node_modules/a/node_modules/@s/x\":{{\"version\":\"{version}\",\"integrity\":\"sha1-x sha512-{}\"}}}}}}",
+            to_base64(&sum)
         );
-        let mut source = fs::File::open(&file).unwrap();
-        let same = owner.checksum.map(|sum| compare(&mut source, &sum).unwrap().2);
-        assert_eq!(same, verified.then_some(true), "{manager}: {}", file.display());
-        // One byte more is another file.
-        if let Some(owner) = Packages::new(Path::new("/"))
-            .owner(&file)
-            .filter(|owner| owner.checksum.is_some())
-        {
-            let mut more = fs::read(&file).unwrap();
-            more.push(b'\n');
-            assert!(!compare(&mut &more[..], &owner.checksum.unwrap()).unwrap().2);
+        write(root, "app/node_modules/.package-lock.json", &text);
+    };
+    let package = "app/node_modules/a/node_modules/@s/x";
+    write(
+        root,
+        &format!("{package}/package.json"),
+        "{\"name\":\"@s/x\",\"version\":\"1.0.0\"}",
+    );
+    write(root, &format!("{package}/index.js"), "hello\n");
+    let of = |file: &str| {
+        let mut npm = npm::Npm::with_cache(Some(root.join("cache")));
+        asked(&mut npm, &root.join(package).join(file))
+    };
+    let is = |same| Some(("@s/x 1.0.0".to_owned(), same));
+    assert_eq!(of("index.js"), is(false), "no lock file");
+    lock("1.0.0");
+    assert_eq!(of("index.js"), is(false), "no archive");
+    fs::create_dir_all(root.join(&cached).parent().unwrap()).unwrap();
+    fs::write(root.join(&cached), &bytes).unwrap();
+    assert_eq!(of("index.js"), is(true));
+    assert_eq!(of("package.json"), is(false), "not in the archive");
+    lock("2.0.0");
+    assert_eq!(
+        of("index.js"),
+        is(false),
+        "the lock file speaks of another version"
+    );
+    lock("1.0.0");
+    fs::write(root.join(&cached), archive(&[("index.js", "other\n")])).unwrap();
+    assert_eq!(of("index.js"), is(false), "the archive is another one");
+}
+
+fn to_base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let bits =
+            three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for at in 0..4 {
+            let digit = char::from(DIGITS[(bits >> (18 - 6 * at)) as usize & 63]);
+            text.push(if at <= three.len() { digit } else { '=' });
         }
     }
+    text
 }

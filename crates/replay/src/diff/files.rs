@@ -84,7 +84,7 @@ fn said(file: Option<&File>) -> Option<Vec<u8>> {
         return Some(b"not there".to_vec());
     }
     let mut words = Vec::new();
-    if let Some(Held::Package(package)) = &file.held {
+    if let Some(package) = file.held.as_ref().and_then(Held::package) {
         words.push(format!(
             "{} {} ({})",
             package.name, package.version, package.manager

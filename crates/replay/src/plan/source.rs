@@ -332,7 +332,7 @@ impl<'s> Builder<'s> {
             false => What::Copied(without_links(&before.path)),
         };
         let what = match known {
-            Some((Some(digest), Held::Kept)) => match same && large && !before.changed {
+            Some((Some(digest), Held::Kept | Held::Owned(_))) => match same && large && !before.changed {
                 true => Ok(from_here()),
                 false => self.kept(&digest),
             },
@@ -384,7 +384,8 @@ impl<'s> Builder<'s> {
             return Ok(None);
         };
         for later in &before.written {
-            if let Some((Some(digest), Held::Kept)) = query::known(self.store, Some(later))? {
+            if let Some((Some(digest), Held::Kept | Held::Owned(_))) = query::known(self.store, Some(later))?
+            {
                 self.notes.push(format!(
                     "the run wrote into {} and was not seen to read it, so what it held before was not kept: its first {size} bytes are those that the run left",
                     shown(&before.path)

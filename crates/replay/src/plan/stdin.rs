@@ -6,7 +6,6 @@ use std::path::Path;
 use backstory_eventlog::run::RunHeader;
 use backstory_query as query;
 use backstory_store::Store;
-use backstory_store::facts::Held;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -35,7 +34,7 @@ pub fn of(store: &dyn Store, header: &RunHeader, notes: &mut Vec<String>) -> Res
         return Ok(Stdin::Callers);
     };
     match query::known(store, Some(&ident))? {
-        Some((Some(digest), Held::Kept)) => Ok(Stdin::Kept(digest.0)),
+        Some((Some(digest), held)) if held.is_kept() => Ok(Stdin::Kept(digest.0)),
         _ => {
             let path = Path::new(std::ffi::OsStr::from_bytes(target)).display();
             notes.push(format!(

@@ -40,8 +40,26 @@ pub enum Held {
     Kept,
     /// From a package; it is not kept here.
     Package(Package),
+    /// In the contents beside the store, and it belongs to a package: everything was to be kept, or the package's manager does not know what
+    /// the file should hold.
+    Owned(Package),
     /// Nowhere: why, in words for people.
     Missing(String),
+}
+
+impl Held {
+    /// Whether it is in the contents beside the store.
+    pub fn is_kept(&self) -> bool {
+        matches!(self, Held::Kept | Held::Owned(_))
+    }
+
+    /// The package that it belongs to.
+    pub fn package(&self) -> Option<&Package> {
+        match self {
+            Held::Package(package) | Held::Owned(package) => Some(package),
+            Held::Kept | Held::Missing(_) => None,
+        }
+    }
 }
 
 /// A package that owns a file.
@@ -113,7 +131,7 @@ impl Fact {
     pub fn replaces(&self, old: &Fact) -> bool {
         !matches!(
             (&self.held, &old.held),
-            (Held::Missing(_), Held::Kept | Held::Package(_))
+            (Held::Missing(_), Held::Kept | Held::Package(_) | Held::Owned(_))
         )
     }
 }

@@ -1,7 +1,8 @@
 //! One learned thing as bytes, in the journal and in the database's rows.
 //!
 //! ```text
-//! 1 fact:          dev ino size mtime birth, has digest, digest, held: 0 | 1 manager name version verified | 2 reason
+//! 1 fact:          dev ino size mtime birth, has digest, digest, held: 0 | 1 manager name version verified | 2 reason |
+//!                  3 as 1
 //! 2 surroundings:  run, places: (path, mode, 0 | 1 target | 2 how many entries: (name, kind)… | 3 target mtime |
 //!                  4 how many entries: (name, kind, shared)… | 5 how many looked at: (name's bytes shared with the one before, the
 //!                  rest, mode ^ before, size, mtime - before)…, then 0, 2 or 4)…
@@ -70,8 +71,8 @@ impl Fact {
         }
         match &self.held {
             Held::Kept => out.push(0),
-            Held::Package(package) => {
-                out.push(1);
+            Held::Package(package) | Held::Owned(package) => {
+                out.push(if self.held.is_kept() { 3 } else { 1 });
                 for text in [&package.manager, &package.name, &package.version] {
                     out.bytes(text.as_bytes());
                 }
@@ -103,13 +104,9 @@ impl Fact {
         };
         let held = match take.byte()? {
             0 => Held::Kept,
-            1 => Held::Package(Package {
-                manager: text(take)?,
-                name: text(take)?,
-                version: text(take)?,
-                verified: take.byte()? != 0,
-            }),
+            1 => Held::Package(package(take)?),
             2 => Held::Missing(text(take)?),
+            3 => Held::Owned(package(take)?),
             _ => return Err(take.damaged()),
         };
         Ok(Fact { ident, digest, held })
@@ -234,6 +231,15 @@ fn looked(take: &mut Take<'_>) -> Result<Vec<Looked>> {
     Ok(all)
 }
 
+fn package(take: &mut Take<'_>) -> Result<Package> {
+    Ok(Package {
+        manager: text(take)?,
+        name: text(take)?,
+        version: text(take)?,
+        verified: take.byte()? != 0,
+    })
+}
+
 fn text(take: &mut Take<'_>) -> Result<String> {
     let bytes = take.bytes()?;
     String::from_utf8(bytes.to_vec()).map_err(|_| take.damaged())
@@ -277,7 +283,8 @@ mod tests {
             let place = Place { path: path.into(), mode, target: target.map(Into::into), mtime, entries: None, looked: Vec::new() };
             for learned in [
                 fact(numbers, digest, Held::Kept),
-                fact(numbers, digest, Held::Package(package)),
+                fact(numbers, digest, Held::Package(package.clone())),
+                fact(numbers, digest, Held::Owned(package)),
                 fact(numbers, None, Held::Missing(a.clone())),
                 Learned::Run(Surroundings { run: b.clone(), places: vec![place.clone(), listed, place] }),
                 Learned::Forgotten(b),

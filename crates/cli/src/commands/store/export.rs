@@ -87,7 +87,7 @@ fn write(
         if let (
             Learned::Fact(Fact {
                 digest: Some(digest),
-                held: Held::Kept,
+                held: Held::Kept | Held::Owned(_),
                 ..
             }),
             Some(contents),

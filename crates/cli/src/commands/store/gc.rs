@@ -11,7 +11,7 @@ use std::path::Path;
 use backstory_contents::{Digest, Reclaimed};
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Ident, Op};
-use backstory_store::facts::{self, Fact, Held, Learned};
+use backstory_store::facts::{self, Fact, Learned};
 use backstory_store::{self as store, RunRecord, Store};
 
 use super::{contents, keep_lock};
@@ -134,7 +134,7 @@ fn reclaim(asked: &mut Asked, runs: &[RunRecord], dry: bool) -> Result<Reclaimed
         .collect();
     let keep: HashSet<Digest> = live
         .iter()
-        .filter(|fact| fact.held == Held::Kept)
+        .filter(|fact| fact.held.is_kept())
         .filter_map(|fact| fact.digest)
         .collect();
     if !dry && (live.len() < known.len() || !runs.is_empty()) {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use backstory_contents::Contents;
 use backstory_contents::transfer::{Kind, Reader, Section};
 use backstory_eventlog::Log;
-use backstory_store::facts::{self, Fact, Held, Journal, Learned, Surroundings};
+use backstory_store::facts::{self, Fact, Journal, Learned, Surroundings};
 use backstory_store::{self as store, Home, SqliteStore, Store};
 
 use super::keep_lock;
@@ -215,9 +215,9 @@ impl Import {
 
     /// Nothing is said to be kept that is not.
     fn is_true(&self, fact: &Fact) -> Result<bool, Problem> {
-        match (&fact.held, fact.digest) {
-            (Held::Kept, Some(digest)) => Ok(self.contents.has(&digest)?),
-            (Held::Kept, None) => Ok(false),
+        match (fact.held.is_kept(), fact.digest) {
+            (true, Some(digest)) => Ok(self.contents.has(&digest)?),
+            (true, None) => Ok(false),
             _ => Ok(true),
         }
     }

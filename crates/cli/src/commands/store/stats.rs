@@ -26,13 +26,13 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     let facts_bytes = fs::metadata(asked.home.facts_path()).map_or(0, |meta| meta.len());
     let facts = asked.store.facts()?;
     let held = |wanted: fn(&Held) -> bool| facts.iter().filter(|fact| wanted(&fact.held)).count();
-    let kept = held(|held| *held == Held::Kept);
+    let kept = held(Held::is_kept);
     let packaged = held(|held| matches!(held, Held::Package(_)));
     let missing = held(|held| matches!(held, Held::Missing(_)));
     // What all kept versions would take if each were a copy.
     let versions: u64 = facts
         .iter()
-        .filter(|fact| fact.held == Held::Kept)
+        .filter(|fact| fact.held.is_kept())
         .map(|fact| fact.ident.size.max(0) as u64)
         .sum();
     let ratio = match contents.stored {
