@@ -75,10 +75,28 @@ pub fn purl(package: &Package, distribution: &str) -> String {
         .next()
         .unwrap_or("linux")
         .to_ascii_lowercase();
-    let (name, arch) = match package.name.split_once(':') {
-        Some((name, arch)) if package.manager == "dpkg" => (name, Some(arch)),
-        _ => (package.name.as_str(), None),
-    };
+    let (mut name, mut version) = (package.name.as_str(), package.version.as_str());
+    let mut qualifiers = Vec::new();
+    match package.manager.as_str() {
+        "dpkg" => {
+            if let Some((rest, arch)) = name.split_once(':') {
+                name = rest;
+                qualifiers.push(("arch", arch));
+            }
+        }
+        // EPOCH:VERSION-RELEASE.ARCH
+        "rpm" => {
+            if let Some((rest, arch)) = version.rsplit_once('.') {
+                version = rest;
+                qualifiers.push(("arch", arch));
+            }
+            if let Some((epoch, rest)) = version.split_once(':') {
+                version = rest;
+                qualifiers.push(("epoch", epoch));
+            }
+        }
+        _ => {}
+    }
     let kind = match package.manager.as_str() {
         "dpkg" => format!("deb/{}", component(&vendor)),
         "rpm" => format!("rpm/{}", component(&vendor)),
@@ -91,12 +109,15 @@ pub fn purl(package: &Package, distribution: &str) -> String {
     };
     // A scope of npm is the first part of its name.
     let name: Vec<String> = name.split('/').map(component).collect();
-    let arch = arch.map(|arch| format!("?arch={}", component(arch)));
+    let qualifiers = qualifiers
+        .iter()
+        .map(|(key, value)| format!("{key}={}", component(value)));
+    let qualifiers = qualifiers.collect::<Vec<_>>().join("&");
     format!(
-        "pkg:{kind}/{}@{}{}",
+        "pkg:{kind}/{}@{}{}{qualifiers}",
         name.join("/"),
-        component(&package.version),
-        arch.unwrap_or_default()
+        component(version),
+        if qualifiers.is_empty() { "" } else { "?" },
     )
 }
 
@@ -135,6 +156,10 @@ mod tests {
         assert_eq!(
             named("pip", "Typing_Extensions", "4.0"),
             "pkg:pypi/typing-extensions@4.0"
+        );
+        assert_eq!(
+            purl(&package("rpm", "bash", "2:5.2-1.fc40.x86_64"), "Fedora Linux 40"),
+            "pkg:rpm/fedora/bash@5.2-1.fc40?arch=x86_64&epoch=2"
         );
         assert_eq!(named("npm", "@a/b", "1"), "pkg:npm/%40a/b@1");
     }
