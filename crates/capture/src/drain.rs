@@ -310,6 +310,7 @@ pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
         }
         stock.arena.tell_if_dry(drained);
         stock.deliver();
+        stock.looked();
         pause = match drained {
             _ if grown && stock.arena.scarce() => SCARCE,
             0 if grown || stock.arena.is_dry() => BUSY,

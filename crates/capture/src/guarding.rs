@@ -149,6 +149,10 @@ impl Guarding {
                 let _ = rustix::io::write(&to_keeper, &[SERVE]);
             })
             .ok();
+        if let Some(receivers) = &receivers {
+            let looker = receivers.looker();
+            stock.look_regularly(Box::new(move || looker.look()));
+        }
         Guarding {
             receivers,
             bridge,

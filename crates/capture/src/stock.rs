@@ -22,6 +22,7 @@ pub(crate) struct Stock {
     delivered: Condvar,
     guard_chunks: AtomicU32,
     leaving: OnceLock<Told>,
+    regular: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Told of a chunk's bytes.
@@ -45,6 +46,7 @@ impl Stock {
             delivered: Condvar::new(),
             guard_chunks: AtomicU32::new(0),
             leaving: OnceLock::new(),
+            regular: OnceLock::new(),
         })
     }
 
@@ -96,6 +98,18 @@ impl Stock {
     pub(crate) fn leaves(&self, chunk: &[u8]) {
         if let Some(told) = self.leaving.get() {
             told(chunk);
+        }
+    }
+
+    /// Has `look` called whenever the drainer has looked: four times a second at least. The first who asks for that is served.
+    pub(crate) fn look_regularly(&self, look: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.regular.set(look);
+    }
+
+    /// The drainer has looked.
+    pub(crate) fn looked(&self) {
+        if let Some(look) = self.regular.get() {
+            look();
         }
     }
 

@@ -116,6 +116,11 @@ reasons! {
         says "process {pid} is protected from being read, so its files are unknown"
         means "its program may be executed but not read (mode 0111), or it made itself non-dumpable (`ssh-agent`): the names of the \
             files that it opens past the recorder could not be read from its memory.";
+    /// What a call was given could not be read in time.
+    Unread {}
+        says "memory that system calls were given could not be read in time, so some of them are unknown"
+        means "the names lay in memory that is filled only when it is touched (`userfaultfd`, a mapped file of a FUSE server) by somebody who \
+            made calls to fill it, and more of them at once than there are threads of the guard: they were made unseen.";
     /// Outcomes were not found out in time.
     SlowFileSystem {}
         says "a file system did not answer in time, so some outcomes are unknown"

@@ -10,7 +10,8 @@
 //! asks for the descriptors of who has no recorder (`descriptors`). `preserve`
 //! lets calls wait while contents are kept. `uring` reads the entries of rings (`uring_map`) and takes each for the call that does the
 //! same (`uring_ops`). `shared` outlives the
-//! supervisor in the keeper. `receivers` starts and ends the threads: `receiver` answers, `late` looks at what would have kept it waiting.
+//! supervisor in the keeper. `receivers` starts and ends the threads: `receiver` answers, `late` looks at what would have kept it waiting,
+//! and `spare` at receivers that wait all the same.
 
 mod ask;
 mod caller;
@@ -40,6 +41,7 @@ mod rows_arm64;
 mod shape;
 mod shared;
 mod slots;
+mod spare;
 mod standby;
 mod sys;
 pub mod table;
@@ -52,3 +54,4 @@ pub use filter::{Filter, FilterSpec, InstallError};
 pub use hooks::{Change, ChangeKind, Effort, Find, Found, Hooks, Keep, Kept, TooMuch, Waiting, Watch};
 pub use receivers::Receivers;
 pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain, serve_waiting};
+pub use spare::Looker;

@@ -120,9 +120,7 @@ impl<S: SlotSink> Worker<S> {
                 }
             }
         }
-        common.running[self.index].store(0, Ordering::Release);
-        common.ends.fetch_add(1, Ordering::Release);
-        sys::futex_wake(&common.ends, u32::MAX >> 1);
+        common.ends(self.index);
     }
 
     fn listener(&self) -> BorrowedFd<'_> {

@@ -12,6 +12,7 @@ use super::preserve::Preservers;
 use super::receiver::Worker;
 use super::shared::{Notification, RECEIVERS, SharedMap};
 use super::slots::SlotWriter;
+use super::spare::{InHand, Looker};
 use super::standby::Standby;
 use super::sys;
 use super::uring::Rings;
@@ -21,14 +22,16 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Receivers, the hot one included.
 pub(super) const THREADS: usize = 4;
-const _: () = assert!(THREADS <= RECEIVERS);
+const _: () = assert!(THREADS < RECEIVERS); // and the spare one
 const STACK: usize = 256 * 1024;
+/// Longest wait for a thread that waits for somebody else: the prompt waits, too.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What all threads of the guard share.
 pub(super) struct Common {
@@ -46,13 +49,17 @@ pub(super) struct Common {
     pub(super) stop: AtomicBool,
     /// Raised when calls queue up; helpers sleep on it.
     pub(super) wanted: AtomicU32,
-    /// Thread ids of receivers, 0 once they have ended.
-    pub(super) running: [AtomicU32; THREADS],
+    /// Thread ids of receivers, the spare one's last; 0 once they have ended.
+    pub(super) running: [AtomicU32; THREADS + 1],
     /// A receiver that ends raises it.
     pub(super) ends: AtomicU32,
     pub(super) ended: AtomicBool,
     /// Calls in the late thread's queue.
     pub(super) queued: AtomicUsize,
+    /// Raised when all receivers are stuck; the spare one sleeps on it.
+    pub(super) alarms: AtomicU32,
+    /// The calls that they are stuck at.
+    pub(super) stuck: Mutex<InHand>,
     /// Somebody ended while waiting for a file server.
     pub(super) unanswered: AtomicBool,
 }
@@ -62,6 +69,7 @@ pub(super) struct Reserve {
     pub(super) helpers: Standby,
     pub(super) late: Standby,
     pub(super) watcher: Standby,
+    pub(super) spare: Standby,
 }
 
 /// The running guard.
@@ -104,14 +112,20 @@ impl Receivers {
         });
         let (mut out, mine) = (SlotWriter::new(make_sink()), common.clone());
         let watcher = Standby::new(move || {
-            let work = move || mine.exits.watch(mine.listener.as_fd(), &mut out, || mine.end());
+            let work = move || {
+                mine.exits
+                    .watch(mine.listener.as_fd(), &mut out, || _ = mine.end())
+            };
             Ok(vec![spawn("guard-exits", work)?])
         });
+        let mine = common.clone();
+        let spare = Standby::new(move || Ok(vec![spawn("guard-spare", move || mine.run_spare())?]));
         // The helpers' standby is in the reserve, and they have the reserve: a weak reference, or neither would ever be freed.
         let reserve = Arc::new_cyclic(|reserve: &Weak<Reserve>| Reserve {
             helpers: helpers(&common, reserve, &jobs, &mut make_sink),
             late,
             watcher,
+            spare,
         });
         let worker = Worker::new(&common, Arc::downgrade(&reserve), &jobs, 0, make_sink());
         Ok(Receivers {
@@ -121,6 +135,11 @@ impl Receivers {
             jobs,
             late_done,
         })
+    }
+
+    /// Who looks after the receivers: one that waits for a program's memory must not keep that program waiting.
+    pub fn looker(&self) -> Looker {
+        Looker::new(&self.common, &self.reserve)
     }
 
     /// True once nobody is left who has the filter.
@@ -133,9 +152,12 @@ impl Receivers {
     /// is still there must be served by the keeper from now on. Returns false if a thread still waits for a file server, or a program
     /// did until it ended; what came of it is then unknown.
     pub fn stop(self) -> bool {
-        self.common.end();
-        let _ = self.hot.join();
-        for thread in self.reserve.helpers.end() {
+        let whole = self.common.end();
+        let mut receivers = self.reserve.helpers.end();
+        receivers.extend(self.reserve.spare.end());
+        receivers.push(self.hot);
+        // Who still waits for memory ends with this process.
+        for thread in receivers.into_iter().filter(|_| whole) {
             let _ = thread.join();
         }
         let kept = self.common.preservers.end();
@@ -149,14 +171,14 @@ impl Receivers {
         let late = self.reserve.late.end();
         drop(self.jobs);
         if late.is_empty() {
-            return kept && self.common.queued.load(Ordering::Acquire) == 0;
+            return whole && kept && self.common.queued.load(Ordering::Acquire) == 0;
         }
         // The prompt waits for this: not a tick longer than it takes.
-        match self.late_done.recv_timeout(Duration::from_secs(2)) {
+        match self.late_done.recv_timeout(PATIENCE) {
             Err(RecvTimeoutError::Timeout) => false,
             _ => {
-                let whole = late.into_iter().all(|thread| thread.join().is_ok());
-                whole && kept && !self.common.unanswered.load(Ordering::Acquire)
+                let done = late.into_iter().all(|thread| thread.join().is_ok());
+                whole && done && kept && !self.common.unanswered.load(Ordering::Acquire)
             }
         }
     }
@@ -213,6 +235,8 @@ impl Common {
             ends: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             queued: AtomicUsize::new(0),
+            alarms: AtomicU32::new(0),
+            stuck: Mutex::default(),
             unanswered: AtomicBool::new(false),
         }))
     }
@@ -232,22 +256,36 @@ impl Common {
         }
     }
 
-    /// Makes every receiver look up and end.
-    pub(super) fn end(&self) {
+    /// The receiver of this place has ended.
+    pub(super) fn ends(&self, place: usize) {
+        self.running[place].store(0, Ordering::Release);
+        self.ends.fetch_add(1, Ordering::Release);
+        sys::futex_wake(&self.ends, u32::MAX >> 1);
+    }
+
+    /// Makes every receiver look up and end. False if one of them still waits for memory of a program after so long a time.
+    pub(super) fn end(&self) -> bool {
         self.stop.store(true, Ordering::Release);
         if sys::poll(self.listener.as_fd(), 0, 0) & libc::POLLHUP != 0 {
             self.ended.store(true, Ordering::Release);
         }
-        self.wanted.fetch_add(1, Ordering::Release);
-        sys::futex_wake(&self.wanted, THREADS as u32);
+        for word in [&self.wanted, &self.alarms] {
+            word.fetch_add(1, Ordering::Release);
+            sys::futex_wake(word, THREADS as u32);
+        }
+        let began = Instant::now();
         // A signal that arrives just before a receiver blocks is lost, so it is sent until all have ended.
         let me = sys::gettid();
-        for tries in 0.. {
+        let mut tries = 0;
+        loop {
             let ends = self.ends.load(Ordering::Acquire);
             let tids = self.running.iter().map(|tid| tid.load(Ordering::Acquire));
             let mut others = tids.filter(|tid| *tid != 0 && *tid != me).peekable();
             if others.peek().is_none() {
-                return;
+                return true;
+            }
+            if began.elapsed() > PATIENCE {
+                return false;
             }
             // Where nobody is left, the kernel itself has woken them.
             if tries > 0 || !self.ended.load(Ordering::Acquire) {
@@ -258,6 +296,7 @@ impl Common {
                 ends,
                 Duration::from_micros(if tries < 10 { 50 } else { 500 }),
             );
+            tries += 1;
         }
     }
 }

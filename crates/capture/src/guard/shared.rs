@@ -74,6 +74,11 @@ impl Shared {
         }
     }
 
+    /// The calls that stand in the first places: zero where none does.
+    pub(super) fn in_hand<const N: usize>(&self) -> [u64; N] {
+        std::array::from_fn(|receiver| self.places[receiver].0[0].load(Ordering::Acquire))
+    }
+
     /// Keeps an id that will be answered later; false if there are too many already.
     pub fn park(&self, id: u64) -> bool {
         self.parked.iter().any(|p| {

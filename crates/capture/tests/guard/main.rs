@@ -8,6 +8,7 @@ mod first;
 mod handover;
 mod holds;
 mod recorder;
+mod slow_memory;
 mod stage;
 mod truth;
 mod views;

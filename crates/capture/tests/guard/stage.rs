@@ -68,6 +68,15 @@ impl Seen {
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Seen>>>);
 
+impl Log {
+    /// Everything so far, in order of time.
+    pub fn all(&self) -> Vec<Seen> {
+        let mut seen = self.0.lock().unwrap().clone();
+        seen.sort_by_key(|s| s.slot.time);
+        seen
+    }
+}
+
 impl SlotSink for Log {
     fn append(&mut self, slot: &[u8]) {
         self.0.lock().unwrap().push(Seen::parse(slot));
@@ -178,8 +187,7 @@ pub fn watch_with<T: Send + 'static>(
         std::thread::yield_now();
     }
     assert!(receivers.stop());
-    let mut seen = log.0.lock().unwrap().clone();
-    seen.sort_by_key(|s| s.slot.time);
+    let seen = log.all();
     Outcome { result, seen }
 }
 

@@ -46,6 +46,10 @@ const PROVOKED: &[(&str, fn())] = &[
     ("Lost", lacks::operations_that_could_not_be_logged_are_counted),
     ("Unwatched", programs::a_static_program_without_the_guard_is_told),
     ("Unreadable", programs::a_program_that_may_not_be_read_is_told),
+    (
+        "Unread",
+        lacks::memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up,
+    ),
     ("SlowFileSystem", lacks::a_file_system_that_hangs_is_told),
     ("Killed", logs::a_killed_recording_is_told),
     (

@@ -252,6 +252,26 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             "a_recorded_file_server_is_not_waited_for",
         )],
     ),
+    (
+        "names in memory that is filled when somebody reads it",
+        &[
+            Test(
+                "crates/cli/tests/cli/reasons/lacks.rs",
+                "memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up",
+            ),
+            Test(
+                "crates/capture/tests/guard/slow_memory.rs",
+                "a_receiver_that_waits_for_a_page_does_not_hold_up_the_end",
+            ),
+        ],
+    ),
+    (
+        "who forbids new code",
+        &[Test(
+            "crates/recorder/tests/recorder/unchanged.rs",
+            "where_new_code_is_forbidden_libc_stays_as_it_is",
+        )],
+    ),
     ("sanitizers", &[Case("sanitized"), Foreign("sanitizers")]),
     ("perf", &[Case("perf-stat"), Foreign("perf")]),
     ("Java with a large heap", &[Foreign("java"), Foreign("java-heap")]),

@@ -80,6 +80,34 @@ pub(super) fn operations_that_could_not_be_logged_are_counted() {
 }
 
 #[test]
+pub(super) fn memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up() {
+    let Some(place) = Place::of_root() else { return };
+    let Some(program) = place.fixture("slow_memory") else {
+        return;
+    };
+    place.write("a", "one\n");
+    place.write("b", "two\n");
+    if place.shell(&format!("{program} 1")).status == 77 {
+        return need::skipped("memory that is filled late", "this kernel has no userfaultfd");
+    }
+    for (threads, told) in [(1, false), (16, true)] {
+        let recorded = place.shell(&format!("$B record -- {program} {threads}"));
+        assert_eq!(
+            (recorded.status, recorded.out),
+            (0, format!("opened {threads}\n")),
+            "{}",
+            recorded.err
+        );
+        match told {
+            true => place.is_told(
+                "memory that system calls were given could not be read in time, so some of them are unknown",
+            ),
+            false => place.nothing_is_told(),
+        }
+    }
+}
+
+#[test]
 pub(super) fn a_file_system_that_hangs_is_told() {
     let Some(place) = Place::with_file_servers() else {
         return;
