@@ -224,15 +224,52 @@ fn what_a_makefile_of_automake_keeps_for_itself_is_nobodys_result() {
     );
     assert_eq!(place.run(&["record", "--", "make", "-s"]).status, 0);
     let rules = place.run(&["export", "make"]).out;
+    // Of the dependency files only the names differ, and nobody has them: the rule is one all the same.
     for line in [
         "all: prog",
-        "main.o: main.c one.h",
-        "\tgcc -I. -g -MT one.o -MD -MP -MF .deps/one.Tpo -c -o one.o one.c",
+        "main.o one.o: %.o: %.c one.h",
+        "\tgcc -I. -g -MT $*.o -MD -MP -MF .deps/$*.Tpo -c -o $*.o $*.c",
         "prog: main.o one.o",
     ] {
         assert!(rules.contains(&format!("\n{line}\n")), "no {line} in {rules}");
     }
     assert!(!rules.contains(".Po"), "{rules}");
+}
+
+/// As Automake writes rules that go into directories: a shell that asks `sed` for a name, and says where it goes.
+#[test]
+fn make_in_other_directories_is_looked_through_though_its_shell_asks_others_for_names() {
+    if !needs("a makefile of Automake with directories", &["make", "sed"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("a.in", "a\n");
+    place.write(
+        "Makefile",
+        "SHELL = /bin/sh\nall: all-recursive\nall-recursive:\n\t@failcom='exit 1'; target=`echo $@ | sed s/-recursive/-am/`; \\\n\
+         \tlist='sub .'; for subdir in $$list; do echo \"Making $$target in $$subdir\"; \\\n\
+         \t(cd $$subdir && $(MAKE) $$target) || eval $$failcom; done\nall-am: up\nup: a.in\n\ttr a-z A-Z < a.in > up\n",
+    );
+    std::fs::create_dir(place.path("sub")).unwrap();
+    place.write("sub/Makefile", "all-am: out\nout: in\n\tsort in > out\n");
+    place.write("sub/in", "b\na\n");
+    place.stage.user().owns(place.path("sub").as_ref()).unwrap();
+    let answer = place.run(&["record", "--", "make", "-s"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    let rules = place.run(&["export", "make"]).out;
+    let (_, rules) = rules.split_once("all: ").unwrap();
+    assert_eq!(
+        rules,
+        "sub/out up\n\nsub/out: sub/in\n\tcd sub && sort in > out\n\nup: a.in\n\ttr a-z A-Z < a.in > up\n"
+    );
+    // Who leaves a file beside it is no helper: what the shell did is one step then.
+    place.write(
+        "Makefile",
+        "SHELL = /bin/sh\nall:\n\tsed s/-/+/ sub/in > list; cd sub && $(MAKE) -B all-am\n",
+    );
+    assert_eq!(place.run(&["record", "--", "make", "-s"]).status, 0);
+    let rules = place.run(&["export", "make"]).out;
+    assert!(rules.contains("\nlist sub/out &: "), "{rules}");
 }
 
 #[test]

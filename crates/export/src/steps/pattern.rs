@@ -144,7 +144,9 @@ fn template(step: &Step, stem: &str) -> Option<Step> {
 
 fn word_of(word: &Word, cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> Word {
     match word {
-        Word::Text(text) if names_file(text, cwd, files) || **text == *stem.as_bytes() => {
+        Word::Text(text)
+            if names_file(text, cwd, files) || is_called(text, stem) || **text == *stem.as_bytes() =>
+        {
             Word::Text(replaced(text, stem).unwrap_or_else(|| text.clone()))
         }
         Word::Program(name) if names_file(name, cwd, files) => {
@@ -170,6 +172,15 @@ fn names_file(word: &[u8], cwd: &[u8], files: &BTreeSet<&[u8]>) -> bool {
         .any(|part| !part.is_empty() && files.contains(absolute(part, cwd).as_slice()))
 }
 
+/// True if the word ends with a name that is the stem and endings: a file that is nobody's input or output, as `.deps/STEM.Tpo`.
+fn is_called(word: &[u8], stem: &str) -> bool {
+    let name = base_name(word);
+    let hidden = name.strip_prefix(b".").unwrap_or(name);
+    hidden
+        .strip_prefix(stem.as_bytes())
+        .is_some_and(|rest| rest.starts_with(b"."))
+}
+
 /// Shell language with the stem replaced in every word that names a file.
 fn shell_text(text: &[u8], cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> Bytes {
     let mut out = Vec::new();
@@ -179,7 +190,8 @@ fn shell_text(text: &[u8], cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> B
             Some(&last) if is_end(last) => part.split_at(part.len() - 1),
             _ => (part, &[][..]),
         };
-        let named = !word.is_empty() && files.contains(absolute(word, cwd).as_slice());
+        let named =
+            !word.is_empty() && files.contains(absolute(word, cwd).as_slice()) || is_called(word, stem);
         match replaced(word, stem).filter(|_| named) {
             Some(new) => out.extend_from_slice(&new),
             None => out.extend_from_slice(word),

@@ -2,7 +2,7 @@
 
 use crate::paths::{absolute, base_name, is_tool};
 use crate::recording::Recording;
-use backstory_graph::model::Relation;
+use backstory_graph::model::{Edge, EntityId, EntityKind, Relation};
 
 /// What a program is to those that it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +165,7 @@ pub fn role(recording: &Recording, at: usize) -> Role {
     if either(&SHELLS) {
         return match called(args()) {
             // What a person or `make` gave a shell to do in one line is one command; the run's own command is a script.
-            Called::Text if commanded(recording, at) || builds(recording, at) => Role::Driver,
+            Called::Text if commanded(recording, at) || calls_builders(recording, at) => Role::Driver,
             Called::Text => Role::Tool,
             Called::Script(script) => own(script),
             Called::Input => Role::Driver,
@@ -264,19 +264,49 @@ fn commanded(recording: &Recording, at: usize) -> bool {
         .all(|above| recording.activities[above].epoch == 0 || is_one(program(recording, above), &WRAPPERS))
 }
 
-/// True if the next programs below are builders alone: `make`'s shell that runs `make` in another directory.
-fn builds(recording: &Recording, at: usize) -> bool {
-    let (mut waiting, mut any) = (recording.children[at].clone(), false);
+/// True for the shell of a rule that runs `make` in other directories: `sh -c TEXT` that is not the run's own command.
+pub fn calls_builders(recording: &Recording, at: usize) -> bool {
+    let activity = &recording.activities[at];
+    let shell = names_shell(program(recording, at)) && !commanded(recording, at);
+    let args = || activity.argv.iter().skip(1).map(|arg| &**arg);
+    shell && called(args()) == Called::Text && !builders(recording, at).is_empty()
+}
+
+/// The builders that a shell of `make`'s runs: `make` in other directories, and beside it only programs that help to find out how (Automake's
+/// rules ask `sed` for a target's name). None if there is no builder, or another program leaves something.
+pub fn builders(recording: &Recording, at: usize) -> Vec<usize> {
+    let (mut waiting, mut builders, mut others) = (recording.children[at].clone(), Vec::new(), Vec::new());
     while let Some(child) = waiting.pop() {
-        if recording.activities[child].epoch == 0 {
-            waiting.extend(&recording.children[child]);
-        } else if is_one(program(recording, child), &BUILDERS) {
-            any = true;
-        } else {
-            return false;
+        match recording.activities[child].epoch {
+            0 => waiting.extend(&recording.children[child]),
+            _ if is_builder(recording, child) => builders.push(child),
+            _ => others.push(child),
         }
     }
-    any
+    if !builders.is_empty() && others.into_iter().any(|other| leaves(recording, other, at)) {
+        return Vec::new();
+    }
+    builders
+}
+
+/// True if a program or one that it started changed any file but what `shell`, too, prints to.
+fn leaves(recording: &Recording, at: usize, shell: usize) -> bool {
+    let ends: Vec<EntityId> = recording.standard[shell]
+        .into_iter()
+        .flatten()
+        .map(|end| end.entity)
+        .collect();
+    let changes = |edge: &Edge| {
+        let kind = recording.entity(edge.entity).kind;
+        let lasts = matches!(
+            kind,
+            EntityKind::File | EntityKind::Directory | EntityKind::Symlink
+        );
+        let printed = edge.relation == Relation::Write && ends.contains(&edge.entity);
+        !edge.relation.is_use() && lasts && !printed
+    };
+    let mut all = recording.subtree(at).into_iter();
+    all.any(|at| recording.edges[at].iter().any(changes))
 }
 
 /// True if this is the name of a shell.

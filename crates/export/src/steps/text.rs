@@ -86,15 +86,60 @@ impl Reader<'_> {
 }
 
 /// What bash understands otherwise than other shells, or alone; braces that expand are among them, and so all braces are.
-const OTHERWISE: [&str; 23] = [
-    "[[", "((", "<(", ">(", "$'", "$\"", "<<", "&>", "|&", "=(", "==", "//", "{", "~", "echo", "source",
-    "function", "local", "declare", "printf", "read", "set ", "BASH",
+const OTHERWISE: [&str; 15] = [
+    "[[", "((", "<(", ">(", "$'", "$\"", "<<", "&>", "|&", "=(", "==", "//", "{", "~", "BASH",
+];
+
+/// Commands that bash has otherwise than other shells, or alone. `echo` is one where it is told more than plain words.
+const COMMANDS: [&str; 16] = [
+    "source",
+    "function",
+    "local",
+    "declare",
+    "typeset",
+    "printf",
+    "read",
+    "readarray",
+    "mapfile",
+    "set",
+    "shopt",
+    "pushd",
+    "let",
+    "select",
+    "time",
+    "ulimit",
 ];
 
 /// True if this is certain to mean the same to every shell as to bash.
 pub fn is_for_any_shell(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
-    !OTHERWISE.iter().any(|part| text.contains(part)) && !text.contains("shopt") && !text.contains("pushd")
+    let is_end = |c: char| c.is_whitespace() || ";|&()<>`'\"$".contains(c);
+    let mut words = text.split(is_end);
+    !OTHERWISE.iter().any(|part| text.contains(part))
+        && !words.any(|word| COMMANDS.contains(&word))
+        && echoes_plainly(&text)
+}
+
+/// True if whatever `echo` is told is the same to every shell: no options, nothing that could have a backslash in it.
+fn echoes_plainly(text: &str) -> bool {
+    let mut told = text.split("echo").skip(1);
+    told.all(|rest| {
+        let told = rest.split([';', '|', '&', ')', '`']).next().unwrap_or(rest);
+        let plain = |c: char| c.is_ascii_alphanumeric() || " '\"_./,:+-%@=".contains(c);
+        let option = told.trim_start_matches([' ', '\'', '"']).starts_with('-');
+        !option && told.chars().all(plain) && is_closed(told)
+    })
+}
+
+/// True if no quote is open at its end.
+fn is_closed(text: &str) -> bool {
+    let quotes = text.chars().filter(|c| matches!(c, '\'' | '"'));
+    let open = quotes.fold(None, |open, quote| match open {
+        None => Some(quote),
+        Some(other) if other == quote => None,
+        _ => open,
+    });
+    open.is_none()
 }
 
 #[cfg(test)]
@@ -151,6 +196,10 @@ mod tests {
         assert!(is_for_any_shell(
             b"gcc -I. -c a.c -o a.o && mv -f .deps/a.Tpo .deps/a.Po"
         ));
+        // Automake's, whose names have words of bash's in them.
+        assert!(is_for_any_shell(
+            b"depbase=`echo lib/localcharset.o | sed 's|[^/]*$|.deps/&|;s|\\.o$||'`;gcc -MF $depbase.Tpo -c -o lib/localcharset.o lib/read.c"
+        ));
         for text in [
             "[[ -f a ]] && b",
             "cp {a,b} c",
@@ -159,6 +208,11 @@ mod tests {
             "x=(1 2)",
             "a &> b",
             "echo 'a\\tb'",
+            "echo 'a;b\\t'",
+            "echo \"'\" 'x\"\" ;\\t'",
+            "echo $x",
+            "cd a; read x",
+            "f=`printf %q x`",
         ] {
             assert!(!is_for_any_shell(text.as_bytes()), "{text}");
         }

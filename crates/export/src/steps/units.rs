@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Relation};
 
-use super::programs::{Role, is_builder, is_unbuffered, launched, role};
+use super::programs::{Role, builders, calls_builders, is_builder, is_unbuffered, launched, role};
 use crate::recording::Recording;
 
 /// A command: its activities, that of its program first.
@@ -109,11 +109,19 @@ impl Finder<'_> {
                 let members = self.recording.subtree(at);
                 units.push(Unit { members });
             } else {
-                waiting.extend(&self.recording.children[at]);
+                waiting.extend(self.below(at));
             }
         }
         units.sort_by_key(|unit| (self.recording.activities[unit.root()].interval.start, unit.root()));
         units
+    }
+
+    /// What a driver started that may be commands: not what a shell of `make`'s asks before it runs `make` elsewhere.
+    fn below(&self, at: usize) -> Vec<usize> {
+        if calls_builders(self.recording, at) {
+            return builders(self.recording, at);
+        }
+        self.recording.children[at].clone()
     }
 
     fn is_unit(&self, at: usize) -> bool {
