@@ -33,6 +33,7 @@ int truncate(const char *path, s64 size);
 int ftruncate(int fd, s64 size);
 void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset);
 int openat(int dir, const char *path, int flags, ...);
+int open_tree(int dir, const char *path, u32 flags);
 int close(int fd);
 int close_range(unsigned first, unsigned last, int flags);
 int dup(int fd);
@@ -127,6 +128,7 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_open: return bs_ret(bs_open_plainly(nr, AT(a), (int)b, (u32)c));
     case __NR_creat: return bs_ret(bs_open_plainly(nr, AT(a), O_WRONLY | O_CREAT | O_TRUNC, (u32)b));
     case __NR_openat: return openat((int)a, AT(b), (int)c, (u32)d);
+    case __NR_open_tree: return open_tree((int)a, AT(b), (u32)c);
     case __NR_openat2: return bs_ret(bs_open_how((int)a, AT(b), AT(c), (u64)d));
     case __NR_stat: return BS_LOOKED(stat, STAT, (.strings = 1, .path = 1), a, b);
     case __NR_lstat: return BS_LOOKED(lstat, STAT, (.strings = 1, .path = 1, .arg_is = AT_SYMLINK_NOFOLLOW), a, b);

@@ -156,3 +156,19 @@ s64 bs_open_how(int dir, const char *path, const void *given, u64 size)
     bs_fd_opened(fd, (int)how->flags);
     return bs_end(rec, fd);
 }
+
+int open_tree(int dir, const char *path, u32 flags);
+
+/* A descriptor from which others are opened, be the tree it stands for mounted somewhere or not. The guard does not watch it. */
+BS_API int open_tree(int dir, const char *path, u32 flags)
+{
+    u64 time = bs_now();
+    s64 fd = bs_raw(__NR_open_tree, dir, path, flags);
+    bs_fd_opened(fd, O_PATH);
+    bool nameless = fd >= 0 && flags & AT_EMPTY_PATH && !(path && *path);
+    if (nameless && dir != BS_AT_FDCWD)
+        bs_note(time, BS_OP_DUP, dir, 0, 0, fd);
+    else
+        bs_note_path(time, BS_OP_OPEN, dir, O_PATH | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0, nameless ? "." : path, fd);
+    return (int)bs_ret(fd);
+}

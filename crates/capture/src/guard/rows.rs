@@ -412,7 +412,7 @@ pub const ROWS: &[Row] = &[
     row("io_uring_setup", 425, 425, REC, Flow(Always, RingSetup)),
     row("io_uring_enter", 426, 426, ___, Flow(Any { arg: 1, mask: u32::MAX }, RingEnter)),
     row("io_uring_register", 427, 427, ___, Flow(OneOf { arg: 1, values: RING_REGISTERS }, RingRegister)),
-    row("open_tree", 428, 428, ___, Never(MOUNT_FD)),
+    row("open_tree", 428, 428, REC, Never(MOUNT_FD)),
     row("move_mount", 429, 429, ___, View(Always, MoveMount { from_dir: 0, from: 1, to_dir: 2, to: 3 })),
     row("fsopen", 430, 430, ___, Never(MOUNT_FD)),
     row("fsconfig", 431, 431, ___, Never(MOUNT_FD)),
