@@ -323,7 +323,10 @@ fn describe(damage: &Damage) -> String {
     let parts = [
         (damage.bytes, "unreadable bytes"),
         (damage.unknown_frames, "frames of an unknown kind"),
-        (damage.torn_slots, "operations cut off by a kill"),
+        (
+            damage.torn_slots,
+            "operations cut off, by a kill or a jump out of a signal handler",
+        ),
         (damage.unknown_slots, "operations of an unknown kind"),
     ];
     let parts: Vec<String> = parts
