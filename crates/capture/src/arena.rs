@@ -647,6 +647,32 @@ mod tests {
     }
 
     #[test]
+    fn only_a_regular_file_of_our_own_is_taken_for_an_arena_that_was_left() {
+        let id = format!("unit-left-{}", std::process::id());
+        let arena = Arena::create(&id, 0).unwrap();
+        let place = arena.path().unwrap().to_owned();
+        assert!(Arena::open(&place).is_ok());
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&place, Some(65_533), None).unwrap();
+            assert!(Arena::open(&place).is_err(), "somebody else's");
+        }
+        arena.remove();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &place,
+            rustix::fs::FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        assert!(Arena::open(&place).is_err(), "a pipe");
+        std::fs::remove_file(&place).unwrap();
+        std::fs::create_dir(&place).unwrap();
+        assert!(Arena::open(&place).is_err(), "a directory");
+        std::fs::remove_dir(&place).unwrap();
+    }
+
+    #[test]
     fn only_an_id_names_an_arena() {
         assert!(Arena::name("7g3kq0zt").is_some());
         for id in ["", "../../etc/x", "a/b", "a b"] {

@@ -400,3 +400,25 @@ fn unix_path(address: &[u8]) -> Option<&[u8]> {
     let path = rest.split(|b| *b == 0).next().unwrap_or_default();
     (u16::from_le_bytes(*family) == libc::AF_UNIX as u16 && !path.is_empty()).then_some(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::PATH_MAX;
+    use super::super::shared::PARKED;
+    use super::EXEC_LIMIT;
+
+    /// What `docs/security.md` promises of hostile calls.
+    #[test]
+    fn the_page_on_security_names_these_bounds() {
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security.md")).unwrap();
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (path, list) = (PATH_MAX >> 10, EXEC_LIMIT >> 20);
+        for claim in [
+            format!("never more than {PARKED} at a time"),
+            format!("at most {path} KB for a path and {list} MB for an argument list"),
+        ] {
+            assert!(words.contains(&claim), "{claim}");
+        }
+    }
+}

@@ -197,3 +197,17 @@ impl Drop for SharedMap {
         unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Shared>()) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_calls_are_kept_waiting_than_the_keeper_can_answer() {
+        let shared = SharedMap::create().unwrap();
+        assert!((1..=PARKED as u64).all(|id| shared.park(id)));
+        assert!(!shared.park(1000), "this one goes on at once");
+        shared.unpark(7);
+        assert!(shared.park(1000));
+    }
+}

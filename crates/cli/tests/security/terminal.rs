@@ -2,7 +2,7 @@
 
 use crate::common;
 use backstory_testkit::need::needs;
-use backstory_testkit::oracle::sh;
+use backstory_testkit::oracle::{sh, watch};
 use backstory_testkit::user::User;
 
 #[test]
@@ -49,4 +49,49 @@ fn escape_sequences_in_names_and_arguments_are_shown_and_never_obeyed() {
     }
     let named = String::from_utf8(bench.ask(&store, &["files", "--all"]).unwrap()).unwrap();
     assert!(named.contains("owned"), "{named}");
+}
+
+/// What is said on stderr names files and programs, too: of what is not there, of what is not known, of what went wrong.
+#[test]
+fn errors_and_warnings_show_them_and_never_send_them() {
+    if !needs("warnings", &["gcc"]) {
+        return;
+    }
+    let bench = common::bench(User::ordinary());
+    let directory = bench.stage().directory("work").unwrap();
+    let store = bench.stage().store().join("warned");
+    let name = "$(printf 'x\\033[2J\\302\\2332J\\232\\r')";
+    let line = |question: &str| question.replace("NAME", &format!("\"{name}\""));
+    let prepared = line("cp $FIX/hostile ./NAME && echo text >out-NAME");
+    let mut said = 0;
+    for question in [
+        "record --guard=off -- ./NAME escape",
+        "record -- ./none-NAME",
+        "record --name NAME -- true",
+        "record -- cp out-NAME copy-NAME",
+        "of none-NAME",
+        "uses none-NAME",
+        "show none-NAME",
+        "rm none-NAME",
+        "contents none-NAME",
+        "diff none-NAME none-NAME",
+        "export none-NAME",
+        "export make copy-NAME -o none-NAME/x",
+        "store import none-NAME",
+        "replay none-NAME",
+        "rerun none-NAME",
+        "status none-NAME copy-NAME",
+        "log --store none-NAME",
+        "none-NAME",
+    ] {
+        let line = format!("{prepared}; $FIX/backstory {}", line(question));
+        let mut command = bench.stage().command("sh");
+        command.args(["-c", &line]).env("BACKSTORY_STORE", &store);
+        let outcome = watch(&mut command, &directory).unwrap();
+        let lines = String::from_utf8(outcome.stderr).expect("what is said is UTF-8");
+        let obeyed = lines.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
+        assert_eq!(obeyed, None, "{question}: {lines:?}");
+        said += usize::from(lines.starts_with("backstory: "));
+    }
+    assert!(said >= 14, "only {said} errors and warnings were said");
 }
