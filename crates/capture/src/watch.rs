@@ -12,6 +12,7 @@ use crate::sys::{self, Pid};
 use crate::{clock, tree};
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +20,18 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Sets both times of a file to the present.
+const NOW: Timestamps = Timestamps {
+    last_access: Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    },
+    last_modification: Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    },
+};
 
 /// How long the front waits for processes that are just ending.
 const GRACE: Duration = Duration::from_millis(5);
@@ -315,6 +328,8 @@ impl Watch {
     fn tell(&mut self) {
         self.look_for_keeper();
         let end = self.end(&self.lock());
+        // Who asks at once may wait for what is about to end, and can tell it by that from a daemon.
+        let _ = utimensat(CWD, &self.plan.part, &NOW, AtFlags::empty());
         self.control.set_summary(&end);
         self.ring();
     }

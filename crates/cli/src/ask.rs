@@ -9,6 +9,7 @@ use backstory_store::{self as store, Home, SqliteStore};
 
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
+use crate::lingering;
 
 /// An opened store.
 pub struct Asked {
@@ -31,6 +32,7 @@ impl Asked {
         capture::prepare_for_an_answer();
         let dir = Home::directory(chosen)?;
         let home = Home::open_to_read(&dir)?;
+        lingering::let_end(&home);
         let mut store = SqliteStore::open(&home)?;
         // Somebody waits for the answer, nobody for the disk.
         store.leave_log()?;
@@ -67,6 +69,16 @@ impl Asked {
     pub fn end(self) {
         self.leave_the_rest();
         std::mem::forget(self);
+    }
+
+    /// Says which runs are left out of an answer about files: those whose command has ended, so that they are meant, too.
+    pub fn tell_left_running(&self) {
+        for header in lingering::left_running(&self.home, |_| true) {
+            complain(&format!(
+                "{}; this answer does without it",
+                still_recording(&header.id)
+            ));
+        }
     }
 
     /// The id of the run that the user means; the latest if none is named. Runs that are there but cannot be asked yet, or not by

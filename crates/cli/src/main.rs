@@ -11,6 +11,7 @@ mod error;
 mod index;
 mod json;
 mod keep;
+mod lingering;
 mod text;
 
 use std::ffi::OsString;

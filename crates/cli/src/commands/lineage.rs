@@ -21,6 +21,7 @@ use crate::text::words::Direction;
 /// Prints the lineage of a file.
 pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Outcome {
     let asked = Asked::open(store)?;
+    asked.tell_left_running();
     let run = match &args.run {
         Some(run) => Some(asked.run(Some(run))?),
         None => None,

@@ -306,6 +306,16 @@ fn what_is_called_by_number_is_told_once_whatever_the_guard() {
 }
 
 #[test]
+fn what_ends_a_moment_after_its_command_is_waited_for_by_who_asks() {
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    place.record("cp in out; sleep 0.15 >/dev/null 2>&1 &");
+    let asked = place.run(&["of", "out"]);
+    assert!(asked.status == 0 && asked.out.contains("cp in out"), "{asked:?}");
+    assert_eq!(asked.err, "");
+}
+
+#[test]
 fn a_run_whose_daemon_lives_says_so_until_it_has_ended() {
     let place = Place::new();
     let first = place.record("true");
@@ -340,6 +350,11 @@ fn a_run_whose_daemon_lives_says_so_until_it_has_ended() {
     assert!(
         latest.out.contains(&first) && latest.err.contains("still being recorded"),
         "{latest:?}"
+    );
+    let of = place.run(&["of", "out"]);
+    assert!(
+        of.status == 1 && of.err.contains("still being recorded"),
+        "{of:?}"
     );
     std::fs::write(place.work().join("gate"), "go\n").unwrap();
     place.sealed();
