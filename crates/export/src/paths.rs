@@ -30,7 +30,7 @@ pub fn is_system(path: &[u8]) -> bool {
 }
 
 /// Where language run-times and package managers of a user keep what they brought: nobody's own work.
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 13] = [
     "/usr/local/",
     "/opt/",
     "/site-packages/",
@@ -43,10 +43,11 @@ const TOOLS: [&str; 12] = [
     "/__pycache__/",
     "/.cache/",
     "/.m2/",
+    "/.npm/",
 ];
 
 /// What programs that run others write down for themselves, to know what they have done.
-const RECORDS: [&str; 12] = [
+const RECORDS: [&str; 18] = [
     // Automake's: what each source included when it was compiled.
     "/.deps/",
     "/.ninja_log",
@@ -60,11 +61,27 @@ const RECORDS: [&str; 12] = [
     "/.doit.db",
     "/.tup/",
     "/.redo/",
+    // cargo's.
+    "/.fingerprint/",
+    "/.rustc_info.json",
+    "/.cargo-lock",
+    "/.package-cache",
+    "/.global-cache",
+    // npm's.
+    "/node_modules/.package-lock.json",
 ];
 
 /// True if it is a builder's own record: nobody's input, nobody's result.
 fn is_record(path: &[u8]) -> bool {
-    RECORDS.iter().any(|part| contains(path, part.as_bytes()))
+    RECORDS.iter().any(|part| contains(path, part.as_bytes())) || is_session(path)
+}
+
+/// True for what rustc keeps of what it has compiled, `incremental/CRATE-HASH/s-…`: the next time it is called otherwise.
+fn is_session(path: &[u8]) -> bool {
+    let mut parts = path
+        .split(|&byte| byte == b'/')
+        .skip_while(|part| *part != b"incremental");
+    parts.nth(2).is_some_and(|session| session.starts_with(b"s-"))
 }
 
 /// True if the path is part of some tool rather than of somebody's work: the system, a language's libraries, caches.
@@ -77,7 +94,7 @@ pub fn is_tool(path: &[u8]) -> bool {
 
 /// True if a program keeps there what it could make again: nobody's result.
 pub fn is_cache(path: &[u8]) -> bool {
-    path.ends_with(b".pyc") || contains(path, b"/.cache/") || is_record(path)
+    path.ends_with(b".pyc") || contains(path, b"/.cache/") || contains(path, b"/.npm/") || is_record(path)
 }
 
 /// True if `part` is somewhere in `text`.
@@ -153,6 +170,12 @@ mod tests {
                 && is_cache(b"/home/u/.cache/matplotlib/fonts.json")
         );
         assert!(is_tool(b"/w/src/.deps/a.Po") && !is_tool(b"/w/deps/a.Po"));
+        assert!(
+            is_cache(b"/w/target/debug/incremental/x-1/s-2-3.lock")
+                && is_cache(b"/w/target/debug/.fingerprint/x-1/lib-x")
+                && is_cache(b"/home/u/.npm/_logs/now-debug-0.log")
+                && !is_cache(b"/w/incremental/data/x.csv")
+        );
         assert!(is_tool(b"/w/.ninja_log") && is_cache(b"/w/.snakemake/metadata/x"));
         assert!(!is_tool(b"/home/u/work/data.csv") && !is_cache(b"/home/u/work/cache/data.csv"));
     }

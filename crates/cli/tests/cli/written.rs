@@ -272,6 +272,23 @@ fn make_in_other_directories_is_looked_through_though_its_shell_asks_others_for_
     assert!(rules.contains("\nlist sub/out &: "), "{rules}");
 }
 
+/// As node does at its end: it writes nothing to where the run's output goes, after others have run.
+#[test]
+fn where_a_run_printed_to_is_no_output_of_it_though_nothing_was_written_there() {
+    if !needs("a write of no bytes", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    let script = "import os, subprocess; subprocess.run(['/bin/true']); os.write(1, b'')";
+    place.write("p.py", script);
+    let mut command = place.command(&["record", "--", "sh", "-c", "python3 p.py; echo 1 > out"]);
+    let log = std::fs::File::create(place.path("log")).unwrap();
+    place.stage.user().owns(place.path("log").as_ref()).unwrap();
+    assert!(command.stdout(log).status().unwrap().success());
+    let rules = place.run(&["export", "make"]).out;
+    assert!(rules.contains("\nall: out\n"), "{rules}");
+}
+
 #[test]
 fn what_snakemake_runs_are_the_steps_and_its_own_helpers_and_records_are_nobodys() {
     let Some(program) = engine("a run of snakemake", "snakemake") else {

@@ -82,10 +82,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.sink.extended(id, start, GIVEN, &encode_given(&given))
     }
 
-    /// Pipes get their node when they are first used: later than the program begins.
+    /// Pipes and files get their nodes when they are first used: later than the program begins. A file may have been changed by then; where
+    /// the descriptor led is told by any of its versions, of which the one before the present is the nearer.
     fn outlet_entity(&self, outlet: Outlet) -> Option<EntityId> {
         let now = self.object(outlet.object).now();
-        let same = || now.entity.filter(|_| now.number == outlet.number);
-        outlet.entity.or_else(same)
+        let before = || now.previous.filter(|_| now.number != outlet.number);
+        outlet.entity.or_else(before).or(now.entity)
     }
 }
