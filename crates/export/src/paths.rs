@@ -30,7 +30,7 @@ pub fn is_system(path: &[u8]) -> bool {
 }
 
 /// Where language run-times and package managers of a user keep what they brought: nobody's own work.
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 14] = [
     "/usr/local/",
     "/opt/",
     "/site-packages/",
@@ -44,10 +44,12 @@ const TOOLS: [&str; 13] = [
     "/.cache/",
     "/.m2/",
     "/.npm/",
+    // Go's modules.
+    "/pkg/mod/",
 ];
 
 /// What programs that run others write down for themselves, to know what they have done.
-const RECORDS: [&str; 18] = [
+const RECORDS: [&str; 19] = [
     // Automake's: what each source included when it was compiled.
     "/.deps/",
     "/.ninja_log",
@@ -61,12 +63,13 @@ const RECORDS: [&str; 18] = [
     "/.doit.db",
     "/.tup/",
     "/.redo/",
-    // cargo's.
+    // cargo's and Go's.
     "/.fingerprint/",
     "/.rustc_info.json",
     "/.cargo-lock",
     "/.package-cache",
     "/.global-cache",
+    "/.config/go/telemetry/",
     // npm's.
     "/node_modules/.package-lock.json",
 ];
@@ -173,6 +176,8 @@ mod tests {
         assert!(
             is_cache(b"/w/target/debug/incremental/x-1/s-2-3.lock")
                 && is_cache(b"/w/target/debug/.fingerprint/x-1/lib-x")
+                && is_cache(b"/home/u/.config/go/telemetry/local/go.count")
+                && is_tool(b"/home/u/go/pkg/mod/x.org/y@v1/z.go")
                 && is_cache(b"/home/u/.npm/_logs/now-debug-0.log")
                 && !is_cache(b"/w/incremental/data/x.csv")
         );

@@ -158,7 +158,11 @@ fn explain(steps: &[Step], style: Style, out: &mut impl Write) -> io::Result<()>
             writeln!(out, "         and {} more reasons", step.reasons.len() - SHOWN)?;
         }
         if standing == "waits" {
-            for (from, path) in &step.fed_by {
+            let open = step
+                .fed_by
+                .iter()
+                .filter(|(from, _)| self::standing(steps, *from) != "current");
+            for (from, path) in open {
                 writeln!(
                     out,
                     "         {}: done again only if step {} makes something else",

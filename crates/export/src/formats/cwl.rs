@@ -154,12 +154,18 @@ fn tool(
     if !staged.is_empty() {
         line(out, 4, "InitialWorkDirRequirement:");
         line(out, 5, "listing:");
+        // What may be changed is copied, not linked.
+        let copied = if steps[at].refuses_links() {
+            ", writable: true"
+        } else {
+            ""
+        };
         for (id, place) in staged {
-            line(
-                out,
-                6,
-                &format!("- {{entryname: {}, entry: $(inputs.{id})}}", string(place)),
+            let entry = format!(
+                "- {{entryname: {}, entry: $(inputs.{id}){copied}}}",
+                string(place)
             );
+            line(out, 6, &entry);
         }
     }
     if !environment.is_empty() {

@@ -129,6 +129,8 @@ struct Process {
     name: String,
     /// That of the only step, or of what the steps have in common.
     cell: Cell,
+    /// Its inputs are copied into the task's directory, not linked.
+    copied: bool,
     /// For each input its name in the task's directory.
     inputs: Vec<String>,
     several: bool,
@@ -153,6 +155,7 @@ impl Process {
             name,
             cell,
             inputs,
+            copied: step.refuses_links(),
             several: rule.template.is_some(),
         })
     }
@@ -161,6 +164,9 @@ impl Process {
         writeln!(out, "\nprocess {} {{", self.name)?;
         if self.several {
             writeln!(out, "    tag \"$stem\"")?;
+        }
+        if self.copied {
+            writeln!(out, "    stageInMode 'copy'")?;
         }
         writeln!(out, "    publishDir params.outdir, mode: 'copy'")?;
         let text = |text: &str| if self.several { double(text) } else { single(text) };

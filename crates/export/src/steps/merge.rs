@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use backstory_eventlog::event::{Bytes, Time};
 
+use super::careful::removals;
 use super::effects::Effects;
 use super::{Line, Step, Word};
 use crate::paths::{base_name, parent};
@@ -296,7 +297,7 @@ fn step(
         lines: parts
             .iter()
             .filter(|part| !only_named(part, parts))
-            .flat_map(|part| part.lines.iter().cloned())
+            .flat_map(|part| removals(part, &outputs).chain(part.lines.iter().cloned()))
             .collect(),
         inputs: inputs.into_iter().collect(),
         tools: all()

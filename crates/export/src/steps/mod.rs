@@ -4,9 +4,11 @@
 //! the inputs are, make every output again, because whatever cannot be told apart is one step.
 //!
 //! [`programs`] says which programs only start others, [`units`] which processes are one command, [`effects`] what a command took and
-//! made, [`merge`] which commands cannot be separate steps, [`line`] how a command is written down ([`text`]: what a shell was given),
+//! made, [`merge`] which commands cannot be separate steps, [`careful`] which commands
+//! refuse to be done again, [`line`] how a command is written down ([`text`]: what a shell was given),
 //! [`pattern`] which steps differ only in a name, [`shared`] which variables all of them have.
 
+mod careful;
 mod effects;
 mod line;
 mod merge;
@@ -54,6 +56,13 @@ pub struct Step {
     pub run: usize,
     /// Its activities: the number of the recording, and the activity in it.
     pub members: Vec<(usize, usize)>,
+}
+
+impl Step {
+    /// True if it has a program that refuses to read through symbolic links.
+    pub fn refuses_links(&self) -> bool {
+        self.lines.iter().any(careful::is_careful)
+    }
 }
 
 /// All steps of several recordings, oldest first, and what was noticed on the way.

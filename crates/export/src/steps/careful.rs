@@ -1,0 +1,113 @@
+//! Programs that will not write where something is, nor read what a link leads to: compressors. Done by hand they ask; done again by a workflow
+//! they fail.
+
+use std::collections::BTreeSet;
+
+use backstory_eventlog::event::Bytes;
+
+use super::merge::Part;
+use super::{Line, Word};
+use crate::paths::{base_name, relative};
+
+const CAREFUL: [&str; 18] = [
+    "gzip", "gunzip", "pigz", "unpigz", "bzip2", "bunzip2", "pbzip2", "xz", "unxz", "lzma", "unlzma", "lzip",
+    "lzop", "zstd", "unzstd", "lz4", "unlz4", "compress",
+];
+
+/// True if a command of the line is such a program, and is not told to go ahead or to print.
+pub fn is_careful(line: &Line) -> bool {
+    let words = line.words.iter().flat_map(|word| match word {
+        Word::Program(text) | Word::Text(text) => vec![text.to_vec()],
+        Word::Shell(text) => split(text),
+        Word::Operator(operator) => vec![operator.as_bytes().to_vec()],
+        Word::Set(..) => Vec::new(),
+    });
+    let words: Vec<Vec<u8>> = words.collect();
+    let mut commands = words.split(|word| matches!(word.first(), Some(b'|' | b';' | b'&' | b'(' | b')')));
+    commands.any(|command| {
+        let Some((name, rest)) = command.split_first() else {
+            return false;
+        };
+        let options = || rest.iter().filter(|word| word.starts_with(b"-"));
+        let free = |option: &Vec<u8>| match option.strip_prefix(b"--") {
+            Some(long) => matches!(long, b"force" | b"stdout" | b"to-stdout"),
+            None => option.contains(&b'f') || option.contains(&b'c'),
+        };
+        let named = rest.len() > options().count();
+        let redirected = rest.iter().any(|word| matches!(word.first(), Some(b'<' | b'>')));
+        CAREFUL.iter().any(|known| known.as_bytes() == base_name(name))
+            && named
+            && !redirected
+            && !options().any(free)
+    })
+}
+
+/// Shell language at its blanks and between commands.
+fn split(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = vec![Vec::new()];
+    for &byte in text {
+        match byte {
+            b' ' | b'\t' | b'\n' => words.push(Vec::new()),
+            b'|' | b';' | b'&' | b'(' | b')' | b'<' | b'>' => words.extend([vec![byte], Vec::new()]),
+            byte => words.last_mut().into_iter().for_each(|word| word.push(byte)),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Before a command that refuses to write where something is: takes away what it made before, and did not read.
+pub fn removals<'p>(part: &'p Part, outputs: &BTreeSet<Bytes>) -> impl Iterator<Item = Line> + use<'p> {
+    let careful = part.lines.iter().find(|line| is_careful(line));
+    let made = part.effects.made.keys();
+    let anew: Vec<&Bytes> = made
+        .filter(|path| outputs.contains(*path) && !part.effects.read.contains_key(*path))
+        .collect();
+    let line = careful
+        .filter(|_| !anew.is_empty())
+        .map(|line| removal(&line.cwd, &anew));
+    line.into_iter()
+}
+
+/// `rm -f` of what such a command makes, as seen from where it stands.
+fn removal(cwd: &Bytes, outputs: &[&Bytes]) -> Line {
+    let name = |path: &&Bytes| match relative(path, cwd) {
+        dashed if dashed.starts_with(b"-") => path.to_vec(),
+        name => name.to_vec(),
+    };
+    let names = outputs.iter().map(|path| Word::Text(name(path).into()));
+    let rm = [Word::Program(b"rm"[..].into()), Word::Text(b"-f"[..].into())];
+    Line {
+        cwd: cwd.clone(),
+        words: rm.into_iter().chain(names).collect(),
+        exit: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compressor_is_careful_unless_it_is_told_to_go_ahead_or_to_print() {
+        let shell = |text: &str| Line {
+            cwd: b"/w"[..].into(),
+            words: vec![Word::Shell(text.as_bytes().into())],
+            exit: 0,
+        };
+        for text in ["gzip -nk a", "cd x && /usr/bin/xz -9 a", "sort a > b; bzip2 b"] {
+            assert!(is_careful(&shell(text)), "{text}");
+        }
+        for text in [
+            "gzip -nkf a",
+            "gzip -c a > a.gz",
+            "gzip < a > a.gz",
+            "zstd --force a",
+            "sort a | gzip -9 > a.gz",
+            "echo gzip",
+            "gunzip",
+        ] {
+            assert!(!is_careful(&shell(text)), "{text}");
+        }
+    }
+}
