@@ -9,7 +9,7 @@ use crate::sys::Pid;
 use backstory_eventlog::run::RunEnd;
 use std::cell::UnsafeCell;
 use std::io;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// The command's program was started (its `execve` succeeded).
 pub(crate) const STARTED: u32 = 1;
@@ -44,6 +44,8 @@ pub(crate) struct Control {
     pub command: AtomicI32,
     /// ns since 1970 when the command ended.
     ended_at: AtomicU64,
+    /// What file systems' clock said, in ns since 1970, when the command was let go.
+    quiet: AtomicI64,
     /// The latest stop of the command: a count above, the signal in the low 8 bits.
     pub stop: AtomicU32,
     /// Not 0 while the front stops, because the command has.
@@ -111,6 +113,16 @@ impl Control {
                 self.ended_at.load(Ordering::Relaxed) as i64,
             )
         })
+    }
+
+    /// The command is let go: what file systems' clock says, in ns since 1970.
+    pub(crate) fn set_quiet(&self, at: i64) {
+        self.quiet.store(at, Ordering::Release);
+    }
+
+    /// What file systems' clock said when the command was let go; 0 before that.
+    pub(crate) fn quiet(&self) -> i64 {
+        self.quiet.load(Ordering::Acquire)
     }
 
     /// There is a supervisor, this one. False if the front had given it up before: then it must not begin.

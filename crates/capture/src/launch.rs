@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::control::{Control, NOT_STARTED};
 use crate::origin::{Origin, RAISED};
-use crate::sys;
+use crate::{quiet, sys};
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::thread::futex;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
@@ -100,6 +100,8 @@ pub(crate) struct Launch {
     envp: Pointers,
     origin: Origin,
     control: &'static Control,
+    /// See [`quiet::just_changed`].
+    just_changed: Option<i64>,
     /// The supervisor has left the command's process group.
     left: AtomicU32,
 }
@@ -139,6 +141,7 @@ impl Launch {
         environment: &[Vec<u8>],
         origin: Origin,
         control: &'static Control,
+        just_changed: Option<i64>,
     ) -> Result<Launch, Error> {
         let words: Vec<&[u8]> = command.iter().map(|w| w.as_ref().as_bytes()).collect();
         let argv = strings(&words, "an argument")?;
@@ -151,6 +154,7 @@ impl Launch {
             envp: Pointers::new(strings(environment, "the environment")?),
             origin,
             control,
+            just_changed,
             left: AtomicU32::new(0),
         })
     }
@@ -188,6 +192,7 @@ impl Launch {
             return Err(io::Error::last_os_error());
         }
         sys::leave_session();
+        self.control.set_quiet(quiet::begins(self.just_changed));
         self.left.store(1, Ordering::Release);
         let _ = futex::wake(&self.left, futex::Flags::empty(), 1);
         while shares.load(Ordering::Acquire) != 0 {

@@ -28,6 +28,7 @@ mod library;
 mod options;
 mod origin;
 mod preserve;
+mod quiet;
 mod record;
 mod recover;
 mod redact;

@@ -10,7 +10,7 @@ use crate::redact::Secrets;
 use crate::setting::{Job, Setting, Tools};
 use crate::watch::Plan;
 use crate::{
-    Contents, Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch, library,
+    Contents, Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch, library, quiet,
     recover, room, sys,
 };
 use backstory_abi as abi;
@@ -91,6 +91,7 @@ fn set(
     let mut inherited = header::inherited();
     inherited.retain(|d| d.fd > 2 || origin.closed & (1 << d.fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());
+    let just_changed = quiet::just_changed(program.as_bytes(), &options.command, &inherited);
     let part = options.part.clone();
     arena.feeds(&std::path::absolute(&part).unwrap_or_else(|_| part.clone()));
     let (log, claim) = claimed_log(&part, &head)?;
@@ -137,6 +138,7 @@ fn set(
         preload,
         environment,
         inherited,
+        just_changed,
         origin,
         front_fd: front_fd.ok(),
         options,

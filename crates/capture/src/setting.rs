@@ -57,6 +57,8 @@ pub(crate) struct Job {
     pub preload: OsString,
     pub environment: Vec<Vec<u8>>,
     pub inherited: Vec<Inherited>,
+    /// See [`crate::quiet::just_changed`].
+    pub just_changed: Option<i64>,
     pub origin: Origin,
     /// The front, as something that can be polled.
     pub front_fd: Option<OwnedFd>,
@@ -102,6 +104,7 @@ impl Job {
             &environment,
             self.origin.clone(),
             control,
+            self.just_changed,
         )
     }
 

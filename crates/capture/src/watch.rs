@@ -303,6 +303,12 @@ impl Watch {
             warnings: [drainer.privileges_lost(), &self.warnings, &clock_set()].concat(),
             not_started: self.control.not_started(),
             descriptor_files: crate::header::files_now(&self.plan.inherited),
+            // By a clock that was set meanwhile it would say nothing.
+            quiet: if clock::was_set().is_some() {
+                0
+            } else {
+                self.control.quiet()
+            },
         };
         if end.not_started.is_some() {
             end.exit = None;

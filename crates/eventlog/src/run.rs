@@ -122,6 +122,9 @@ pub struct RunEnd {
     pub not_started: Option<i32>,
     /// What is behind the names of the header's `descriptors` at the end, before anybody who waited for it can have gone on.
     pub descriptor_files: Vec<Option<Ident>>,
+    /// What file systems' clock said, in ns since 1970, when the command was let go: what has an earlier time was changed before. 0: not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub quiet: i64,
 }
 
 /// Two readings of the clocks, taken together.

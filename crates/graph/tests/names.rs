@@ -461,3 +461,55 @@ fn what_is_done_through_a_symbolic_link_is_done_to_the_file_it_leads_to() {
 fn told_of(s: &Scene) -> String {
     told(&s.graph())
 }
+
+const MS: i64 = 1_000_000;
+
+/// The identity of a file that is read 2 ms after a run began, and was changed last at `changed` ms, when file systems' clock said `quiet` ms as
+/// the command began.
+fn changed_shortly_before(quiet: Option<i64>, changed: i64) -> Option<u64> {
+    let mut s = Scene::new(&["cat"]);
+    let began = s.time;
+    s.header.started = began;
+    s.time += 2 * MS - STEP;
+    s.open(2, "/w/d", common::RDONLY, 3);
+    s.time -= STEP;
+    s.read(2, 3);
+    let mut after = After::default();
+    after
+        .files
+        .insert(b"/w/d".to_vec(), ident(7, START - 9 * STEP, began + changed * MS));
+    let quiet = quiet.map_or(0, |at| began + at * MS);
+    let end = backstory_eventlog::run::RunEnd { quiet, ..s.end() };
+    let mut graph = backstory_graph::memory::MemorySink::default();
+    backstory_graph::fold(
+        &s.header,
+        Some(&end),
+        s.events.iter().cloned(),
+        &after,
+        &mut graph,
+    )
+    .unwrap();
+    let read = graph.newest(b"/w/d").unwrap();
+    read.ident.map(|ident| ident.ino)
+}
+
+#[test]
+fn a_file_that_was_changed_just_before_the_run_is_known_by_the_clock_that_stamped_it() {
+    assert_eq!(changed_shortly_before(Some(1), -1), Some(7), "an earlier tick");
+    assert_eq!(
+        changed_shortly_before(Some(1), 0),
+        Some(7),
+        "an earlier tick, while we made ready"
+    );
+    assert_eq!(
+        changed_shortly_before(Some(-1), -1),
+        None,
+        "the same tick: perhaps after it was read"
+    );
+    assert_eq!(changed_shortly_before(Some(-1), 1), None, "a later one");
+    assert_eq!(
+        changed_shortly_before(None, -1),
+        None,
+        "nothing is known of the clock"
+    );
+}

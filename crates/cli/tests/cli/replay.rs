@@ -55,6 +55,19 @@ fn what_was_only_appended_to_cut_or_moved_comes_back() {
     }
 }
 
+#[test]
+fn what_was_made_right_before_the_recording_comes_back() {
+    for turn in 0..10 {
+        let place = Place::new();
+        let line = format!("echo {turn} > in; $B record --name it --contents=lazy -- cp in out");
+        assert_eq!(place.shell(&line).status, 0);
+        assert_eq!(place.run(&["index", "--wait"]).status, 0);
+        if !place.replays_alike("it") {
+            return;
+        }
+    }
+}
+
 impl Place {
     /// A shell line in `work`, not recorded.
     pub(crate) fn command_line(&self, line: &str) -> Answer {

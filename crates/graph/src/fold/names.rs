@@ -182,10 +182,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         linked || !names.is_empty() && names.into_iter().all(|name| self.winding(name))
     }
 
-    /// Whether the file is what an earlier run made of it, if it changed last so shortly before this run that the time does not tell.
+    /// Whether the file was changed last before this run, though so shortly that its time, held against that of a use, does not tell: by
+    /// what file systems' clock said when the command began, or because an earlier run made it just so.
     pub(super) fn made_before(&self, ident: &Ident) -> bool {
         let started = self.header.started;
-        (started - SLACK..=started).contains(&ident.ctime) && self.sink.made_before(ident)
+        let quiet = self.end.map_or(0, |end| end.quiet);
+        let told = || (started - SLACK..=started).contains(&ident.ctime) && self.sink.made_before(ident);
+        (started - SLACK..quiet).contains(&ident.ctime) || told()
     }
 
     /// Whether a symbolic link was put at `path` after `time`: what it leads to says nothing of what was there.
