@@ -318,6 +318,7 @@ void bs_say_opaque_trace(int request);
 void bs_say_opaque_events(u32 flags);
 
 /* sandbox.c: makes a call that may limit those that follow */
+bool bs_only_dispatches(void);
 s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 
 /* load.c */

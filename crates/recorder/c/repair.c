@@ -37,7 +37,7 @@ struct bs_room bs_environment_room(char *const *env)
 static bool welcome(void)
 {
     if (bs_odd & BS_ODD_SANDBOX)
-        return false;
+        return bs_only_dispatches() && !(bs_odd & BS_ODD_MOVED);
     if (!(bs_odd & BS_ODD_MOVED) && (u32)bs_raw(__NR_geteuid, 0) == bs_user)
         return true;
     /*

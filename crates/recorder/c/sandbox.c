@@ -1,32 +1,48 @@
 /*
- * Programs that limit their own system calls. After a limit the recorder makes no call that the program itself did not ask for; in
- * strict mode not even the time-stamp counter can be read.
+ * Programs that limit their own system calls, or have them dispatched to themselves. After that the recorder makes no call that the program
+ * itself did not ask for; in strict mode not even the time-stamp counter can be read.
  */
 #include "bs.h"
 
-enum { PR_SET_SECCOMP = 22, PR_SET_TSC = 26, MODE_STRICT = 1, MODE_FILTER = 2, TSC_SIGSEGV = 2 };
+enum { PR_SET_SECCOMP = 22, PR_SET_TSC = 26, PR_SET_DISPATCH = 59, MODE_STRICT = 1, MODE_FILTER = 2, TSC_SIGSEGV = 2 };
 
-/* Limits that hold. */
-static u32 limits;
+/* Limits that hold; threads whose calls are dispatched, or were. */
+static u32 limits, dispatches;
+
+/* What it executes is neither limited nor dispatched. */
+bool bs_only_dispatches(void)
+{
+    return __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST) && !__atomic_load_n(&limits, __ATOMIC_SEQ_CST);
+}
+
+static bool holds(void)
+{
+    return __atomic_load_n(&limits, __ATOMIC_SEQ_CST) || __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST);
+}
 
 /*
  * Makes a call that may limit those that follow. Before it: everything that would need a call later. Who only asks what the kernel
  * can do, by a call that fails (libseccomp and Chromium do, long before they limit anything), is not limited.
  */
-s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
+static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     bs_prepare_for_sandbox();
     if (strict)
         bs_stop_clock();
     s64 result = bs_raw(nr, a, b, c, d, e);
     if (result >= 0)
-        __atomic_add_fetch(&limits, 1, __ATOMIC_SEQ_CST);
-    else if (!__atomic_load_n(&limits, __ATOMIC_SEQ_CST)) {
+        __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
+    else if (!holds()) {
         __atomic_and_fetch(&bs_odd, ~BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&limits, __ATOMIC_SEQ_CST)) /* another thread's, meanwhile */
+        if (holds()) /* another thread's, meanwhile */
             __atomic_or_fetch(&bs_odd, BS_ODD_SANDBOX, __ATOMIC_SEQ_CST);
     }
     return bs_ret(result);
+}
+
+s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
+{
+    return limit(&limits, strict, nr, a, b, c, d, e);
 }
 
 BS_API int prctl(int option, ...)
@@ -37,6 +53,10 @@ BS_API int prctl(int option, ...)
     va_end(args);
     if (BS_UNLIKELY(option == PR_SET_SECCOMP && (a == MODE_STRICT || (a == MODE_FILTER && b))))
         return (int)bs_limit(a == MODE_STRICT, __NR_prctl, option, (s64)a, (s64)b, (s64)c, (s64)d);
+    if (BS_UNLIKELY(option == PR_SET_DISPATCH && a)) {
+        bs_redirect_internal(); /* what it executes by way of libc is recorded on */
+        return (int)limit(&dispatches, false, __NR_prctl, option, (s64)a, (s64)b, (s64)c, (s64)d);
+    }
     if (BS_UNLIKELY(option == PR_SET_TSC && a == TSC_SIGSEGV))
         bs_stop_clock();
     return (int)bs_ret(bs_raw(__NR_prctl, option, a, b, c, d));

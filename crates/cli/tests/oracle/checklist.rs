@@ -167,6 +167,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             "a_program_in_strict_seccomp_mode_works_with_the_recorder_alone",
         )],
     ),
+    ("calls dispatched to the program itself", &[Case("dispatched")]),
     ("seccomp filters that trap", &[Stated("trap-handler")]),
     (
         "seccomp listeners of their own",

@@ -34,6 +34,7 @@ pub const FOES: &[Case] = &[
     program("message-queue", &["$FIX/message_queue"]).marked(QUEUE),
     program("storm-static", &["$FIX/storm_static"]),
     program("storm-calls", &["$FIX/storm_calls"]),
+    program("dispatched", &["$FIX/dispatched"]),
     program("displaced", &["$FIX/displaced"]),
     program("reserves", &["$FIX/reserves"]),
     program(
