@@ -82,6 +82,29 @@ pub fn known(store: &dyn Store, ident: Option<&Ident>) -> Result<Option<(Option<
     Ok(fact.map(|fact| (fact.digest, fact.held)))
 }
 
+/// The same, or else of those that held the same later: a program without the recorder that reads a file and sets its times leaves it with
+/// what it read, and with another identity.
+fn known_by(
+    store: &dyn Store,
+    ident: Option<&Ident>,
+    heirs: impl FnOnce() -> Vec<Ident>,
+) -> Result<Option<(Option<Digest>, Held)>> {
+    let own = known(store, ident)?;
+    if !matches!(own, Some((_, Held::Missing(_)))) {
+        return Ok(own);
+    }
+    for heir in heirs() {
+        let found = known(store, Some(&heir))?;
+        if found
+            .as_ref()
+            .is_some_and(|(digest, held)| digest.is_some() && !matches!(held, Held::Missing(_)))
+        {
+            return Ok(found);
+        }
+    }
+    Ok(own)
+}
+
 /// Versions called "before the run" of files that the run made. Who opens a file that need not be there does not tell whether he has made
 /// it; if it is gone by the run's end, what was written into it says so: by its birth, which is never told too late; and where contents are
 /// kept, by nobody's having kept, or found, anything to keep before it was changed.
@@ -119,28 +142,34 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         (_, true) => "which version it was could not be told for certain",
     };
     let mut uses: HashMap<u32, Use> = HashMap::new();
+    let (mut became, mut written): (HashMap<u32, Vec<u32>>, HashSet<u32>) = Default::default();
     for activity in store.activities(record.key)? {
         let stream = store.stream(ActivityKey::new(record.key, activity.id))?;
         for edge in &stream.edges {
+            if edge.relation == Relation::Write {
+                written.insert(edge.entity.0);
+            }
             uses.entry(edge.entity.0)
                 .or_default()
                 .add(edge.relation, edge.interval.start);
         }
         for derived in &stream.derived {
+            became.entry(derived.from.0).or_default().push(derived.entity.0);
             uses.entry(derived.entity.0).or_default().derived(derived.time);
         }
     }
     let mut files = Vec::new();
     let entities = store.entities(record.key)?;
     let born = born(&entities, &record.header);
-    for entity in entities {
+    for entity in entities.iter().cloned() {
         let Some(used) = uses
             .get(&entity.id.0)
             .filter(|used| used.matters(&entity) && !born.contains(&entity.id.0))
         else {
             continue;
         };
-        let known = known(store, entity.ident.as_ref())?;
+        let heirs = || super::heirs(&entity, &entities, &became, &|id| written.contains(&id)).0;
+        let known = known_by(store, entity.ident.as_ref(), heirs)?;
         let all = || std::iter::once(&entity.path).chain(&entity.aliases).cloned();
         let mut names: Vec<Bytes> = all().collect();
         let stayed = stayed(&entity, used.deleted);

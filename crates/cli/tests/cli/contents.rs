@@ -206,6 +206,22 @@ fn contents_are_kept_without_being_asked_for() {
 }
 
 #[test]
+fn what_was_read_and_given_other_times_without_the_recorder_is_had_from_what_it_is_now() {
+    if !backstory_testkit::need::needs("times set by a static program", &["busybox"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_settled("in", "text\n");
+    let line = "busybox cat in > out; busybox touch -d '2001-01-01 00:00:00' in";
+    place.keep(line, &["--contents=lazy"]);
+    let shown = place.json(&["show", "--json"]);
+    assert_eq!(shown["contents"]["not_kept"], serde_json::json!([]));
+    fs::remove_file(place.path("in")).unwrap();
+    let answer = place.run(&["export", "reprozip", "-o", "pack.rpz"]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+}
+
+#[test]
 fn what_a_package_verifies_is_named_and_not_kept_unless_asked_for() {
     if !std::path::Path::new("/var/lib/dpkg/info/coreutils.md5sums").exists() {
         backstory_testkit::need::skipped("package identity", "there is no dpkg");

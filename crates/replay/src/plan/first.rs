@@ -4,7 +4,7 @@
 //! what is only known to be missing was not there. How directories and links lay is known from the run's end: less what it made.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Ident};
 use backstory_export::paths::parent;
@@ -146,7 +146,8 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
             made.insert(entity.path.clone());
             continue;
         }
-        let (heirs, written) = heirs(entity, &entities, &derived, &deeds);
+        let wrote = |id: u32| deeds.get(&id).is_some_and(|done| done.written);
+        let (heirs, written) = query::heirs(entity, &entities, &derived, &wrote);
         let done = match callers.contains(&*entity.path) {
             // What its caller gave it to write to is its caller's affair.
             true => Deeds {
@@ -245,33 +246,6 @@ impl Done {
         }
         Ok(done)
     }
-}
-
-/// The versions that hold what this one held, since nobody wrote on the way to them; and those that hold what became of it, nearest first.
-fn heirs(
-    of: &Entity,
-    entities: &[Entity],
-    derived: &HashMap<u32, Vec<u32>>,
-    deeds: &HashMap<u32, Deeds>,
-) -> (Vec<Ident>, Vec<Ident>) {
-    let (mut same, mut other, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
-    let mut waiting = VecDeque::from([(of.id.0, false)]);
-    while let Some((at, written)) = waiting.pop_front() {
-        for &next in derived.get(&at).into_iter().flatten() {
-            let written = written || deeds.get(&next).is_some_and(|done| done.written);
-            let Some(entity) = entities.get(next as usize).filter(|_| seen.insert(next)) else {
-                continue;
-            };
-            let grown = of
-                .ident
-                .zip(entity.ident)
-                .is_some_and(|(then, now)| then.size != now.size);
-            let list = if written || grown { &mut other } else { &mut same };
-            list.extend(entity.ident);
-            waiting.push_back((next, written || grown));
-        }
-    }
-    (same, other)
 }
 
 /// True if the path, or a directory above it, is one of these.
