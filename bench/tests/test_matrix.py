@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory_bench.cli import main
 from backstory_bench.collectors import COLLECTORS
 from backstory_bench.collectors.template import BadTemplate, from_template
 from backstory_bench.matrix.cgroup import Group, clear_stale
@@ -63,6 +64,37 @@ def test_each_way_of_breaking_is_marked_and_the_matrix_goes_on(journal: Journal,
     assert cells["crashes"]["stderr"] == "sorry\n"
     assert cells["crashes"]["why"] == "exit status -11 instead of 0"
     assert cells["leaves"]["why"] == "left processes behind: sleep"
+
+
+def test_a_collector_that_is_not_there_is_left_out_of_what_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "results")
+    words = [
+        "run",
+        "--workloads",
+        "Utils bash/shell-incr",
+        "--collectors",
+        "none,ptu",
+        "--iterations",
+        "1",
+        "--target",
+        "0.01",
+    ]
+    with pytest.MonkeyPatch.context() as context:
+        context.delenv("PTU", raising=False)
+        assert main([*words, "--no-profile", "--tolerance", "1e9", "--workdir", str(tmp_path), "--out", out]) == 0
+    rows = list(Journal(Path(out)).rows())
+    assert {r["collector"] for r in rows if r["kind"] == "cell"} == {"none"}
+    assert "SKIPPED: ptu: set PTU" in capsys.readouterr().err
+    assert "ptu" in Journal(Path(out)).plan()["skipped_collectors"]
+
+
+def test_a_collector_that_has_gone_since_is_marked_and_the_matrix_goes_on(journal: Journal, tmp_path: Path) -> None:
+    gone = from_template("gone=/nowhere/collector {cmd}")
+    Runner(journal, QUICK, [WORK], [COLLECTORS["none"], gone], tmp_path).run()
+    cell = _cells(journal)["gone"]
+    assert (cell["mark"], cell["stderr"]) == ("failed", "/nowhere/collector: No such file or directory\n")
 
 
 def test_what_a_start_costs_is_measured_once_and_of_those_that_come_through(journal: Journal, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from backstory_bench.cli import main
-from backstory_bench.collectors import COLLECTORS, care, fsatrace, fspy, ltrace, probe_log, reprozip
+from backstory_bench.collectors import COLLECTORS, auditd, care, fsatrace, fspy, ltrace, probe_log, reprozip
 from backstory_bench.collectors.base import Collector, and_runs, apt
 from backstory_bench.collectors.strace_log import read, unescape
 from backstory_bench.matrix.profile import Run, Truth, names
@@ -84,7 +84,7 @@ def test_a_collector_that_was_installed_meanwhile_is_no_longer_missing(tmp_path:
     there.touch()
     assert missing() is None
     fails = and_runs(lambda: None, lambda _: ["sh", "-c", "echo no counters >&2; exit 3"])
-    assert fails() == "sh -c echo no counters >&2; exit 3 true fails: no counters"
+    assert fails() == "sh -c echo no counters >&2; exit 3 sh fails: no counters"
 
 
 STRACE = """\
@@ -264,3 +264,22 @@ def test_who_has_seen_enough_of_a_list_is_not_shown_our_inside(tmp_path: Path) -
     ended = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
     os.close(write)
     assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_auditd_s_log_gives_files_and_starts_and_leaves_out_what_failed(tmp_path: Path) -> None:
+    lines = [
+        'type=SYSCALL msg=audit(1.1:1): arch=c000003e syscall=56 success=yes exit=8 items=0 ppid=1 pid=7 comm="sh" exe="/usr/bin/dash"',
+        'type=SYSCALL msg=audit(1.1:2): arch=c000003e syscall=59 success=yes exit=0 items=1 ppid=7 pid=8 comm="rm" exe="/usr/bin/rm"\x1dUID="root"',
+        'type=CWD msg=audit(1.1:2): cwd="/w"',
+        'type=PATH msg=audit(1.1:2): item=0 name="/usr/bin/rm" nametype=NORMAL',
+        'type=SYSCALL msg=audit(1.1:3): arch=c000003e syscall=263 success=yes exit=0 items=2 ppid=7 pid=8 comm="rm" exe="/usr/bin/rm"',
+        'type=CWD msg=audit(1.1:3): cwd="/w"',
+        'type=PATH msg=audit(1.1:3): item=0 name="/w" nametype=PARENT',
+        "type=PATH msg=audit(1.1:3): item=1 name=622062 nametype=DELETE",
+        'type=SYSCALL msg=audit(1.1:4): arch=c000003e syscall=257 success=no exit=-2 items=1 ppid=7 pid=8 comm="rm" exe="/usr/bin/rm"',
+        'type=CWD msg=audit(1.1:4): cwd="/w"',
+        'type=PATH msg=audit(1.1:4): item=0 name="missing" nametype=UNKNOWN',
+    ]
+    (tmp_path / "audit.log").write_text("".join(f"{line}\n" for line in lines))
+    log = auditd.read(tmp_path)
+    assert log.files == {"/usr/bin/rm", "/w/b b"} and log.starts == {("dash", "rm")}

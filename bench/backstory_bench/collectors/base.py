@@ -120,17 +120,27 @@ def from_environment(variable: str, what: str) -> Callable[[], str | None]:
     return check
 
 
-def and_runs(check: Callable[[], str | None], prefix: Callable[[Path], list[str]]) -> Callable[[], str | None]:
-    """`check`, and that the collector comes through /bin/true, which is tried once."""
+def and_runs(
+    check: Callable[[], str | None], prefix: Callable[[Path], list[str]], environment: dict[str, str] | None = None
+) -> Callable[[], str | None]:
+    """`check`, and that the collector comes through a shell that starts /bin/true, which is tried once."""
 
     @functools.cache
     def tried() -> str | None:
         with tempfile.TemporaryDirectory() as scratch:
-            words = [*prefix(Path(scratch)), "/bin/true"]
+            words = [*prefix(Path(scratch)), "/bin/sh"]
             shown = " ".join(Path(word).name if word.startswith("/") else word for word in words)
+            words += ["-c", "/bin/true; exit"]
             try:
                 run = subprocess.run(
-                    words, capture_output=True, text=True, errors="replace", check=False, timeout=60, cwd=scratch
+                    words,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    check=False,
+                    timeout=60,
+                    cwd=scratch,
+                    env=os.environ | (environment or {}),
                 )
             except subprocess.TimeoutExpired:
                 return f"{shown} hangs"

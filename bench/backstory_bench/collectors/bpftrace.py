@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,10 +16,11 @@ PROGRAM = (
 
 # bpftrace's own -c starts one program of a path and mangles its words; so the command is run beside it, once it has attached.
 _SCRIPT = """
-bpftrace -o "$LOG" -e "$PROGRAM" >/dev/null 2>&1 &
+bpftrace -o "$LOG" -e "$PROGRAM" >"$LOG.messages" 2>&1 &
 tracer=$!
 n=0
 until grep -q Attaching "$LOG" 2>/dev/null; do
+    kill -0 $tracer 2>/dev/null || { cat "$LOG.messages" >&2; exit 125; }
     n=$((n + 1)); [ $n -lt 600 ] || { kill $tracer; exit 125; }
     sleep 0.05
 done
@@ -26,6 +29,18 @@ status=$?
 kill -INT $tracer; wait $tracer
 exit $status
 """
+
+
+POINT = "tracepoint:syscalls:sys_enter_openat"
+
+
+@functools.cache
+def _missing() -> str | None:
+    absent = needs("bpftrace", "Debian package bpftrace")()
+    if absent:
+        return absent
+    listed = subprocess.run(["bpftrace", "-l", POINT], capture_output=True, text=True, errors="replace", check=False)
+    return None if POINT in listed.stdout else f"this kernel has no {POINT}, or /sys/kernel/tracing is not mounted"
 
 
 def _whole(argv: Sequence[str], log: Path) -> list[str]:
@@ -46,7 +61,7 @@ COLLECTORS = [
     Collector(
         "bpftrace",
         lambda _: [],
-        as_root(needs("bpftrace", "Debian package bpftrace")),
+        as_root(_missing),
         what="opens and executed programs of the whole machine",
         install=apt("bpftrace"),
         privileged=True,

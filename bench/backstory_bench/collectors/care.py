@@ -6,6 +6,9 @@ from pathlib import Path
 
 from .base import Collector, Log, and_runs, apt, needs, packaged
 
+# With the filter of its own that PRoot uses by default it kills programs by SIGSEGV on kernels since 4.8.
+ENVIRONMENT = {"PROOT_NO_SECCOMP": "1"}
+
 
 def _prefix(log: Path) -> list[str]:
     return ["care", "-o", f"{log}/archive/"]
@@ -20,7 +23,8 @@ COLLECTORS = [
     Collector(
         "care",
         _prefix,
-        and_runs(needs("care", "Debian package care"), _prefix),
+        and_runs(needs("care", "Debian package care"), _prefix, ENVIRONMENT),
+        environment=ENVIRONMENT,
         what="files with contents, by ptrace",
         install=apt("care"),
         read=read,

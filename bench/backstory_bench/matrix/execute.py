@@ -78,16 +78,22 @@ def run(
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with (io / "stdout").open("wb") as out, (io / "stderr").open("wb") as err:
         start = time.perf_counter()
-        child = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-            preexec_fn=ready,
-        )
+        try:
+            child = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                preexec_fn=ready,
+            )
+        except OSError as error:
+            # It was there when the matrix was planned.
+            err.write(f"{argv[0]}: {error.strerror}\n".encode())
+            err.flush()
+            return _outcome(127, 0.0, 0.0, Used(), before, before, False, (), io)
         cut = False
         try:
             status = child.wait(limits.wall_s)

@@ -93,6 +93,7 @@ def run_matrix(args: argparse.Namespace, instances: list[Instance], collectors: 
         plan, options = _plan(args, instances, collectors)
         journal.create(plan)
     planned = [i for i in instances if i.key in plan["workloads"]]
+    able = [c for c in collectors if c.name in plan["collectors"]]
     if not planned:
         raise Unusable("none of these workloads can run here: see backstory-bench list workloads")
     become_subreaper()
@@ -101,9 +102,9 @@ def run_matrix(args: argparse.Namespace, instances: list[Instance], collectors: 
 
     def after(instance: Instance) -> None:
         if not args.no_profile:
-            profile(journal, instance, collectors, Path(args.workdir))
+            profile(journal, instance, able, Path(args.workdir))
 
-    Runner(journal, options, planned, collectors, Path(args.workdir), after).run()
+    Runner(journal, options, planned, able, Path(args.workdir), after).run()
     for instance in planned:
         after(instance)
     print(f"rows: {directory}", file=sys.stderr)
