@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
-use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform};
+use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform, Relation};
 use backstory_graph::standard::{self, Standard};
 use backstory_query::answer::RunDetails;
 use backstory_store::{ActivityKey, RunKey, Store};
@@ -46,7 +46,7 @@ impl Recording {
             .ok_or_else(|| backstory_query::Error::NoRun(run.to_owned()))?;
         let key = record.key;
         let activities = store.activities(key)?;
-        let entities = store.entities(key)?;
+        let mut entities = store.entities(key)?;
         let (mut edges, mut derived, mut informs) = (Vec::new(), Vec::new(), Vec::new());
         for activity in &activities {
             let stream = store.stream(ActivityKey::new(key, activity.id))?;
@@ -54,6 +54,16 @@ impl Recording {
             derived.extend(stream.derived);
             informs.extend(stream.informed_by);
         }
+        let away = edges
+            .iter()
+            .flatten()
+            .filter(|edge| edge.relation == Relation::Delete);
+        let away: HashSet<u32> = away.map(|edge| edge.entity.0).collect();
+        let left = backstory_query::replaced(&entities, |id| away.contains(&id));
+        entities
+            .iter_mut()
+            .filter(|entity| left.contains(&entity.id.0))
+            .for_each(|entity| entity.last = true);
         let mut children = vec![Vec::new(); activities.len()];
         for (at, activity) in activities.iter().enumerate() {
             if let Some(parent) = activity.parent.map(|parent| parent.0 as usize)

@@ -21,6 +21,36 @@ fn diff(place: &Place, args: &[&str]) -> Value {
 }
 
 #[test]
+fn what_the_next_run_made_anew_at_once_was_left_by_the_one_before_and_is_not_told_to_differ() {
+    if !backstory_testkit::need::needs("two runs before anybody looks", &["flock"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_settled("in", "b\na\n");
+    assert_eq!(place.run(&["index"]).status, 0);
+    // Nobody can look at what the first run left before the second has made it anew.
+    let record = |name| {
+        format!(
+            "'{}' record --name {name} -- sh -c 'sort in > out'",
+            env!("CARGO_BIN_EXE_backstory")
+        )
+    };
+    let lock = place.stage.store().join("index.lock");
+    let mut both = place.stage.command("flock");
+    both.arg(lock)
+        .args(["sh", "-c", &format!("{} && {}", record("one"), record("two"))]);
+    both.env("BACKSTORY_STORE", place.stage.store());
+    let output = both.current_dir(place.work()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let rules = place.run(&["export", "make", "one"]).out;
+    assert!(rules.contains("\nout: in\n\tsort in > out\n"), "{rules}");
+    let answer = place.run(&["diff", "one", "two"]);
+    assert!(!answer.out.contains("output"), "{}", answer.out);
+    assert!(answer.out.contains("out"), "{}", answer.out);
+}
+
+#[test]
 fn two_runs_of_the_same_are_the_same() {
     let place = Place::new();
     place.write_settled("in", "one\n");

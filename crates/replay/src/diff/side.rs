@@ -149,7 +149,7 @@ impl Side {
     fn read(&mut self, store: &dyn Store, run: usize, part: Option<&Part>) -> Result<()> {
         let id = self.runs[run].summary.id.clone();
         let record = store.run(&id)?.ok_or(query::Error::NoRun(id.clone()))?;
-        let entities = store.entities(record.key)?;
+        let mut entities = store.entities(record.key)?;
         // What all of the run did, and what is compared of it.
         let (mut all, mut used): (HashMap<u32, Use>, HashMap<u32, Use>) = Default::default();
         let mut listers: HashMap<u32, Vec<ActivityKey>> = HashMap::new();
@@ -171,6 +171,11 @@ impl Side {
             }
             activities.push((key, activity));
         }
+        let left = query::replaced(&entities, |id| all.get(&id).is_some_and(|used| used.deleted));
+        entities
+            .iter_mut()
+            .filter(|entity| left.contains(&entity.id.0))
+            .for_each(|entity| entity.last = true);
         let gone: HashSet<&[u8]> = entities
             .iter()
             .filter(|entity| entity.version > 0 && !entity.last)

@@ -1,0 +1,32 @@
+//! What a run left and others had replaced before anybody looked.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use backstory_graph::model::{Entity, EntityKind};
+
+use crate::now;
+
+/// Versions that a run left, though not as the last of their files, by their numbers: it did not remove them, and something is at their paths.
+/// Identities are taken after a run's end; where the next run begins at once and makes the same files, they are its own by then.
+/// `removed`: whether the run removed, or renamed away, the version with this number.
+pub fn replaced(entities: &[Entity], removed: impl Fn(u32) -> bool) -> HashSet<u32> {
+    let mut newest: HashMap<&[u8], &Entity> = HashMap::new();
+    let mut known: HashSet<&[u8]> = HashSet::new();
+    for entity in entities {
+        if entity.last || removed(entity.id.0) {
+            known.insert(&entity.path);
+        }
+        let one = newest.entry(&entity.path).or_insert(entity);
+        if entity.version > one.version {
+            *one = entity;
+        }
+    }
+    let made = newest.into_values().filter(|entity| {
+        entity.kind == EntityKind::File && entity.version > 0 && !known.contains(&*entity.path)
+    });
+    let there = |entity: &&Entity| now::ident(Path::new(OsStr::from_bytes(&entity.path)), false).is_some();
+    made.filter(there).map(|entity| entity.id.0).collect()
+}
