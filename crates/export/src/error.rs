@@ -34,6 +34,14 @@ pub enum Error {
         /// What is there.
         what: &'static str,
     },
+    /// The directory that the target would be in is not there.
+    #[error("cannot write {}: there is no directory {}: make it, or name another place with -o", .path.display(), .directory.display())]
+    NoDirectory {
+        /// The target.
+        path: PathBuf,
+        /// Where it would be.
+        directory: PathBuf,
+    },
     /// The target cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     Write {
@@ -77,6 +85,14 @@ pub enum Error {
         why: String,
         /// What to do.
         advice: &'static str,
+    },
+    /// A content is kept, and cannot be read.
+    #[error("what {path} held: {source}")]
+    Unreadable {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: backstory_contents::Error,
     },
     /// The store of contents failed.
     #[error(transparent)]

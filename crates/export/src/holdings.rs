@@ -73,7 +73,11 @@ impl Holdings {
     /// Opens what a version held. [`Error::NoContent`] if nobody has it any more.
     pub fn open(&self, content: &Content) -> Result<Box<dyn Read + '_>> {
         if let (true, Some(digest), Some(kept)) = (content.held.is_kept(), &content.digest, &self.kept) {
-            return Ok(Box::new(kept.read(digest)?));
+            let unreadable = |source| Error::Unreadable {
+                path: shell::quote(&content.path),
+                source,
+            };
+            return Ok(Box::new(kept.read(digest).map_err(unreadable)?));
         }
         if let Some(file) = live(content) {
             return Ok(Box::new(file));

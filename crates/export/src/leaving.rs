@@ -39,11 +39,20 @@ impl Leaving {
 /// Makes something that is to go if the process is ended: not between the two, and not once [`take_away`] has begun.
 fn make<T>(make: impl FnOnce() -> io::Result<T>, path: impl FnOnce(&T) -> &Path) -> io::Result<(T, Leaving)> {
     let mut all = leavings();
-    let made = make()?;
+    let made = make().map_err(bare)?;
     let path = path(&made);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     all.push(path.clone());
     Ok((made, Leaving(path)))
+}
+
+/// The error without the temporary name that it happened to, which says nothing to anybody.
+fn bare(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((why, _)) => io::Error::new(error.kind(), why.to_owned()),
+        None => error,
+    }
 }
 
 impl Drop for Leaving {

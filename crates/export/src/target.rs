@@ -21,6 +21,12 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),
     };
+    if !directory.is_dir() {
+        return Err(Error::NoDirectory {
+            path: path.to_owned(),
+            directory,
+        });
+    }
     match format.shape() {
         Shape::Stream => {
             if path.is_dir() {

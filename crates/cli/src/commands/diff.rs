@@ -128,7 +128,10 @@ fn text(diff: &Diff, style: Style, out: &mut impl Write) -> io::Result<()> {
         }
     }
     if !diff.same_outputs.is_empty() {
-        writeln!(out, "{} outputs are the same", diff.same_outputs.len())?;
+        match diff.same_outputs.len() {
+            1 => writeln!(out, "1 output is the same")?,
+            many => writeln!(out, "{many} outputs are the same")?,
+        }
     }
     if !diff.unknown.is_empty() {
         let count = diff.unknown.len();

@@ -525,7 +525,11 @@ fn what_cannot_be_exported_is_said() {
         .is_error(2, &["bpmn", "make", "snakemake"]);
     place
         .run(&["export", "make", "-o", "no/such/dir"])
-        .is_error(1, &["no/such/dir"]);
+        .is_error(1, &["no/such/dir", "there is no directory no/such", "make it"]);
+    // The temporary name beside it is nobody's business.
+    let answer = place.run(&["export", "oci", "-o", "/proc/image"]);
+    answer.is_error(1, &["/proc/image", "No such file"]);
+    assert!(!answer.err.contains(".backstory-"), "{}", answer.err);
     place
         .run(&["export", "compile-commands"])
         .is_error(1, &["compiler", "record"]);
