@@ -63,7 +63,7 @@ pub enum Error {
 /// Stores the contents of all runs that wait for it.
 pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Result<(), Error> {
     store::catch_up(home, store)?;
-    if waiting(store)?.is_empty() {
+    if store.runs_without_contents()?.is_empty() {
         return Ok(());
     }
     let what = "waiting for another backstory to store contents";
@@ -72,22 +72,11 @@ pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Resul
     };
     store::catch_up(home, store)?;
     let mut packages = Packages::new(Path::new("/"));
-    for run in waiting(store)? {
+    // Oldest first: a later one may have changed what an earlier one left.
+    for run in store.runs_without_contents()? {
         keep(home, store, &run, &mut packages)?;
     }
     Ok(())
-}
-
-/// Runs whose contents are to be stored and are not yet, oldest first: a later one may have changed what an earlier one left.
-fn waiting(store: &dyn Store) -> Result<Vec<RunRecord>, Error> {
-    let mut found = Vec::new();
-    for run in store.runs()?.into_iter().rev() {
-        let wanted = !matches!(run.header.modes.contents.as_str(), "" | "off");
-        if wanted && store.surroundings(&run.header.id)?.is_none() {
-            found.push(run);
-        }
-    }
-    Ok(found)
 }
 
 /// Stores the contents of one run.

@@ -213,6 +213,8 @@ pub trait Store {
     fn facts(&self) -> Result<Vec<Fact>>;
     /// The versions that are known to have this content. No order.
     fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>>;
+    /// Runs that wanted contents to be kept (`--contents`) and whose contents have not been looked at yet, oldest first.
+    fn runs_without_contents(&self) -> Result<Vec<RunRecord>>;
     /// How a run's paths lay when it had ended; none if its contents have not been looked at.
     fn surroundings(&self, run: &str) -> Result<Option<Surroundings>>;
 }

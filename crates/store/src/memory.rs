@@ -430,6 +430,16 @@ impl Store for MemoryStore {
         Ok(alike.map(|fact| fact.ident).collect())
     }
 
+    fn runs_without_contents(&self) -> Result<Vec<RunRecord>> {
+        let mut runs = self.runs()?;
+        runs.retain(|run| {
+            let known = self.surroundings.iter().any(|one| one.run == run.header.id);
+            !known && !matches!(&*run.header.modes.contents, "" | "off")
+        });
+        runs.reverse();
+        Ok(runs)
+    }
+
     fn surroundings(&self, run: &str) -> Result<Option<Surroundings>> {
         Ok(self.surroundings.iter().find(|one| one.run == run).cloned())
     }

@@ -249,6 +249,18 @@ impl Store for SqliteStore {
         self.versions_with(digest)
     }
 
+    fn runs_without_contents(&self) -> Result<Vec<RunRecord>> {
+        // Of a store's runs hardly any: the headers of the others are not even read.
+        let mut runs = self.run_records(
+            "WHERE CASE WHEN EXISTS (SELECT 1 FROM surroundings WHERE run = runs.id) THEN 0 \
+             ELSE json_extract(header, '$.modes.contents') NOT IN ('', 'off') END",
+            [],
+        )?;
+        crate::newest_first(&mut runs);
+        runs.reverse();
+        Ok(runs)
+    }
+
     fn surroundings(&self, run: &str) -> Result<Option<Surroundings>> {
         self.surroundings_of(run)
     }

@@ -296,3 +296,38 @@ fn runs_are_listed_newest_first() {
         assert_eq!(ids, ["c", "b", "a"]);
     });
 }
+
+#[test]
+fn runs_that_wait_for_their_contents_are_known_without_looking_at_the_others() {
+    use backstory_store::facts::{Learned, Surroundings};
+    every_store(|store| {
+        for (id, started, contents) in [
+            ("d", 9, "lazy"),
+            ("a", 1, "off"),
+            ("b", 5, "all"),
+            ("c", 7, "lazy"),
+            ("e", 3, ""),
+        ] {
+            let mut header = header(id, started);
+            header.modes.contents = contents.to_owned();
+            store.append(&header, &end(), 0, &mut |_| Ok(())).unwrap();
+        }
+        let waiting = |store: &dyn Store| -> Vec<String> {
+            let runs = store.runs_without_contents().unwrap();
+            runs.into_iter().map(|run| run.header.id).collect()
+        };
+        assert_eq!(waiting(store), ["b", "c", "d"]);
+        let looked = Surroundings {
+            run: "c".to_owned(),
+            places: Vec::new(),
+        };
+        let mark = store.learned().unwrap();
+        store.learn(&[Learned::Run(looked)], mark, false).unwrap();
+        assert_eq!(waiting(store), ["b", "d"]);
+        let mark = store.learned().unwrap();
+        store
+            .learn(&[Learned::Forgotten("c".to_owned())], mark, false)
+            .unwrap();
+        assert_eq!(waiting(store), ["b", "c", "d"]);
+    });
+}
