@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,17 @@ def test_what_a_start_costs_is_measured_once_and_of_those_that_come_through(jour
     assert starts == [("good", "ok"), ("crashes", "failed")]
     (cost,) = (r["start_s"] for r in journal.rows() if r["kind"] == "start" and r["collector"] == "good")
     assert 0 <= cost < 0.5
+
+
+def test_a_command_s_end_is_noticed_at_once(tmp_path: Path) -> None:
+    become_subreaper()
+    words, limits, late = ["sleep", "0.009"], Limits(9, 1), []
+    for _ in range(30):
+        began = time.perf_counter()
+        subprocess.run(words, start_new_session=True, preexec_fn=lambda: None)
+        plainly = time.perf_counter() - began
+        late.append(run(words, tmp_path, {"PATH": "/usr/bin:/bin"}, limits, None, tmp_path).wall_s - plainly)
+    assert min(late) < 0.002, "looked for now and then, it is up to 7 ms late here"
 
 
 def test_nothing_that_was_left_or_hung_goes_on_running(journal: Journal, tmp_path: Path) -> None:
