@@ -21,11 +21,10 @@ from pathlib import Path
 from . import progress, report
 from .bounds import Broken, broken, unjudged
 from .collectors import COLLECTORS, Collector, chosen
+from .matrix.journal import Unusable
 from .measure import Cost, become_subreaper, run
 from .promises import SUITES, WORKLOADS, lacking
 from .workload import Workload
-
-FIELDS = ["workload", "round", "collector", "wall_s", "cpu_s", "settle_s", "per_call_ns", "problem"]
 
 
 def _environment(collector: Collector) -> dict[str, str]:
@@ -47,7 +46,7 @@ def _row(workload: Workload, number: int, collector: Collector, cost: Cost, prob
     per_call = cost.output.decode().strip() if workload.per_call and problem is None else ""
     return dict(
         zip(
-            FIELDS,
+            report.FIELDS,
             [
                 workload.name,
                 number,
@@ -95,7 +94,7 @@ def run_paired(args: argparse.Namespace) -> int:
     for name in args.workloads.split(",") if args.workloads else SUITES[args.suite]:
         missing = lacking(name)
         if missing:
-            print(f"SKIPPED: workload {name}: needs {missing}")
+            print(f"SKIPPED: workload {name}: {missing}")
         else:
             names.append(name)
     out_path = Path(args.out or f"bench/runs/{time.strftime('%Y-%m-%d-%H%M%S')}.csv")
@@ -113,9 +112,11 @@ def run_paired(args: argparse.Namespace) -> int:
 
 def _measure_all(names: Sequence[str], collectors: list[Collector], args: argparse.Namespace, out_path: Path) -> None:
     out_path.parent.mkdir(parents=True, exist_ok=True)
+    if out_path.exists():
+        raise Unusable(f"{out_path} is there already, and results are never overwritten: give another --out")
     with out_path.open("x", newline="") as file:
         file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={args.workdir}\n")
-        writer = csv.DictWriter(file, FIELDS)
+        writer = csv.DictWriter(file, report.FIELDS)
         writer.writeheader()
         for name in names:
             _rounds(WORKLOADS[name], collectors, args.rounds, Path(args.workdir), writer)

@@ -21,6 +21,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from .matrix.journal import Unusable
 from .measure import Cost, become_subreaper, run
 from .promises import WORKLOADS, lacking
 from .stats import geometric_mean, ratio
@@ -85,6 +86,8 @@ def main_replay(names: Sequence[str], rounds: int, backstory: str, workdir: Path
     """The command `replay`."""
     become_subreaper()
     out.parent.mkdir(parents=True, exist_ok=True)
+    if out.exists():
+        raise Unusable(f"{out} is there already, and results are never overwritten: give another --out")
     rows: Rows = {}
     with out.open("x", newline="") as file:
         file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={workdir}\n")
@@ -93,7 +96,7 @@ def main_replay(names: Sequence[str], rounds: int, backstory: str, workdir: Path
         for name in names:
             missing = lacking(name)
             if missing:
-                print(f"SKIPPED: workload {name}: needs {missing}")
+                print(f"SKIPPED: workload {name}: {missing}")
             else:
                 rows[name] = _rounds(WORKLOADS[name], rounds, backstory, workdir, writer)
     print(table(rows))

@@ -7,8 +7,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from .matrix.journal import Unusable
 from .promises import PROMISED, WORKLOADS
 from .stats import geometric_mean, ratio
+
+FIELDS = ["workload", "round", "collector", "wall_s", "cpu_s", "settle_s", "per_call_ns", "problem"]
 
 Pairs = list[tuple[float, float]]
 
@@ -25,10 +28,17 @@ class Results:
 
 
 def load(path: Path) -> Results:
-    """Reads a results file; rounds in which either side had a problem are left out and named."""
+    """Reads a results file; rounds in which either side had a problem are left out and named.
+
+    # Errors
+    `Unusable` where it is no such file.
+    """
     with path.open(newline="") as file:
         machine = file.readline().lstrip("# ").strip()
-        rows = list(csv.DictReader(file))
+        table = csv.DictReader(file)
+        rows = list(table)
+    if lacking := [name for name in FIELDS if name not in (table.fieldnames or ())]:
+        raise Unusable(f"{path} is no table of paired rounds: its second line names no {', '.join(lacking)}")
     rounds: dict[tuple[str, str], dict[str, dict[str, str]]] = defaultdict(dict)
     problems = {}
     for row in rows:

@@ -283,3 +283,15 @@ def test_auditd_s_log_gives_files_and_starts_and_leaves_out_what_failed(tmp_path
     (tmp_path / "audit.log").write_text("".join(f"{line}\n" for line in lines))
     log = auditd.read(tmp_path)
     assert log.files == {"/usr/bin/rm", "/w/b b"} and log.starts == {("dash", "rm")}
+
+
+def test_results_of_paired_rounds_are_not_overwritten_and_no_other_file_is_taken_for_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rounds.csv"
+    path.write_text("what,else\n1,2\n")
+    assert main(["run", "--suite", "calls", "--collectors", "none", "--rounds", "1", "--out", str(path)]) == 2
+    assert "never overwritten" in capsys.readouterr().err
+    assert main(["report", str(path)]) == 2
+    assert "is no table of paired rounds: its second line names no workload" in capsys.readouterr().err
+    assert path.read_text() == "what,else\n1,2\n"
