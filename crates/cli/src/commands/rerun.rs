@@ -77,9 +77,13 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
             Done::Failed(Err(why)) => why.clone(),
             _ => String::new(),
         };
-        let left = done.iter().filter(|done| **done == Done::NotBegun).count();
+        let left = match done.iter().filter(|done| **done == Done::NotBegun).count() {
+            0 => String::new(),
+            1 => "; a step was not begun, what others made is left".to_owned(),
+            several => format!("; {several} steps were not begun, what others made is left"),
+        };
         complain(&format!(
-            "the step {} failed ({how}): {}; {left} steps were not begun, what others made is left",
+            "the step {} failed ({how}): {}{left}",
             steps[at].name, steps[at].script
         ));
     }

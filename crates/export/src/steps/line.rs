@@ -45,7 +45,10 @@ impl Line {
     pub fn shell(&self, base: &[u8]) -> String {
         let mut text = self.command();
         if *self.cwd != *base {
-            text = format!("cd {} && {text}", quote(relative(&self.cwd, base)));
+            // Of several commands none may be run elsewhere, should the directory not be there.
+            let several = self.is_shell() && text.contains([';', '&', '|', '\n']);
+            let then = if several { "|| exit 1;" } else { "&&" };
+            text = format!("cd {} {then} {text}", quote(relative(&self.cwd, base)));
         }
         match self.exit {
             0 => text,
@@ -323,5 +326,28 @@ fn redirections(recording: &Recording, root: usize, known: &Known<'_>, words: &m
             Word::Operator(if appends(end) { "2>>" } else { "2>" }),
             Word::Text(path),
         ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_commands_none_is_run_elsewhere_where_the_directory_is_missing() {
+        let line = |words: Vec<Word>| Line {
+            cwd: b"/w/x".as_slice().into(),
+            words,
+            exit: 0,
+        };
+        let shell = |text: &str| line(vec![Word::Shell(text.as_bytes().into())]).shell(b"/w");
+        assert_eq!(shell("a; b"), "cd x || exit 1; a; b");
+        assert_eq!(shell("a || b"), "cd x || exit 1; a || b");
+        assert_eq!(shell("a b"), "cd x && a b");
+        let plain = vec![
+            Word::Program(b"a".as_slice().into()),
+            Word::Text(b"b;c".as_slice().into()),
+        ];
+        assert_eq!(line(plain).shell(b"/w"), "cd x && a 'b;c'");
     }
 }
