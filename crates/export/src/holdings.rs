@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -71,13 +71,14 @@ impl Holdings {
     }
 
     /// Opens what a version held. [`Error::NoContent`] if nobody has it any more.
-    pub fn open(&self, content: &Content) -> Result<Box<dyn Read + '_>> {
+    pub fn open<'a>(&'a self, content: &'a Content) -> Result<Box<dyn Read + 'a>> {
         if let (true, Some(digest), Some(kept)) = (content.held.is_kept(), &content.digest, &self.kept) {
             let unreadable = |source| Error::Unreadable {
                 path: shell::quote(&content.path),
                 source,
             };
-            return Ok(Box::new(kept.read(digest).map_err(unreadable)?));
+            let object = kept.read(digest).map_err(unreadable)?;
+            return Ok(Box::new(Named(object, &content.path)));
         }
         if let Some(file) = live(content) {
             return Ok(Box::new(file));
@@ -126,6 +127,21 @@ impl Holdings {
             sha256: hex(&sha256.finalize()),
             blake3: blake3.finalize().to_hex().to_string(),
         }))
+    }
+}
+
+/// What a file held, by whose name damage is told: what is read is known by its digest alone.
+struct Named<'p, R>(R, &'p [u8]);
+
+impl<R: Read> Read for Named<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let named = |error: io::Error| {
+            io::Error::new(
+                error.kind(),
+                format!("what {} held: {error}", shell::quote(self.1)),
+            )
+        };
+        self.0.read(buffer).map_err(named)
     }
 }
 

@@ -356,3 +356,47 @@ fn a_content_that_is_damaged_in_the_store_is_never_exported() {
     assert!(!place.work().join("image").exists());
     assert!(answer.err.starts_with("backstory: "), "{answer:?}");
 }
+
+/// What is large is not read whole before it is given out.
+#[test]
+fn damage_that_is_met_in_the_middle_of_a_content_is_told_by_the_file_s_name() {
+    let place = Place::new();
+    let text: String = (0..400_000u32)
+        .map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761)))
+        .collect();
+    place.write_settled("big", &text);
+    let run = place.keep("cat big > out", &["--contents=lazy"]);
+    let mut waiting = vec![place.stage.store().join("contents/objects")];
+    while let Some(directory) = waiting.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+                continue;
+            }
+            let mut bytes = std::fs::read(&path).unwrap();
+            let half = bytes.len() / 2;
+            bytes[half] ^= 0x10;
+            std::fs::write(&path, bytes).unwrap();
+        }
+    }
+    place.forget_everything();
+    for (format, output) in [("oci", "image"), ("reprozip", "a.rpz")] {
+        let answer = place.run(&["export", format, "-o", output, &run]);
+        assert_eq!(answer.status, 1, "{answer:?}");
+        assert!(answer.err.contains("/work/big held: the content "), "{answer:?}");
+        assert!(!place.work().join(output).exists());
+    }
+    let answer = place.replay(&run, &[]);
+    if !answer.err.contains("namespace") {
+        assert_eq!(answer.status, 1, "{answer:?}");
+        assert!(
+            answer.err.contains("/work/big for the replay: the content "),
+            "{answer:?}"
+        );
+        assert!(
+            !answer.err.contains(".host"),
+            "a path that is nowhere: {answer:?}"
+        );
+    }
+}

@@ -94,14 +94,26 @@ enum Problem {
 
 impl Problem {
     fn of(self, entry: &Entry) -> Error {
-        match self {
-            Problem::Ours(error) => error,
-            Problem::Io(source) => Error::Build {
-                doing: "make",
-                path: path(&entry.path).to_owned(),
-                source,
-            },
+        let source = match self {
+            Problem::Ours(Error::Contents(error)) => io::Error::other(error.to_string()),
+            Problem::Ours(error) => return error,
+            Problem::Io(source) => source,
+        };
+        Error::Build {
+            doing: "make",
+            path: path(&entry.path).to_owned(),
+            source: outside(source),
         }
+    }
+}
+
+/// An error that names paths of the host as they are out there.
+fn outside(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    let inside = format!("{}/", super::HOST);
+    match text.contains(&inside) {
+        true => io::Error::new(error.kind(), text.replace(&inside, "/")),
+        false => error,
     }
 }
 
