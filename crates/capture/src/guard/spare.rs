@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// The spare receiver's place.
 pub(super) const PLACE: usize = THREADS;
-/// Who is at the same call for so long, asleep, is neither slow nor only waiting for a processor.
+/// Who reads a program's memory for so long is neither slow nor only waiting for a processor.
 const STUCK: Duration = Duration::from_millis(200);
 /// Milliseconds that the spare receiver waits for a call before it looks again whether it is needed.
 const LOOK: i32 = 10;
@@ -71,13 +71,13 @@ impl Looker {
 }
 
 impl Common {
-    /// The receiver of this place is at the call that it was at before, and sleeps.
+    /// The receiver of this place is at the call that it was at before, and waits for memory of a program.
     fn is_stuck(&self, place: usize, before: &InHand) -> bool {
         let tid = self.running[place].load(Ordering::Acquire);
         before[place] != 0
             && self.shared.in_hand::<THREADS>()[place] == before[place]
             && tid != 0
-            && sleeps(tid)
+            && waits_for_memory(tid)
     }
 
     /// The spare receiver's life.
@@ -108,9 +108,33 @@ impl Common {
     }
 }
 
-/// A thread of this process neither runs nor could. Where nobody tells, time alone has to.
-fn sleeps(tid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    !matches!(state, Some('R' | 'T' | 't'))
+/// A thread of this process sleeps in a call that reads a program's memory. One that waits for a slow disk gets what it waits for, and the
+/// call it is at is not to be let go unseen. Where the kernel does not tell the call, time alone has to.
+fn waits_for_memory(tid: u32) -> bool {
+    let Ok(call) = std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")) else {
+        return true;
+    };
+    let number = call.split(' ').next().and_then(|number| number.parse().ok());
+    number.is_some_and(|number| [libc::SYS_process_vm_readv, libc::SYS_pread64].contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn who_waits_for_something_else_than_memory_is_not_stuck() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            tell.send(sys::gettid()).unwrap();
+            let _ = reader.read(&mut [0]);
+        });
+        let tid = told.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!waits_for_memory(tid));
+        drop(writer);
+        thread.join().unwrap();
+    }
 }
