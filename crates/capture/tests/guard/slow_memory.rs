@@ -72,9 +72,11 @@ fn fill_all(filler: usize, pages: usize) -> usize {
     calls
 }
 
-/// So many threads open the path of a page each; how many could and how many calls were made for them, what was seen and what was told. None: not
-/// possible here.
-fn opened(threads: usize) -> Option<((usize, usize), Vec<Seen>, Vec<Reason>)> {
+/// How many could open a path, and how many calls were made for them.
+type Opened = (usize, usize);
+
+/// So many threads open the path of a page each; what came of it, what was seen and what was told. None: not possible here.
+fn opened(threads: usize) -> Option<(Opened, Vec<Seen>, Vec<Reason>)> {
     let (listener, run) = guarded(spec(), move || {
         let (filler, at) = unfilled(threads)?;
         let open = |page: usize| call(libc::SYS_openat, [0, at + page * PAGE, 0, 0, 0]) >= 0;
@@ -141,10 +143,11 @@ fn where_all_receivers_wait_for_pages_calls_go_on_and_that_is_told() {
     assert_eq!(opened, 16);
     assert!(!notes.is_empty() && notes.iter().all(|note| *note == Reason::Unread {}));
     let logged = opens_of(&seen, "/etc/group") + opens_of(&seen, "/etc/hosts");
-    assert_eq!(
-        logged + notes.len(),
-        16 + calls,
-        "each call is logged, or told not to be"
+    // Notes do not tell of which call they are; on one processor some are of those that started the threads.
+    let known = logged + notes.len();
+    assert!(
+        (16 + calls..=32 + calls).contains(&known),
+        "each call is logged, or told not to be: {known}, {calls}"
     );
 }
 
