@@ -355,6 +355,15 @@ impl Object {
             .is_some_and(|(before, after)| state(&before) == state(&after))
     }
 
+    /// A call says what it was before that call: so the present version is, unless somebody is writing it.
+    pub fn was(&mut self, ident: Option<Ident>) {
+        if let (Some(ident), 0) = (ident, self.writers) {
+            let now = self.now_mut();
+            now.news |= now.entity.is_some() && now.ident != Some(ident);
+            now.ident = Some(ident);
+        }
+    }
+
     /// True if its content certainly stayed as it was from `time` to the end of the run.
     pub fn unchanged_since(&self, time: Time, slack: Time) -> bool {
         self.settled

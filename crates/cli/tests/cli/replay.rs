@@ -48,7 +48,11 @@ impl Place {
 
 #[test]
 fn what_was_only_appended_to_cut_or_moved_comes_back() {
-    for line in ["echo two >> in", "truncate -s 3 in", "mv in out"] {
+    let by_name = r#"perl -e 'truncate "in", 3'"#;
+    for line in ["echo two >> in", "truncate -s 3 in", by_name, "mv in out"] {
+        if line == by_name && !backstory_testkit::need::needs("a file cut by its name", &["perl"]) {
+            continue;
+        }
         let place = Place::new();
         place.write_settled("in", "one\n");
         place.comes_back(line);

@@ -162,6 +162,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.touch(call, entity, Relation::Stat);
             return Ok(());
         }
+        self.object_mut(object).was(call.ident);
         self.begin_write(call, object, place, false)?;
         self.wrote(call, object, named)?;
         if self.object(object).writers == 0 {

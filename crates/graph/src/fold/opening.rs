@@ -66,11 +66,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if flags & O_DIRECTORY != 0 && held.kind == EntityKind::File {
             held.kind = EntityKind::Directory;
         }
-        if let (Some(ident), 0) = (call.ident, held.writers) {
-            let now = held.now_mut();
-            now.news |= now.entity.is_some() && now.ident != Some(ident);
-            now.ident = Some(ident);
-        }
+        held.was(call.ident);
         let empties = flags & O_TRUNC != 0 && flags & O_ACCMODE != O_RDONLY;
         if empties && !creates && call.certainty() == Certainty::Seen && self.object(object).versioned() {
             // So it was there, though nothing comes from what it held: the version that this makes follows one that has a node.
