@@ -75,6 +75,28 @@ def test_the_interval_of_a_known_ratio_holds_it(results: tuple[Path, Results]) -
     assert 1.0 < ratios.total(results[1].cells)["backstory"].value < 1.02
 
 
+def test_groups_that_were_measured_apart_are_in_the_total(tmp_path: Path) -> None:
+    for source, group, wall in (("one", "g", 2.0), ("two", "h", 8.0)):
+        journal = Journal(tmp_path / source)
+        journal.create({"options": {"cut": 20.0}})
+        for i in range(3):
+            journal.append(_cell(f"{group}/w", "none", i, 1.0))
+            journal.append(_cell(f"{group}/w", "c", i, wall))
+            journal.append(
+                {
+                    "kind": "block",
+                    "workload": f"{group}/w",
+                    "iteration": i,
+                    "attempt": 0,
+                    "disturbed": False,
+                    "kept": True,
+                }
+            )
+    cells = load(tmp_path).cells
+    assert ratios.total(cells)["c"].value == pytest.approx(4), "of both groups, as it says"
+    assert ratios.total(cells)["c"].rounds == 3
+
+
 def test_a_block_that_was_repeated_counts_once(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.create({"options": {"cut": 20.0}})

@@ -39,21 +39,30 @@ def mean(logs: pd.Series, at_least: bool) -> Mean:
     return Mean(float(np.exp(middle)), float(np.exp(low)), float(np.exp(high)), n, at_least)
 
 
+def _good(cells: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The cells that count, each with its `round`: which time it is that this collector was measured on this workload. Workloads that were measured
+    apart, as one matrix each, have the same rounds."""
+    good = cells[(cells["collector"] != "none") & cells[column].notna()]
+    times, _ = pd.MultiIndex.from_frame(good[["source", "iteration"]]).factorize(sort=True)
+    when = pd.Series(times, index=good.index)
+    return good.assign(round=when.groupby([good["workload"], good["collector"]]).rank("dense"))
+
+
 def by_workload(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[str, str], Mean]:
     """By (workload, collector)."""
-    good = cells[(cells["collector"] != "none") & cells[column].notna()]
+    good = _good(cells, column)
     return {
-        (str(w), str(c)): mean(part.groupby(["source", "iteration"])[column].mean(), bool(part["censored"].any()))
+        (str(w), str(c)): mean(part.groupby("round")[column].mean(), bool(part["censored"].any()))
         for (w, c), part in good.groupby(["workload", "collector"])
     }
 
 
 def by_group(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[str, str], Mean]:
     """By (group, collector); an iteration's figure is the mean over the group's workloads that the collector finished in all iterations."""
-    good = cells[(cells["collector"] != "none") & cells[column].notna()]
+    good = _good(cells, column)
     found = {}
     for (g, c), part in good.groupby(["group", "collector"]):
-        wide = part.pivot_table(index=["source", "iteration"], columns="workload", values=column)
+        wide = part.pivot_table(index="round", columns="workload", values=column)
         whole = wide.dropna(axis="columns") if wide.dropna(axis="columns").shape[1] else wide
         found[str(g), str(c)] = mean(whole.mean(axis="columns"), bool(part["censored"].any()))
     return found
@@ -69,7 +78,7 @@ def total_of_all(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Me
 
 def total(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
     """By collector: over the groups that every collector finished, each group weighing the same."""
-    good = cells[(cells["collector"] != "none") & cells[column].notna()]
+    good = _good(cells, column)
     if good.empty:
         return {}
     collectors = good["collector"].nunique()
@@ -77,8 +86,8 @@ def total(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
     common = good[good["group"].isin(have[have == collectors].index)]
     found = {}
     for c, part in common.groupby("collector"):
-        groups = part.groupby(["source", "iteration", "group"])[column].mean()
-        rounds = groups.groupby(["source", "iteration"])
+        groups = part.groupby(["round", "group"])[column].mean()
+        rounds = groups.groupby("round")
         complete = rounds.mean()[rounds.size() == rounds.size().max()]
         found[str(c)] = mean(complete, bool(part["censored"].any()))
     return found
