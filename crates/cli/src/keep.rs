@@ -26,7 +26,7 @@ use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 use crate::index::{self, Busy, take_lock};
 use crate::text::progress::Progress;
 use source::{Changed, Source};
-use wanted::{Preserved, Wanted};
+use wanted::{Preserved, State, Wanted, state};
 
 /// Facts that are learned at once: with one sync of contents and one of the journal. Whoever begins anew after one looks at what others have
 /// put meanwhile, which takes the longer the more is kept.
@@ -86,6 +86,10 @@ fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Pack
     let log = Log::open(home.log_path(id))?;
     let preserved = wanted::preserved(&log);
     let wanted = wanted::of(store, run, &preserved)?;
+    let mut by_state: HashMap<State, Vec<Preserved>> = HashMap::new();
+    for kept in preserved {
+        by_state.entry(state(&kept.ident)).or_default().push(kept);
+    }
     let mut keeper = Keeper {
         contents: Contents::create(&home.contents_dir())?,
         journal: Journal::open(&home.facts_path())?,
@@ -94,7 +98,7 @@ fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Pack
         ended: run.end.ended.max(run.end.command_ended),
         contents_dir: home.contents_dir(),
         kept_dir: home.kept_dir(id),
-        preserved,
+        preserved: by_state,
         gathered: Vec::new(),
         put: 0,
         real: HashMap::new(),
@@ -135,7 +139,8 @@ struct Keeper<'a> {
     ended: i64,
     contents_dir: PathBuf,
     kept_dir: PathBuf,
-    preserved: Vec<Preserved>,
+    /// Of a state there may be several: a file that was linked and one that was born later with its inode number.
+    preserved: HashMap<State, Vec<Preserved>>,
     /// Learned, and not yet in the journal.
     gathered: Vec<Learned>,
     /// Bytes of contents that were put since the last flush.
@@ -143,14 +148,14 @@ struct Keeper<'a> {
     /// Where directories really are.
     real: HashMap<PathBuf, Option<PathBuf>>,
     /// Versions that were looked at in this run.
-    seen: HashSet<(u64, u64, i64, i64)>,
+    seen: HashSet<State>,
 }
 
 impl Keeper<'_> {
     /// Learns what one version held.
     fn version(&mut self, store: &dyn Store, wanted: &Wanted) -> Result<(), Error> {
         let ident = wanted.ident;
-        if !self.seen.insert((ident.dev, ident.ino, ident.size, ident.mtime)) {
+        if !self.seen.insert(state(&ident)) {
             return Ok(());
         }
         let known = store.fact(&ident)?;
@@ -188,12 +193,14 @@ impl Keeper<'_> {
                 Err(_) => {}
             }
         }
-        let of_it: Vec<Preserved> = self
+        let alike = self
             .preserved
-            .iter()
-            .filter(|kept| same_version(&kept.ident, &wanted.ident))
+            .get(&state(&wanted.ident))
             .cloned()
-            .collect();
+            .unwrap_or_default();
+        let of_it = alike
+            .into_iter()
+            .filter(|kept| same_version(&kept.ident, &wanted.ident));
         for kept in of_it {
             let Ok(number) = kept.number else {
                 why = format!(

@@ -185,9 +185,11 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
     Ok(all)
 }
 
-type State = (u64, u64, i64, i64);
+/// Device, inode, size and time of modification: versions that differ in one of these are not the same.
+pub type State = (u64, u64, i64, i64);
 
-fn state(ident: &Ident) -> State {
+/// That of an identity.
+pub fn state(ident: &Ident) -> State {
     (ident.dev, ident.ino, ident.size, ident.mtime)
 }
 
