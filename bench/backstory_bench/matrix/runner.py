@@ -6,6 +6,7 @@ stands in the journal; after an interruption the next run goes on with the first
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import shutil
@@ -13,7 +14,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,14 +109,20 @@ class Runner:
         began = time.monotonic()
         for number, (iteration, key) in enumerate(rest):
             self._progress(number, len(rest), began, f"{key} #{iteration + 1}")
-            scratch = Path(tempfile.mkdtemp(prefix="backstory-bench-", dir=self.work))
-            scratch.chmod(0o755)
-            try:
+            with self._scratch() as scratch:
                 self._block(self.instances[key], iteration, scratch)
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
             self.after(self.instances[key])
         self._progress(len(rest), len(rest), began, "done")
+
+    @contextlib.contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        """A directory that other users can enter, removed afterwards."""
+        scratch = Path(tempfile.mkdtemp(prefix="backstory-bench-", dir=self.work))
+        scratch.chmod(0o755)
+        try:
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
     def _starts(self) -> None:
         """What each collector adds to a command that does nothing: no fit to programs of seconds tells milliseconds."""
@@ -128,9 +135,7 @@ class Runner:
         walls: dict[str, list[float]] = {c.name: [] for c in missing}
         marks = dict.fromkeys(walls, "ok")
         native: list[float] = []
-        scratch = Path(tempfile.mkdtemp(prefix="backstory-bench-", dir=self.work))
-        scratch.chmod(0o755)
-        try:
+        with self._scratch() as scratch:
             root = scratch / "w"
             root.mkdir()
             for _ in range(STARTS):
@@ -140,8 +145,6 @@ class Runner:
                         cell = measure(NOTHING, collector, 1, root, scratch, limits, None)
                         marks[collector.name] = cell.row["mark"]
                         walls[collector.name].append(cell.outcome.wall_s)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
         for name, took in walls.items():
             added = max(0.0, statistics.median(took) - statistics.median(native)) if marks[name] == "ok" else None
             self.journal.append({"kind": "start", "collector": name, "mark": marks[name], "start_s": added})

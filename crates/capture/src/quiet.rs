@@ -7,7 +7,9 @@
 
 use crate::clock;
 use crate::header::Inherited;
+use backstory_eventlog::event::Ident;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -33,20 +35,17 @@ pub(crate) fn just_changed(
         .iter()
         .take(WORDS)
         .map(|word| value(word.as_ref().as_bytes()));
-    let places = [program, b"."].into_iter().chain(words);
-    let changed = places.flat_map(|place| {
-        let parent = Path::new(OsStr::from_bytes(place)).parent();
-        let parent = parent.map(|parent| parent.as_os_str().as_bytes());
-        [Some(place), parent].map(|place| changed(place.filter(|place| !place.is_empty())?))
-    });
-    let open = inherited.iter().map(|i| Some(i.file?.ctime));
+    let named = [program, b"."].into_iter().chain(words);
+    // Each once: many words may be of one directory.
+    let places: BTreeSet<&[u8]> = named.flat_map(|place| [place, parent(place)]).collect();
+    let changed = places
+        .into_iter()
+        .filter(|place| !place.is_empty())
+        .filter_map(changed);
+    let open = inherited.iter().filter_map(|i| Some(i.file?.ctime));
     // A time to come is of another clock.
     let now = clock::machine();
-    changed
-        .chain(open)
-        .flatten()
-        .filter(|at| (tick..=now).contains(at))
-        .max()
+    changed.chain(open).filter(|at| (tick..=now).contains(at)).max()
 }
 
 /// What file systems' clock says now; if something was changed in this tick already, in the next.
@@ -68,18 +67,19 @@ fn value(word: &[u8]) -> &[u8] {
     }
 }
 
+/// The directory that a path is in; empty where that goes without saying.
+fn parent(place: &[u8]) -> &[u8] {
+    let parent = Path::new(OsStr::from_bytes(place)).parent();
+    parent.map_or(b"", |parent| parent.as_os_str().as_bytes())
+}
+
 /// When this was changed last.
 fn changed(path: &[u8]) -> Option<i64> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
     let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let found = statx(&place, c"", how, StatxFlags::CTIME).ok()?;
-    let time = found.stx_ctime;
-    Some(
-        time.tv_sec
-            .saturating_mul(1_000_000_000)
-            .saturating_add(i64::from(time.tv_nsec)),
-    )
+    Some(Ident::from(&found).ctime)
 }
 
 #[cfg(test)]

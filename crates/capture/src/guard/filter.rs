@@ -249,23 +249,15 @@ fn block(action: Action, spec: &FilterSpec) -> Vec<Step> {
     let mut out = Vec::new();
     match when {
         When::Always => {}
-        When::Any { arg, mask } => {
+        When::Any { arg, mask } | When::Without { arg, mask } => {
+            // Which of the two is notified skips the return.
+            let set = u8::from(matches!(when, When::Any { .. }));
             out.push(Step::load(argument(arg)));
             out.push(Step::Jump {
                 op: libc::BPF_JSET,
                 k: mask,
-                yes: 1,
-                no: 0,
-            });
-            out.push(Step::Return(libc::SECCOMP_RET_ALLOW));
-        }
-        When::Without { arg, mask } => {
-            out.push(Step::load(argument(arg)));
-            out.push(Step::Jump {
-                op: libc::BPF_JSET,
-                k: mask,
-                yes: 0,
-                no: 1,
+                yes: set,
+                no: 1 - set,
             });
             out.push(Step::Return(libc::SECCOMP_RET_ALLOW));
         }

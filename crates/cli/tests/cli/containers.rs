@@ -327,23 +327,14 @@ fn a_container_of_what_nobody_kept_is_an_error_that_says_what_is_missing() {
     place.run(&["export", "oci"]).is_error(2, &["oci", "-o"]);
 }
 
-#[test]
-fn a_content_that_is_damaged_in_the_store_is_never_exported() {
-    let place = recorded();
-    let contents = place.stage.store().join("contents");
-    let mut packs = Vec::new();
-    let mut waiting = vec![contents];
-    while let Some(directory) = waiting.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => waiting.push(path),
-                false => packs.push(path),
-            }
+/// Flips a bit in the middle of each file below `directory`.
+fn damage(directory: &std::path::Path) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            damage(&path);
+            continue;
         }
-    }
-    // The originals are still there: what the store has and is damaged is not replaced in silence.
-    for path in packs {
         let mut bytes = std::fs::read(&path).unwrap();
         let half = bytes.len() / 2;
         if let Some(byte) = bytes.get_mut(half) {
@@ -351,6 +342,13 @@ fn a_content_that_is_damaged_in_the_store_is_never_exported() {
         }
         std::fs::write(&path, bytes).unwrap();
     }
+}
+
+#[test]
+fn a_content_that_is_damaged_in_the_store_is_never_exported() {
+    let place = recorded();
+    // The originals are still there: what the store has and is damaged is not replaced in silence.
+    damage(&place.stage.store().join("contents"));
     let answer = place.run(&["export", "oci", "-o", "image"]);
     assert_eq!(answer.status, 1, "{answer:?}");
     assert!(!place.work().join("image").exists());
@@ -366,20 +364,7 @@ fn damage_that_is_met_in_the_middle_of_a_content_is_told_by_the_file_s_name() {
         .collect();
     place.write_settled("big", &text);
     let run = place.keep("cat big > out", &["--contents=lazy"]);
-    let mut waiting = vec![place.stage.store().join("contents/objects")];
-    while let Some(directory) = waiting.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                waiting.push(path);
-                continue;
-            }
-            let mut bytes = std::fs::read(&path).unwrap();
-            let half = bytes.len() / 2;
-            bytes[half] ^= 0x10;
-            std::fs::write(&path, bytes).unwrap();
-        }
-    }
+    damage(&place.stage.store().join("contents/objects"));
     place.forget_everything();
     for (format, output) in [("oci", "image"), ("reprozip", "a.rpz")] {
         let answer = place.run(&["export", format, "-o", output, &run]);
