@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import platform
 import random
 import shutil
 import sys
@@ -21,7 +20,6 @@ from pathlib import Path
 from . import progress, report
 from .bounds import Broken, broken, unjudged
 from .collectors import COLLECTORS, Collector, chosen
-from .matrix.journal import Unusable
 from .measure import Cost, become_subreaper, run
 from .promises import SUITES, WORKLOADS, lacking
 from .workload import Workload
@@ -111,13 +109,7 @@ def run_paired(args: argparse.Namespace) -> int:
 
 
 def _measure_all(names: Sequence[str], collectors: list[Collector], args: argparse.Namespace, out_path: Path) -> None:
-    out_path.parent.mkdir(parents=True, exist_ok=True)
-    if out_path.exists():
-        raise Unusable(f"{out_path} is there already, and results are never overwritten: give another --out")
-    with out_path.open("x", newline="") as file:
-        file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={args.workdir}\n")
-        writer = csv.DictWriter(file, report.FIELDS)
-        writer.writeheader()
+    with report.new_table(out_path, report.FIELDS, args.workdir) as (file, writer):
         for name in names:
             _rounds(WORKLOADS[name], collectors, args.rounds, Path(args.workdir), writer)
             file.flush()

@@ -11,7 +11,6 @@ import argparse
 import csv
 import json
 import os
-import platform
 import random
 import shutil
 import subprocess
@@ -21,9 +20,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .matrix.journal import Unusable
 from .measure import Cost, become_subreaper, run
 from .promises import WORKLOADS, lacking
+from .report import new_table
 from .stats import geometric_mean, ratio
 from .workload import Workload
 
@@ -85,14 +84,8 @@ def differing(cost: Cost) -> str:
 def main_replay(names: Sequence[str], rounds: int, backstory: str, workdir: Path, out: Path) -> int:
     """The command `replay`."""
     become_subreaper()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if out.exists():
-        raise Unusable(f"{out} is there already, and results are never overwritten: give another --out")
     rows: Rows = {}
-    with out.open("x", newline="") as file:
-        file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={workdir}\n")
-        writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
+    with new_table(out, FIELDS, workdir) as (_, writer):
         for name in names:
             missing = lacking(name)
             if missing:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import os
+import platform
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from .matrix.journal import Unusable
 from .promises import PROMISED, WORKLOADS
@@ -25,6 +30,23 @@ class Results:
     """Wall seconds, or ns per call where a workload prints them."""
     cpu: dict[str, dict[str, Pairs]]
     problems: dict[tuple[str, str], str]
+
+
+@contextlib.contextmanager
+def new_table(path: Path, fields: Sequence[str], workdir: str | Path) -> Iterator[tuple[TextIO, csv.DictWriter[str]]]:
+    """A new results file, and what writes its rows; its first line says where they were measured.
+
+    # Errors
+    `Unusable` where there is a file of that name.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        raise Unusable(f"{path} is there already, and results are never overwritten: give another --out")
+    with path.open("x", newline="") as file:
+        file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={workdir}\n")
+        writer = csv.DictWriter(file, fields)
+        writer.writeheader()
+        yield file, writer
 
 
 def load(path: Path) -> Results:
