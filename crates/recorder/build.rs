@@ -30,7 +30,7 @@ const COMPILE: &[&str] = &[
 ];
 
 /// What every recorded call passes through is made fast, the rest small.
-const HOT: &[&str] = &["slot.c", "text.c", "shape.c", "open.c"];
+const HOT: &[&str] = &["record.c", "text.c", "shape.c", "open.c"];
 
 /// What calls nothing that a cancelled or exiting thread unwinds from, nor code of the program's: it needs no unwind tables.
 const NEVER_UNWOUND: &[&str] = &[
@@ -47,7 +47,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "procfs.c",
     "repair.c",
     "shape.c",
-    "slot.c",
+    "record.c",
     "stat.c",
     "text.c",
 ];

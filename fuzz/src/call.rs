@@ -1,11 +1,11 @@
-//! Whatever a notified call's arguments are, the guard logs a slot that can be read, or none.
+//! Whatever a notified call's arguments are, the guard logs a record that can be read, or none.
 //!
 //! Input: kind of call, its number (two bytes), six arguments, then memory. An argument is a byte that says what it is and eight
 //! bytes: a number, or (odd) an offset into the memory, whose words that say so are made pointers, too.
 
 use backstory_capture::doors;
 use backstory_eventlog::chunk::{Skipped, View};
-use backstory_eventlog::slot::Raw;
+use backstory_eventlog::record::Raw;
 
 const X64: u32 = 0xc000_003e;
 const I386: u32 = 0x4000_0003;
@@ -42,22 +42,22 @@ pub fn run(data: &[u8]) {
             value
         }
     });
-    let slots = doors::call(arch, number, args);
+    let records = doors::call(arch, number, args);
     drop(words);
-    let view = View::bare(&slots);
+    let view = View::bare(&records);
     let (mut at, mut skipped) = (0, Skipped::default());
-    while let Some((found, slot)) = view.next(at, &mut skipped) {
-        assert_eq!(found, at, "a gap between slots");
+    while let Some((found, record)) = view.next(at, &mut skipped) {
+        assert_eq!(found, at, "a gap between records");
         assert!(
             Raw::parse(view.from(found)).is_some(),
-            "a slot that cannot be read"
+            "a record that cannot be read"
         );
-        at = found + usize::from(slot.size);
+        at = found + usize::from(record.size);
     }
     assert_eq!(
         (at, skipped),
-        (slots.len(), Skipped::default()),
-        "a slot that is none"
+        (records.len(), Skipped::default()),
+        "a record that is none"
     );
 }
 

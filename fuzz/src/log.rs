@@ -17,7 +17,7 @@ fn read(bytes: &[u8]) {
     assert_eq!(log.len(), bytes.len());
     let damage = log.damage();
     assert!(damage.bytes <= bytes.len() as u64, "more damage than bytes");
-    // A slot has 32 bytes, and no slot becomes more than one event.
+    // A record has 32 bytes, and no record becomes more than one event.
     let (mut events, mut now) = (0, i64::MIN);
     for event in log.events() {
         assert!(event.time >= now, "time goes backwards");

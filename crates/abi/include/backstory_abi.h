@@ -3,7 +3,7 @@
  * a run's log agree on. This header is the only definition; src/lib.rs mirrors it and a test compares every size,
  * offset and constant. Everything is little-endian with fixed widths.
  *
- * A chunk is appended verbatim to a run's log, so slots are a durable format: a change raises BS_ABI_VERSION, is
+ * A chunk is appended verbatim to a run's log, so records are a durable format: a change raises BS_ABI_VERSION, is
  * described in docs/formats/log.md, and old versions stay readable.
  */
 #ifndef BACKSTORY_ABI_H
@@ -112,14 +112,14 @@ struct bs_chunk {
     uint32_t magic;
     uint32_t index;    /* which chunk of the arena */
     uint32_t pid;      /* thread group id as the owner sees it (getpid) */
-    uint32_t tid;      /* as the owner sees it (gettid); 0 in a chunk of the guard, whose slots carry bs_who; with
+    uint32_t tid;      /* as the owner sees it (gettid); 0 in a chunk of the guard, whose records carry bs_who; with
                         BS_TID_UNTOLD a number of its own, of a thread that could not ask */
     uint64_t epoch;    /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
     uint64_t taken;    /* bs time */
     uint32_t ppid;     /* who made this process, as far as its recorder knows; else getppid when that started */
     uint32_t seq;      /* 0, 1, 2 … among the chunks of this (epoch, thread) */
-    uint64_t next;     /* offset from the chunk's start where the next slot goes; advanced by an unlocked xadd. May exceed
-                        BS_CHUNK_SIZE: then the last reservation did not fit and is no slot */
+    uint64_t next;     /* offset from the chunk's start where the next record goes; advanced by an unlocked xadd. May exceed
+                        BS_CHUNK_SIZE: then the last reservation did not fit and is no record */
     uint32_t host_pid; /* the owner's pid as the supervisor sees it, once announced (S) or, without a guard, found (R); else 0 */
     uint32_t flags;
     uint64_t pad;
@@ -128,15 +128,15 @@ struct bs_chunk {
 /* Above any thread's number: whether such a thread lives is not known, only whether its process does. */
 #define BS_TID_UNTOLD 0x20000000u
 
-/* States of a slot. Memory not yet reached is all zero. */
+/* States of a record. Memory not yet reached is all zero. */
 #define BS_RESERVED 1u /* arguments are valid, the outcome is not known (yet) */
 #define BS_DONE 2u     /* result is valid */
 
-/* Slot flags. */
-#define BS_F_WHO 1u        /* a bs_who follows the header (slots written by the supervisor) */
+/* Record flags. */
+#define BS_F_WHO 1u        /* a bs_who follows the header (records written by the supervisor) */
 #define BS_F_IDENT 2u      /* a bs_ident follows (after bs_who) */
 #define BS_F_CUT 4u        /* a string did not fit and was cut */
-#define BS_F_MORE 8u       /* ARGS, ENV: the last string continues in the next slot of this op */
+#define BS_F_MORE 8u       /* ARGS, ENV: the last string continues in the next record of this op */
 #define BS_F_PREDICTED 16u /* result was concluded by the supervisor from the file system, not observed */
 #define BS_F_RESOLVED 32u  /* path is absolute, as the supervisor resolved it for the caller */
 #define BS_F_CHILD 64u     /* written by a CLONE_VM child into this chunk; not its owner's */
@@ -146,10 +146,10 @@ struct bs_chunk {
  * One operation: header, [bs_who], [bs_ident], then the op's NUL-terminated strings; size is a multiple of 8.
  * time is the time-stamp counter when the call began (a sequence number above the last seen counter where it can't be read).
  */
-struct bs_slot {
+struct bs_record {
     uint16_t state;
     uint16_t op;    /* enum bs_op */
-    uint16_t size;  /* whole slot in bytes */
+    uint16_t size;  /* whole record in bytes */
     uint16_t flags; /* BS_F_* */
     uint64_t time;
     int32_t fd;
@@ -158,7 +158,7 @@ struct bs_slot {
     uint32_t aux;
 };
 
-/* Who did it, in slots that the supervisor wrote. Ids as the supervisor sees them. */
+/* Who did it, in records that the supervisor wrote. Ids as the supervisor sees them. */
 struct bs_who {
     uint32_t pid, tid;
     uint32_t nr;   /* system call number */
@@ -173,11 +173,11 @@ struct bs_ident {
 };
 
 /*
- * Operations. X(name, number, strings, "fields"): how many strings follow (9: a list until the slot's end). Unless said otherwise,
+ * Operations. X(name, number, strings, "fields"): how many strings follow (9: a list until the record's end). Unless said otherwise,
  * fd is a directory descriptor (AT_FDCWD for none), the string is a path as the program gave it, result is the call's.
  */
 #define BS_OPS(X) \
-    X(START, 1, 0, "first slot of a recorder in a process: fd pid, arg ppid, aux 1 if after fork without exec") \
+    X(START, 1, 0, "first record of a recorder in a process: fd pid, arg ppid, aux 1 if after fork without exec") \
     X(OPEN, 10, 1, "arg flags, aux mode, result descriptor; ident: the file before the call (guard, writers)") \
     X(CLOSE, 11, 0, "fd descriptor; ident: the file as it is now, if this process had opened it for writing") \
     X(CLOSE_RANGE, 12, 0, "fd first, aux last (unsigned), arg flags") \
@@ -272,7 +272,7 @@ enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };
 enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 
-_Static_assert(sizeof(struct bs_slot) == 32, "slot header");
+_Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
 _Static_assert(sizeof(struct bs_arena) <= BS_ARENA_LOG, "arena header");
 

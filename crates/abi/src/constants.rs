@@ -85,28 +85,28 @@ pub const ARENA_CLOSED: u32 = 16;
 /// Arena flag: contents are kept; ask before a file changes.
 pub const ARENA_KEEP: u32 = 32;
 
-/// Slot state: arguments are valid, the outcome is not known (yet).
+/// Record state: arguments are valid, the outcome is not known (yet).
 pub const RESERVED: u16 = 1;
-/// Slot state: the result is valid.
+/// Record state: the result is valid.
 pub const DONE: u16 = 2;
 
-/// Slot flag: a [`crate::Who`] follows the header.
+/// Record flag: a [`crate::Who`] follows the header.
 pub const F_WHO: u16 = 1;
-/// Slot flag: a [`crate::Ident`] follows (after the [`crate::Who`]).
+/// Record flag: a [`crate::Ident`] follows (after the [`crate::Who`]).
 pub const F_IDENT: u16 = 2;
-/// Slot flag: a string did not fit and was cut.
+/// Record flag: a string did not fit and was cut.
 pub const F_CUT: u16 = 4;
-/// Slot flag: the last string continues in the next slot of this operation.
+/// Record flag: the last string continues in the next record of this operation.
 pub const F_MORE: u16 = 8;
-/// Slot flag: the result was concluded by the supervisor from the file system.
+/// Record flag: the result was concluded by the supervisor from the file system.
 pub const F_PREDICTED: u16 = 16;
-/// Slot flag: the path is absolute, as the supervisor resolved it for the caller.
+/// Record flag: the path is absolute, as the supervisor resolved it for the caller.
 pub const F_RESOLVED: u16 = 32;
-/// Slot flag: written by a `CLONE_VM` child into its parent's chunk.
+/// Record flag: written by a `CLONE_VM` child into its parent's chunk.
 pub const F_CHILD: u16 = 64;
 /// OPEN: to read a file that this process has made, and nobody else changed.
 pub const F_OWN: u16 = 128;
-/// Every slot flag that is defined; a slot with another one is of a later version.
+/// Every record flag that is defined; a record with another one is of a later version.
 pub const F_ALL: u16 = F_WHO | F_IDENT | F_CUT | F_MORE | F_PREDICTED | F_RESOLVED | F_CHILD | F_OWN;
 /// In [`Chunk::tid`](crate::Chunk::tid): a number of its own, of a thread that could not ask for its number.
 pub const TID_UNTOLD: u32 = 0x2000_0000;
@@ -142,7 +142,7 @@ pub const THREAD_JOIN: u32 = 3;
 pub const LOST_NO_CHUNK: i32 = 1;
 /// `LOST`: the program's sandbox forbade what logging needed.
 pub const LOST_SANDBOX: i32 = 2;
-/// `LOST`: the operation was longer than a slot can be.
+/// `LOST`: the operation was longer than a record can be.
 pub const LOST_TOO_LONG: i32 = 3;
 
 /// `HOLD`: how the descriptor is open could not be found out.

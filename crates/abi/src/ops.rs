@@ -3,7 +3,7 @@
 /// What the header says of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpInfo {
-    /// Its number in a slot.
+    /// Its number in a record.
     pub number: u16,
     /// Its name.
     pub name: &'static str,
@@ -11,12 +11,12 @@ pub struct OpInfo {
     pub strings: u8,
 }
 
-/// [`OpInfo::strings`] of an operation with a list of strings until the slot's end.
+/// [`OpInfo::strings`] of an operation with a list of strings until the record's end.
 pub const LIST: u8 = 9;
 
 macro_rules! ops {
     ($($name:ident $number:literal $strings:literal)*) => {
-        /// Operation numbers; the header says what each slot field means.
+        /// Operation numbers; the header says what each record field means.
         pub mod op {
             $(#[doc = concat!("`", stringify!($name), "`")] pub const $name: u16 = $number;)*
         }
@@ -88,7 +88,7 @@ ops! {
 
 const LAST: usize = 128;
 
-/// Position in [`OPS`] plus one, by number: decoding looks up every slot.
+/// Position in [`OPS`] plus one, by number: decoding looks up every record.
 static BY_NUMBER: [u8; LAST] = by_number();
 
 const fn by_number() -> [u8; LAST] {

@@ -1,6 +1,6 @@
 //! Reading and writing the structures as little-endian bytes, within bounds, whatever the bytes are.
 
-use crate::{Chunk, Ident, Slot, Who};
+use crate::{Chunk, Ident, Record, Who};
 
 /// Reads fields one after the other from a slice that is known to be long enough.
 struct Fields<'a>(&'a [u8]);
@@ -93,14 +93,14 @@ impl Chunk {
     }
 }
 
-impl Slot {
-    /// Bytes of a slot's fixed part.
-    pub const SIZE: usize = size_of::<Slot>();
+impl Record {
+    /// Bytes of a record's fixed part.
+    pub const SIZE: usize = size_of::<Record>();
 
     /// Reads the fixed part; none if there are too few bytes. Nothing in it is checked.
-    pub fn read(bytes: &[u8]) -> Option<Slot> {
+    pub fn read(bytes: &[u8]) -> Option<Record> {
         let mut f = Fields(bytes.get(..Self::SIZE)?);
-        Some(Slot {
+        Some(Record {
             state: f.u16(),
             op: f.u16(),
             size: f.u16(),

@@ -61,7 +61,7 @@ pub struct Chunk {
     pub ppid: u32,
     /// 0, 1, 2 … among the chunks of this (epoch, thread).
     pub seq: u32,
-    /// Offset from the chunk's start where the next slot goes; may exceed [`crate::CHUNK_SIZE`].
+    /// Offset from the chunk's start where the next record goes; may exceed [`crate::CHUNK_SIZE`].
     pub next: u64,
     /// The owner's pid as the supervisor sees it, once announced; else 0.
     pub host_pid: u32,
@@ -71,15 +71,15 @@ pub struct Chunk {
     pub pad: u64,
 }
 
-/// The fixed part of an operation (`bs_slot`).
+/// The fixed part of an operation (`bs_record`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Slot {
+pub struct Record {
     /// 0 (never reached), [`crate::RESERVED`] or [`crate::DONE`].
     pub state: u16,
     /// One of [`crate::op`].
     pub op: u16,
-    /// Whole slot in bytes, a multiple of 8.
+    /// Whole record in bytes, a multiple of 8.
     pub size: u16,
     /// `F_*`.
     pub flags: u16,
@@ -95,7 +95,7 @@ pub struct Slot {
     pub aux: u32,
 }
 
-/// Who did it, in slots that the supervisor wrote (`bs_who`).
+/// Who did it, in records that the supervisor wrote (`bs_who`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Who {

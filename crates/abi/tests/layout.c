@@ -47,9 +47,9 @@ static void structures(void)
     FIELD(bs_chunk, magic), FIELD(bs_chunk, index), FIELD(bs_chunk, pid), FIELD(bs_chunk, tid);
     FIELD(bs_chunk, epoch), FIELD(bs_chunk, taken), FIELD(bs_chunk, ppid), FIELD(bs_chunk, seq);
     FIELD(bs_chunk, next), FIELD(bs_chunk, host_pid), FIELD(bs_chunk, flags), FIELD(bs_chunk, pad);
-    SIZE(bs_slot);
-    FIELD(bs_slot, state), FIELD(bs_slot, op), FIELD(bs_slot, size), FIELD(bs_slot, flags), FIELD(bs_slot, time);
-    FIELD(bs_slot, fd), FIELD(bs_slot, arg), FIELD(bs_slot, result), FIELD(bs_slot, aux);
+    SIZE(bs_record);
+    FIELD(bs_record, state), FIELD(bs_record, op), FIELD(bs_record, size), FIELD(bs_record, flags), FIELD(bs_record, time);
+    FIELD(bs_record, fd), FIELD(bs_record, arg), FIELD(bs_record, result), FIELD(bs_record, aux);
     SIZE(bs_who);
     FIELD(bs_who, pid), FIELD(bs_who, tid), FIELD(bs_who, nr), FIELD(bs_who, arch);
     SIZE(bs_ident);

@@ -66,7 +66,7 @@ fn mirror() -> Facts {
         HOLD_UNKNOWN OPAQUE_PTRACE OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_FANOTIFY OPAQUE_RING);
     structure!(facts: "bs_arena" Arena magic version flags chunks wanted lost started epochs dry env_seen free full pad1 told known pad2);
     structure!(facts: "bs_chunk" Chunk magic index pid tid epoch taken ppid seq next host_pid flags pad);
-    structure!(facts: "bs_slot" Slot state op size flags time fd arg result aux);
+    structure!(facts: "bs_record" Record state op size flags time fd arg result aux);
     structure!(facts: "bs_who" Who pid tid nr arch);
     structure!(facts: "bs_ident" Ident dev ino size mtime ctime birth mode nlink);
     for i in 0..4 {
@@ -160,7 +160,7 @@ fn structures_survive_their_bytes_and_short_input_is_refused() {
         flags: 11,
         pad: 12,
     };
-    let slot = Slot {
+    let record = Record {
         state: 1,
         op: 2,
         size: 3,
@@ -188,18 +188,18 @@ fn structures_survive_their_bytes_and_short_input_is_refused() {
         nlink: 8,
     };
     assert_eq!(Chunk::read(&chunk.to_bytes()), Some(chunk));
-    assert_eq!(Slot::read(&slot.to_bytes()), Some(slot));
+    assert_eq!(Record::read(&record.to_bytes()), Some(record));
     assert_eq!(Who::read(&who.to_bytes()), Some(who));
     assert_eq!(Ident::read(&ident.to_bytes()), Some(ident));
     assert_eq!(Chunk::read(&chunk.to_bytes()[1..]), None);
-    assert_eq!(Slot::read(&slot.to_bytes()[1..]), None);
+    assert_eq!(Record::read(&record.to_bytes()[1..]), None);
     assert_eq!(Who::read(&who.to_bytes()[1..]), None);
     assert_eq!(Ident::read(&ident.to_bytes()[1..]), None);
 }
 
-/// A reader refuses slots with a flag that it does not know.
+/// A reader refuses records with a flag that it does not know.
 #[test]
-fn all_slot_flags_are_counted_among_all() {
+fn all_record_flags_are_counted_among_all() {
     let flags = header().iter().filter(|(name, _)| name.starts_with("BS_F_"));
     let all = flags.fold(0, |all, (_, value)| all | value.parse::<u16>().unwrap());
     assert_eq!(all, F_ALL);

@@ -1,10 +1,10 @@
-//! The arena: a file in shared memory, cut into chunks that recorders, receivers and the supervisor write slots into.
+//! The arena: a file in shared memory, cut into chunks that recorders, receivers and the supervisor write records into.
 //!
 //! Invariant: a chunk's `free` bit is set only while its memory is allocated and all zero. Otherwise a recorded program would die of
-//! SIGBUS, or read another's slots as its own. What recorders write is untrusted, the first page included: every offset is clipped
+//! SIGBUS, or read another's records as its own. What recorders write is untrusted, the first page included: every offset is clipped
 //! before use, and how many chunks there are is known here, never read there.
 //!
-//! Absent: who owns a chunk and when it is drained (`drain`), and what slots mean.
+//! Absent: who owns a chunk and when it is drained (`drain`), and what records mean.
 #![allow(unsafe_code)]
 
 use crate::{Error, clock, room, sys};
@@ -370,7 +370,7 @@ impl Arena {
         abi::Chunk::read(&bytes).unwrap_or_default()
     }
 
-    /// Header and slots of a chunk, up to the last reservation that fits.
+    /// Header and records of a chunk, up to the last reservation that fits.
     pub(crate) fn contents(&self, index: usize, into: &mut Vec<u8>) {
         let next = self.chunk_header(index).next as usize;
         fence(Ordering::Acquire);
@@ -378,8 +378,8 @@ impl Arena {
         self.copy(index, into);
     }
 
-    /// The slots of a chunk from offset `at` on, up to the last reservation that fits.
-    pub(crate) fn slots_from(&self, index: usize, at: usize, into: &mut Vec<u8>) {
+    /// The records of a chunk from offset `at` on, up to the last reservation that fits.
+    pub(crate) fn records_from(&self, index: usize, at: usize, into: &mut Vec<u8>) {
         let next = (self.chunk_header(index).next as usize).clamp(abi::Chunk::SIZE, CHUNK);
         fence(Ordering::Acquire);
         let at = at.min(next);
@@ -588,7 +588,7 @@ mod tests {
             arena.contents(1, &mut bytes);
             assert!((abi::Chunk::SIZE..=CHUNK).contains(&bytes.len()));
             for at in [0, abi::Chunk::SIZE, CHUNK, CHUNK + 1, usize::MAX] {
-                arena.slots_from(1, at, &mut bytes);
+                arena.records_from(1, at, &mut bytes);
                 assert!(bytes.len() <= CHUNK);
             }
         }

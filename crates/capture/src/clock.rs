@@ -9,7 +9,7 @@ use backstory_eventlog::run::{ClockPoint, RunHeader};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
 
-/// The counter that slots are stamped with: the time-stamp counter where there is one.
+/// The counter that records are stamped with: the time-stamp counter where there is one.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 pub fn counter() -> u64 {
@@ -17,7 +17,7 @@ pub fn counter() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The counter that slots are stamped with.
+/// The counter that records are stamped with.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn counter() -> u64 {
     nanoseconds(ClockId::MonotonicRaw) as u64

@@ -19,7 +19,7 @@ pub(crate) const NOT_STARTED: u32 = 2;
 pub(crate) const ENDED: u32 = 4;
 /// `summary` is valid.
 pub(crate) const SUMMARY: u32 = 8;
-/// The log is sealed: nothing is left to be done with it.
+/// The log is finalized: nothing is left to be done with it.
 pub(crate) const SEALED: u32 = 16;
 /// The front has what it waited for, so its end is no reason to end the command.
 pub(crate) const DISMISSED: u32 = 32;

@@ -34,9 +34,9 @@ pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u6
     }
     stock.arena.scribble(header);
     let mut own = ChunkWriter::new(Arc::clone(&stock));
-    let mut builder = backstory_eventlog::slot::Builder::new();
+    let mut builder = backstory_eventlog::record::Builder::new();
     for which in [Which::Finished, Which::Finished, Which::All] {
-        use crate::sink::SlotSink;
+        use crate::sink::RecordSink;
         own.append(builder.start(abi::op::KILL, clock::counter()).result(0).finish());
         stock.arena.keep_stocked();
         drainer.pass(which);

@@ -57,9 +57,9 @@ pub(crate) struct Drainer {
     privileges: Privileges,
     /// Whom nobody looked at.
     unwatched: Unwatched,
-    /// Slots that could not be appended.
+    /// Records that could not be appended.
     lost: u64,
-    /// Slots of the chunks that can be taken back from the log, the last one last; the log keeps as many of them as it can.
+    /// Records of the chunks that can be taken back from the log, the last one last; the log keeps as many of them as it can.
     recent: VecDeque<u64>,
     /// The first failure to write, for people.
     failed: Option<String>,
@@ -160,7 +160,7 @@ impl Drainer {
                 self.unwatched.look(&bytes);
             }
             let result = self.log.chunk(&bytes);
-            let count = slots(&bytes);
+            let count = records(&bytes);
             match self.note(result) {
                 true => self.remember(count),
                 false => self.lost += count,
@@ -183,11 +183,11 @@ impl Drainer {
         self.failed.as_deref()
     }
 
-    fn remember(&mut self, slots: u64) {
+    fn remember(&mut self, records: u64) {
         if self.recent.len() == Writer::RECENT {
             self.recent.pop_front();
         }
-        self.recent.push_back(slots);
+        self.recent.push_back(records);
     }
 
     /// Writes the last frames, and returns the `end` that is in the log. How the run ended matters more than its last operations:
@@ -278,13 +278,13 @@ fn abandoned(arena: &Arena, header: &abi::Chunk, newest: &HashMap<Pid, u64>) -> 
     !sys::thread_exists(pid, tid)
 }
 
-/// How many slots a chunk's bytes hold.
-fn slots(bytes: &[u8]) -> u64 {
+/// How many records a chunk's bytes hold.
+fn records(bytes: &[u8]) -> u64 {
     let mut count = 0;
     let mut at = abi::Chunk::SIZE;
-    while let Some(slot) = bytes.get(at..).and_then(abi::Slot::read) {
-        at += usize::from(slot.size).max(8);
-        count += u64::from(slot.size != 0);
+    while let Some(record) = bytes.get(at..).and_then(abi::Record::read) {
+        at += usize::from(record.size).max(8);
+        count += u64::from(record.size != 0);
     }
     count
 }
@@ -324,13 +324,13 @@ pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sink::SlotSink;
+    use crate::sink::RecordSink;
     use crate::stock::ChunkWriter;
     use backstory_abi::op;
     use backstory_eventlog::Log;
     use backstory_eventlog::event::Op;
     use backstory_eventlog::run::RunHeader;
-    use backstory_eventlog::slot::Builder;
+    use backstory_eventlog::record::Builder;
     use std::path::PathBuf;
     use std::sync::atomic::AtomicU32;
 
@@ -366,7 +366,7 @@ mod tests {
         }
     }
 
-    fn kill_slot(builder: &mut Builder, number: i32) -> &[u8] {
+    fn kill_record(builder: &mut Builder, number: i32) -> &[u8] {
         builder
             .start(op::KILL, clock::counter())
             .fd(number)
@@ -383,12 +383,12 @@ mod tests {
         log.events().filter_map(pid).collect()
     }
 
-    /// Takes a chunk as a recorder would, with one slot in it.
+    /// Takes a chunk as a recorder would, with one record in it.
     fn take(place: &Place, pid: u32, tid: u32, epoch: u64, number: i32) -> usize {
         let arena = &place.stock.arena;
         let index = arena.take().unwrap();
         let mut builder = Builder::new();
-        let slot = kill_slot(&mut builder, number);
+        let record = kill_record(&mut builder, number);
         let header = abi::Chunk {
             magic: abi::CHUNK_MAGIC,
             index: index as u32,
@@ -396,10 +396,10 @@ mod tests {
             tid,
             epoch,
             taken: clock::counter(),
-            next: (abi::Chunk::SIZE + slot.len()) as u64,
+            next: (abi::Chunk::SIZE + record.len()) as u64,
             ..abi::Chunk::default()
         };
-        arena.write(index, abi::Chunk::SIZE, slot);
+        arena.write(index, abi::Chunk::SIZE, record);
         arena.write(index, 0, &header.to_bytes());
         index
     }
@@ -416,7 +416,7 @@ mod tests {
         let mut builder = Builder::new();
         let mut writer = ChunkWriter::new(Arc::clone(&place.stock));
         for number in 0..10_000 {
-            writer.append(kill_slot(&mut builder, number));
+            writer.append(kill_record(&mut builder, number));
             if number % 1000 == 0 {
                 place.drainer.pass(Which::Finished);
             }
@@ -449,9 +449,9 @@ mod tests {
         let arena = &place.stock.arena;
         let at = arena.chunk_header(index).next as usize;
         let mut builder = Builder::new();
-        let slot = builder.start(op::VFORK, clock::counter()).finish();
-        arena.write(index, at, slot);
-        arena.set_next(index, at + slot.len());
+        let record = builder.start(op::VFORK, clock::counter()).finish();
+        arena.write(index, at, record);
+        arena.set_next(index, at + record.len());
         place.drainer.pass(Which::Finished);
         assert!(killed(&place).is_empty());
         assert!(!place.stock.arena.is_set(&place.stock.arena.header().free, index));

@@ -40,8 +40,8 @@ pub(crate) struct Front {
 pub(crate) struct Ended {
     /// The command's end.
     pub end: RunEnd,
-    /// The log is sealed already.
-    pub sealed: bool,
+    /// The log is finalized already.
+    pub finalized: bool,
     /// A key of the terminal ended the command, and was meant for the front, too.
     pub by_key: bool,
 }
@@ -76,7 +76,7 @@ impl Front {
                 self.take_signals();
                 control.reach(DISMISSED);
                 return Ok(Ended {
-                    sealed: control.reached(SEALED),
+                    finalized: control.reached(SEALED),
                     by_key: self.by_key(&end),
                     end,
                 });
@@ -86,7 +86,7 @@ impl Front {
                 aftermath::spawn(after);
                 return Ok(Ended {
                     end,
-                    sealed: true,
+                    finalized: true,
                     by_key: false,
                 });
             }

@@ -150,7 +150,7 @@ impl Keeping {
         }
     }
 
-    /// The log is sealed: what is left are processes that have the filter.
+    /// The log is finalized: what is left are processes that have the filter.
     fn serve_to_the_end(mut self) {
         if self.answering.is_none() && self.listener.as_ref().is_none_or(nobody_is_left) {
             return;
@@ -162,7 +162,7 @@ impl Keeping {
         }
     }
 
-    /// The supervisor died before the log was sealed.
+    /// The supervisor died before the log was finalized.
     fn inherit(mut self, tools: Tools, job: Job) {
         self.serve();
         let (mut watch, _stock) = tools.into_watch();

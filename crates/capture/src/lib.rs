@@ -5,7 +5,7 @@
 //! child, starts the command (`launch`), drains the arena (`arena`, `stock`, `drain`) into the log, answers the guard (`guarding`,
 //! `guard`) and ends the log (`watch`).
 //!
-//! Absent: what slots mean, and everything about graphs and stores.
+//! Absent: what records mean, and everything about graphs and stores.
 
 mod aftermath;
 mod answering;

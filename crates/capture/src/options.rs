@@ -59,7 +59,7 @@ pub struct Options {
     pub name: Option<String>,
     /// The log while recording. Must not exist yet.
     pub part: PathBuf,
-    /// The log once sealed; in the same file system as `part`.
+    /// The log once finalized; in the same file system as `part`.
     pub log: PathBuf,
     /// Recorder, guard or both.
     pub guard: GuardMode,
@@ -79,7 +79,7 @@ pub struct Options {
     pub detach_after: Option<Duration>,
     /// Private directory that the recorder's library is extracted to at first use.
     pub library_dir: PathBuf,
-    /// Command to start in the background once the log is sealed, or nothing.
+    /// Command to start in the background once the log is finalized, or nothing.
     pub after: Vec<OsString>,
     /// Version of the program, for the log's header.
     pub version: String,
@@ -106,7 +106,7 @@ pub struct Recorded {
     pub warning: Option<String>,
     /// Errno of the failed start, if the command never ran.
     pub not_started: Option<i32>,
-    /// Processes of the run outlived the command and are still being recorded; the log is sealed later.
+    /// Processes of the run outlived the command and are still being recorded; the log is finalized later.
     pub still_recording: bool,
     /// The signal that ended the command came from the terminal's keyboard, and to this process, too: whoever waits for it
     /// expects it to die of it (see [`end_by_signal`](crate::end_by_signal)), as the command has.

@@ -203,11 +203,11 @@ fn not_found(options: &Options, errno: i32) -> Result<Ended, Error> {
     let part = &options.part;
     let (mut log, _claim) = claimed_log(part, &head)?;
     log.end(&end).map_err(Error::log("write", part))?;
-    std::fs::rename(part, &options.log).map_err(Error::file("seal", part))?;
+    std::fs::rename(part, &options.log).map_err(Error::file("finalize", part))?;
     aftermath::spawn(&options.after);
     Ok(Ended {
         end,
-        sealed: true,
+        finalized: true,
         by_key: false,
     })
 }
@@ -244,7 +244,7 @@ fn warning(run: &str, end: &RunEnd) -> Option<String> {
 }
 
 fn recorded(run: String, name: &OsStr, ended: Ended) -> Recorded {
-    let Ended { end, sealed, by_key } = ended;
+    let Ended { end, finalized, by_key } = ended;
     let warning = match end.not_started {
         Some(errno) => Some(why_not(name, errno)),
         None => warning(&run, &end),
@@ -259,7 +259,7 @@ fn recorded(run: String, name: &OsStr, ended: Ended) -> Recorded {
         warnings: end.warnings,
         warning,
         not_started: end.not_started,
-        still_recording: !sealed,
+        still_recording: !finalized,
         by_key,
     }
 }

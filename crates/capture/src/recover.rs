@@ -32,7 +32,7 @@ pub fn is_recording(part: &Path) -> bool {
     matches!(claim(part), Err(Error::StillRecording { .. }))
 }
 
-/// Finishes the log `part` of a run that nobody records any more, with what is left in its arena (or none), and seals it as `log`.
+/// Finishes the log `part` of a run that nobody records any more, with what is left in its arena (or none), and finalizes it as `log`.
 /// The arena is removed. An arena that is not called as that of this log's run is nobody's: a log that came from elsewhere may name any
 /// file, and must not make us read or remove it.
 pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Error> {
@@ -82,7 +82,7 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
             None => writer.end(&end).map_err(Error::log("write", part))?,
         }
     }
-    std::fs::rename(part, log).map_err(Error::file("seal", part))?;
+    std::fs::rename(part, log).map_err(Error::file("finalize", part))?;
     if let Some(arena) = arena {
         // It may have gone already.
         let _ = std::fs::remove_file(arena);

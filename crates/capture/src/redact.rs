@@ -11,7 +11,7 @@ use arguments::Reading;
 use backstory_abi::{self as abi, Who, op};
 use backstory_eventlog::chunk::{Skipped, View};
 use backstory_eventlog::secret;
-use backstory_eventlog::slot::Raw;
+use backstory_eventlog::record::Raw;
 use std::collections::{HashMap, HashSet};
 
 /// Names that are always secret.
@@ -25,19 +25,19 @@ const SECRETS: &[&str] = &[
     "AWS_*",
 ];
 
-/// Threads whose strings go on in their next slot, at most. A program that makes up more spoils its own record.
+/// Threads whose strings go on in their next record, at most. A program that makes up more spoils its own record.
 const READERS: usize = 4096;
 
-/// Whose slots: process and thread.
+/// Whose records: process and thread.
 type Owner = (u32, u32);
 
 /// The patterns of one run, and the secrets that are being read.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     more: Vec<String>,
-    /// Threads whose last `ENV` slot ended within the value of a secret.
+    /// Threads whose last `ENV` record ended within the value of a secret.
     within: HashSet<Owner>,
-    /// What is known of the next argument of threads whose `ARGS` slots are being read.
+    /// What is known of the next argument of threads whose `ARGS` records are being read.
     reading: HashMap<Owner, Reading>,
 }
 
@@ -78,28 +78,28 @@ impl Secrets {
         all.iter().map(&mut next).collect()
     }
 
-    /// Replaces the values of secrets in a chunk's `ENV` and `ARGS` slots. No slot changes its place or size.
+    /// Replaces the values of secrets in a chunk's `ENV` and `ARGS` records. No record changes its place or size.
     pub(crate) fn scrub(&mut self, chunk: &mut [u8]) {
         let mut at = abi::Chunk::SIZE;
         loop {
             let Some((head, view)) = View::new(chunk) else {
                 return;
             };
-            let Some((found, slot)) = view.next(at, &mut Skipped::default()) else {
+            let Some((found, record)) = view.next(at, &mut Skipped::default()) else {
                 blank(&mut chunk[at..]);
                 return;
             };
-            let end = found + usize::from(slot.size);
+            let end = found + usize::from(record.size);
             blank(&mut chunk[at..found]);
             at = end;
-            if [op::ENV, op::ARGS, op::EXEC].contains(&slot.op) {
-                self.scrub_slot((head.pid, head.tid), slot.op, &mut chunk[found..end]);
+            if [op::ENV, op::ARGS, op::EXEC].contains(&record.op) {
+                self.scrub_record((head.pid, head.tid), record.op, &mut chunk[found..end]);
             }
         }
     }
 
-    fn scrub_slot(&mut self, owner: Owner, op: u16, slot: &mut [u8]) {
-        let Some(raw) = Raw::parse(slot) else { return };
+    fn scrub_record(&mut self, owner: Owner, op: u16, record: &mut [u8]) {
+        let Some(raw) = Raw::parse(record) else { return };
         let owner = raw.who.map_or(owner, |who: Who| (who.pid, who.tid));
         let strings: Vec<&[u8]> = raw.list().collect();
         let clean = match op {
@@ -114,20 +114,20 @@ impl Secrets {
             .into_iter()
             .flat_map(|string| [string, vec![0]].concat())
             .collect();
-        let body = slot.len() - raw.body.len();
-        // A program that writes its slots itself may have left out the last NUL.
+        let body = record.len() - raw.body.len();
+        // A program that writes its records itself may have left out the last NUL.
         clean.truncate(raw.body.len());
         let told = raw.head.aux != 0;
-        slot[body..].fill(0);
-        slot[body..body + clean.len()].copy_from_slice(&clean);
+        record[body..].fill(0);
+        record[body..body + clean.len()].copy_from_slice(&clean);
         if told {
-            let mut head = abi::Slot::read(slot).unwrap_or_default();
+            let mut head = abi::Record::read(record).unwrap_or_default();
             head.aux = clean.len() as u32;
-            slot[..abi::Slot::SIZE].copy_from_slice(&head.to_bytes());
+            record[..abi::Record::SIZE].copy_from_slice(&head.to_bytes());
         }
     }
 
-    /// `more`: the last entry goes on in the thread's next slot.
+    /// `more`: the last entry goes on in the thread's next record.
     fn clean_environment(&mut self, owner: Owner, strings: &[&[u8]], more: bool) -> Vec<Vec<u8>> {
         let within = self.within.remove(&owner);
         let mut clean: Vec<Vec<u8>> = strings.iter().map(|string| self.redact(string)).collect();
@@ -144,7 +144,7 @@ impl Secrets {
         clean
     }
 
-    /// `more`: the last argument goes on in the thread's next slot.
+    /// `more`: the last argument goes on in the thread's next record.
     fn clean_arguments(&mut self, owner: Owner, strings: &[&[u8]], more: bool) -> Vec<Vec<u8>> {
         let mut reading = self.reading.remove(&owner).unwrap_or_default();
         let mut clean = Vec::with_capacity(strings.len());
@@ -180,19 +180,19 @@ impl Secrets {
     }
 }
 
-/// What lies between slots was being written by somebody who died: no reader understands it, but it may hold part of an environment.
-/// Where slots begin is kept, so that what is torn is counted as before.
+/// What lies between records was being written by somebody who died: no reader understands it, but it may hold part of an environment.
+/// Where records begin is kept, so that what is torn is counted as before.
 fn blank(torn: &mut [u8]) {
     let mut at = 0;
-    while let Some(mut slot) = torn.get(at..).and_then(abi::Slot::read) {
-        let size = usize::from(slot.size);
-        let whole = size.is_multiple_of(8) && size >= abi::Slot::SIZE && at + size <= torn.len();
+    while let Some(mut record) = torn.get(at..).and_then(abi::Record::read) {
+        let size = usize::from(record.size);
+        let whole = size.is_multiple_of(8) && size >= abi::Record::SIZE && at + size <= torn.len();
         if !whole {
             break;
         }
-        (slot.fd, slot.arg, slot.result, slot.aux) = (0, 0, 0, 0);
-        torn[at..at + abi::Slot::SIZE].copy_from_slice(&slot.to_bytes());
-        torn[at + abi::Slot::SIZE..at + size].fill(0);
+        (record.fd, record.arg, record.result, record.aux) = (0, 0, 0, 0);
+        torn[at..at + abi::Record::SIZE].copy_from_slice(&record.to_bytes());
+        torn[at + abi::Record::SIZE..at + size].fill(0);
         at += size;
     }
     torn[at..].fill(0);

@@ -1,14 +1,14 @@
 //! What the watcher itself has to say in the log: that the command was born, what it executes, and who is gone.
 
 use crate::clock;
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use crate::stock::{ChunkWriter, Stock};
 use crate::sys::Pid;
 use backstory_abi::{Who, op};
-use backstory_eventlog::slot::Builder;
+use backstory_eventlog::record::Builder;
 use std::sync::Arc;
 
-/// Writes the watcher's slots.
+/// Writes the watcher's records.
 pub(crate) struct Reporter {
     sink: Option<ChunkWriter>,
     stock: Arc<Stock>,
@@ -68,7 +68,7 @@ impl Reporter {
         self.append();
     }
 
-    /// As many slots as it takes, none longer than a slot may be.
+    /// As many records as it takes, none longer than a record may be.
     fn arguments(&mut self, at: u64, pid: Pid, arguments: &[Vec<u8>]) {
         let begin = |builder: &mut Builder| {
             builder.start(op::ARGS, at).who(who(pid)).result(0);
@@ -95,11 +95,11 @@ impl Reporter {
     }
 
     fn append(&mut self) {
-        let slot = self.builder.finish();
+        let record = self.builder.finish();
         let sink = self
             .sink
             .get_or_insert_with(|| ChunkWriter::new(Arc::clone(&self.stock)));
-        sink.append(slot);
+        sink.append(record);
     }
 
     /// Says no more: its chunk may be drained.

@@ -3,7 +3,7 @@
 use crate::{Error, clock, deep};
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::program::{self, Format};
-use backstory_eventlog::slot::Builder;
+use backstory_eventlog::record::Builder;
 use backstory_eventlog::{Writer, regular};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
@@ -13,10 +13,10 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Slots are appended in pieces of about this many bytes, so that memory stays bounded.
+/// Records are appended in pieces of about this many bytes, so that memory stays bounded.
 const PIECE: usize = 256 * 1024;
 
-/// Takes identities while the graph asks for them, and appends each to the sealed log.
+/// Takes identities while the graph asks for them, and appends each to the finalized log.
 ///
 /// A path is looked at without following a link at its end; that answers for what it leads to as well, unless it is a link.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Settlement {
     log: PathBuf,
     writer: Writer,
     builder: Builder,
-    slots: Vec<u8>,
+    records: Vec<u8>,
     /// The path asked for last, and what is there.
     last: Option<(Vec<u8>, Result<Ident, i32>)>,
     near: Near,
@@ -34,13 +34,13 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// Begins to settle a sealed log.
+    /// Begins to settle a finalized log.
     pub fn begin(log: &Path) -> Result<Settlement, Error> {
         Ok(Settlement {
             log: log.to_owned(),
             writer: Writer::reopen(log).map_err(Error::log("open", log))?,
             builder: Builder::new(),
-            slots: Vec::new(),
+            records: Vec::new(),
             last: None,
             near: Near::default(),
             formats: None,
@@ -70,10 +70,10 @@ impl Settlement {
 
     fn keep(&mut self, path: &[u8], follow: bool, found: &Result<Ident, i32>) {
         let time = clock::counter();
-        let slot = self
+        let record = self
             .builder
             .identity(time, path, follow, found.as_ref().map_err(|e| *e));
-        self.slots.extend_from_slice(slot);
+        self.records.extend_from_slice(record);
         self.append_if_many();
     }
 
@@ -86,17 +86,17 @@ impl Settlement {
             .iter()
             .filter_map(|format| format.interpreter(path, &head));
         let found = special.next().or_else(|| program::interpreter(&head))?.to_vec();
-        let slot = self.builder.runs(clock::counter(), path, &found);
-        self.slots.extend_from_slice(slot);
+        let record = self.builder.runs(clock::counter(), path, &found);
+        self.records.extend_from_slice(record);
         self.append_if_many();
         Some(found)
     }
 
     fn append_if_many(&mut self) {
-        if self.slots.len() >= PIECE && self.failed.is_none() {
-            let done = self.writer.idents(&self.slots);
+        if self.records.len() >= PIECE && self.failed.is_none() {
+            let done = self.writer.idents(&self.records);
             self.failed = done.map_err(Error::log("append to", &self.log)).err();
-            self.slots.clear();
+            self.records.clear();
         }
     }
 
@@ -106,7 +106,7 @@ impl Settlement {
             Some(error) => Err(error),
             None => self
                 .writer
-                .settled(&self.slots)
+                .settled(&self.records)
                 .map_err(Error::log("append to", &self.log)),
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::arena::Arena;
 use crate::clock;
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use backstory_abi as abi;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -152,7 +152,7 @@ impl Stock {
     }
 }
 
-/// Writes slots of the supervisor's side into chunks of its own, whose header has thread 0.
+/// Writes records of the supervisor's side into chunks of its own, whose header has thread 0.
 pub(crate) struct ChunkWriter {
     stock: Arc<Stock>,
     current: Option<(usize, usize)>,
@@ -164,7 +164,7 @@ impl ChunkWriter {
         ChunkWriter { stock, current: None }
     }
 
-    /// Where a slot of this length goes: chunk and offset.
+    /// Where a record of this length goes: chunk and offset.
     fn place(&mut self, length: usize) -> Option<(usize, usize)> {
         if let Some((index, at)) = self.current {
             if at + length <= abi::CHUNK_SIZE as usize {
@@ -210,14 +210,14 @@ impl ChunkWriter {
     }
 }
 
-impl SlotSink for ChunkWriter {
-    fn append(&mut self, slot: &[u8]) {
-        let Some((index, at)) = self.place(slot.len()) else {
+impl RecordSink for ChunkWriter {
+    fn append(&mut self, record: &[u8]) {
+        let Some((index, at)) = self.place(record.len()) else {
             self.stock.arena.add_lost(1);
             return;
         };
-        let end = at + slot.len();
-        self.stock.arena.write(index, at, slot);
+        let end = at + record.len();
+        self.stock.arena.write(index, at, record);
         self.stock.arena.set_next(index, end);
         self.current = Some((index, end));
     }

@@ -194,7 +194,7 @@ struct Roles {
 }
 
 impl Roles {
-    /// Watches until the log is sealed. The command does not outlive a front that was killed, as it would not have outlived itself.
+    /// Watches until the log is finalized. The command does not outlive a front that was killed, as it would not have outlived itself.
     fn watch_all(&mut self, watch: &mut Watch, control: &'static Control, job: &Job) {
         while !watch.step() {
             let places = [&self.front, &self.started];

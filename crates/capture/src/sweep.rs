@@ -32,11 +32,11 @@ fn look_after(path: &Path) {
     let Some((log, age)) = left_behind(path) else {
         return;
     };
-    let sealed = log.with_extension("");
+    let finalized = log.with_extension("");
     if log.exists() {
         // Who else finishes it just now is told apart by the lock on the log.
-        let _ = recover(Some(path), &log, &sealed);
-    } else if sealed.exists() || age >= KEPT {
+        let _ = recover(Some(path), &log, &finalized);
+    } else if finalized.exists() || age >= KEPT {
         // It may have gone already.
         let _ = fs::remove_file(path);
     }
@@ -98,11 +98,11 @@ mod tests {
         assert!(path.exists(), "its store may come back");
         fs::remove_file(&path).unwrap();
 
-        let sealed = arena("sealed", &dir.path().join("s.log.part"), Duration::ZERO);
+        let finalized = arena("finalized", &dir.path().join("s.log.part"), Duration::ZERO);
         fs::write(dir.path().join("s.log"), "").unwrap();
-        let path = sealed.path().unwrap().to_owned();
-        drop(sealed);
+        let path = finalized.path().unwrap().to_owned();
+        drop(finalized);
         look_after(&path);
-        assert!(!path.exists(), "its log is sealed");
+        assert!(!path.exists(), "its log is finalized");
     }
 }

@@ -45,7 +45,7 @@ fn clock_set() -> Vec<String> {
 pub(crate) struct Plan {
     /// The log while recording.
     pub part: PathBuf,
-    /// The log once sealed.
+    /// The log once finalized.
     pub log: PathBuf,
     /// How long daemons are recorded.
     pub detach_after: Option<Duration>,
@@ -113,7 +113,7 @@ impl Watch {
         Arc::clone(&self.drainer)
     }
 
-    /// Slots of the watcher's own.
+    /// Records of the watcher's own.
     pub(crate) fn reporter(&mut self) -> &mut Reporter {
         &mut self.reporter
     }
@@ -188,7 +188,7 @@ impl Watch {
         }
     }
 
-    /// Looks after the children. True once the log is sealed and there is nothing left to watch.
+    /// Looks after the children. True once the log is finalized and there is nothing left to watch.
     pub(crate) fn step(&mut self) -> bool {
         let alone = self.reap() && !self.starting;
         if self.command_ended.is_none() {
@@ -355,7 +355,7 @@ impl Watch {
         }
     }
 
-    /// Drains what is left, ends the log, seals it and tells the front.
+    /// Drains what is left, ends the log, finalizes it and tells the front.
     fn conclude(&mut self) {
         self.look_for_keeper();
         let told = self.at_end.take().map_or_else(Afterwards::default, |end| end());
@@ -373,7 +373,7 @@ impl Watch {
             let path = self.plan.log.display().to_string();
             let error = error.to_string();
             end.incomplete_because
-                .push(Reason::NotSealed { path, error }.to_string());
+                .push(Reason::NotFinalized { path, error }.to_string());
         }
         self.control.reach(SEALED);
         if self.told.is_none() {

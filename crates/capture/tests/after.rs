@@ -100,7 +100,7 @@ fn a_log_without_an_arena_is_recovered_too() {
 }
 
 #[test]
-fn a_sealed_end_is_kept_by_recovery() {
+fn a_finalized_end_is_kept_by_recovery() {
     let run = Run::new(&["--guard", "off"]);
     run.shell("exit 3");
     run.log();

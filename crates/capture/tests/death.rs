@@ -1,4 +1,4 @@
-//! Whoever dies, the command goes on (or ends as it would have), its status arrives and the log is sealed and says what is missing.
+//! Whoever dies, the command goes on (or ends as it would have), its status arrives and the log is finalized and says what is missing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -133,7 +133,7 @@ fn command_of(supervisor: u32) -> u32 {
 }
 
 #[test]
-fn a_killed_front_takes_the_command_with_it_and_the_log_is_sealed() {
+fn a_killed_front_takes_the_command_with_it_and_the_log_is_finalized() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
         let mut front = waiting(&run);
@@ -162,7 +162,7 @@ fn a_killed_command_is_a_signal() {
 }
 
 #[test]
-fn with_all_dead_recovery_seals_what_is_there() {
+fn with_all_dead_recovery_finalizes_what_is_there() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
         let mut front = waiting(&run);
@@ -257,7 +257,7 @@ fn calls_in_progress_are_answered_whoever_dies() {
 
 /// `kill -9 %1`: front, keeper and command die at once; the supervisor is not in the group and ends the log.
 #[test]
-fn a_killed_group_leaves_a_sealed_log() {
+fn a_killed_group_leaves_a_finalized_log() {
     for guard in MODES {
         use std::os::unix::process::CommandExt;
         let run = Run::new(&["--guard", guard]);
@@ -275,7 +275,7 @@ fn a_killed_group_leaves_a_sealed_log() {
 
 /// The same, by a program that does so with its first instruction: the supervisor has left the group before.
 #[test]
-fn a_group_that_is_killed_as_the_program_begins_leaves_a_sealed_log() {
+fn a_group_that_is_killed_as_the_program_begins_leaves_a_finalized_log() {
     for guard in MODES {
         use std::os::unix::process::CommandExt;
         let run = Run::new(&["--guard", guard]);

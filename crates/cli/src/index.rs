@@ -1,4 +1,4 @@
-//! Brings the store up to date: for each sealed log that the store does not have, fold → append. While the fold asks for identities
+//! Brings the store up to date: for each finalized log that the store does not have, fold → append. While the fold asks for identities
 //! of paths for the first time, they are taken from the file system and kept in the log.
 //!
 //! Runs in the background after each recording and, if that has not happened yet, in the first question. One indexer per store
@@ -94,7 +94,7 @@ pub fn bring_up_to_date(
     // Each log is tried once, whatever comes of it: this ends.
     let mut tried: HashSet<String> = HashSet::new();
     loop {
-        // A run may be sealed, and left to us, while we work: hence once more after the lock is given back.
+        // A run may be finalized, and left to us, while we work: hence once more after the lock is given back.
         if waiting(home, store, retry, &tried)?.is_empty() && !any_cut_off(home)? {
             return Ok(failed);
         }
@@ -210,7 +210,7 @@ fn recover(home: &Home) -> Result<(), Error> {
     Ok(())
 }
 
-/// Indexes one sealed log.
+/// Indexes one finalized log.
 fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> {
     let path = home.log_path(run);
     let log = Log::open(&path)?;
@@ -324,10 +324,10 @@ fn describe(damage: &Damage) -> String {
         (damage.bytes, "unreadable bytes"),
         (damage.unknown_frames, "frames of an unknown kind"),
         (
-            damage.torn_slots,
+            damage.torn_records,
             "operations cut off, by a kill or a jump out of a signal handler",
         ),
-        (damage.unknown_slots, "operations of an unknown kind"),
+        (damage.unknown_records, "operations of an unknown kind"),
     ];
     let parts: Vec<String> = parts
         .iter()

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// A fork, or an exec.
 #[derive(Debug, Clone, Copy)]
 pub struct Cause {
-    /// Its slot.
+    /// Its record.
     pub at: Position,
     /// Its counter.
     pub time: u64,
@@ -39,7 +39,7 @@ pub struct Started {
     pub time: u64,
     /// After a fork; else after an exec.
     pub forked: bool,
-    /// Its slot.
+    /// Its record.
     pub at: Position,
 }
 
@@ -76,7 +76,7 @@ impl Causes {
         }
     }
 
-    /// Which lanes may not start before which slots.
+    /// Which lanes may not start before which records.
     pub fn gates(mut self, slack: u64) -> Vec<(Position, u32)> {
         let mut gates = Vec::new();
         for causes in self.forks.values_mut().chain(self.execs.values_mut()) {

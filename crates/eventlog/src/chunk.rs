@@ -1,24 +1,24 @@
-//! Chunks: what one thread (or the guard) logged, slot after slot, possibly cut off by death at any instruction.
+//! Chunks: what one thread (or the guard) logged, record after record, possibly cut off by death at any instruction.
 //!
-//! Invariant: whatever the bytes are, a walk ends, stays within them, and finds every whole slot before the first damage.
+//! Invariant: whatever the bytes are, a walk ends, stays within them, and finds every whole record before the first damage.
 
-use backstory_abi::{self as abi, Chunk, DONE, F_ALL, F_IDENT, F_WHO, LIST, RESERVED, Slot, Who, op_info};
+use backstory_abi::{self as abi, Chunk, DONE, F_ALL, F_IDENT, F_WHO, LIST, RESERVED, Record, Who, op_info};
 
 /// A chunk's bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     bytes: &'a [u8],
     limit: usize,
-    /// The last reservation did not fit: zeros at the end are no lost slot.
+    /// The last reservation did not fit: zeros at the end are no lost record.
     overrun: bool,
 }
 
-/// What was found on the way to the next slot.
+/// What was found on the way to the next record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Skipped {
-    /// Slots that a thread was killed in before they were valid, or that were overwritten.
+    /// Records that a thread was killed in before they were valid, or that were overwritten.
     pub torn: u64,
-    /// Whole slots of operations that this version does not know.
+    /// Whole records of operations that this version does not know.
     pub unknown: u64,
 }
 
@@ -26,7 +26,7 @@ impl<'a> View<'a> {
     /// The chunk in these bytes, and its header; none if they begin with none.
     pub fn new(bytes: &'a [u8]) -> Option<(Chunk, View<'a>)> {
         let head = Chunk::read(bytes).filter(|c| c.magic == abi::CHUNK_MAGIC)?;
-        // `next` is where the owner would have gone on; past the end it names a slot that did not fit.
+        // `next` is where the owner would have gone on; past the end it names a record that did not fit.
         let next = usize::try_from(head.next).unwrap_or(usize::MAX);
         let limit = if next < Chunk::SIZE {
             bytes.len()
@@ -43,7 +43,7 @@ impl<'a> View<'a> {
         ))
     }
 
-    /// Slots without a chunk around them.
+    /// Records without a chunk around them.
     pub fn bare(bytes: &'a [u8]) -> View<'a> {
         View {
             bytes,
@@ -52,25 +52,25 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The bytes from a slot's offset on, up to where slots can be.
+    /// The bytes from a record's offset on, up to where records can be.
     pub fn from(&self, offset: usize) -> &'a [u8] {
         self.bytes.get(offset..self.limit).unwrap_or(&[])
     }
 
-    /// The first slot at or after `offset`: where it begins, and its fixed part.
-    pub fn next(&self, mut offset: usize, skipped: &mut Skipped) -> Option<(usize, Slot)> {
-        while let Some(slot) = Slot::read(self.from(offset)) {
+    /// The first record at or after `offset`: where it begins, and its fixed part.
+    pub fn next(&self, mut offset: usize, skipped: &mut Skipped) -> Option<(usize, Record)> {
+        while let Some(record) = Record::read(self.from(offset)) {
             let room = self.limit - offset;
-            match judge(&slot, room) {
-                Judged::Good => return Some((offset, slot)),
+            match judge(&record, room) {
+                Judged::Good => return Some((offset, record)),
                 Judged::Unknown => {
                     skipped.unknown += 1;
-                    offset += usize::from(slot.size);
+                    offset += usize::from(record.size);
                 }
                 // The owner died after it had written the size, before the rest.
                 Judged::Begun => {
                     skipped.torn += 1;
-                    offset += usize::from(slot.size);
+                    offset += usize::from(record.size);
                 }
                 Judged::Torn => {
                     let Some(next) = self.resync(offset + 8) else {
@@ -86,10 +86,10 @@ impl<'a> View<'a> {
         None
     }
 
-    /// The next offset at which a slot begins whose strings are where they should be: what lies in a torn slot may look like one.
+    /// The next offset at which a record begins whose strings are where they should be: what lies in a torn record may look like one.
     fn resync(&self, mut offset: usize) -> Option<usize> {
-        while let Some(slot) = Slot::read(self.from(offset)) {
-            if judge(&slot, self.limit - offset) == Judged::Good && self.strings_fit(offset, &slot) {
+        while let Some(record) = Record::read(self.from(offset)) {
+            if judge(&record, self.limit - offset) == Judged::Good && self.strings_fit(offset, &record) {
                 return Some(offset);
             }
             offset += 8;
@@ -97,9 +97,9 @@ impl<'a> View<'a> {
         None
     }
 
-    fn strings_fit(&self, offset: usize, slot: &Slot) -> bool {
-        let body = &self.from(offset)[fixed(slot)..usize::from(slot.size)];
-        let wanted = op_info(slot.op).map_or(0, |info| info.strings);
+    fn strings_fit(&self, offset: usize, record: &Record) -> bool {
+        let body = &self.from(offset)[fixed(record)..usize::from(record.size)];
+        let wanted = op_info(record.op).map_or(0, |info| info.strings);
         wanted == LIST || body.iter().filter(|b| **b == 0).count() >= usize::from(wanted)
     }
 }
@@ -112,36 +112,36 @@ enum Judged {
     Torn,
 }
 
-fn fixed(slot: &Slot) -> usize {
-    let who = if slot.flags & F_WHO != 0 { Who::SIZE } else { 0 };
-    let ident = if slot.flags & F_IDENT != 0 {
+fn fixed(record: &Record) -> usize {
+    let who = if record.flags & F_WHO != 0 { Who::SIZE } else { 0 };
+    let ident = if record.flags & F_IDENT != 0 {
         abi::Ident::SIZE
     } else {
         0
     };
-    Slot::SIZE + who + ident
+    Record::SIZE + who + ident
 }
 
-fn judge(slot: &Slot, room: usize) -> Judged {
-    let size = usize::from(slot.size);
-    if size % 8 != 0 || size < Slot::SIZE || size > room {
+fn judge(record: &Record, room: usize) -> Judged {
+    let size = usize::from(record.size);
+    if size % 8 != 0 || size < Record::SIZE || size > room {
         return Judged::Torn;
     }
-    let state_valid = slot.state == RESERVED || slot.state == DONE;
-    if slot.state == 0 {
+    let state_valid = record.state == RESERVED || record.state == DONE;
+    if record.state == 0 {
         Judged::Begun
     } else if !state_valid {
         Judged::Torn
-    } else if op_info(slot.op).is_none() || slot.flags & !F_ALL != 0 {
+    } else if op_info(record.op).is_none() || record.flags & !F_ALL != 0 {
         Judged::Unknown
-    } else if fixed(slot) > size {
+    } else if fixed(record) > size {
         Judged::Torn
     } else {
         Judged::Good
     }
 }
 
-/// Builds a chunk, for the supervisor's own slots and for tests.
+/// Builds a chunk, for the supervisor's own records and for tests.
 #[derive(Debug)]
 pub struct Builder {
     bytes: Vec<u8>,
@@ -162,18 +162,18 @@ impl Builder {
         }
     }
 
-    /// Appends a slot; false (and nothing appended) if it does not fit.
-    pub fn push(&mut self, slot: &[u8]) -> bool {
-        if self.bytes.len() + slot.len() > abi::CHUNK_SIZE as usize {
+    /// Appends a record; false (and nothing appended) if it does not fit.
+    pub fn push(&mut self, record: &[u8]) -> bool {
+        if self.bytes.len() + record.len() > abi::CHUNK_SIZE as usize {
             return false;
         }
-        self.bytes.extend_from_slice(slot);
+        self.bytes.extend_from_slice(record);
         self.head.next = self.bytes.len() as u64;
         self.bytes[..Chunk::SIZE].copy_from_slice(&self.head.to_bytes());
         true
     }
 
-    /// True if it has no slot.
+    /// True if it has no record.
     pub fn is_empty(&self) -> bool {
         self.bytes.len() == Chunk::SIZE
     }

@@ -1,8 +1,8 @@
-//! From a slot to the operation it stands for. Knows the fields of every operation, and nothing of threads or time.
+//! From a record to the operation it stands for. Knows the fields of every operation, and nothing of threads or time.
 
 use crate::event::{Kept, Meta, Op, Outcome, Spawn, Thread};
-use crate::slot::Raw;
-use backstory_abi::{self as abi, DONE, F_PREDICTED, Slot, op};
+use crate::record::Raw;
+use backstory_abi::{self as abi, DONE, F_PREDICTED, Record, op};
 
 const AT_REMOVEDIR: i32 = 0x200;
 const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
@@ -16,7 +16,7 @@ pub fn outcome(raw: &Raw<'_>) -> Outcome {
     }
 }
 
-/// How the child of a `VFORK` slot runs.
+/// How the child of a `VFORK` record runs.
 pub fn spawn(arg: i32) -> Spawn {
     match arg {
         abi::SPAWN_POSIX => Spawn::Posix,
@@ -27,12 +27,12 @@ pub fn spawn(arg: i32) -> Spawn {
     }
 }
 
-/// True if a child on its parent's memory did nothing after this slot: it is another program now, or has ended.
-pub fn is_last_of_child(slot: &Slot) -> bool {
-    slot.op == op::EXIT || (slot.op == op::EXEC && slot.state != DONE)
+/// True if a child on its parent's memory did nothing after this record: it is another program now, or has ended.
+pub fn is_last_of_child(record: &Record) -> bool {
+    record.op == op::EXIT || (record.op == op::EXEC && record.state != DONE)
 }
 
-/// The operation, if the slot stands for one by itself; `ARGS`, `ENV`, `VFORK`, `VFORKED` and `EXEC` do not.
+/// The operation, if the record stands for one by itself; `ARGS`, `ENV`, `VFORK`, `VFORKED` and `EXEC` do not.
 pub fn operation(raw: &Raw<'_>) -> Option<Op> {
     let h = &raw.head;
     let (fd, arg, aux) = (h.fd, h.arg, h.aux);

@@ -1,8 +1,8 @@
-//! A log as text, one line per slot, for people who look for a fault. Not a format: it may change.
+//! A log as text, one line per record, for people who look for a fault. Not a format: it may change.
 
 use crate::chunk::{Skipped, View};
 use crate::log::Log;
-use crate::slot::Raw;
+use crate::record::Raw;
 use backstory_abi::{
     Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_OWN, F_PREDICTED, F_RESOLVED, LIST, RESERVED, op, op_info,
 };
@@ -17,7 +17,7 @@ const FLAGS: [(u16, &str); 6] = [
     (F_OWN, "own"),
 ];
 
-/// Writes every slot as it stands in the log, in the log's order, and what could not be read.
+/// Writes every record as it stands in the log, in the log's order, and what could not be read.
 pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
     let header = log.header();
     writeln!(
@@ -47,11 +47,11 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
             head.host_pid,
             head.next
         )?;
-        slots(&view, Chunk::SIZE, out)?;
+        records(&view, Chunk::SIZE, out)?;
     }
     for place in log.idents() {
         writeln!(out, "settled at {:#x}", place.start)?;
-        slots(&View::bare(log.bytes(place)), 0, out)?;
+        records(&View::bare(log.bytes(place)), 0, out)?;
     }
     if let Some(end) = log.end() {
         writeln!(out, "end {end:?}")?;
@@ -64,20 +64,20 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
     }
 }
 
-fn slots(view: &View<'_>, mut offset: usize, out: &mut impl Write) -> Result<()> {
+fn records(view: &View<'_>, mut offset: usize, out: &mut impl Write) -> Result<()> {
     while let Some((at, head)) = view.next(offset, &mut Skipped::default()) {
         if at != offset {
-            writeln!(out, "  {offset:5} {} bytes that are no slot", at - offset)?;
+            writeln!(out, "  {offset:5} {} bytes that are no record", at - offset)?;
         }
         if let Some(raw) = Raw::parse(view.from(at)) {
-            slot(at, &raw, out)?;
+            record(at, &raw, out)?;
         }
         offset = at + usize::from(head.size);
     }
     Ok(())
 }
 
-fn slot(at: usize, raw: &Raw<'_>, out: &mut impl Write) -> Result<()> {
+fn record(at: usize, raw: &Raw<'_>, out: &mut impl Write) -> Result<()> {
     let h = &raw.head;
     let info = op_info(h.op);
     write!(out, "  {at:5} {} {}", h.time, info.map_or("?", |i| i.name))?;

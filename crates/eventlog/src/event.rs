@@ -1,6 +1,6 @@
 //! What happened, one event at a time, whoever saw it.
 //!
-//! An event is the decoded form of one slot of the log: who, when, what, and what came of it. Paths and arguments are bytes
+//! An event is the decoded form of one record of the log: who, when, what, and what came of it. Paths and arguments are bytes
 //! as the program gave them. Nothing here knows how an event was captured beyond [`Via`].
 
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp, makedev};

@@ -1,11 +1,11 @@
-//! Joining what an `exec` was given: its `ARGS` and `ENV` slots come before it, in as many pieces as needed.
+//! Joining what an `exec` was given: its `ARGS` and `ENV` records come before it, in as many pieces as needed.
 
 use crate::decode::halves;
 use crate::event::{Bytes, Op};
-use crate::slot::Raw;
+use crate::record::Raw;
 use std::sync::Arc;
 
-/// Strings that arrive in slots, the last of one slot possibly going on in the next.
+/// Strings that arrive in records, the last of one record possibly going on in the next.
 #[derive(Debug, Default)]
 pub struct Strings {
     whole: Vec<Bytes>,
@@ -13,7 +13,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// Adds a slot's strings.
+    /// Adds a record's strings.
     pub fn add(&mut self, raw: &Raw<'_>) {
         let mut list = raw.list().peekable();
         if let (Some(open), Some(first)) = (&mut self.open, list.peek()) {
@@ -55,12 +55,12 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Takes an `ARGS` slot.
+    /// Takes an `ARGS` record.
     pub fn args(&mut self, raw: &Raw<'_>) {
         self.args.get_or_insert_default().add(raw);
     }
 
-    /// Takes an `ENV` slot: with the strings themselves, or naming ones that were logged before.
+    /// Takes an `ENV` record: with the strings themselves, or naming ones that were logged before.
     pub fn env(&mut self, raw: &Raw<'_>) {
         if self.env.is_none() && raw.list().next().is_none() {
             self.hash = Some(halves(raw));

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"\xb5log";
-/// Version of the frames this crate writes; slots inside chunks follow `backstory_abi::ABI_VERSION`.
+/// Version of the frames this crate writes; records inside chunks follow `backstory_abi::ABI_VERSION`.
 pub const VERSION: u16 = 1;
 /// Bytes before the payload.
 pub const HEADER: usize = 16;
@@ -19,13 +19,13 @@ const EFFORT: usize = 32;
 pub enum Kind {
     /// JSON of a [`crate::run::RunHeader`].
     Header = 1,
-    /// A chunk: its header, then slots.
+    /// A chunk: its header, then records.
     Chunk = 2,
     /// A [`crate::run::ClockPoint`]: counter, real time.
     Clock = 3,
-    /// `IDENT` slots taken after the end, more to come.
+    /// `IDENT` records taken after the end, more to come.
     Idents = 4,
-    /// `IDENT` slots taken after the end, the last of them: the log is settled.
+    /// `IDENT` records taken after the end, the last of them: the log is settled.
     Settled = 5,
     /// JSON of a [`crate::run::RunEnd`].
     End = 6,

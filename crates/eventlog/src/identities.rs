@@ -2,7 +2,7 @@
 
 use crate::chunk::{Skipped, View};
 use crate::event::Ident;
-use crate::slot::{NOFOLLOW, Raw};
+use crate::record::{NOFOLLOW, Raw};
 use backstory_abi::{DONE, op};
 use rustc_hash::FxHashMap;
 
@@ -20,7 +20,7 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// From frames of `IDENT` slots.
+    /// From frames of `IDENT` records.
     pub(crate) fn read<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Identities {
         let mut identities = Identities::default();
         for frame in frames {

@@ -6,14 +6,14 @@
 use crate::causes::{Births, Causes};
 use crate::chunk::{Skipped, View};
 use crate::log::Log;
-use crate::slot::Raw;
+use crate::record::Raw;
 use crate::walk::Walk;
-use backstory_abi::{Chunk, Slot};
+use backstory_abi::{Chunk, Record};
 use rustc_hash::FxHashMap;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Where a slot is.
+/// Where a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
     /// Number of the chunk in the log.
@@ -22,7 +22,7 @@ pub struct Position {
     pub offset: u32,
 }
 
-/// A sequence of chunks in which slots are in the order in which they were made: a thread's, or one chunk of the guard.
+/// A sequence of chunks in which records are in the order in which they were made: a thread's, or one chunk of the guard.
 #[derive(Debug, Clone)]
 pub struct Lane {
     /// Numbers of its chunks in the log, in order.
@@ -35,16 +35,16 @@ pub struct Lane {
     pub tid: u32,
     /// The process's own number, if it lives in another pid namespace.
     pub inner: Option<u32>,
-    /// True for the guard's: its slots carry who did them.
+    /// True for the guard's: its records carry who did them.
     pub guard: bool,
-    /// Counter of its first slot.
+    /// Counter of its first record.
     pub start: u64,
-    /// True if it must not start before a slot of another lane (see [`Index::gates`]).
+    /// True if it must not start before a record of another lane (see [`Index::gates`]).
     pub gated: bool,
 }
 
 impl Lane {
-    /// A cursor that stands before a slot of this lane.
+    /// A cursor that stands before a record of this lane.
     pub fn cursor_at(&self, at: Position) -> Cursor<'static> {
         let chunk = self
             .chunks
@@ -59,7 +59,7 @@ impl Lane {
     }
 }
 
-/// What a `VFORK` slot came to.
+/// What a `VFORK` record came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spawned {
     /// Result of the call: the child, or `-errno`; none if nobody knows.
@@ -71,11 +71,11 @@ pub struct Spawned {
 pub struct Index {
     /// All lanes, in the order in which the log mentions them first.
     pub lanes: Vec<Lane>,
-    /// Lanes that wait for a slot: a child for its fork, a program for its exec, a thread for its process.
+    /// Lanes that wait for a record: a child for its fork, a program for its exec, a thread for its process.
     pub gates: FxHashMap<Position, Vec<u32>>,
     /// What each `VFORK` came to.
     pub spawned: HashMap<Position, Spawned>,
-    /// Lane and position of the first slot of each environment.
+    /// Lane and position of the first record of each environment.
     pub environments: HashMap<u64, (u32, Position)>,
     /// Processes in other pid namespaces, to translate their numbers.
     pub births: Births,
@@ -86,7 +86,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Reads every slot's fixed part once.
+    /// Reads every record's fixed part once.
     pub fn new(log: &Log) -> Index {
         let lanes = lanes(log);
         let births = Births::new(log, &lanes);
@@ -115,9 +115,9 @@ impl Index {
         index
     }
 
-    /// The next slot of a lane at or after a place in it.
-    pub fn next<'a>(&self, log: &'a Log, lane: &Lane, cursor: &mut Cursor<'a>) -> Option<(Position, Slot)> {
-        next_slot(log, &lane.chunks, cursor, &mut Skipped::default())
+    /// The next record of a lane at or after a place in it.
+    pub fn next<'a>(&self, log: &'a Log, lane: &Lane, cursor: &mut Cursor<'a>) -> Option<(Position, Record)> {
+        next_record(log, &lane.chunks, cursor, &mut Skipped::default())
     }
 }
 
@@ -126,19 +126,19 @@ impl Index {
 pub struct Cursor<'a> {
     /// Index into the lane's chunks.
     pub chunk: u32,
-    /// Where the next slot may begin; 0 before the first.
+    /// Where the next record may begin; 0 before the first.
     pub offset: u32,
     /// That chunk, once it was looked at.
     pub view: Option<View<'a>>,
 }
 
-/// The next slot of these chunks at or after a place in them.
-pub fn next_slot<'a>(
+/// The next record of these chunks at or after a place in them.
+pub fn next_record<'a>(
     log: &'a Log,
     chunks: &[u32],
     at: &mut Cursor<'a>,
     skipped: &mut Skipped,
-) -> Option<(Position, Slot)> {
+) -> Option<(Position, Record)> {
     loop {
         let chunk = *chunks.get(at.chunk as usize)?;
         let view = match at.view {
@@ -147,14 +147,14 @@ pub fn next_slot<'a>(
         };
         at.view = Some(view);
         let offset = (at.offset as usize).max(Chunk::SIZE);
-        if let Some((found, slot)) = view.next(offset, skipped) {
-            at.offset = (found + usize::from(slot.size)) as u32;
+        if let Some((found, record)) = view.next(offset, skipped) {
+            at.offset = (found + usize::from(record.size)) as u32;
             return Some((
                 Position {
                     chunk,
                     offset: found as u32,
                 },
-                slot,
+                record,
             ));
         }
         *at = Cursor {
@@ -164,8 +164,8 @@ pub fn next_slot<'a>(
     }
 }
 
-/// The slot at a position.
-pub fn slot_at(log: &Log, at: Position) -> Option<Raw<'_>> {
+/// The record at a position.
+pub fn record_at(log: &Log, at: Position) -> Option<Raw<'_>> {
     let (_, view) = View::new(log.bytes(log.chunks().get(at.chunk as usize)?))?;
     Raw::parse(view.from(at.offset as usize))
 }
@@ -175,11 +175,11 @@ fn lanes(log: &Log) -> Vec<Lane> {
     let heads: Vec<Chunk> = log.chunks().iter().map(|c| head(log, c)).collect();
     let mut copies = HashMap::new();
     for (number, chunk) in heads.iter().enumerate() {
-        // Who writes without a clock is told apart by the first slot.
+        // Who writes without a clock is told apart by the first record.
         let first = View::new(log.bytes(&log.chunks()[number]))
             .filter(|_| chunk.taken == 0)
             .and_then(|(_, view)| view.next(Chunk::SIZE, &mut Skipped::default()))
-            .map(|(_, slot)| (slot.time, slot.op, slot.fd));
+            .map(|(_, record)| (record.time, record.op, record.fd));
         let same = (
             chunk.epoch,
             chunk.pid,

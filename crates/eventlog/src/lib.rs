@@ -1,8 +1,8 @@
-//! In: chunks of slots from recorders and the guard. Out: a durable log, and the events in it.
+//! In: chunks of records from recorders and the guard. Out: a durable log, and the events in it.
 //!
 //! [`Writer`] appends frames: each is in the kernel's hands when the call returns. [`Log`] reads any prefix of a log and any
 //! damage to it, and [`Log::events`] yields what all threads did in one order of time. The format is drawn in
-//! `docs/formats/log.md`; the slots inside chunks are defined by `backstory_abi.h`.
+//! `docs/formats/log.md`; the records inside chunks are defined by `backstory_abi.h`.
 //!
 //! Absent on purpose: what events mean. That is the graph's.
 
@@ -26,7 +26,7 @@ pub mod reason;
 pub mod regular;
 pub mod run;
 pub mod secret;
-pub mod slot;
+pub mod record;
 mod walk;
 pub mod writer;
 

@@ -30,10 +30,10 @@ pub struct Damage {
     pub no_header: bool,
     /// Undamaged frames of a kind or version that this program does not know, or whose content it can't read.
     pub unknown_frames: u64,
-    /// Slots that a thread was killed in before they said anything.
-    pub torn_slots: u64,
-    /// Slots of operations that this program does not know.
-    pub unknown_slots: u64,
+    /// Records that a thread was killed in before they said anything.
+    pub torn_records: u64,
+    /// Records of operations that this program does not know.
+    pub unknown_records: u64,
 }
 
 impl Damage {
@@ -59,7 +59,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens a log: sealed, still growing, cut off or damaged.
+    /// Opens a log: finalized, still growing, cut off or damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Log, Error> {
         let path = path.as_ref();
         let map = Map::open(path)?;
@@ -172,12 +172,12 @@ impl Log {
         self.settled
     }
 
-    /// What could not be read. Walks all slots at first use.
+    /// What could not be read. Walks all records at first use.
     pub fn damage(&self) -> Damage {
         let Skipped { torn, unknown } = self.index().skipped;
         Damage {
-            torn_slots: torn,
-            unknown_slots: unknown,
+            torn_records: torn,
+            unknown_records: unknown,
             ..self.damage
         }
     }
@@ -207,7 +207,7 @@ impl Log {
         self.len() == 0
     }
 
-    /// A slot's counter, unless it is one that no clock of this machine can have shown: then none.
+    /// A record's counter, unless it is one that no clock of this machine can have shown: then none.
     pub(crate) fn plausible(&self, counter: u64) -> Option<u64> {
         let latest = self
             .points

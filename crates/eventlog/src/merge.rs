@@ -1,4 +1,4 @@
-//! All threads' slots as one sequence of events, in order of time.
+//! All threads' records as one sequence of events, in order of time.
 //!
 //! Invariants: times never decrease. Events of a thread keep its order. A child's events come after its fork, a program's
 //! after its exec, a thread's after its process's start, whatever the clocks of different cores say. Ties go to what the log
@@ -7,10 +7,10 @@
 use crate::decode;
 use crate::event::{Bytes, Event, Op, Outcome, Via};
 use crate::exec::{Pending, Strings};
-use crate::index::{Cursor, Index, Lane, Position, slot_at};
+use crate::index::{Cursor, Index, Lane, Position, record_at};
 use crate::log::Log;
-use crate::slot::Raw;
-use backstory_abi::{Slot, op};
+use crate::record::Raw;
+use backstory_abi::{Record, op};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -25,15 +25,15 @@ const GUARD_CHUNKS: usize = 64;
 #[derive(Debug, Default)]
 struct Progress<'a> {
     cursor: Cursor<'a>,
-    /// Its next slot, and its time. One that is late (its lane had to wait, or a clock went back) comes at once.
+    /// Its next record, and its time. One that is late (its lane had to wait, or a clock went back) comes at once.
     head: Option<(u64, Position)>,
-    /// The bytes from that slot on, if its chunk is at hand.
+    /// The bytes from that record on, if its chunk is at hand.
     bytes: Option<&'a [u8]>,
-    /// The guard's chunk, sorted: its slots are of many threads.
+    /// The guard's chunk, sorted: its records are of many threads.
     sorted: VecDeque<(u64, Position)>,
     /// Children running on this thread's memory, the innermost last.
     children: Vec<u32>,
-    /// The innermost has ended or become another program: the next slot is not its own.
+    /// The innermost has ended or become another program: the next record is not its own.
     left: bool,
     pending: Option<Box<Pending>>,
     shut: bool,
@@ -41,7 +41,7 @@ struct Progress<'a> {
 
 impl Progress<'_> {
     /// Lets a child go whose `VFORKED` was lost. The index goes by the same rule.
-    fn leave(&mut self, next: &Slot) {
+    fn leave(&mut self, next: &Record) {
         if std::mem::take(&mut self.left) && next.op != op::VFORKED {
             self.children.pop();
         }
@@ -58,7 +58,7 @@ pub struct Events<'a> {
     /// Lanes not started, the first to start last.
     unstarted: Vec<(u64, u32)>,
     running: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Lanes that would run if a slot of another lane had come.
+    /// Lanes that would run if a record of another lane had come.
     waiting: BTreeSet<(u64, u32)>,
     /// What the guard saw of each thread's next `exec`.
     watched: HashMap<(u32, u32), Pending>,
@@ -118,8 +118,8 @@ impl<'a> Events<'a> {
         if lane_of.guard {
             let mut cursor = Cursor::default();
             let mut last = 0;
-            while let Some((at, slot)) = self.index.next(self.log, lane_of, &mut cursor) {
-                last = self.log.plausible(slot.time).unwrap_or(last);
+            while let Some((at, record)) = self.index.next(self.log, lane_of, &mut cursor) {
+                last = self.log.plausible(record.time).unwrap_or(last);
                 progress.sorted.push_back((last, at));
             }
             self.progress[lane as usize]
@@ -134,7 +134,7 @@ impl<'a> Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// Moves a lane on to its next slot, and says when that is.
+    /// Moves a lane on to its next record, and says when that is.
     fn advance(&mut self, lane: u32) -> Option<u64> {
         let lane_of = &self.index.lanes[lane as usize];
         let progress = &mut self.progress[lane as usize];
@@ -142,7 +142,7 @@ impl<'a> Events<'a> {
             progress.sorted.pop_front()
         } else {
             let found = self.index.next(self.log, lane_of, &mut progress.cursor);
-            found.map(|(at, slot)| (self.log.plausible(slot.time).unwrap_or(0), at))
+            found.map(|(at, record)| (self.log.plausible(record.time).unwrap_or(0), at))
         };
         let (time, at) = next?;
         let here = progress.cursor.view.filter(|_| !lane_of.guard);
@@ -151,7 +151,7 @@ impl<'a> Events<'a> {
         Some(time)
     }
 
-    /// Takes the earliest slot of all running lanes.
+    /// Takes the earliest record of all running lanes.
     fn take(&mut self) -> Option<(u32, Position, Option<&'a [u8]>)> {
         self.admit();
         while self.running.is_empty() {
@@ -173,7 +173,7 @@ impl<'a> Events<'a> {
         Some((lane, at, bytes))
     }
 
-    /// Lets the lanes go on that waited for this slot.
+    /// Lets the lanes go on that waited for this record.
     fn open_gates(&mut self, at: Position) {
         let index = self.index;
         for lane in index.gates.get(&at).into_iter().flatten() {
@@ -191,13 +191,13 @@ fn replace(mut top: PeekMut<'_, Reverse<(u64, u32)>>, with: (u64, u32)) {
     *top = Reverse(with);
 }
 
-/// From slots to events.
+/// From records to events.
 impl<'a> Events<'a> {
-    /// The event that a slot completes, if it does.
+    /// The event that a record completes, if it does.
     fn event(&mut self, number: u32, at: Position, bytes: Option<&'a [u8]>) -> Option<Event> {
         let raw = match bytes {
             Some(bytes) => Raw::parse(bytes)?,
-            None => slot_at(self.log, at)?,
+            None => record_at(self.log, at)?,
         };
         let lane = &self.index.lanes[number as usize];
         self.progress[number as usize].leave(&raw.head);
@@ -330,7 +330,7 @@ impl<'a> Events<'a> {
     fn read_environment(&self, hash: u64) -> Option<Strings> {
         let (number, start) = *self.index.environments.get(&hash)?;
         let lane = self.index.lanes.get(number as usize)?;
-        let who = slot_at(self.log, start)?.who;
+        let who = record_at(self.log, start)?.who;
         let mut strings = Strings::default();
         // The guard may go on in its next chunk, a thread stays in its lane.
         let reach = if lane.guard { GUARD_CHUNKS } else { 1 };
@@ -340,11 +340,11 @@ impl<'a> Events<'a> {
             .take(reach);
         let mut cursor = lane.cursor_at(start);
         for lane in lanes {
-            while let Some((at, slot)) = self.index.next(self.log, lane, &mut cursor) {
-                let Some(raw) = slot_at(self.log, at).filter(|r| r.who == who) else {
+            while let Some((at, record)) = self.index.next(self.log, lane, &mut cursor) {
+                let Some(raw) = record_at(self.log, at).filter(|r| r.who == who) else {
                     continue;
                 };
-                match slot.op {
+                match record.op {
                     op::EXEC => return Some(strings),
                     op::ENV if decode::halves(&raw) == 0 || decode::halves(&raw) == hash => {
                         strings.add(&raw);

@@ -94,8 +94,8 @@ reasons! {
         says "{error}"
         means "the log could not be written or read back (`cannot append to log …`): mostly the disk is full. What did not fit is missing.";
     /// The log could not be given its name.
-    NotSealed { /** The log. */ path: String, /** Why. */ error: String }
-        says "cannot seal the log {path}: {error}"
+    NotFinalized { /** The log. */ path: String, /** Why. */ error: String }
+        says "cannot finalize the log {path}: {error}"
         means "the log is whole and is found by the next command that may write the store; only `record` itself says this.";
     /// The shared memory was truncated.
     CutShort {}
@@ -282,16 +282,16 @@ mod tests {
     #[test]
     fn sentences_name_their_objects() {
         let path = "/x".to_owned();
-        let sealed = Reason::NotSealed {
+        let finalized = Reason::NotFinalized {
             path,
             error: "no".into(),
         };
-        assert_eq!(sealed.to_string(), "cannot seal the log /x: no");
+        assert_eq!(finalized.to_string(), "cannot finalize the log /x: no");
         assert_eq!(
             Reason::detached(1).to_string(),
             "1 process was still running when recording stopped"
         );
-        assert_eq!(sealed.name(), "NotSealed");
+        assert_eq!(finalized.name(), "NotFinalized");
     }
 
     #[test]

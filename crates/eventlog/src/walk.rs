@@ -3,9 +3,9 @@
 use crate::causes::{Cause, Causes, Started};
 use crate::decode::{halves, is_last_of_child};
 use crate::event::UNNUMBERED;
-use crate::index::{Cursor, Index, Lane, Position, Spawned, next_slot, slot_at};
+use crate::index::{Cursor, Index, Lane, Position, Spawned, next_record, record_at};
 use crate::log::Log;
-use backstory_abi::{DONE, F_CHILD, RESERVED, Slot, op};
+use backstory_abi::{DONE, F_CHILD, RESERVED, Record, op};
 
 /// An `EXEC` that may have succeeded: where, when, whose.
 type Exec = (Position, u64, u32);
@@ -14,9 +14,9 @@ type Exec = (Position, u64, u32);
 struct Call {
     at: Position,
     time: u64,
-    /// How many `EXEC`s and slots were before.
+    /// How many `EXEC`s and records were before.
     execs: usize,
-    slots: usize,
+    records: usize,
     /// What the child says is its number, since it executed something.
     child: Option<u32>,
 }
@@ -29,8 +29,8 @@ pub struct Walk<'a> {
     lane: u32,
     /// `VFORK`s that have not come back.
     calls: Vec<Call>,
-    /// How many slots have gone by.
-    slots: usize,
+    /// How many records have gone by.
+    records: usize,
     /// The innermost child has ended or become another program.
     left: bool,
 }
@@ -44,12 +44,12 @@ impl<'a> Walk<'a> {
             causes,
             lane,
             calls: Vec::new(),
-            slots: 0,
+            records: 0,
             left: false,
         }
     }
 
-    /// Reads every slot of the lane.
+    /// Reads every record of the lane.
     pub fn run(mut self) {
         let lane = self.index.lanes[self.lane as usize].clone();
         let mut cursor = Cursor::default();
@@ -58,31 +58,31 @@ impl<'a> Walk<'a> {
         let mut last = 0;
         // Causes that this lane's process (or a child in it) makes; who it was is known when the VFORKs have come back.
         let mut execs: Vec<Exec> = Vec::new();
-        while let Some((at, slot)) = next_slot(self.log, &lane.chunks, &mut cursor, &mut skipped) {
-            let time = self.log.plausible(slot.time).unwrap_or(last);
+        while let Some((at, record)) = next_record(self.log, &lane.chunks, &mut cursor, &mut skipped) {
+            let time = self.log.plausible(record.time).unwrap_or(last);
             last = time;
-            self.slots += 1;
+            self.records += 1;
             if first.is_none() || lane.guard {
                 first = Some(first.unwrap_or(u64::MAX).min(time));
             }
-            if std::mem::take(&mut self.left) && slot.op != op::VFORKED {
+            if std::mem::take(&mut self.left) && record.op != op::VFORKED {
                 self.return_lost(&lane, &mut execs);
             }
-            self.left = !self.calls.is_empty() && is_last_of_child(&slot);
-            match slot.op {
+            self.left = !self.calls.is_empty() && is_last_of_child(&record);
+            match record.op {
                 op::VFORK => {
                     self.calls.push(Call {
                         at,
                         time,
                         execs: execs.len(),
-                        slots: self.slots,
+                        records: self.records,
                         child: None,
                     });
                 }
-                op::VFORKED => self.back(&lane, time, &slot, &mut execs),
-                op::EXEC if !(slot.state == DONE && slot.result < 0) => {
+                op::VFORKED => self.back(&lane, time, &record, &mut execs),
+                op::EXEC if !(record.state == DONE && record.result < 0) => {
                     let pid = self.who(&lane, at).unwrap_or(lane.pid);
-                    self.name_itself(&lane, &slot);
+                    self.name_itself(&lane, &record);
                     execs.push((at, time, pid));
                 }
                 op::START => self.causes.start(Started {
@@ -90,11 +90,11 @@ impl<'a> Walk<'a> {
                     pid: lane.pid,
                     epoch: lane.epoch,
                     time,
-                    forked: slot.aux == 1,
+                    forked: record.aux == 1,
                     at,
                 }),
-                op::FORK if slot.state == DONE && slot.result > 0 => {
-                    if let Some(child) = self.index.births.translate(&lane, slot.result as u32, time) {
+                op::FORK if record.state == DONE && record.result > 0 => {
+                    if let Some(child) = self.index.births.translate(&lane, record.result as u32, time) {
                         self.causes.fork(
                             child,
                             Cause {
@@ -105,8 +105,8 @@ impl<'a> Walk<'a> {
                         );
                     }
                 }
-                op::ENV if slot.fd != 0 || slot.arg != 0 => self.environment(at),
-                op::BORN => self.index.births.seen(slot.fd as u32, slot.arg as u32, time),
+                op::ENV if record.fd != 0 || record.arg != 0 => self.environment(at),
+                op::BORN => self.index.births.seen(record.fd as u32, record.arg as u32, time),
                 _ => {}
             }
         }
@@ -126,14 +126,14 @@ impl<'a> Walk<'a> {
         self.causes.lane(lane.epoch, self.lane);
     }
 
-    /// Who did it, where the slot says so.
+    /// Who did it, where the record says so.
     fn who(&self, lane: &Lane, at: Position) -> Option<u32> {
-        let raw = slot_at(self.log, at).filter(|_| lane.guard)?;
+        let raw = record_at(self.log, at).filter(|_| lane.guard)?;
         raw.who.map(|w| w.pid)
     }
 
     fn environment(&mut self, at: Position) {
-        let Some(raw) = slot_at(self.log, at) else { return };
+        let Some(raw) = record_at(self.log, at) else { return };
         if raw.list().next().is_some() {
             let hash = halves(&raw);
             self.index.environments.entry(hash).or_insert((self.lane, at));
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A child on its parent's memory executes something, and says who it is.
-    fn name_itself(&mut self, lane: &Lane, exec: &Slot) {
+    fn name_itself(&mut self, lane: &Lane, exec: &Record) {
         let says = exec.flags & F_CHILD != 0 && exec.state == RESERVED && exec.result > 0;
         if let Some(call) = self.calls.last_mut().filter(|_| says) {
             call.child = self.index.births.translate(lane, exec.result as u32, call.time);
@@ -149,9 +149,9 @@ impl<'a> Walk<'a> {
     }
 
     /// A `VFORK` has come back: what lies between was the child's.
-    fn back(&mut self, lane: &Lane, time: u64, slot: &Slot, execs: &mut [Exec]) {
+    fn back(&mut self, lane: &Lane, time: u64, record: &Record, execs: &mut [Exec]) {
         let Some(call) = self.calls.pop() else { return };
-        let result = match (slot.state == DONE).then_some(slot.result) {
+        let result = match (record.state == DONE).then_some(record.result) {
             Some(error) if error < 0 => Some(error),
             Some(child) if child > 0 => self
                 .index
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
         self.spawned(&call, result, execs.get_mut(call.execs..).unwrap_or(&mut []));
     }
 
-    /// A `VFORK` has come back, and the slot that says so was lost.
+    /// A `VFORK` has come back, and the record that says so was lost.
     fn return_lost(&mut self, lane: &Lane, execs: &mut [Exec]) {
         let Some(call) = self.calls.pop() else { return };
         let result = self.born_since(lane, &call).or_else(|| self.unnumbered(&call));
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
 
     /// A child that did something, and whose number nobody saw: what it did must not become its parent's.
     fn unnumbered(&mut self, call: &Call) -> Option<i32> {
-        if self.slots <= call.slots + 1 {
+        if self.records <= call.records + 1 {
             return None;
         }
         self.index.unnumbered += 1;

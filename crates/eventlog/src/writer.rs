@@ -15,7 +15,7 @@ use std::io::{IoSlice, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Longest `IDENT` frame; more slots are spread over several.
+/// Longest `IDENT` frame; more records are spread over several.
 const IDENTS_FRAME: usize = 1 << 20;
 
 /// Appends frames to a log.
@@ -70,7 +70,7 @@ impl Writer {
         &self.path
     }
 
-    /// Appends a chunk as it is: its header and slots up to the last one. A chunk that is appended again (grown, or after a
+    /// Appends a chunk as it is: its header and records up to the last one. A chunk that is appended again (grown, or after a
     /// crash that hid whether it had been) replaces its earlier copy for readers.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.frame(Kind::Chunk, ABI_VERSION as u16, bytes)
@@ -101,20 +101,20 @@ impl Writer {
         self.frame(Kind::Clock, frame::VERSION, &bytes)
     }
 
-    /// Appends `IDENT` slots of a settlement in progress; [`Writer::settled`] must follow.
-    pub fn idents(&mut self, slots: &[u8]) -> Result<(), Error> {
-        let mut rest = slots;
+    /// Appends `IDENT` records of a settlement in progress; [`Writer::settled`] must follow.
+    pub fn idents(&mut self, records: &[u8]) -> Result<(), Error> {
+        let mut rest = records;
         while !rest.is_empty() {
-            let (head, tail) = rest.split_at(whole_slots(rest));
+            let (head, tail) = rest.split_at(whole_records(rest));
             self.frame(Kind::Idents, ABI_VERSION as u16, head)?;
             rest = tail;
         }
         Ok(())
     }
 
-    /// Appends the (last) `IDENT` slots taken after the end, and with them the mark that the log is settled.
-    pub fn settled(&mut self, slots: &[u8]) -> Result<(), Error> {
-        self.idents(slots)?;
+    /// Appends the (last) `IDENT` records taken after the end, and with them the mark that the log is settled.
+    pub fn settled(&mut self, records: &[u8]) -> Result<(), Error> {
+        self.idents(records)?;
         self.frame(Kind::Settled, ABI_VERSION as u16, &[])
     }
 
@@ -187,15 +187,15 @@ impl Writer {
     }
 }
 
-/// How many of these bytes to put into one frame: as many whole slots as fit, and at least one.
-fn whole_slots(slots: &[u8]) -> usize {
+/// How many of these bytes to put into one frame: as many whole records as fit, and at least one.
+fn whole_records(records: &[u8]) -> usize {
     let mut end = 0;
-    while let Some(slot) = slots.get(end..).and_then(backstory_abi::Slot::read) {
-        let next = end + usize::from(slot.size);
-        if slot.size == 0 || next > slots.len() || (end > 0 && next > IDENTS_FRAME) {
+    while let Some(record) = records.get(end..).and_then(backstory_abi::Record::read) {
+        let next = end + usize::from(record.size);
+        if record.size == 0 || next > records.len() || (end > 0 && next > IDENTS_FRAME) {
             break;
         }
         end = next;
     }
-    if end == 0 { slots.len() } else { end }
+    if end == 0 { records.len() } else { end }
 }

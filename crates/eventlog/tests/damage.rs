@@ -2,7 +2,7 @@
 
 mod common;
 
-use backstory_abi::{Chunk, Slot, op};
+use backstory_abi::{Chunk, Record, op};
 use backstory_eventlog::frame::{self, Kind};
 use backstory_eventlog::run::{ClockPoint, RunEnd};
 use backstory_eventlog::{Damage, Error, Log, Writer};
@@ -30,7 +30,7 @@ fn sample() -> (Scratch, Vec<u8>) {
 
 fn chunk(pid: u32) -> Lane {
     let mut lane = Lane::new(pid.into(), pid, pid);
-    lane.slot(op::OPEN, (pid * 10).into(), |b| {
+    lane.record(op::OPEN, (pid * 10).into(), |b| {
         b.result(3).string(format!("file of {pid}").as_bytes());
     });
     lane
@@ -209,11 +209,11 @@ fn a_growing_log_is_read_as_far_as_it_was_when_it_was_opened() {
     assert_eq!(pids(&scratch.open()), [1, 2]);
 }
 
-/// A chunk of three slots of 48 bytes, with the bytes of the second changed.
+/// A chunk of three records of 48 bytes, with the bytes of the second changed.
 fn torn(change: impl FnOnce(&mut [u8])) -> (Vec<String>, Damage) {
     let mut lane = Lane::new(1, 1, 1);
     for time in 1..=3 {
-        lane.slot(op::OPEN, time, |b| {
+        lane.record(op::OPEN, time, |b| {
             b.result(3).string(format!("file {time}").as_bytes());
         });
     }
@@ -231,30 +231,30 @@ fn torn(change: impl FnOnce(&mut [u8])) -> (Vec<String>, Damage) {
 }
 
 #[test]
-fn a_slot_that_its_thread_died_in_costs_only_itself() {
+fn a_record_that_its_thread_died_in_costs_only_itself() {
     let around = ["file 1", "file 3"];
     // Between the reservation and the first store.
-    let (names, damage) = torn(|slot| slot.fill(0));
-    assert_eq!((names, damage.torn_slots), (around.map(String::from).into(), 1));
+    let (names, damage) = torn(|record| record.fill(0));
+    assert_eq!((names, damage.torn_records), (around.map(String::from).into(), 1));
     // Before the state was stored.
-    let (names, damage) = torn(|slot| slot[0] = 0);
-    assert_eq!((names, damage.torn_slots), (around.map(String::from).into(), 1));
+    let (names, damage) = torn(|record| record[0] = 0);
+    assert_eq!((names, damage.torn_records), (around.map(String::from).into(), 1));
     // Before the size was stored.
-    let (names, damage) = torn(|slot| slot[4..6].fill(0));
-    assert_eq!((names, damage.torn_slots), (around.map(String::from).into(), 1));
+    let (names, damage) = torn(|record| record[4..6].fill(0));
+    assert_eq!((names, damage.torn_records), (around.map(String::from).into(), 1));
     // A size that reaches beyond the chunk.
-    let (names, damage) = torn(|slot| slot[4..6].copy_from_slice(&65_528u16.to_le_bytes()));
-    assert_eq!((names, damage.torn_slots), (around.map(String::from).into(), 1));
+    let (names, damage) = torn(|record| record[4..6].copy_from_slice(&65_528u16.to_le_bytes()));
+    assert_eq!((names, damage.torn_records), (around.map(String::from).into(), 1));
     // An operation of a later version.
-    let (names, damage) = torn(|slot| slot[2..4].copy_from_slice(&120u16.to_le_bytes()));
+    let (names, damage) = torn(|record| record[2..4].copy_from_slice(&120u16.to_le_bytes()));
     assert_eq!(
-        (names, damage.torn_slots, damage.unknown_slots),
+        (names, damage.torn_records, damage.unknown_records),
         (around.map(String::from).into(), 0, 1)
     );
 }
 
 #[test]
-fn a_reservation_that_did_not_fit_is_no_slot_and_no_loss() {
+fn a_reservation_that_did_not_fit_is_no_record_and_no_loss() {
     let mut bytes = chunk(1).chunk.bytes().to_vec();
     bytes.resize(bytes.len() + 64, 0);
     let next = std::mem::offset_of!(Chunk, next);
@@ -274,5 +274,5 @@ fn what_lies_after_next_is_not_read() {
     let mut log = Scratch::new();
     log.writer.chunk(&bytes).expect("append");
     assert_eq!(pids(&log.open()), [1]);
-    assert!(Slot::read(&stale).is_some());
+    assert!(Record::read(&stale).is_some());
 }

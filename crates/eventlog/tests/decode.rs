@@ -5,18 +5,18 @@ mod common;
 use backstory_abi::*;
 use backstory_eventlog::dump;
 use backstory_eventlog::event::{self, Bytes, Event, Kept, Meta, Op, Outcome, Thread};
-use backstory_eventlog::slot::{self, Builder};
+use backstory_eventlog::record::{self, Builder};
 use common::{Lane, Scratch};
 
 fn bytes(text: &str) -> Bytes {
     text.as_bytes().into()
 }
 
-/// The event of one slot that a thread logged.
+/// The event of one record that a thread logged.
 fn one(op: u16, build: impl FnOnce(&mut Builder)) -> Event {
     let mut log = Scratch::new();
     let mut lane = Lane::new(1, 10, 11);
-    lane.slot(op, 5, build);
+    lane.record(op, 5, build);
     let mut events = log.add(&lane).events();
     assert_eq!(events.len(), 1, "{op}");
     events.remove(0)
@@ -316,7 +316,7 @@ fn every_operation_is_an_event_or_part_of_one() {
     for info in OPS {
         let mut log = Scratch::new();
         let mut lane = Lane::new(1, 10, 10);
-        lane.slot(info.number, 1, |b| {
+        lane.record(info.number, 1, |b| {
             b.aux(1).result(0).string(b"x").string(b"y");
         });
         // `RUNS` is only in what settles a log.
@@ -357,7 +357,7 @@ fn ident(ino: u64, mode: u32) -> event::Ident {
 }
 
 #[test]
-fn an_identity_comes_with_its_slot() {
+fn an_identity_comes_with_its_record() {
     let event = one(op::CLOSE, |b| {
         b.fd(3).result(0).ident(&ident(7, 0o100_644));
     });
@@ -376,30 +376,30 @@ fn exec_of(events: &[Event]) -> Vec<(Vec<Bytes>, Option<Vec<Bytes>>)> {
 fn arguments_and_environment_are_joined_from_their_pieces() {
     let mut log = Scratch::new();
     let mut lane = Lane::new(1, 10, 10);
-    lane.slot(op::ARGS, 1, |b| {
+    lane.record(op::ARGS, 1, |b| {
         b.result(0).string(b"cc").string(b"").string(b"-ofi").more();
     });
-    lane.slot(op::ARGS, 2, |b| {
+    lane.record(op::ARGS, 2, |b| {
         b.result(0).string(b"rs").more();
     });
-    lane.slot(op::ARGS, 3, |b| {
+    lane.record(op::ARGS, 3, |b| {
         b.result(0).string(b"t").string(b"x.c").string(b"").string(b"");
     });
-    lane.slot(op::ENV, 4, |b| {
+    lane.record(op::ENV, 4, |b| {
         b.fd(77).arg(-1).result(0).string(b"A=1");
     });
-    lane.slot(op::ENV, 5, |b| {
+    lane.record(op::ENV, 5, |b| {
         b.fd(77).arg(-1).result(0).string(b"B=2");
     });
-    lane.slot(op::EXEC, 6, |b| {
+    lane.record(op::EXEC, 6, |b| {
         b.arg(6).string(b"/bin/cc");
     });
     // Another one in the same environment, without arguments that anyone could read.
     let mut other = Lane::new(2, 20, 20);
-    other.slot(op::ENV, 1, |b| {
+    other.record(op::ENV, 1, |b| {
         b.fd(77).arg(-1).result(0);
     });
-    other.slot(op::EXEC, 2, |b| {
+    other.record(op::EXEC, 2, |b| {
         b.arg(3).string(b"/bin/ld");
     });
     let args: Vec<Bytes> = ["cc", "", "-ofirst", "x.c", "", ""].map(bytes).into();
@@ -409,16 +409,16 @@ fn arguments_and_environment_are_joined_from_their_pieces() {
 }
 
 #[test]
-fn empty_arguments_at_a_slots_end_are_not_padding() {
+fn empty_arguments_at_a_records_end_are_not_padding() {
     let mut log = Scratch::new();
     let mut lane = Lane::new(1, 10, 10);
-    lane.slot(op::ARGS, 1, |b| {
+    lane.record(op::ARGS, 1, |b| {
         b.result(0).string(b"sh").string(b"").string(b"");
     });
-    lane.slot(op::ARGS, 2, |b| {
+    lane.record(op::ARGS, 2, |b| {
         b.result(0).string(b"x");
     });
-    lane.slot(op::EXEC, 3, |b| {
+    lane.record(op::EXEC, 3, |b| {
         b.arg(4).string(b"/bin/sh");
     });
     let args: Vec<Bytes> = ["sh", "", "", "x"].map(bytes).into();
@@ -429,10 +429,10 @@ fn empty_arguments_at_a_slots_end_are_not_padding() {
 fn an_environment_that_is_not_in_the_log_is_unknown_if_something_was_lost() {
     let mut log = Scratch::new();
     let mut lane = Lane::new(1, 10, 10);
-    lane.slot(op::ENV, 1, |b| {
+    lane.record(op::ENV, 1, |b| {
         b.fd(77).arg(-1).result(0);
     });
-    lane.slot(op::EXEC, 2, |b| {
+    lane.record(op::EXEC, 2, |b| {
         b.string(b"/bin/ld");
     });
     // Nothing was lost: it can only be the empty one.
@@ -450,15 +450,15 @@ fn the_guard_joins_each_threads_own_pieces() {
     let mut log = Scratch::new();
     let (mut first, mut second) = (Lane::guard(0), Lane::guard(1));
     for (pid, name) in [(10, "ten"), (20, "twenty")] {
-        first.by(pid, pid).slot(op::ARGS, 1, |b| {
+        first.by(pid, pid).record(op::ARGS, 1, |b| {
             b.result(0).string(name.as_bytes());
         });
-        first.by(pid, pid).slot(op::ENV, 1, |b| {
+        first.by(pid, pid).record(op::ENV, 1, |b| {
             b.result(0).string(format!("NAME={name}").as_bytes());
         });
     }
     for pid in [20, 10] {
-        second.by(pid, pid).slot(op::EXEC, 2, |b| {
+        second.by(pid, pid).record(op::EXEC, 2, |b| {
             b.arg(1).resolved().string(b"/bin/x");
         });
     }
@@ -473,10 +473,10 @@ fn a_string_that_does_not_fit_is_cut_and_says_so() {
     let long = vec![b'x'; 70_000];
     let mut builder = Builder::new();
     let bytes = builder.start(op::OPEN, 1).string(&long).string(&long).finish();
-    let raw = slot::Raw::parse(bytes).expect("a slot");
+    let raw = record::Raw::parse(bytes).expect("a record");
     assert!(raw.head.flags & F_CUT != 0);
     assert_eq!(usize::from(raw.head.size), bytes.len());
-    assert!(bytes.len() <= slot::MAX && raw.strings()[0].len() > 65_000);
+    assert!(bytes.len() <= record::MAX && raw.strings()[0].len() > 65_000);
 }
 
 #[test]
@@ -484,16 +484,16 @@ fn identities_answer_for_paths() {
     let mut log = Scratch::new();
     let mut builder = Builder::new();
     let (file, link) = (ident(1, 0o100_644), ident(2, 0o120_777));
-    let mut slots = Vec::new();
-    slots.extend_from_slice(builder.identity(1, b"/file", false, Ok(&file)));
-    slots.extend_from_slice(builder.identity(1, b"/link", false, Ok(&link)));
-    slots.extend_from_slice(builder.identity(1, b"/gone", false, Err(2)));
-    slots.extend_from_slice(builder.identity(1, b"/through", true, Ok(&file)));
-    log.writer.idents(&slots).expect("append");
+    let mut records = Vec::new();
+    records.extend_from_slice(builder.identity(1, b"/file", false, Ok(&file)));
+    records.extend_from_slice(builder.identity(1, b"/link", false, Ok(&link)));
+    records.extend_from_slice(builder.identity(1, b"/gone", false, Err(2)));
+    records.extend_from_slice(builder.identity(1, b"/through", true, Ok(&file)));
+    log.writer.idents(&records).expect("append");
     assert!(!log.open().settled());
-    slots.clear();
-    slots.extend_from_slice(builder.identity(1, b"/link", true, Ok(&file)));
-    log.writer.settled(&slots).expect("append");
+    records.clear();
+    records.extend_from_slice(builder.identity(1, b"/link", true, Ok(&file)));
+    log.writer.settled(&records).expect("append");
     let log = log.open();
     assert!(log.settled() && log.damage().is_none());
     let found = log.identities();
@@ -512,22 +512,22 @@ fn identities_answer_for_paths() {
 fn a_settlement_of_many_paths_is_read_whole() {
     let mut log = Scratch::new();
     let mut builder = Builder::new();
-    let mut slots = Vec::new();
+    let mut records = Vec::new();
     for i in 0..30_000 {
-        slots.extend_from_slice(builder.identity(1, format!("/file{i}").as_bytes(), true, Ok(&ident(i, 0))));
+        records.extend_from_slice(builder.identity(1, format!("/file{i}").as_bytes(), true, Ok(&ident(i, 0))));
     }
-    log.writer.settled(&slots).expect("append");
+    log.writer.settled(&records).expect("append");
     assert_eq!(log.open().identities().len(), 30_000);
 }
 
 #[test]
-fn the_dump_has_a_line_for_each_slot() {
+fn the_dump_has_a_line_for_each_record() {
     let mut log = Scratch::new();
     let mut lane = Lane::new(1, 10, 10);
-    lane.slot(op::OPEN, 1, |b| {
+    lane.record(op::OPEN, 1, |b| {
         b.fd(-100).result(3).string(b"new\nline");
     });
-    lane.slot(op::CONNECT, 2, |b| {
+    lane.record(op::CONNECT, 2, |b| {
         b.fd(3).address(b"\x01\x00/s");
     });
     log.add(&lane).clock(3);

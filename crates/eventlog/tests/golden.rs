@@ -9,7 +9,7 @@ use backstory_abi::{Chunk, SPAWN_VFORK, op};
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::frame::{self, Kind, Piece};
 use backstory_eventlog::run::{ClockPoint, Machine, Modes, RunEnd, RunHeader};
-use backstory_eventlog::slot::Builder;
+use backstory_eventlog::record::Builder;
 use backstory_eventlog::{Log, Writer, dump};
 use common::Lane;
 use std::path::{Path, PathBuf};
@@ -67,22 +67,22 @@ fn ident(ino: u64, ctime: i64, size: i64) -> Ident {
 /// What the supervisor saw.
 fn guard() -> Lane {
     let mut guard = Lane::guard(0);
-    guard.by(100, 100).slot(op::BORN, 1_000, |b| {
+    guard.by(100, 100).record(op::BORN, 1_000, |b| {
         b.fd(100).arg(90).result(0).string(b"").string(b"/home/user");
     });
-    guard.slot(op::ARGS, 1_100, |b| {
+    guard.record(op::ARGS, 1_100, |b| {
         b.result(0).string(b"sh").string(b"-c").string(b"cp a b");
     });
-    guard.slot(op::EXEC, 1_100, |b| {
+    guard.record(op::EXEC, 1_100, |b| {
         b.fd(-100).arg(3).resolved().string(b"/bin/sh");
     });
-    guard.slot(op::OPEN, 1_200, |b| {
+    guard.record(op::OPEN, 1_200, |b| {
         b.fd(-100).predicted(3).resolved().string(b"/lib/libc.so.6");
     });
-    guard.by(101, 101).slot(op::OPEN, 5_200, |b| {
+    guard.by(101, 101).record(op::OPEN, 5_200, |b| {
         b.fd(-100).predicted(-2).resolved().string(b"/etc/ld.so.preload");
     });
-    guard.slot(op::GONE, 9_100, |b| {
+    guard.record(op::GONE, 9_100, |b| {
         b.fd(101).aux(1).result(0);
     });
     guard
@@ -99,32 +99,32 @@ fn shell() -> Lane {
         ppid: 90,
         ..Chunk::default()
     });
-    shell.slot(op::START, 2_000, |b| {
+    shell.record(op::START, 2_000, |b| {
         b.fd(100).arg(90).result(0);
     });
-    shell.slot(op::STAT, 2_500, |b| {
+    shell.record(op::STAT, 2_500, |b| {
         b.fd(-100).result(-2).string(b"/usr/local/bin/cp");
     });
-    shell.slot(op::VFORK, 3_000, |b| {
+    shell.record(op::VFORK, 3_000, |b| {
         b.arg(SPAWN_VFORK).result(0);
     });
-    shell.slot(op::ARGS, 3_100, |b| {
+    shell.record(op::ARGS, 3_100, |b| {
         b.result(0).string(b"cp").string(b"a").string(b"b");
     });
-    shell.slot(op::ENV, 3_100, |b| {
+    shell.record(op::ENV, 3_100, |b| {
         b.fd(0x1234)
             .arg(0x5678)
             .result(0)
             .string(b"PATH=/bin")
             .string(b"ODD=\xff");
     });
-    shell.slot(op::EXEC, 3_200, |b| {
+    shell.record(op::EXEC, 3_200, |b| {
         b.fd(-100).arg(3).string(b"/bin/cp");
     });
-    shell.slot(op::VFORKED, 5_000, |b| {
+    shell.record(op::VFORKED, 5_000, |b| {
         b.result(101);
     });
-    shell.slot(op::WAIT, 5_100, |b| {
+    shell.record(op::WAIT, 5_100, |b| {
         b.result(101);
     });
     shell
@@ -140,13 +140,13 @@ fn cp() -> Lane {
         ppid: 100,
         ..Chunk::default()
     });
-    cp.slot(op::START, 6_000, |b| {
+    cp.record(op::START, 6_000, |b| {
         b.fd(101).arg(100).result(0);
     });
-    cp.slot(op::OPEN, 6_100, |b| {
+    cp.record(op::OPEN, 6_100, |b| {
         b.fd(-100).result(3).string(b"a");
     });
-    cp.slot(op::OPEN, 6_200, |b| {
+    cp.record(op::OPEN, 6_200, |b| {
         b.fd(-100)
             .arg(0o1101)
             .aux(0o644)
@@ -154,13 +154,13 @@ fn cp() -> Lane {
             .ident(&ident(12, 1_650_000_000_000_000_000, 3))
             .string(b"b");
     });
-    cp.slot(op::COPY, 6_300, |b| {
+    cp.record(op::COPY, 6_300, |b| {
         b.fd(3).arg(4).result(6);
     });
-    cp.slot(op::CLOSE, 6_400, |b| {
+    cp.record(op::CLOSE, 6_400, |b| {
         b.fd(4).result(0).ident(&ident(12, 1_700_000_000_000_006_000, 6));
     });
-    cp.slot(op::EXIT, 6_500, |_| {});
+    cp.record(op::EXIT, 6_500, |_| {});
     cp
 }
 
@@ -184,15 +184,15 @@ fn write(path: &Path) {
     };
     writer.end(&end).expect("append");
     let mut builder = Builder::new();
-    let mut slots = Vec::new();
-    slots.extend_from_slice(builder.identity(
+    let mut records = Vec::new();
+    records.extend_from_slice(builder.identity(
         0,
         b"/home/user/a",
         true,
         Ok(&ident(11, 1_650_000_000_000_000_000, 6)),
     ));
-    slots.extend_from_slice(builder.identity(0, b"/usr/local/bin/cp", false, Err(2)));
-    writer.settled(&slots).expect("append");
+    records.extend_from_slice(builder.identity(0, b"/usr/local/bin/cp", false, Err(2)));
+    writer.settled(&records).expect("append");
 }
 
 /// Everything that can be read from a log, as text.

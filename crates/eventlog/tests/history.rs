@@ -50,7 +50,7 @@ impl World {
 
     fn log(&mut self, lane: usize, op: u16, pid: u32, name: &'static str, clock: u64, value: i32) {
         let time = self.now + clock - SKEW;
-        self.lanes[lane].slot(op, time, |b| {
+        self.lanes[lane].record(op, time, |b| {
             b.fd(-100).aux(value as u32).string(b"x");
             if op != op::EXEC {
                 b.result(value);
@@ -74,7 +74,7 @@ impl World {
                 self.begin(child, true, clocks[1]);
             }
             (2 | 3, Some(child)) => {
-                self.lanes[lane].slot(op::VFORK, self.now + clocks[0] - SKEW, |b| {
+                self.lanes[lane].record(op::VFORK, self.now + clocks[0] - SKEW, |b| {
                     b.arg(SPAWN_POSIX);
                 });
                 self.truth.push((pid, "fork"));

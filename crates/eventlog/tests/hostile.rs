@@ -49,7 +49,7 @@ fn a_million_promises_are_not_each_summed_up() {
 #[test]
 fn a_chunk_larger_than_any_is_not_read() {
     let mut lane = Lane::new(1, 1, 1);
-    lane.slot(op::KILL, 1, |b| {
+    lane.record(op::KILL, 1, |b| {
         b.result(0);
     });
     let mut bytes = lane.chunk.bytes().to_vec();
@@ -61,8 +61,8 @@ fn a_chunk_larger_than_any_is_not_read() {
 }
 
 #[test]
-fn a_chunk_of_slots_that_all_look_torn_is_read_in_one_go() {
-    // Every eighth byte begins a slot that is good by itself and reaches to the end, but has no string.
+fn a_chunk_of_records_that_all_look_torn_is_read_in_one_go() {
+    // Every eighth byte begins a record that is good by itself and reaches to the end, but has no string.
     let size = backstory_abi::CHUNK_SIZE as usize;
     let mut bytes = vec![0xff; size];
     for at in (Chunk::SIZE..size).step_by(8) {
@@ -87,20 +87,20 @@ fn a_chunk_of_slots_that_all_look_torn_is_read_in_one_go() {
     }
     let log = scratch.open();
     assert_eq!(log.events().count(), 0);
-    assert!(log.damage().torn_slots > 0);
+    assert!(log.damage().torn_records > 0);
 }
 
 #[test]
 fn no_name_reaches_the_terminal_as_it_is() {
     let evil = b"\x1b]0;owned\x07\x1b[2J\r\x9b31m\xc2\x9b";
     let mut lane = Lane::new(1, 1, 1);
-    lane.slot(op::OPEN, 1, |b| {
+    lane.record(op::OPEN, 1, |b| {
         b.result(3).string(evil);
     });
-    lane.slot(op::ARGS, 2, |b| {
+    lane.record(op::ARGS, 2, |b| {
         b.string(evil);
     });
-    lane.slot(op::CONNECT, 3, |b| {
+    lane.record(op::CONNECT, 3, |b| {
         b.address(evil);
     });
     let mut scratch = Scratch::with(|header| {

@@ -27,13 +27,13 @@ fn name(op: &Op) -> String {
 }
 
 fn open<'a>(lane: &'a mut Lane, time: u64, path: &str) -> &'a mut Lane {
-    lane.slot(op::OPEN, time, |b| {
+    lane.record(op::OPEN, time, |b| {
         b.fd(-100).result(3).string(path.as_bytes());
     })
 }
 
 fn start(lane: &mut Lane, time: u64, pid: i32, forked: bool) {
-    lane.slot(op::START, time, |b| {
+    lane.record(op::START, time, |b| {
         b.fd(pid).aux(forked.into()).result(0);
     });
 }
@@ -96,7 +96,7 @@ fn a_child_comes_after_its_fork_even_if_its_clock_is_behind() {
     let mut log = Scratch::new();
     let (mut parent, mut child) = (Lane::new(1, 10, 10), Lane::new(2, 11, 11));
     start(&mut parent, 1_000, 10, false);
-    parent.slot(op::FORK, 2_000, |b| {
+    parent.record(op::FORK, 2_000, |b| {
         b.result(11);
     });
     open(&mut parent, 3_000, "parent");
@@ -118,7 +118,7 @@ fn a_program_comes_after_its_exec_even_if_its_clock_is_behind() {
     let mut log = Scratch::new();
     let (mut before, mut after) = (Lane::new(1, 10, 10), Lane::new(2, 10, 10));
     start(&mut before, 1_000, 10, false);
-    before.slot(op::EXEC, 2_000, |b| {
+    before.record(op::EXEC, 2_000, |b| {
         b.string(b"/bin/x");
     });
     start(&mut after, 1_999, 10, false);
@@ -140,7 +140,7 @@ fn a_chain_of_execs_is_not_taken_for_clocks_that_differ() {
         let time = 1_000 + 1_000 * i as u64;
         start(lane, time, 10, false);
         open(lane, time + 1, &format!("file {i}"));
-        lane.slot(op::EXEC, time + 2, |b| {
+        lane.record(op::EXEC, time + 2, |b| {
             b.string(b"next");
         });
     }
@@ -172,26 +172,26 @@ fn what_a_vfork_child_does_is_its_own() {
     let mut log = Scratch::new();
     let mut lane = Lane::new(1, 10, 10);
     open(&mut lane, 1, "before");
-    lane.slot(op::VFORK, 2, |b| {
+    lane.record(op::VFORK, 2, |b| {
         b.arg(SPAWN_VFORK).result(0);
     });
-    lane.slot(op::CLOSE, 3, |b| {
+    lane.record(op::CLOSE, 3, |b| {
         b.fd(7).result(0);
     });
     // The child spawns in its turn.
-    lane.slot(op::VFORK, 4, |b| {
+    lane.record(op::VFORK, 4, |b| {
         b.arg(SPAWN_POSIX).result(0);
     });
-    lane.slot(op::EXEC, 5, |b| {
+    lane.record(op::EXEC, 5, |b| {
         b.string(b"/inner");
     });
-    lane.slot(op::VFORKED, 6, |b| {
+    lane.record(op::VFORKED, 6, |b| {
         b.result(12);
     });
-    lane.slot(op::EXEC, 7, |b| {
+    lane.record(op::EXEC, 7, |b| {
         b.string(b"/outer");
     });
-    lane.slot(op::VFORKED, 8, |b| {
+    lane.record(op::VFORKED, 8, |b| {
         b.result(11);
     });
     open(&mut lane, 9, "after");
@@ -240,9 +240,9 @@ fn a_vfork_may_span_chunks() {
         })
     };
     let (mut first, mut second) = (chunk(0), chunk(1));
-    first.slot(op::VFORK, 1, |_| {});
+    first.record(op::VFORK, 1, |_| {});
     open(&mut second, 2, "child");
-    second.slot(op::VFORKED, 3, |b| {
+    second.record(op::VFORKED, 3, |b| {
         b.result(11);
     });
     log.add(&first).add(&second);
@@ -256,8 +256,8 @@ fn a_vfork_may_span_chunks() {
 fn a_failed_vfork_is_a_failed_fork() {
     let mut log = Scratch::new();
     let mut lane = Lane::new(1, 10, 10);
-    lane.slot(op::VFORK, 1, |_| {});
-    lane.slot(op::VFORKED, 2, |b| {
+    lane.record(op::VFORK, 1, |_| {});
+    lane.record(op::VFORKED, 2, |b| {
         b.result(-11);
     });
     open(&mut lane, 3, "after");
@@ -271,11 +271,11 @@ fn a_failed_vfork_is_a_failed_fork() {
 fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
     let mut log = Scratch::new();
     let (mut parent, mut guard) = (Lane::new(1, 10, 10), Lane::guard(0));
-    parent.slot(op::VFORK, 1, |_| {});
-    parent.slot(op::EXEC, 2, |b| {
+    parent.record(op::VFORK, 1, |_| {});
+    parent.record(op::EXEC, 2, |b| {
         b.string(b"/bin/sleep");
     });
-    guard.slot(op::BORN, 3, |b| {
+    guard.record(op::BORN, 3, |b| {
         b.fd(11).arg(10).result(0).string(b"/bin/sleep").string(b"/");
     });
     log.add(&parent).add(&guard);
@@ -302,9 +302,9 @@ fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
 fn the_child_of_a_parent_that_was_killed_meanwhile_says_itself_who_it_is() {
     let mut log = Scratch::new();
     let mut parent = Lane::new(1, 10, 10);
-    parent.slot(op::VFORK, 1, |_| {});
+    parent.record(op::VFORK, 1, |_| {});
     open(&mut parent, 2, "redirected");
-    parent.slot(op::EXEC, 3, |b| {
+    parent.record(op::EXEC, 3, |b| {
         b.flags(F_CHILD).says(11).string(b"/bin/cp");
     });
     let mut child = Lane::of(Chunk {
@@ -314,7 +314,7 @@ fn the_child_of_a_parent_that_was_killed_meanwhile_says_itself_who_it_is() {
         ppid: 7,
         ..Chunk::default()
     });
-    child.slot(op::START, 4, |b| {
+    child.record(op::START, 4, |b| {
         b.fd(11).arg(7).result(0);
     });
     open(&mut child, 5, "copy");
@@ -337,15 +337,15 @@ fn what_follows_a_spawned_program_is_the_parents_even_if_the_return_was_lost() {
     let mut log = Scratch::new();
     let (mut parent, mut earlier, mut child) = (Lane::new(1, 10, 10), Lane::guard(0), Lane::guard(1));
     let born = |lane: &mut Lane, time, pid| {
-        lane.slot(op::BORN, time, |b| {
+        lane.record(op::BORN, time, |b| {
             b.fd(pid).arg(10).result(0).string(b"").string(b"");
         });
     };
     born(&mut earlier, 1, 11);
     born(&mut earlier, 25, 11);
     born(&mut child, 30, 12);
-    parent.slot(op::VFORK, 20, |_| {});
-    parent.slot(op::EXEC, 21, |b| {
+    parent.record(op::VFORK, 20, |_| {});
+    parent.record(op::EXEC, 21, |b| {
         b.string(b"/bin/x");
     });
     open(&mut parent, 40, "parent");
@@ -365,19 +365,19 @@ fn what_follows_a_spawned_program_is_the_parents_even_if_the_return_was_lost() {
 #[test]
 fn what_a_child_without_a_number_did_is_not_its_parents() {
     let mut parent = Lane::new(1, 10, 10);
-    parent.slot(op::VFORK, 1, |b| {
+    parent.record(op::VFORK, 1, |b| {
         b.arg(SPAWN_POPEN).result(0);
     });
     open(&mut parent, 2, "child");
-    parent.slot(op::VFORKED, 3, |b| {
+    parent.record(op::VFORKED, 3, |b| {
         b.result(0);
     });
     open(&mut parent, 4, "parent");
     // It did nothing that is known: then nobody is invented.
-    parent.slot(op::VFORK, 5, |b| {
+    parent.record(op::VFORK, 5, |b| {
         b.arg(SPAWN_SYSTEM).result(0);
     });
-    parent.slot(op::VFORKED, 6, |b| {
+    parent.record(op::VFORKED, 6, |b| {
         b.result(0);
     });
     open(&mut parent, 7, "end");
@@ -397,7 +397,7 @@ fn what_a_child_without_a_number_did_is_not_its_parents() {
 
     // The guard saw it: then it has its number.
     let mut guard = Lane::guard(0);
-    guard.slot(op::BORN, 2, |b| {
+    guard.record(op::BORN, 2, |b| {
         b.fd(11).arg(10).result(0).string(b"").string(b"");
     });
     assert_eq!(
@@ -411,11 +411,11 @@ fn the_spawned_program_comes_after_its_exec_in_the_parents_chunk() {
     let mut log = Scratch::new();
     let (mut parent, mut child) = (Lane::new(1, 10, 10), Lane::new(2, 11, 11));
     start(&mut parent, 1_000, 10, false);
-    parent.slot(op::VFORK, 2_000, |_| {});
-    parent.slot(op::EXEC, 3_000, |b| {
+    parent.record(op::VFORK, 2_000, |_| {});
+    parent.record(op::EXEC, 3_000, |b| {
         b.string(b"/bin/x");
     });
-    parent.slot(op::VFORKED, 3_500, |b| {
+    parent.record(op::VFORKED, 3_500, |b| {
         b.result(11);
     });
     start(&mut child, 2_990, 11, false);
@@ -485,10 +485,10 @@ fn processes_in_another_pid_namespace_have_the_supervisors_numbers() {
     let mut parent = inside(1, 1, 0, 5_001, 1);
     let mut child = inside(2, 7, 1, 5_007, 20);
     start(&mut parent, 1, 1, false);
-    parent.slot(op::FORK, 10, |b| {
+    parent.record(op::FORK, 10, |b| {
         b.result(7);
     });
-    parent.slot(op::WAIT, 50, |b| {
+    parent.record(op::WAIT, 50, |b| {
         b.result(7);
     });
     start(&mut child, 20, 7, true);

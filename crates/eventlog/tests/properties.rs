@@ -5,7 +5,7 @@ mod common;
 use backstory_abi::{Chunk, OPS, op};
 use backstory_eventlog::chunk::{Builder as ChunkBuilder, Skipped, View};
 use backstory_eventlog::event::{Event, Op};
-use backstory_eventlog::slot::{Builder, Raw};
+use backstory_eventlog::record::{Builder, Raw};
 use backstory_eventlog::{Log, Writer, dump};
 use common::{Lane, Scratch};
 use proptest::collection::vec;
@@ -42,25 +42,25 @@ fn made() -> impl Strategy<Value = Made> {
     )
 }
 
-fn build<'a>(builder: &'a mut Builder, slot: &Made) -> &'a [u8] {
+fn build<'a>(builder: &'a mut Builder, record: &Made) -> &'a [u8] {
     builder
-        .start(slot.op, slot.time)
-        .fd(slot.fields.0)
-        .arg(slot.fields.1)
-        .aux(slot.fields.2);
-    if let Some(result) = slot.result {
+        .start(record.op, record.time)
+        .fd(record.fields.0)
+        .arg(record.fields.1)
+        .aux(record.fields.2);
+    if let Some(result) = record.result {
         builder.result(result);
     }
-    slot.strings.iter().for_each(|s| {
+    record.strings.iter().for_each(|s| {
         builder.string(s);
     });
     builder.finish()
 }
 
-fn chunk_of(head: Chunk, slots: &[Made]) -> Vec<u8> {
+fn chunk_of(head: Chunk, records: &[Made]) -> Vec<u8> {
     let mut chunk = ChunkBuilder::new(head);
     let mut builder = Builder::new();
-    slots
+    records
         .iter()
         .for_each(|s| assert!(chunk.push(build(&mut builder, s))));
     chunk.bytes().to_vec()
@@ -98,22 +98,22 @@ fn exhaust(log: &Log) -> Vec<Event> {
 
 proptest! {
     #[test]
-    fn slots_come_out_as_they_went_in(slots in vec(made(), 0..40)) {
-        let bytes = chunk_of(Chunk::default(), &slots);
+    fn records_come_out_as_they_went_in(records in vec(made(), 0..40)) {
+        let bytes = chunk_of(Chunk::default(), &records);
         let (_, view) = View::new(&bytes).expect("a chunk");
         let mut at = 0;
         let mut skipped = Skipped::default();
-        for slot in &slots {
-            let (found, head) = view.next(at.max(Chunk::SIZE), &mut skipped).expect("a slot");
+        for record in &records {
+            let (found, head) = view.next(at.max(Chunk::SIZE), &mut skipped).expect("a record");
             at = found + usize::from(head.size);
             let raw = Raw::parse(view.from(found)).expect("whole");
-            let bytes = slot.strings.iter().map(|s| s.len() as u32 + 1).sum();
-            let aux = if matches!(slot.op, op::ARGS | op::ENV) { bytes } else { slot.fields.2 };
+            let bytes = record.strings.iter().map(|s| s.len() as u32 + 1).sum();
+            let aux = if matches!(record.op, op::ARGS | op::ENV) { bytes } else { record.fields.2 };
             prop_assert_eq!((head.op, head.time, head.fd, head.arg, head.aux),
-                (slot.op, slot.time, slot.fields.0, slot.fields.1, aux));
-            prop_assert_eq!(head.state == backstory_abi::DONE, slot.result.is_some());
-            prop_assert_eq!(head.result, slot.result.unwrap_or(0));
-            prop_assert_eq!(raw.strings(), [&slot.strings[0][..], &slot.strings[1][..]]);
+                (record.op, record.time, record.fields.0, record.fields.1, aux));
+            prop_assert_eq!(head.state == backstory_abi::DONE, record.result.is_some());
+            prop_assert_eq!(head.result, record.result.unwrap_or(0));
+            prop_assert_eq!(raw.strings(), [&record.strings[0][..], &record.strings[1][..]]);
         }
         prop_assert_eq!(view.next(at.max(Chunk::SIZE), &mut skipped), None);
         prop_assert_eq!(skipped, Skipped::default());
@@ -129,10 +129,10 @@ proptest! {
 
     #[test]
     fn scribbling_in_a_chunk_spares_what_comes_before(
-        slots in vec(made(), 1..20),
+        records in vec(made(), 1..20),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..10),
     ) {
-        let mut bytes = chunk_of(Chunk { epoch: 1, pid: 1, tid: 1, ..Chunk::default() }, &slots);
+        let mut bytes = chunk_of(Chunk { epoch: 1, pid: 1, tid: 1, ..Chunk::default() }, &records);
         let (_, before) = View::new(&bytes).expect("a chunk");
         let mut whole = Vec::new();
         let mut at = Chunk::SIZE;
@@ -206,7 +206,7 @@ proptest! {
             let id = number as u32 + 1;
             let mut lane = Lane::new(id.into(), id, id);
             for (position, time) in times.iter().enumerate() {
-                lane.slot(op::CLOSE, *time, |b| {
+                lane.record(op::CLOSE, *time, |b| {
                     b.fd(position as i32).result(0);
                 });
                 expected.push((*time, number, position as i32));

@@ -28,15 +28,15 @@ fn log() -> Scratch {
             let mut time = u64::from(seq) * 1_000_000 + u64::from(thread);
             for i in 0..400 {
                 time += 1_000;
-                lane.slot(op::OPEN, time, |b| {
+                lane.record(op::OPEN, time, |b| {
                     b.fd(-100)
                         .result(3)
                         .string(format!("/usr/include/some/header{i}.h").as_bytes());
                 });
-                lane.slot(op::READ, time + 300, |b| {
+                lane.record(op::READ, time + 300, |b| {
                     b.fd(3).result(100);
                 });
-                lane.slot(op::CLOSE, time + 600, |b| {
+                lane.record(op::CLOSE, time + 600, |b| {
                     b.fd(3).result(0);
                 });
             }

@@ -41,7 +41,7 @@ pub struct RunDetails {
     pub peers: Vec<String>,
     /// Processes whose look-ups are not known (id, exec path).
     pub lookups_unknown: Vec<(u64, Option<Bytes>)>,
-    /// Bytes of the sealed log.
+    /// Bytes of the finalized log.
     pub log_bytes: u64,
 }
 

@@ -130,7 +130,7 @@ struct bs_thread {
     u8 *held;       /* the one before, kept until the next change: an operation may still be writing its result there */
     u32 generation; /* of the process when `chunk` was taken */
     u32 forks;      /* nested, each of which began with what its parent had mapped */
-    u32 changes;    /* of chunk: tells an operation whether its slot is still mapped */
+    u32 changes;    /* of chunk: tells an operation whether its record is still mapped */
     u32 count;      /* chunks taken in this epoch */
     u32 tid;
     u32 borrowed;  /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
@@ -177,16 +177,16 @@ extern struct bs_arena *bs_arena;
 
 /* ---- records --------------------------------------------------------------------------------------------------------- */
 
-/* One operation being logged; its slot is null where it is not. */
-struct bs_rec {
-    struct bs_slot *slot;
+/* One operation being logged; its record is null where it is not. */
+struct bs_reservation {
+    struct bs_record *record;
     u64 changes;
 };
 
 /* The way of a call: the gate if it has been logged, or if nobody logs any more. */
-static inline const char *bs_way(struct bs_rec rec)
+static inline const char *bs_way(struct bs_reservation rec)
 {
-    return BS_LIKELY(rec.slot) || BS_UNLIKELY(bs_odd & BS_ODD_CLOSED) ? bs_gate : bs_plain;
+    return BS_LIKELY(rec.record) || BS_UNLIKELY(bs_odd & BS_ODD_CLOSED) ? bs_gate : bs_plain;
 }
 
 static inline s64 bs_cancel6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
@@ -198,10 +198,10 @@ static inline s64 bs_cancel6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d
 
 u64 bs_now(void);
 /* Begin an operation without, with one, with two strings. `time`: 0 for now. */
-struct bs_rec bs_begin(u32 op, s32 fd, s32 arg, u32 aux);
-struct bs_rec bs_begin_at(u64 time, u32 op, s32 fd, s32 arg, u32 aux);
-struct bs_rec bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path);
-struct bs_rec bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other);
+struct bs_reservation bs_begin(u32 op, s32 fd, s32 arg, u32 aux);
+struct bs_reservation bs_begin_at(u64 time, u32 op, s32 fd, s32 arg, u32 aux);
+struct bs_reservation bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path);
+struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other);
 /* With what the file system says of a file: `look` names it, and says whether to ask at all. */
 struct bs_look {
     s32 dir;
@@ -212,30 +212,30 @@ struct bs_look {
 };
 /* 0, or a negative error. */
 s64 bs_identify(struct bs_look look, struct bs_ident *ident);
-struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look);
+struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look);
 /* With `size` bytes of a socket address. */
-struct bs_rec bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
-/* A list of strings in as many slots as it takes. */
+struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
+/* A list of strings in as many records as it takes. */
 void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(const char *));
 
-/* True if the slot can still be written to. */
-static inline bool bs_open(struct bs_rec rec)
+/* True if the record can still be written to. */
+static inline bool bs_open(struct bs_reservation rec)
 {
-    return BS_LIKELY(rec.slot && bs_me.changes - (u32)rec.changes <= 1 && bs_me.generation == bs_process->generation);
+    return BS_LIKELY(rec.record && bs_me.changes - (u32)rec.changes <= 1 && bs_me.generation == bs_process->generation);
 }
 
 /* The operation's outcome. */
-static inline s64 bs_end(struct bs_rec rec, s64 result)
+static inline s64 bs_end(struct bs_reservation rec, s64 result)
 {
     if (BS_LIKELY(bs_open(rec))) {
-        rec.slot->result = (s32)result;
-        __atomic_store_n(&rec.slot->state, BS_DONE, __ATOMIC_RELEASE);
+        rec.record->result = (s32)result;
+        __atomic_store_n(&rec.record->state, BS_DONE, __ATOMIC_RELEASE);
     }
     return result;
 }
 
 /* What the wrapper returns, once the outcome is logged. */
-s64 bs_finish(struct bs_rec rec, s64 result);
+s64 bs_finish(struct bs_reservation rec, s64 result);
 
 /* An operation of which only the outcome is logged. */
 void bs_note(u64 time, u32 op, s32 fd, s32 arg, u32 aux, s64 result);
@@ -279,9 +279,9 @@ void bs_say_full(u8 *chunk);                            /* its owner will append
 void bs_thread_ends(void);                              /* the chunk is given back */
 void bs_lose(u32 op);                                   /* an operation could not be logged */
 void bs_other_numbers(void);                            /* a process may be in another pid namespace */
-bool bs_is_another(void);                               /* slot.c: with this thread's state, but another thread or process? */
+bool bs_is_another(void);                               /* record.c: with this thread's state, but another thread or process? */
 bool bs_is_flow(u32 op);                                /* the guard watches it */
-void bs_stop_clock(void);                               /* slot.c: time becomes a sequence number */
+void bs_stop_clock(void);                               /* record.c: time becomes a sequence number */
 
 /* environ.c: found when the library was loaded */
 extern char bs_arena_path[];    /* "BACKSTORY_ARENA=..."; empty: not recorded */
@@ -342,7 +342,7 @@ void bs_log_streams_used(void); /* before set-up; the caller knows that libc's s
 void bs_fd_opened(s64 fd, int flags);
 void bs_fd_closed(u32 fd);
 void bs_fd_copied(u32 from, u32 to);
-struct bs_rec bs_begin_close(int fd);
+struct bs_reservation bs_begin_close(int fd);
 static inline u32 bs_fd_marks(int fd)
 {
     return BS_LIKELY((u32)fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed) ? bs_process->fd[fd] : 0;
@@ -366,7 +366,7 @@ void bs_tell_changed(const struct bs_ident *ident); /* by us, who have not made 
 void bs_disown_all(void);                           /* there may be somebody now who has them open */
 
 /* open.c, exec.c, environ: what the redirected entries of libc land in */
-struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode); /* one that may change something */
+struct bs_reservation bs_begin_open(int dir, const char *path, int flags, u32 mode); /* one that may change something */
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
 s64 bs_open_how(int dir, const char *path, const void *how, u64 size);
 s64 bs_open_plainly(s64 nr, const char *path, int flags, u32 mode); /* `open` or `creat`, as calls */

@@ -12,14 +12,14 @@ int pidfd_open(int pid, u32 flags);
 
 int bs_make_pipe(s64 nr, int ends[2], int flags)
 {
-    struct bs_rec rec = bs_begin(BS_OP_PIPE, -1, -1, (u32)flags);
+    struct bs_reservation rec = bs_begin(BS_OP_PIPE, -1, -1, (u32)flags);
     s64 result = bs_call(rec, nr, ends, flags);
     if (result >= 0) {
         for (int i = 0; i < 2; i++)
             bs_fd_closed((u32)ends[i]);
         if (bs_open(rec)) {
-            rec.slot->fd = ends[0];
-            rec.slot->arg = ends[1];
+            rec.record->fd = ends[0];
+            rec.record->arg = ends[1];
         }
     }
     return (int)bs_finish(rec, result);
@@ -38,14 +38,14 @@ BS_API int pipe2(int ends[2], int flags)
 
 BS_API int socketpair(int domain, int type, int protocol, int ends[2])
 {
-    struct bs_rec rec = bs_begin(BS_OP_SOCKETPAIR, -1, -1, (u32)type);
+    struct bs_reservation rec = bs_begin(BS_OP_SOCKETPAIR, -1, -1, (u32)type);
     s64 result = bs_call(rec, __NR_socketpair, domain, type, protocol, ends);
     if (result >= 0) {
         for (int i = 0; i < 2; i++)
             bs_fd_closed((u32)ends[i]);
         if (bs_open(rec)) {
-            rec.slot->fd = ends[0];
-            rec.slot->arg = ends[1];
+            rec.record->fd = ends[0];
+            rec.record->arg = ends[1];
         }
     }
     return (int)bs_finish(rec, result);
@@ -60,14 +60,14 @@ BS_API int socket(int domain, int type, int protocol)
 
 BS_API int connect(int fd, const void *address, u32 size)
 {
-    struct bs_rec rec = bs_begin_bytes(BS_OP_CONNECT, fd, 0, address, size);
+    struct bs_reservation rec = bs_begin_bytes(BS_OP_CONNECT, fd, 0, address, size);
     return (int)bs_finish(rec, bs_call_cancel(rec, __NR_connect, fd, address, size));
 }
 BS_ALIAS(__connect, connect);
 
 BS_API int bind(int fd, const void *address, u32 size)
 {
-    struct bs_rec rec = bs_begin_bytes(BS_OP_BIND, fd, 0, address, size);
+    struct bs_reservation rec = bs_begin_bytes(BS_OP_BIND, fd, 0, address, size);
     return (int)bs_finish(rec, bs_call(rec, __NR_bind, fd, address, size));
 }
 
@@ -81,15 +81,15 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
 {
     u64 time = bs_now();
     u32 room = address && bs_readable(size, sizeof *size) ? *size : 0;
-    struct bs_rec none = {0};
+    struct bs_reservation none = {0};
     s64 fd = bs_call_cancel(none, nr, socket, address, size, flags);
     if (fd < 0)
         return (int)bs_fail(fd);
     bs_fd_opened(fd, 0);
     u32 got = room && *size < room ? *size : room;
-    struct bs_rec rec = bs_begin_bytes(BS_OP_ACCEPT, socket, flags, address, got);
-    if (rec.slot)
-        rec.slot->time = time;
+    struct bs_reservation rec = bs_begin_bytes(BS_OP_ACCEPT, socket, flags, address, got);
+    if (rec.record)
+        rec.record->time = time;
     return (int)bs_end(rec, fd);
 }
 

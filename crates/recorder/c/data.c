@@ -42,7 +42,7 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
     if (!is_news((int)fd, BS_FD_WROTE))
         return reach(far)(fd, b, c, d, e, f);
     bs_about_to_change((int)fd);
-    struct bs_rec rec = bs_begin(BS_OP_WRITE, (s32)fd, 0, 0);
+    struct bs_reservation rec = bs_begin(BS_OP_WRITE, (s32)fd, 0, 0);
     ssize put = reach(far)(fd, b, c, d, e, f);
     bs_end(rec, put >= 0 ? put : bs_error());
     if (put >= 0)
@@ -199,7 +199,7 @@ BS_API ssize vmsplice(int fd, const void *parts, size_t count, u32 flags)
 BS_API int fallocate(int fd, int mode, s64 at, s64 size)
 {
     bs_about_to_change(fd);
-    struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
+    struct bs_reservation rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
     return (int)bs_finish(rec, bs_call_cancel(rec, __NR_fallocate, fd, mode, at, size));
 }
 BS_ALIAS(fallocate64, fallocate);
@@ -209,7 +209,7 @@ int posix_fallocate(int fd, s64 at, s64 size);
 BS_API int posix_fallocate(int fd, s64 at, s64 size)
 {
     bs_about_to_change(fd);
-    struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
+    struct bs_reservation rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
     int error = BS_NEXT(posix_fallocate)(fd, at, size);
     bs_end(rec, -error);
     return error;
@@ -252,10 +252,10 @@ static bool copy_is_news(int from, int to)
     return !same || !(bs_fd_marks(from) & bs_fd_marks(to) & BS_FD_COPIED) || bs_odd & BS_ODD_ALL_OPS;
 }
 
-static ssize copied(struct bs_rec rec, int from, int to, s64 n)
+static ssize copied(struct bs_reservation rec, int from, int to, s64 n)
 {
     bs_end(rec, n);
-    if (n > 0 && rec.slot && !bs_me.borrowed) {
+    if (n > 0 && rec.record && !bs_me.borrowed) {
         bs_process->copy_from = from;
         bs_process->copy_to = to;
         bs_fd_mark(from, BS_FD_COPIED);
@@ -265,7 +265,7 @@ static ssize copied(struct bs_rec rec, int from, int to, s64 n)
 }
 
 #define COPIES(from, to, ...) \
-    struct bs_rec rec = {0}; \
+    struct bs_reservation rec = {0}; \
     bs_about_to_change(to); \
     if (copy_is_news(from, to)) \
         rec = bs_begin(BS_OP_COPY, from, to, 0); \
@@ -306,7 +306,7 @@ BS_API void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 
     if (fd < 0 || flags & MAP_ANON)
         return (void *)bs_ret(bs_raw(__NR_mmap, at, size, protection, flags, fd, offset));
     bs_lend(fd); /* a child will have the mapping, too */
-    struct bs_rec rec = bs_begin(BS_OP_MAP, fd, protection, (u32)flags);
+    struct bs_reservation rec = bs_begin(BS_OP_MAP, fd, protection, (u32)flags);
     s64 result = bs_call(rec, __NR_mmap, at, size, protection, flags, fd, offset);
     bs_end(rec, (u64)result > -4096ull ? result : 0);
     return (void *)bs_ret(result);

@@ -40,7 +40,7 @@ void bs_fd_copied(u32 from, u32 to)
 }
 
 /* Whoever wrote a file says what it had become when done with it. */
-struct bs_rec bs_begin_close(int fd)
+struct bs_reservation bs_begin_close(int fd)
 {
     if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_WRITER))
         return bs_begin_ident(BS_OP_CLOSE, fd, 0, 0, 0, 0, (struct bs_look){fd, "", AT_EMPTY_PATH, 0, true});
@@ -49,7 +49,7 @@ struct bs_rec bs_begin_close(int fd)
 
 BS_API int close(int fd)
 {
-    struct bs_rec rec = bs_begin_close(fd);
+    struct bs_reservation rec = bs_begin_close(fd);
     bs_fd_closed((u32)fd);
     return (int)bs_finish(rec, bs_call_cancel(rec, __NR_close, fd));
 }
@@ -64,7 +64,7 @@ static s64 close_many(u32 first, u32 last, int flags)
                 bs_end(bs_begin_close((int)fd), 0);
             bs_process->fd[fd] = 0;
         }
-    struct bs_rec rec = bs_begin(BS_OP_CLOSE_RANGE, (s32)first, flags, last);
+    struct bs_reservation rec = bs_begin(BS_OP_CLOSE_RANGE, (s32)first, flags, last);
     return bs_end(rec, bs_call(rec, __NR_close_range, first, last, flags));
 }
 
@@ -83,7 +83,7 @@ BS_API void closefrom(int first)
 }
 
 /* A copy: `replaced` if the new number was asked for. */
-static s64 copied(struct bs_rec rec, int from, s64 to)
+static s64 copied(struct bs_reservation rec, int from, s64 to)
 {
     if (to >= 0 && to != from)
         bs_fd_copied((u32)from, (u32)to);
@@ -92,7 +92,7 @@ static s64 copied(struct bs_rec rec, int from, s64 to)
 
 BS_API int dup(int fd)
 {
-    struct bs_rec rec = bs_begin(BS_OP_DUP, fd, 0, 0);
+    struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, 0, 0);
     return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup, fd)));
 }
 
@@ -106,7 +106,7 @@ static void replaced(int fd, int to)
 BS_API int dup2(int fd, int to)
 {
     replaced(fd, to);
-    struct bs_rec rec = bs_begin(BS_OP_DUP, fd, 0, 1);
+    struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, 0, 1);
     return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup2, fd, to)));
 }
 BS_ALIAS(__dup2, dup2);
@@ -114,20 +114,20 @@ BS_ALIAS(__dup2, dup2);
 BS_API int dup3(int fd, int to, int flags)
 {
     replaced(fd, to);
-    struct bs_rec rec = bs_begin(BS_OP_DUP, fd, flags, 1);
+    struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, flags, 1);
     return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup3, fd, to, flags)));
 }
 
 /* `fcntl` copies and marks descriptors; its locks may wait, and are cancellation points. */
 static s64 control(int fd, int command, u64 arg)
 {
-    struct bs_rec none = {0};
+    struct bs_reservation none = {0};
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
-        struct bs_rec rec = bs_begin(BS_OP_DUP, fd, command == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0, 0);
+        struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, command == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0, 0);
         return copied(rec, fd, bs_call(rec, __NR_fcntl, fd, command, arg));
     }
     if (command == F_SETFD) {
-        struct bs_rec rec = bs_begin(BS_OP_CLOEXEC, fd, arg & FD_CLOEXEC, 0);
+        struct bs_reservation rec = bs_begin(BS_OP_CLOEXEC, fd, arg & FD_CLOEXEC, 0);
         return bs_end(rec, bs_call(rec, __NR_fcntl, fd, command, arg));
     }
     if (command == F_SETLKW || command == 38 /* F_OFD_SETLKW */)

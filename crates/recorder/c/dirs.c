@@ -73,7 +73,7 @@ BS_API int closedir(void *dir)
     if (!dir)
         return BS_NEXT(closedir)(dir);
     int fd = BS_NEXT(dirfd)(dir);
-    struct bs_rec rec = bs_begin_close(fd);
+    struct bs_reservation rec = bs_begin_close(fd);
     bs_fd_closed((u32)fd);
     return (int)bs_end(rec, BS_NEXT(closedir)(dir));
 }
@@ -88,9 +88,9 @@ static int scanned(u64 time, int dir, const char *path, int count)
 {
     if (!bs_arena || bs_arena->flags & BS_ARENA_GUARDED)
         return count;
-    struct bs_rec rec = bs_begin_path(BS_OP_OPEN, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, path);
-    if (rec.slot)
-        rec.slot->time = time;
+    struct bs_reservation rec = bs_begin_path(BS_OP_OPEN, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, path);
+    if (rec.record)
+        rec.record->time = time;
     bs_end(rec, count >= 0 ? UNKNOWN_FD : bs_error());
     if (count >= 0) {
         bs_note(time, BS_OP_LIST, UNKNOWN_FD, 0, 0, 0);

@@ -25,7 +25,7 @@ static void log_environment(char *const *env)
     __atomic_store_n(seen, hash, __ATOMIC_RELAXED);
 }
 
-static s64 attempt(struct bs_rec rec, int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
+static s64 attempt(struct bs_reservation rec, int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
 {
     return at ? bs_call(rec, __NR_execveat, dir, path, argv, env, flags) : bs_call(rec, __NR_execve, path, argv, env);
 }
@@ -34,7 +34,7 @@ static s64 attempt(struct bs_rec rec, int dir, const char *path, char *const *ar
 static s64 execute(int dir, const char *path, char *const *argv, char *const *shown, char *const *env, int flags, bool at)
 {
     static char *const none[] = {0};
-    struct bs_rec rec = {0};
+    struct bs_reservation rec = {0};
     if (!(bs_odd & BS_ODD_STRICT)) {
         bs_is_ready(BS_OP_EXEC);
         bs_log_strings(BS_OP_ARGS, 0, 0, argv ? argv : none, 0);
@@ -43,8 +43,8 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
     }
     if (bs_me.borrowed) {
         bs_me.spawned = (s32)bs_raw(__NR_getpid, 0);
-        if (rec.slot) /* its parent may die before it can say so */
-            rec.slot->result = bs_me.spawned;
+        if (rec.record) /* its parent may die before it can say so */
+            rec.record->result = bs_me.spawned;
     }
     s64 result = attempt(rec, dir, path, argv, env, flags, at);
     /* Without our variables it may just fit. */
@@ -60,7 +60,7 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
     u32 unused;
     bs_disown_all(); /* what is executed is somebody else, with our descriptors */
     if (!bs_measure(path, BS_PATH_MAX, &unused) || !bs_list_readable(argv) || !bs_list_readable(env)) {
-        struct bs_rec rec = bs_begin_path(BS_OP_EXEC, dir, 0, (u32)flags, path);
+        struct bs_reservation rec = bs_begin_path(BS_OP_EXEC, dir, 0, (u32)flags, path);
         return bs_end(rec, attempt(rec, dir, path, argv, env, flags, at)); /* it fails */
     }
     bool wide = !(flags & AT_EMPTY_PATH) && bs_has_wide_loader(dir, path);

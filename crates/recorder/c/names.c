@@ -144,9 +144,9 @@ static BS_COLD void log_directory(u64 time, int fd, const char *path, s64 result
     }
     if (n <= 0 || now[0] != '/')
         now[0] = 0;
-    struct bs_rec rec = bs_begin_paths(BS_OP_CHDIR | BS_LATE, fd, 0, 0, path, now);
-    if (rec.slot)
-        rec.slot->time = time;
+    struct bs_reservation rec = bs_begin_paths(BS_OP_CHDIR | BS_LATE, fd, 0, 0, path, now);
+    if (rec.record)
+        rec.record->time = time;
     bs_end(rec, result);
 }
 

@@ -71,7 +71,7 @@ BS_API int swapon(const char *path, int flags)
 BS_API int open_by_handle_at(int mount, void *handle, int flags)
 {
     bs_say_opaque(BS_OPAQUE_HANDLE);
-    struct bs_rec none = {0};
+    struct bs_reservation none = {0};
     return (int)bs_ret(bs_call_cancel(none, __NR_open_by_handle_at, mount, handle, flags));
 }
 

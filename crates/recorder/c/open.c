@@ -23,7 +23,7 @@ static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
 }
 
 /* What is about to be overwritten is identified first, unless it must be new. */
-struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode)
+struct bs_reservation bs_begin_open(int dir, const char *path, int flags, u32 mode)
 {
     bool new = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & BS_O_TMPFILE) == BS_O_TMPFILE;
     if (new || !(flags & (O_ACCMODE | O_TRUNC)))
@@ -35,12 +35,12 @@ struct bs_rec bs_begin_open(int dir, const char *path, int flags, u32 mode)
 }
 
 /* Whether a file that `rec` is about must be new, if it is there then. */
-static inline bool is_new(struct bs_rec rec, int flags)
+static inline bool is_new(struct bs_reservation rec, int flags)
 {
-    return flags & O_CREAT && rec.slot && !(rec.slot->flags & BS_F_IDENT);
+    return flags & O_CREAT && rec.record && !(rec.record->flags & BS_F_IDENT);
 }
 
-static s64 opened(struct bs_rec rec, int dir, const char *path, int flags, bool new, s64 fd)
+static s64 opened(struct bs_reservation rec, int dir, const char *path, int flags, bool new, s64 fd)
 {
     bs_fd_opened(fd, flags);
     if (new)
@@ -52,14 +52,14 @@ static s64 opened(struct bs_rec rec, int dir, const char *path, int flags, bool 
 
 static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
 {
-    struct bs_rec rec = bs_begin_open(dir, path, flags, mode);
+    struct bs_reservation rec = bs_begin_open(dir, path, flags, mode);
     bool new = is_new(rec, flags);
     return opened(rec, dir, path, flags, new, bs_call_cancel(rec, __NR_openat, dir, path, flags, mode));
 }
 
 s64 bs_open_plainly(s64 nr, const char *path, int flags, u32 mode)
 {
-    struct bs_rec rec = bs_begin_open(BS_AT_FDCWD, path, flags, mode);
+    struct bs_reservation rec = bs_begin_open(BS_AT_FDCWD, path, flags, mode);
     bool new = is_new(rec, flags);
     s64 fd = nr == __NR_creat ? bs_call(rec, nr, path, mode) : bs_call(rec, nr, path, flags, mode);
     return opened(rec, BS_AT_FDCWD, path, flags, new, fd);
@@ -151,7 +151,7 @@ s64 bs_open_how(int dir, const char *path, const void *given, u64 size)
     if (size < sizeof *how || !bs_readable(how, sizeof *how))
         return bs_raw(__NR_openat2, dir, path, how, size);
     const char *leads = how->resolve & RESOLVE_IN_ROOT ? in_root(path) : path;
-    struct bs_rec rec = bs_begin_open(dir, leads, (int)how->flags, (u32)how->mode);
+    struct bs_reservation rec = bs_begin_open(dir, leads, (int)how->flags, (u32)how->mode);
     s64 fd = bs_call(rec, __NR_openat2, dir, path, how, size);
     bs_fd_opened(fd, (int)how->flags);
     return bs_end(rec, fd);

@@ -57,7 +57,7 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
         bs_other_numbers();
     u64 time = bs_now();
     bool suspended = flags & CLONE_VM && flags & CLONE_VFORK;
-    struct bs_rec rec = {0};
+    struct bs_reservation rec = {0};
     if (suspended) {
         rec = bs_begin_at(time, BS_OP_VFORK, 0, BS_SPAWN_CLONE, (u32)flags);
         bs_borrow((u64)__builtin_frame_address(0));
@@ -133,7 +133,7 @@ static s64 wait_for(int pid, int *status, int options, void *usage)
     if (!status)
         status = &mine;
     u64 time = bs_now();
-    struct bs_rec none = {0};
+    struct bs_reservation none = {0};
     s64 result = bs_call_cancel(none, __NR_wait4, pid, status, options, usage);
     if (result > 0)
         bs_note(time, BS_OP_WAIT, 0, *status, 0, result);
@@ -186,7 +186,7 @@ BS_API int waitid(int kind, u32 id, struct child_info *info, int options)
     mine.pid = 0;
     struct child_info *filled = info ? info : &mine;
     u64 time = bs_now();
-    struct bs_rec none = {0};
+    struct bs_reservation none = {0};
     s64 result = bs_call_cancel(none, __NR_waitid, kind, id, filled, options, 0);
     if (result == 0 && filled->pid)
         bs_note(time, BS_OP_WAIT, 0, wait_status(filled), options & WNOWAIT ? 1 : 0, filled->pid);
@@ -231,7 +231,7 @@ BS_API void _Exit(int status) __attribute__((noreturn, alias("_exit")));
 
 BS_API int kill(int pid, int signal)
 {
-    struct bs_rec rec = {0};
+    struct bs_reservation rec = {0};
     if (signal)
         rec = bs_begin(BS_OP_KILL, pid, signal, 0);
     return (int)bs_finish(rec, bs_raw(__NR_kill, pid, signal));
@@ -246,7 +246,7 @@ BS_API int killpg(int group, int signal)
 
 BS_API int tgkill(int pid, int tid, int signal)
 {
-    struct bs_rec rec = {0};
+    struct bs_reservation rec = {0};
     if (signal)
         rec = bs_begin(BS_OP_KILL, pid, signal, 0);
     return (int)bs_finish(rec, bs_raw(__NR_tgkill, pid, tid, signal));
@@ -254,7 +254,7 @@ BS_API int tgkill(int pid, int tid, int signal)
 
 BS_API int sigqueue(int pid, int signal, void *value)
 {
-    struct bs_rec rec = {0};
+    struct bs_reservation rec = {0};
     if (signal)
         rec = bs_begin(BS_OP_KILL, pid, signal, 0);
     return (int)bs_end(rec, BS_NEXT(sigqueue)(pid, signal, value));

@@ -53,7 +53,7 @@ static s64 stream_write(void *stream, const void *from, s64 n)
     if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_WROTE && !(bs_odd & BS_ODD_ALL_OPS)))
         return real_write(stream, from, n);
     bs_about_to_change(fd);
-    struct bs_rec rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
+    struct bs_reservation rec = bs_begin(BS_OP_WRITE, fd, 0, 0);
     s64 put = real_write(stream, from, n);
     bs_end(rec, put);
     if (put > 0)
@@ -64,7 +64,7 @@ static s64 stream_write(void *stream, const void *from, s64 n)
 static int stream_close(void *stream)
 {
     int fd = descriptor(stream);
-    struct bs_rec rec = bs_begin_close(fd);
+    struct bs_reservation rec = bs_begin_close(fd);
     bs_fd_closed((u32)fd);
     return (int)bs_end(rec, real_close(stream));
 }

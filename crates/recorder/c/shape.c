@@ -18,7 +18,7 @@ static struct bs_look status_look(u32 op, s32 fd, const char *path, u32 aux)
     return (struct bs_look){fd, path ? path : "", flags, 0, path || !(bs_fd_marks(fd) & BS_FD_WRITER)};
 }
 
-static struct bs_rec begin(const struct bs_shape *shape, const s64 *args)
+static struct bs_reservation begin(const struct bs_shape *shape, const s64 *args)
 {
     s32 fd = (s32)pick(shape->fd, BS_AT_FDCWD, args);
     s32 arg = (s32)pick(shape->arg, shape->arg_is, args);
@@ -50,7 +50,7 @@ static struct bs_rec begin(const struct bs_shape *shape, const s64 *args)
 s64 bs_result(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     s64 args[5] = {a, b, c, d, e};
-    struct bs_rec rec = begin(shape, args);
+    struct bs_reservation rec = begin(shape, args);
     return bs_end(rec, bs_call(rec, shape->nr, a, b, c, d, e));
 }
 

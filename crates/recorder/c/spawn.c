@@ -80,7 +80,7 @@ s64 bs_spawned_open(const char *path, int flags, u32 mode)
         else
             log_action(a);
     }
-    struct bs_rec rec = bs_begin_open(BS_AT_FDCWD, path, flags, mode);
+    struct bs_reservation rec = bs_begin_open(BS_AT_FDCWD, path, flags, mode);
     s64 result = bs_call(rec, __NR_openat, BS_AT_FDCWD, path, flags, mode);
     bs_end(rec, result >= 0 && fd >= 0 ? fd : result);
     return result;
@@ -157,7 +157,7 @@ BS_API void *popen(const char *command, const char *mode)
         reads |= *c == 'r';
         cloexec |= *c == 'e';
     }
-    struct bs_rec pipe = bs_begin(BS_OP_PIPE, reads ? -1 : CHILDS_END, reads ? CHILDS_END : -1, O_CLOEXEC);
+    struct bs_reservation pipe = bs_begin(BS_OP_PIPE, reads ? -1 : CHILDS_END, reads ? CHILDS_END : -1, O_CLOEXEC);
     mark_spawn(BS_SPAWN_POPEN);
     bs_note(0, BS_OP_DUP, CHILDS_END, 0, 1, reads ? 1 : 0);
     LEND();
@@ -165,9 +165,9 @@ BS_API void *popen(const char *command, const char *mode)
     int fd = stream ? BS_NEXT(fileno)(stream) : -1;
     if (bs_open(pipe)) {
         if (reads)
-            pipe.slot->fd = fd;
+            pipe.record->fd = fd;
         else
-            pipe.slot->arg = fd;
+            pipe.record->arg = fd;
     }
     bs_end(pipe, stream ? 0 : -BS_ENOMEM);
     bs_give_back(stream ? bs_me.spawned : -BS_ENOMEM);
@@ -184,7 +184,7 @@ BS_ALIAS(_IO_popen, popen);
 BS_API int pclose(void *stream)
 {
     int fd = BS_NEXT(fileno)(stream);
-    struct bs_rec rec = bs_begin(BS_OP_CLOSE, fd, 0, 0);
+    struct bs_reservation rec = bs_begin(BS_OP_CLOSE, fd, 0, 0);
     bs_fd_closed((u32)fd);
     int status = BS_NEXT(pclose)(stream);
     bs_end(rec, 0);

@@ -73,9 +73,9 @@ BS_API void *freopen(const char *path, const char *mode, void *stream)
     if (!path)
         return result;
     int flags = open_flags(mode), fd = result ? BS_NEXT(fileno)(result) : -1;
-    struct bs_rec rec = bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, flags < 0 ? 0 : flags, 0666, path);
-    if (rec.slot)
-        rec.slot->time = time;
+    struct bs_reservation rec = bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, flags < 0 ? 0 : flags, 0666, path);
+    if (rec.record)
+        rec.record->time = time;
     bs_fd_opened(fd, flags < 0 ? 0 : flags);
     bs_end(rec, result ? fd : bs_error());
     return result;
@@ -87,7 +87,7 @@ BS_API int fclose(void *stream)
     if (bs_closes_are_seen())
         return BS_NEXT(fclose)(stream);
     int fd = BS_NEXT(fileno)(stream);
-    struct bs_rec rec = {0};
+    struct bs_reservation rec = {0};
     if (fd >= 0) {
         /* What is still in its buffer is written by the close, so the file can't be identified yet. */
         rec = bs_begin(BS_OP_CLOSE, fd, 0, 0);
@@ -131,7 +131,7 @@ static s64 make_file(const char *path, int flags)
 static s64 make_directory(const char *path, int flags)
 {
     (void)flags;
-    struct bs_rec rec = bs_begin_path(BS_OP_MKDIR, BS_AT_FDCWD, 0, 0700, path);
+    struct bs_reservation rec = bs_begin_path(BS_OP_MKDIR, BS_AT_FDCWD, 0, 0700, path);
     return bs_end(rec, bs_call(rec, __NR_mkdir, path, 0700));
 }
 

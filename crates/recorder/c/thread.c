@@ -83,11 +83,11 @@ static struct beginning *prepare(void)
 }
 
 /* The new thread's handle is known only afterwards; its own START carries it, too. */
-static void created(struct bs_rec rec, u64 handle, s64 result)
+static void created(struct bs_reservation rec, u64 handle, s64 result)
 {
     if (bs_open(rec)) {
-        rec.slot->fd = (s32)(u32)handle;
-        rec.slot->arg = (s32)(u32)(handle >> 32);
+        rec.record->fd = (s32)(u32)handle;
+        rec.record->arg = (s32)(u32)(handle >> 32);
     }
     bs_end(rec, result);
 }
@@ -100,7 +100,7 @@ BS_API int pthread_create(u64 *thread, const void *attributes, thread_function *
         return BS_NEXT(pthread_create)(thread, attributes, function, argument);
     b->function.posix = function;
     b->argument = argument;
-    struct bs_rec rec = bs_begin(BS_OP_THREAD, 0, 0, BS_THREAD_CREATE);
+    struct bs_reservation rec = bs_begin(BS_OP_THREAD, 0, 0, BS_THREAD_CREATE);
     int error = BS_NEXT(pthread_create)(thread, attributes, run, b);
     created(rec, error ? 0 : *thread, -error);
     if (error)
@@ -116,7 +116,7 @@ BS_API int thrd_create(u64 *thread, thread_function_c11 *function, void *argumen
         return BS_NEXT(thrd_create)(thread, function, argument);
     b->function.c11 = function;
     b->argument = argument;
-    struct bs_rec rec = bs_begin(BS_OP_THREAD, 0, 0, BS_THREAD_CREATE);
+    struct bs_reservation rec = bs_begin(BS_OP_THREAD, 0, 0, BS_THREAD_CREATE);
     int error = BS_NEXT(thrd_create)(thread, run_c11, b);
     created(rec, error ? 0 : *thread, error ? -BS_ENOMEM : 0);
     if (error)

@@ -69,7 +69,7 @@ pub struct RunRecord {
     pub name: Option<String>,
     /// What its owner wrote about it.
     pub note: Option<String>,
-    /// Bytes of the sealed log.
+    /// Bytes of the finalized log.
     pub log_bytes: u64,
     /// What the graph knows it does not know (sentences for people), beside `end.incomplete_because`.
     pub unknown: Vec<String>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/format          the format number as text
-//! DIR/runs/ID.log     a sealed run;  ID.log.part  one that is being recorded
+//! DIR/runs/ID.log     a finalized run;  ID.log.part  one that is being recorded
 //! DIR/graph.db        the database (and its -wal, -shm)
 //! DIR/index.lock      held (flock) by whoever indexes
 //! DIR/facts.log       what is known of contents
@@ -187,7 +187,7 @@ impl Home {
         self.dir.join("runs")
     }
 
-    /// The sealed log of a run.
+    /// The finalized log of a run.
     pub fn log_path(&self, run: &str) -> PathBuf {
         self.runs_dir().join(format!("{run}.log"))
     }
@@ -237,8 +237,8 @@ impl Home {
         }
     }
 
-    /// Runs whose logs are sealed, oldest first.
-    pub fn sealed(&self) -> Result<Vec<String>> {
+    /// Runs whose logs are finalized, oldest first.
+    pub fn finalized(&self) -> Result<Vec<String>> {
         self.logs(".log")
     }
 
@@ -247,7 +247,7 @@ impl Home {
         self.logs(".log.part")
     }
 
-    /// Sealed runs that `store` does not have yet, oldest first. Only these are looked at: a store may have thousands.
+    /// Finalized runs that `store` does not have yet, oldest first. Only these are looked at: a store may have thousands.
     pub fn pending(&self, store: &dyn Store) -> Result<Vec<String>> {
         let known = store.run_ids()?;
         self.logs_but(".log", |id| known.contains(id))
@@ -398,13 +398,13 @@ mod tests {
     }
 
     #[test]
-    fn sealed_and_unfinished_logs_are_told_apart() {
+    fn finalized_and_unfinished_logs_are_told_apart() {
         let tmp = tempfile::tempdir().unwrap();
         let home = Home::open(tmp.path()).unwrap();
         fs::write(home.log_path("aaaaaaaa"), "").unwrap();
         fs::write(home.part_path("bbbbbbbb"), "").unwrap();
         fs::write(home.runs_dir().join("note"), "").unwrap();
-        assert_eq!(home.sealed().unwrap(), ["aaaaaaaa"]);
+        assert_eq!(home.finalized().unwrap(), ["aaaaaaaa"]);
         assert_eq!(home.unfinished().unwrap(), ["bbbbbbbb"]);
     }
 }

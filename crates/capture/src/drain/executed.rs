@@ -2,7 +2,7 @@
 
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::chunk::{Skipped, View};
-use backstory_eventlog::slot::Raw;
+use backstory_eventlog::record::Raw;
 
 /// What a chunk tells of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,18 +30,18 @@ pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
 pub(super) fn each(chunk: &[u8], mut told: impl FnMut(Told<'_>)) {
     let Some((_, view)) = View::new(chunk) else { return };
     let mut at = abi::Chunk::SIZE;
-    while let Some((found, slot)) = view.next(at, &mut Skipped::default()) {
-        at = found + usize::from(slot.size);
+    while let Some((found, record)) = view.next(at, &mut Skipped::default()) {
+        at = found + usize::from(record.size);
         // A success is never written down: the program that could have is gone.
-        let failed = slot.state == abi::DONE && slot.result < 0;
-        let wanted = matches!(slot.op, op::EXEC | op::CHDIR | op::CHROOT | op::PIVOT) && !failed;
+        let failed = record.state == abi::DONE && record.result < 0;
+        let wanted = matches!(record.op, op::EXEC | op::CHDIR | op::CHROOT | op::PIVOT) && !failed;
         let Some(raw) = wanted.then(|| Raw::parse(view.from(found))).flatten() else {
             continue;
         };
-        let child = slot.flags & abi::F_CHILD != 0;
-        told(match slot.op {
+        let child = record.flags & abi::F_CHILD != 0;
+        told(match record.op {
             // Before it executes, it says who it is.
-            op::EXEC if child => Told::Spawned(slot.result.max(0) as u32, raw.strings()[0]),
+            op::EXEC if child => Told::Spawned(record.result.max(0) as u32, raw.strings()[0]),
             op::EXEC => Told::Program(raw.strings()[0]),
             op::CHDIR => Told::Directory(raw.strings()[1]),
             _ => Told::Root,

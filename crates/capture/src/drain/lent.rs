@@ -24,14 +24,14 @@ pub(super) fn is_lent(chunk: &[u8], newest: &HashMap<Pid, u64>) -> bool {
     }
 }
 
-/// The last slot that was reserved.
-fn last(chunk: &[u8]) -> Option<abi::Slot> {
+/// The last record that was reserved.
+fn last(chunk: &[u8]) -> Option<abi::Record> {
     let mut at = abi::Chunk::SIZE;
     let mut last = None;
-    while let Some(slot) = chunk.get(at..).and_then(abi::Slot::read) {
-        at += usize::from(slot.size).max(8);
-        if slot.size != 0 {
-            last = Some(slot);
+    while let Some(record) = chunk.get(at..).and_then(abi::Record::read) {
+        at += usize::from(record.size).max(8);
+        if record.size != 0 {
+            last = Some(record);
         }
     }
     last
@@ -40,16 +40,16 @@ fn last(chunk: &[u8]) -> Option<abi::Slot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use backstory_eventlog::slot::Builder;
+    use backstory_eventlog::record::Builder;
 
-    fn chunk(slots: impl FnOnce(&mut dyn FnMut(u16, u16, i32))) -> Vec<u8> {
+    fn chunk(records: impl FnOnce(&mut dyn FnMut(u16, u16, i32))) -> Vec<u8> {
         let head = abi::Chunk {
             epoch: 5,
             ..abi::Chunk::default()
         };
         let mut bytes = head.to_bytes().to_vec();
         let mut builder = Builder::new();
-        slots(&mut |op, flags, says| {
+        records(&mut |op, flags, says| {
             bytes.extend_from_slice(builder.start(op, 1).flags(flags).says(says).finish());
         });
         bytes
@@ -57,10 +57,10 @@ mod tests {
 
     #[test]
     fn who_may_still_write_into_a_dead_owners_chunk() {
-        type Slots = &'static [(u16, u16, i32)];
+        type Records = &'static [(u16, u16, i32)];
         let none = HashMap::new();
         let me = std::process::id() as Pid;
-        let cases: [(&str, bool, Slots); 6] = [
+        let cases: [(&str, bool, Records); 6] = [
             ("nothing", false, &[]),
             (
                 "its own",
@@ -80,8 +80,8 @@ mod tests {
             ),
             ("its own exec", false, &[(op::EXEC, 0, 0)]),
         ];
-        for (what, lent, slots) in cases {
-            let bytes = chunk(|add| slots.iter().for_each(|(op, flags, says)| add(*op, *flags, *says)));
+        for (what, lent, records) in cases {
+            let bytes = chunk(|add| records.iter().for_each(|(op, flags, says)| add(*op, *flags, *says)));
             assert_eq!(is_lent(&bytes, &none), lent, "{what}");
         }
         let executed = chunk(|add| add(op::EXEC, abi::F_CHILD, me));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use backstory_abi::{self as abi, op};
     use backstory_eventlog::chunk;
-    use backstory_eventlog::slot::Builder;
+    use backstory_eventlog::record::Builder;
     use std::os::unix::fs::{PermissionsExt, chown};
 
     fn told(paths: &[(&Path, i32)], lost: bool) -> Vec<String> {

@@ -268,15 +268,15 @@ mod tests {
             ..abi::Chunk::default()
         };
         let mut chunk = backstory_eventlog::chunk::Builder::new(head);
-        let mut slot = backstory_eventlog::slot::Builder::new();
+        let mut record = backstory_eventlog::record::Builder::new();
         for directory in directories {
-            slot.start(op::CHDIR, 1).result(0);
-            slot.string(b"somewhere").string(directory.as_os_str().as_bytes());
-            assert!(chunk.push(slot.finish()));
+            record.start(op::CHDIR, 1).result(0);
+            record.string(b"somewhere").string(directory.as_os_str().as_bytes());
+            assert!(chunk.push(record.finish()));
         }
-        slot.start(op::EXEC, 2);
-        slot.string(program.as_bytes());
-        assert!(chunk.push(slot.finish()));
+        record.start(op::EXEC, 2);
+        record.string(program.as_bytes());
+        assert!(chunk.push(record.finish()));
         chunk.bytes().to_vec()
     }
 

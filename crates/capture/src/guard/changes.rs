@@ -6,7 +6,7 @@ use super::conclude::{Concluded, Context, OK, WRITE, fails};
 use super::decode::Named;
 use super::mounts::Names;
 use super::resolve::{Looked, There};
-use super::slots::{Fields, Result as Outcome};
+use super::record_writer::{Fields, Result as Outcome};
 use super::table::Changed;
 use std::sync::OnceLock;
 

@@ -7,7 +7,7 @@ use super::decode::Named;
 use super::hooks::ChangeKind;
 use super::receiver::Worker;
 use super::resolve::{Looked, There};
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use backstory_abi::Ident;
 
 /// What a call that has been seen will do, as far as it was looked at before it is logged.
@@ -54,7 +54,7 @@ pub(super) struct Target {
     pub(super) kind: ChangeKind,
 }
 
-impl<S: SlotSink> Worker<S> {
+impl<S: RecordSink> Worker<S> {
     /// The file whose content is lost by a call unless it is kept, where contents are kept.
     pub(super) fn about_to_lose(&mut self, caller: &Caller, ask: &Ask, time: u64) -> Coming {
         let (Some(keep), Some((name, follow, mut kind))) = (self.common.hooks.keep(), target(ask)) else {

@@ -8,7 +8,7 @@ use super::caller::{Caller, Callers, Rights, View};
 use super::decode::Named;
 use super::mounts::Names;
 use super::resolve::{Looked, NotCached, Resolver, There, is_own};
-use super::slots::{Fields, Result as Outcome};
+use super::record_writer::{Fields, Result as Outcome};
 use backstory_abi::F_CUT;
 
 /// What a conclusion is drawn with.
@@ -40,9 +40,9 @@ pub struct Ahead {
     pub looked: Looked,
 }
 
-/// A conclusion: the slot's fields, and what the file is.
+/// A conclusion: the record's fields, and what the file is.
 pub struct Conclusion {
-    /// Fields of the slot.
+    /// Fields of the record.
     pub fields: Fields,
     /// The directory after a `chdir`.
     pub directory: Option<Vec<u8>>,

@@ -8,37 +8,37 @@ use super::memory::Memory;
 use super::mounts::Mounts;
 use super::resolve::Resolver;
 use super::shared::Notification;
-use super::slots::SlotWriter;
+use super::record_writer::RecordWriter;
 use super::sys;
 use super::table::Abi;
 use super::write::{Environments, fingerprint, who, write};
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// The slots, one after the other.
+/// The records, one after the other.
 struct Bytes<'a>(&'a mut Vec<u8>);
 
-impl SlotSink for Bytes<'_> {
-    fn append(&mut self, slot: &[u8]) {
-        self.0.extend_from_slice(slot);
+impl RecordSink for Bytes<'_> {
+    fn append(&mut self, record: &[u8]) {
+        self.0.extend_from_slice(record);
     }
 }
 
 /// What the guard would log of a call that the calling thread does not make: pointers among `args` are read as they are in this
 /// process. Looks at the file system, never changes it. Empty: the call is not watched, or its arguments can't be read.
 pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
-    let mut slots = Vec::new();
+    let mut records = Vec::new();
     let abi = Abi::of(arch, nr);
     let Some((abi, shape)) = abi.and_then(|abi| Some((abi, abi.row(nr)?.guard.shape()?))) else {
-        return slots;
+        return records;
     };
     let (Ok(callers), tid, now) = (Callers::new(), sys::gettid(), sys::now()) else {
-        return slots;
+        return records;
     };
     let Ok(caller) = callers.meet(tid, now) else {
-        return slots;
+        return records;
     };
     let mut memory = Memory::of(tid);
     let mut arguments = Arguments {
@@ -49,7 +49,7 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         cwd: OnceCell::new(),
     };
     let Ok(ask) = Ask::read(shape, abi, &mut arguments) else {
-        return slots;
+        return records;
     };
     let notification = Notification {
         id: 1,
@@ -71,8 +71,8 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
     };
     let conclusion = ask.conclude(&mut cx).unwrap_or_else(|_| ask.unknown());
     let stamp = (fingerprint(&notification, &ask), who(&caller, &notification));
-    let mut out = SlotWriter::new(Bytes(&mut slots));
+    let mut out = RecordWriter::new(Bytes(&mut records));
     write(&mut out, stamp, &ask, &conclusion, &Environments::default());
     drop(out);
-    slots
+    records
 }

@@ -1,8 +1,8 @@
 //! Exact exit statuses of processes that are nobody's child of ours, from their pidfds.
 
-use super::slots::{SlotWriter, gone};
+use super::record_writer::{RecordWriter, gone};
 use super::sys;
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use backstory_abi::Who;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use std::collections::HashMap;
@@ -107,10 +107,10 @@ impl Exits {
 
     /// Writes down the end of every process followed, until nobody is left who has the filter, or until stopped. `ended` is called
     /// when nobody is left.
-    pub fn watch<S: SlotSink>(
+    pub fn watch<S: RecordSink>(
         &self,
         listener: BorrowedFd<'_>,
-        out: &mut SlotWriter<S>,
+        out: &mut RecordWriter<S>,
         ended: impl FnOnce(),
     ) {
         let mut ended = Some(ended);
@@ -154,7 +154,7 @@ impl Exits {
         let _ = poll(&mut fds, Some(&GATHER));
     }
 
-    fn write_end<S: SlotSink>(&self, pid: u32, out: &mut SlotWriter<S>) {
+    fn write_end<S: RecordSink>(&self, pid: u32, out: &mut RecordWriter<S>) {
         let Some(pidfd) = self.followed().remove(&pid) else {
             return;
         };

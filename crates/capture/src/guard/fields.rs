@@ -1,8 +1,8 @@
-//! What a call asks for, as a slot's fields: everything but the outcome.
+//! What a call asks for, as a record's fields: everything but the outcome.
 
 use super::ask::Ask;
 use super::decode::Named;
-use super::slots::{Fields, Result as Outcome};
+use super::record_writer::{Fields, Result as Outcome};
 use super::table::{Changed, LookUp, Peer};
 use backstory_abi::{META_ATTR, META_MODE, META_OWNER, META_TIMES, op};
 

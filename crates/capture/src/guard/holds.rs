@@ -9,9 +9,9 @@ use super::descriptors::Lister;
 use super::exits::Exits;
 use super::known::ByProcess;
 use super::shared::Notification;
-use super::slots::{Fields, Result as Outcome, SlotWriter, born};
+use super::record_writer::{Fields, Result as Outcome, RecordWriter, born};
 use super::write::who;
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use backstory_abi::{HOLD_UNKNOWN, Who, op};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -86,16 +86,16 @@ impl Holders {
     }
 
     /// A process is met for the first time: introduces those of its ancestors that never were, because they have made no watched
-    /// call. Nothing is written for those that a recorder follows. Returns the time that its own slots are to have: another
+    /// call. Nothing is written for those that a recorder follows. Returns the time that its own records are to have: another
     /// receiver may have introduced its parent on the occasion of a later call.
-    pub fn introduce<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) -> u64 {
+    pub fn introduce<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &Occasion<'_>) -> u64 {
         self.lock().remove(at.caller.pid);
         self.introduce_ancestors(out, at);
         let parent = self.lock().get(at.caller.parent).copied();
         parent.map_or(at.time, |(_, written)| at.time.max(written + 1))
     }
 
-    fn introduce_ancestors<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) {
+    fn introduce_ancestors<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &Occasion<'_>) {
         let caller = at.caller;
         let mut unmet = Vec::new();
         let mut parent = caller.parent;
@@ -136,7 +136,7 @@ impl Holders {
     }
 
     /// A process is about to make a call of its own, not an `exec`.
-    pub fn acts<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) {
+    pub fn acts<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &Occasion<'_>) {
         let pid = at.caller.pid;
         if self.state(pid).is_some() {
             return;
@@ -149,7 +149,7 @@ impl Holders {
     }
 
     /// A process is about to become another program.
-    pub fn execs<S: SlotSink>(&self, out: &mut SlotWriter<S>, at: &Occasion<'_>) {
+    pub fn execs<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &Occasion<'_>) {
         let pid = at.caller.pid;
         let state = self.state(pid).or_else(|| self.first_state(at.caller));
         match state {
@@ -182,7 +182,7 @@ impl Holders {
     }
 
     /// Writes down all that a thread's process holds, or what the `exec` that it is about to call leaves of it.
-    fn write_list<S: SlotSink>(&self, out: &mut SlotWriter<S>, time: u64, who: Who, exec: bool) {
+    fn write_list<S: RecordSink>(&self, out: &mut RecordWriter<S>, time: u64, who: Who, exec: bool) {
         // Who may not be asked may not be read either, and is noted for that.
         let kept =
             |flags: u32| !exec || flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32;

@@ -12,9 +12,9 @@ use super::over::Going;
 use super::receivers::Common;
 use super::resolve::Resolver;
 use super::shared::Notification;
-use super::slots::SlotWriter;
+use super::record_writer::RecordWriter;
 use super::write::{who, write};
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::SystemTime;
@@ -33,7 +33,7 @@ pub(super) struct Late {
 
 impl Common {
     /// Works through the queue until no receiver is left that could add to it.
-    pub(super) fn run_late<S: SlotSink>(&self, mut out: SlotWriter<S>, queue: &Receiver<Box<Late>>) {
+    pub(super) fn run_late<S: RecordSink>(&self, mut out: RecordWriter<S>, queue: &Receiver<Box<Late>>) {
         let mut resolver = Resolver::new(Mounts::new(self.mounts_changed.clone()), true);
         for job in queue {
             if !job.going.ends() {
@@ -61,7 +61,7 @@ impl Common {
     }
 
     /// Logs a call of which nothing can be found out.
-    pub(super) fn leave_unknown<S: SlotSink>(&self, out: &mut SlotWriter<S>, job: &Late) {
+    pub(super) fn leave_unknown<S: RecordSink>(&self, out: &mut RecordWriter<S>, job: &Late) {
         let stamp = (job.time, who(&job.caller, &job.call));
         write(out, stamp, &job.ask, &job.ask.unknown(), &self.environments);
         self.tell_read(may_read(&job.ask));

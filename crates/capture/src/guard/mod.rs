@@ -1,12 +1,12 @@
 //! The guard: a seccomp filter and what answers its notifications.
 //!
-//! In: a listener. Out: slots, one or more for every watched call, wherever in a program it was made. The guard observes and
+//! In: a listener. Out: records, one or more for every watched call, wherever in a program it was made. The guard observes and
 //! lets go on; it emulates nothing. It sees attempts, and concludes their outcome from the file system where that leaves no doubt.
 //!
 //! The table (`table`, `shape`, `rows`, `rows32`) says for every system call what is done with it. The filter is built from it; so is the way from
-//! a notification to a slot: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system
+//! a notification to a record: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system
 //! (`known` forgets who has ended),
-//! `resolve` looks without ever waiting, `coming` says what is read or lost, `conclude` and `changes` draw the conclusion, `fields` and `write` make slots of it. `holds`
+//! `resolve` looks without ever waiting, `coming` says what is read or lost, `conclude` and `changes` draw the conclusion, `fields` and `write` make records of it. `holds`
 //! asks for the descriptors of who has no recorder (`descriptors`). `preserve`
 //! lets calls wait while contents are kept. `uring` reads the entries of rings (`uring_map`) and takes each for the call that does the
 //! same (`uring_ops`). `shared` outlives the
@@ -40,7 +40,7 @@ mod rows32;
 mod rows_arm64;
 mod shape;
 mod shared;
-mod slots;
+mod record_writer;
 mod spare;
 mod standby;
 mod sys;

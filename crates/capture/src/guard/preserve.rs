@@ -12,10 +12,10 @@ use super::mounts::Mounts;
 use super::receivers::{Common, spawn};
 use super::resolve::{Looked, Resolver, There};
 use super::shared::Notification;
-use super::slots::{Fields, Result as Outcome, SlotWriter};
+use super::record_writer::{Fields, Result as Outcome, RecordWriter};
 use super::sys;
 use super::write::who;
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use backstory_abi::{
     CHANGE_ITSELF, CHANGE_KIND, CHANGE_PART, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op,
 };
@@ -112,17 +112,17 @@ impl Preservers {
     }
 
     /// Makes the threads ready to be started.
-    pub(super) fn prepare<S: SlotSink + Send + 'static>(
+    pub(super) fn prepare<S: RecordSink + Send + 'static>(
         common: &Arc<Common>,
         make_sink: &mut impl FnMut() -> S,
     ) {
         let mut life = || -> Life {
             // Weak, or neither would ever be freed.
-            let (out, common) = (SlotWriter::new(make_sink()), Arc::downgrade(common));
+            let (out, common) = (RecordWriter::new(make_sink()), Arc::downgrade(common));
             Box::new(move || run(&common, out))
         };
         let spares = (0..THREADS).map(|_| life()).collect();
-        let mut out = SlotWriter::new(make_sink());
+        let mut out = RecordWriter::new(make_sink());
         let mut state = common.preservers.state();
         state.spares = spares;
         state.tell = Some(Box::new(move |call, time, about, errno| {
@@ -209,7 +209,7 @@ impl Preservers {
     }
 }
 
-fn run<S: SlotSink>(common: &Weak<Common>, mut out: SlotWriter<S>) {
+fn run<S: RecordSink>(common: &Weak<Common>, mut out: RecordWriter<S>) {
     let Some(common) = common.upgrade() else { return };
     let mut resolver = Resolver::new(Mounts::new(common.mounts_changed.clone()), true);
     while let Some(job) = common.preservers.next() {
@@ -230,13 +230,13 @@ impl Common {
     }
 
     /// Keeps what a call is about to change, if that takes no more effort than this.
-    pub(super) fn preserve<S: SlotSink>(
+    pub(super) fn preserve<S: RecordSink>(
         &self,
         keep: &dyn Keep,
         effort: Effort,
         at: &Occasion<'_>,
         resolver: &mut Resolver,
-        out: &mut SlotWriter<S>,
+        out: &mut RecordWriter<S>,
     ) -> Result<(), TooMuch> {
         match at.about {
             About::Seen(all) => {
@@ -404,7 +404,7 @@ fn where_open(name: &[u8], there: &There) -> Option<Vec<u8>> {
     })
 }
 
-fn log_kept<S: SlotSink>(out: &mut SlotWriter<S>, at: &Occasion<'_>, done: Option<Done>) {
+fn log_kept<S: RecordSink>(out: &mut RecordWriter<S>, at: &Occasion<'_>, done: Option<Done>) {
     let Some((caller, path, kept)) = done else { return };
     let fields = Fields {
         arg: kept.number,
@@ -418,8 +418,8 @@ fn log_kept<S: SlotSink>(out: &mut SlotWriter<S>, at: &Occasion<'_>, done: Optio
 }
 
 /// Logs that nobody could keep what a call changes.
-pub(super) fn not_kept<S: SlotSink>(
-    out: &mut SlotWriter<S>,
+pub(super) fn not_kept<S: RecordSink>(
+    out: &mut RecordWriter<S>,
     call: &Notification,
     time: u64,
     about: &About,

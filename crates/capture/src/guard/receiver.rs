@@ -1,6 +1,6 @@
 //! One receiver: takes a notification, logs it, answers it.
 //!
-//! Invariant: the slot of a call is appended before the answer, so that a call that went on is in the log, whatever happens to us.
+//! Invariant: the record of a call is appended before the answer, so that a call that went on is in the log, whatever happens to us.
 
 use super::ask::Ask;
 use super::caller::{Caller, View};
@@ -16,13 +16,13 @@ use super::preserve::{About, Job, Occasion, not_kept};
 use super::receivers::{Common, Reserve, THREADS};
 use super::resolve::Resolver;
 use super::shared::Notification;
-use super::slots::SlotWriter;
+use super::record_writer::RecordWriter;
 use super::standby::Standby;
 use super::sys;
 use super::table::{Abi, Guard, Row, Shape};
 use super::uring::RingCall;
 use super::write::{fingerprint, who, write, write_born};
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_PRESERVE};
 use backstory_eventlog::Reason;
 use backstory_eventlog::reason::undecoded;
@@ -41,7 +41,7 @@ const BUSY: u64 = 5_000;
 pub(super) struct Worker<S> {
     pub(super) common: Arc<Common>,
     index: usize,
-    pub(super) out: SlotWriter<S>,
+    pub(super) out: RecordWriter<S>,
     pub(super) resolver: Resolver,
     late: Sender<Box<Late>>,
     reserve: Weak<Reserve>,
@@ -58,7 +58,7 @@ pub(super) enum Answer {
     Done,
 }
 
-impl<S: SlotSink> Worker<S> {
+impl<S: RecordSink> Worker<S> {
     /// The receiver of place `index`, not running yet.
     pub(super) fn new(
         common: &Arc<Common>,
@@ -70,7 +70,7 @@ impl<S: SlotSink> Worker<S> {
         Worker {
             common: common.clone(),
             index,
-            out: SlotWriter::new(sink),
+            out: RecordWriter::new(sink),
             resolver: Resolver::new(Mounts::new(common.mounts_changed.clone()), false),
             late: late.clone(),
             reserve,

@@ -11,13 +11,13 @@ use super::late::Late;
 use super::preserve::Preservers;
 use super::receiver::Worker;
 use super::shared::{Notification, RECEIVERS, SharedMap};
-use super::slots::SlotWriter;
+use super::record_writer::RecordWriter;
 use super::spare::{InHand, Looker};
 use super::standby::Standby;
 use super::sys;
 use super::uring::Rings;
 use super::write::Environments;
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -84,7 +84,7 @@ pub struct Receivers {
 
 impl Receivers {
     /// Starts to answer. `make_sink` is called once for each thread, before any of them runs.
-    pub fn start<S: SlotSink + Send + 'static>(
+    pub fn start<S: RecordSink + Send + 'static>(
         listener: OwnedFd,
         shared: Arc<SharedMap>,
         watch: Watch,
@@ -102,7 +102,7 @@ impl Receivers {
         }
         let (jobs, queue) = channel();
         let (working, late_done) = sync_channel(0);
-        let (out, mine) = (SlotWriter::new(make_sink()), common.clone());
+        let (out, mine) = (RecordWriter::new(make_sink()), common.clone());
         let late = Standby::new(move || {
             let work = move || {
                 mine.run_late(out, &queue);
@@ -110,7 +110,7 @@ impl Receivers {
             };
             Ok(vec![spawn("guard-late", work)?])
         });
-        let (mut out, mine) = (SlotWriter::new(make_sink()), common.clone());
+        let (mut out, mine) = (RecordWriter::new(make_sink()), common.clone());
         let watcher = Standby::new(move || {
             let work = move || {
                 mine.exits
@@ -185,7 +185,7 @@ impl Receivers {
 }
 
 /// All receivers but the hot one.
-fn helpers<S: SlotSink + Send + 'static>(
+fn helpers<S: RecordSink + Send + 'static>(
     common: &Arc<Common>,
     reserve: &Weak<Reserve>,
     jobs: &Sender<Box<Late>>,

@@ -16,13 +16,13 @@ use super::memory::Memory;
 use super::preserve::About;
 use super::receiver::{Answer, Worker};
 use super::shared::Notification;
-use super::slots::{Fields, Result as Outcome};
+use super::record_writer::{Fields, Result as Outcome};
 use super::sys;
 use super::table::{ARCH_X86_64, Abi, Shape};
 use super::uring_map::{Hidden, Ring, SQPOLL, Setup};
 use super::uring_ops::{Entry, Meaning};
 use super::write::{who, write};
-use crate::sink::SlotSink;
+use crate::sink::RecordSink;
 use backstory_abi::op;
 use backstory_eventlog::reason::undecoded;
 use std::cell::OnceCell;
@@ -138,8 +138,8 @@ impl Rings {
             u32::MAX => places.iter().position(Option::is_none),
             place => Some(place as usize),
         };
-        if let Some(slot) = at.and_then(|at| places.get_mut(at)) {
-            *slot = ring;
+        if let Some(entry) = at.and_then(|at| places.get_mut(at)) {
+            *entry = ring;
         }
     }
 }
@@ -152,7 +152,7 @@ pub(super) struct RingCall<'a> {
     pub(super) time: u64,
 }
 
-impl<S: SlotSink> Worker<S> {
+impl<S: RecordSink> Worker<S> {
     /// A call about a ring.
     pub(super) fn ring(&mut self, shape: Shape, at: RingCall<'_>, late: &mut Vec<Late>) -> Answer {
         match shape {

@@ -348,10 +348,10 @@ fn take(
     let mut out = Vec::with_capacity(waiting.min(count) as usize);
     // The poller takes all there are.
     for i in 0..if polled { waiting } else { waiting.min(count) } {
-        let slot = first.wrapping_add(i) & (entries - 1);
+        let index = first.wrapping_add(i) & (entries - 1);
         let index = match setup.flags & NO_SQARRAY {
-            0 => head.word(array + 4 * u64::from(slot))?,
-            _ => slot,
+            0 => head.word(array + 4 * u64::from(index))?,
+            _ => index,
         };
         // Such an entry is dropped by the kernel.
         if index >= entries {

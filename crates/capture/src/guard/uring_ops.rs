@@ -4,7 +4,7 @@
 //! the entry does to a descriptor. Pure: nothing is read but the entry. Numbers are those of the kernel's `io_uring.h`; an
 //! operation that has none here is one that this program does not know, and marks the run.
 
-use super::slots::{Fields, Result as Outcome};
+use super::record_writer::{Fields, Result as Outcome};
 use backstory_abi::{META_ATTR, op};
 use backstory_eventlog::reason::undecoded;
 

@@ -1,11 +1,11 @@
-//! From a call and its conclusion to slots.
+//! From a call and its conclusion to records.
 
 use super::ask::{Ask, List};
 use super::caller::Caller;
 use super::conclude::Conclusion;
 use super::shared::Notification;
-use super::slots::{Fields, SlotWriter, born};
-use crate::sink::SlotSink;
+use super::record_writer::{Fields, RecordWriter, born};
+use crate::sink::RecordSink;
 use backstory_abi::{ENV_ARENA, ENV_PRELOAD, F_CUT, PRELOAD_NAME, Who, op};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -42,8 +42,8 @@ pub fn who(caller: &Caller, call: &Notification) -> Who {
 
 /// Says that a process was met for the first time. Only its parent is told, for program and directory follow from that; of an orphan,
 /// whose parent may have died before it could be asked, the directory, too.
-pub fn write_born<S: SlotSink>(
-    out: &mut SlotWriter<S>,
+pub fn write_born<S: RecordSink>(
+    out: &mut RecordWriter<S>,
     caller: &Caller,
     call: &Notification,
     time: u64,
@@ -68,8 +68,8 @@ fn directory_of(pid: u32) -> Option<Vec<u8>> {
 }
 
 /// Writes what a call asked for and what is concluded of it.
-pub fn write<S: SlotSink>(
-    out: &mut SlotWriter<S>,
+pub fn write<S: RecordSink>(
+    out: &mut RecordWriter<S>,
     (time, who): (u64, Who),
     ask: &Ask,
     conclusion: &Conclusion,
@@ -113,8 +113,8 @@ pub fn write<S: SlotSink>(
     }
 }
 
-fn write_exec<S: SlotSink>(
-    out: &mut SlotWriter<S>,
+fn write_exec<S: RecordSink>(
+    out: &mut RecordWriter<S>,
     (time, who): (u64, Who),
     fields: &Fields,
     path: &[u8],

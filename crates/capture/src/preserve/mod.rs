@@ -19,7 +19,7 @@ use crate::guard::{Change, ChangeKind, Effort, Find, Found, Keep, Kept, TooMuch}
 use crate::header::Inherited;
 use crate::stock::Stock;
 use backstory_eventlog::event::Ident;
-use backstory_eventlog::slot::slot_ident;
+use backstory_eventlog::record::record_ident;
 use place::Place;
 use reads::{FileKey, Reads};
 use rustix::fs::Statx;
@@ -177,7 +177,7 @@ impl Preserver {
             Err(errno) => (-1, 0, errno.raw_os_error()),
         };
         let kept = Kept {
-            ident: slot_ident(&ident),
+            ident: record_ident(&ident),
             number,
             how,
             error,

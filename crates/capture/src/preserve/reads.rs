@@ -10,9 +10,9 @@
 use super::names::Names;
 use super::paths::{Lane, Paths};
 use crate::stock::Stock;
-use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Slot, op};
+use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op};
 use backstory_eventlog::program;
-use backstory_eventlog::slot::Raw;
+use backstory_eventlog::record::Raw;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
@@ -72,7 +72,7 @@ struct Known {
 /// Tells whether every read that the guard has seen has been logged.
 pub(super) type Logged<'a> = &'a dyn Fn() -> bool;
 
-/// One slot, copied out of its chunk.
+/// One record, copied out of its chunk.
 struct Taken {
     time: u64,
     lane: Lane,
@@ -147,7 +147,7 @@ impl Reads {
     fn catch_up(&self, known: &mut Known, stock: &Stock, all: Logged<'_>) {
         let arena = &stock.arena;
         let told = arena.told();
-        self.look_at_slots(known, stock);
+        self.look_at_records(known, stock);
         for (device, inode) in known.fresh.drain(..) {
             arena.note_read(device, inode);
         }
@@ -158,12 +158,12 @@ impl Reads {
         }
     }
 
-    fn look_at_slots(&self, known: &mut Known, stock: &Stock) {
+    fn look_at_records(&self, known: &mut Known, stock: &Stock) {
         if known.everything {
             lock(&self.arrived).chunks.clear();
             return;
         }
-        let mut slots = Vec::new();
+        let mut records = Vec::new();
         // First the arena: what leaves it meanwhile has been announced before.
         let mut live = Vec::new();
         for index in stock.arena.owned() {
@@ -172,7 +172,7 @@ impl Reads {
                 && let Some(at) = known.news(&head)
             {
                 let mut bytes = Vec::new();
-                stock.arena.slots_from(index, at, &mut bytes);
+                stock.arena.records_from(index, at, &mut bytes);
                 live.push((head, at, bytes));
             }
         }
@@ -180,13 +180,13 @@ impl Reads {
         for chunk in &arrived.chunks {
             let head = Chunk::read(chunk).filter(|head| head.magic == CHUNK_MAGIC);
             if let Some((head, at)) = head.and_then(|head| Some((head, known.news(&head)?))) {
-                known.collect(&head, at, chunk.get(at..).unwrap_or_default(), &mut slots);
+                known.collect(&head, at, chunk.get(at..).unwrap_or_default(), &mut records);
             }
         }
         for (head, at, bytes) in &live {
             // Unless it has left meanwhile, and been looked at as a whole.
             if known.news(head) == Some(*at) {
-                known.collect(head, *at, bytes, &mut slots);
+                known.collect(head, *at, bytes, &mut records);
             }
         }
         let lost = stock.arena.header().lost.load(Ordering::Acquire) > 0;
@@ -194,16 +194,16 @@ impl Reads {
             known.everything = true;
             return;
         }
-        slots.sort_by_key(|slot: &Taken| slot.time);
+        records.sort_by_key(|record: &Taken| record.time);
         for path in std::mem::take(&mut known.renamed) {
             known.read(&path, true);
         }
         let mut starts = arrived.starts.into_iter().peekable();
-        for slot in &slots {
-            while let Some((_, pid, directory)) = starts.next_if(|(time, ..)| *time <= slot.time) {
+        for record in &records {
+            while let Some((_, pid, directory)) = starts.next_if(|(time, ..)| *time <= record.time) {
                 known.paths.starts(pid, directory);
             }
-            known.apply(slot);
+            known.apply(record);
         }
         starts.for_each(|(_, pid, directory)| known.paths.starts(pid, directory));
         known.everything |= known.files.len() > FILES;
@@ -219,18 +219,18 @@ impl Known {
         ((at as u64) < head.next).then_some(at)
     }
 
-    /// Takes out the slots that matter: `bytes` is what the chunk has at offset `start` and after it.
-    fn collect(&mut self, head: &Chunk, start: usize, bytes: &[u8], slots: &mut Vec<Taken>) {
+    /// Takes out the records that matter: `bytes` is what the chunk has at offset `start` and after it.
+    fn collect(&mut self, head: &Chunk, start: usize, bytes: &[u8], records: &mut Vec<Taken>) {
         let mut at = 0;
-        // A slot that is only begun is looked at next time; its thread has read nothing yet.
-        while let Some(slot) = bytes.get(at..).and_then(Slot::read) {
-            let end = at + usize::from(slot.size);
-            if end < at + Slot::SIZE || end > bytes.len() || ![RESERVED, DONE].contains(&slot.state) {
+        // A record that is only begun is looked at next time; its thread has read nothing yet.
+        while let Some(record) = bytes.get(at..).and_then(Record::read) {
+            let end = at + usize::from(record.size);
+            if end < at + Record::SIZE || end > bytes.len() || ![RESERVED, DONE].contains(&record.state) {
                 break;
             }
-            if matters(&slot) {
-                slots.push(Taken {
-                    time: slot.time,
+            if matters(&record) {
+                records.push(Taken {
+                    time: record.time,
                     lane: Lane::of(head),
                     bytes: bytes[at..end].to_vec(),
                 });
@@ -245,24 +245,24 @@ impl Known {
         self.cursors.insert(head.index, cursor);
     }
 
-    fn apply(&mut self, slot: &Taken) {
-        let Some(raw) = Raw::parse(&slot.bytes) else {
+    fn apply(&mut self, record: &Taken) {
+        let Some(raw) = Raw::parse(&record.bytes) else {
             self.everything = true;
             return;
         };
         let h = raw.head;
-        let pid = raw.who.map_or(slot.lane.pid, |who| who.pid);
+        let pid = raw.who.map_or(record.lane.pid, |who| who.pid);
         let child = h.flags & F_CHILD != 0;
         let failed = h.state == DONE && h.result < 0;
         let [first, second] = raw.strings();
         match h.op {
-            op::START => self.paths.begins(pid, slot.lane.parent, h.aux == 1),
+            op::START => self.paths.begins(pid, record.lane.parent, h.aux == 1),
             op::EXIT if !child => self.paths.ends(pid),
             op::GONE => self.paths.ends(h.fd as u32),
             op::CLOSE => self.paths.close(pid, h.fd, h.fd as u32),
             op::CLOSE_RANGE if !failed => self.paths.close(pid, h.fd, h.aux),
             op::DUP if !failed => self.paths.dup(pid, h.fd, h.result),
-            op::VFORKED => self.paths.child_is_gone(slot.lane),
+            op::VFORKED => self.paths.child_is_gone(record.lane),
             _ if failed => {}
             op::CHROOT | op::PIVOT | op::MOUNT => self.everything = true,
             op::NAMESPACE | op::FORK => self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0,
@@ -270,13 +270,13 @@ impl Known {
             op::CHDIR => {
                 let known = second.first() == Some(&b'/');
                 self.paths
-                    .moves(pid, child.then_some(slot.lane), known.then_some(second));
+                    .moves(pid, child.then_some(record.lane), known.then_some(second));
             }
             op::RENAME => {
                 let both = [(h.arg, second), (h.fd, first)];
                 let exchanged = h.aux & libc::RENAME_EXCHANGE != 0;
                 for (dir, name) in both.into_iter().take(1 + usize::from(exchanged)) {
-                    if let Some(path) = self.absolute(slot, &raw, pid, dir, name) {
+                    if let Some(path) = self.absolute(record, &raw, pid, dir, name) {
                         self.read(&path, true);
                         self.renamed.push(path);
                     }
@@ -284,17 +284,17 @@ impl Known {
             }
             op::LINK => {
                 for (dir, name) in [(h.fd, first), (h.arg, second)] {
-                    if let Some(path) = self.path(slot, &raw, pid, dir, name) {
+                    if let Some(path) = self.path(record, &raw, pid, dir, name) {
                         self.names.add(path);
                     }
                 }
             }
-            _ => self.opened(slot, &raw, pid, first),
+            _ => self.opened(record, &raw, pid, first),
         }
     }
 
     /// Opened, executed or loaded.
-    fn opened(&mut self, slot: &Taken, raw: &Raw<'_>, pid: u32, name: &[u8]) {
+    fn opened(&mut self, record: &Taken, raw: &Raw<'_>, pid: u32, name: &[u8]) {
         let h = raw.head;
         let flags = h.arg;
         // A directory is none of those that are kept; it may be gone by now (`rm -r`), which says nothing.
@@ -303,7 +303,7 @@ impl Known {
         if !reads && !gives || name.is_empty() {
             return;
         }
-        let Some(path) = self.absolute(slot, raw, pid, h.fd, name) else {
+        let Some(path) = self.absolute(record, raw, pid, h.fd, name) else {
             return;
         };
         let path = self.open_already(pid, &path).unwrap_or(path);
@@ -332,17 +332,17 @@ impl Known {
     }
 
     /// The path of what was read; where it is not known, everything may have been.
-    fn absolute(&mut self, slot: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
-        let path = self.path(slot, raw, pid, dir, name);
+    fn absolute(&mut self, record: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
+        let path = self.path(record, raw, pid, dir, name);
         self.everything |= path.is_none();
         path
     }
 
-    fn path(&self, slot: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
+    fn path(&self, record: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
         if name.first() == Some(&b'/') {
             return Some(name.to_vec());
         }
-        let child = (raw.head.flags & F_CHILD != 0).then_some(slot.lane);
+        let child = (raw.head.flags & F_CHILD != 0).then_some(record.lane);
         let base = (raw.head.flags & F_RESOLVED == 0)
             .then(|| self.paths.directory(pid, child, dir))
             .flatten();
@@ -415,10 +415,10 @@ fn read_head(path: &[u8], head: &mut [u8]) -> Result<usize, Errno> {
     Ok(length)
 }
 
-/// Slots that say what is read, or what names mean.
-fn matters(slot: &Slot) -> bool {
+/// Records that say what is read, or what names mean.
+fn matters(record: &Record) -> bool {
     matches!(
-        slot.op,
+        record.op,
         op::START
             | op::OPEN
             | op::CLOSE

@@ -65,7 +65,7 @@ fn patterns_match_as_in_a_shell_and_in_no_time() {
 }
 
 #[test]
-fn a_slot_that_a_program_wrote_without_its_last_nul_is_no_reason_to_die() {
+fn a_record_that_a_program_wrote_without_its_last_nul_is_no_reason_to_die() {
     let mut chunk = chunk(&[(&["MY_TOKEN=short"], false)], false);
     let end = chunk.len();
     let start = end - 16;
@@ -79,8 +79,8 @@ fn a_slot_that_a_program_wrote_without_its_last_nul_is_no_reason_to_die() {
     assert!(!chunk.ends_with(b"xxx"), "the value is gone");
 }
 
-/// A chunk of `ENV` slots with these strings; true: the last goes on in the next.
-fn chunk(slots: &[(&[&str], bool)], told: bool) -> Vec<u8> {
+/// A chunk of `ENV` records with these strings; true: the last goes on in the next.
+fn chunk(records: &[(&[&str], bool)], told: bool) -> Vec<u8> {
     let head = abi::Chunk {
         magic: abi::CHUNK_MAGIC,
         pid: 7,
@@ -88,8 +88,8 @@ fn chunk(slots: &[(&[&str], bool)], told: bool) -> Vec<u8> {
         ..abi::Chunk::default()
     };
     let mut chunk = backstory_eventlog::chunk::Builder::new(head);
-    let mut builder = backstory_eventlog::slot::Builder::new();
-    for (strings, more) in slots {
+    let mut builder = backstory_eventlog::record::Builder::new();
+    for (strings, more) in records {
         let bytes: usize = strings.iter().map(|s| s.len() + 1).sum();
         builder
             .start(op::ENV, 1)
@@ -112,7 +112,7 @@ fn what_a_dying_program_left_half_written_holds_no_secret() {
         &[(&["A=1", "MY_TOKEN=0123456789abcdef"], false), (&["B=2"], false)],
         true,
     );
-    let size = abi::Slot::read(&whole[abi::Chunk::SIZE..]).unwrap().size;
+    let size = abi::Record::read(&whole[abi::Chunk::SIZE..]).unwrap().size;
     // The state was not written yet; nor the operation; nor the size.
     for (torn, kept) in [(0..2, 1), (0..4, 1), (0..8, 1)] {
         let mut bytes = whole.clone();
@@ -130,14 +130,14 @@ fn what_a_dying_program_left_half_written_holds_no_secret() {
 fn strings(chunk: &[u8]) -> Vec<Vec<String>> {
     let (_, view) = View::new(chunk).unwrap();
     let (mut at, mut all) = (abi::Chunk::SIZE, Vec::new());
-    while let Some((found, slot)) = view.next(at, &mut Skipped::default()) {
+    while let Some((found, record)) = view.next(at, &mut Skipped::default()) {
         let raw = Raw::parse(view.from(found)).unwrap();
         all.push(
             raw.list()
                 .map(|s| String::from_utf8(s.to_vec()).unwrap())
                 .collect(),
         );
-        at = found + usize::from(slot.size);
+        at = found + usize::from(record.size);
     }
     all
 }
@@ -159,7 +159,7 @@ fn secrets_in_a_chunk_are_replaced_in_their_place() {
 }
 
 #[test]
-fn a_secret_that_goes_on_in_the_next_slots_is_replaced_in_all() {
+fn a_secret_that_goes_on_in_the_next_records_is_replaced_in_all() {
     let mut secrets = Secrets::default();
     let mut first = chunk(
         &[(&["A=1", "MY_TOKEN=0123456789abcdef"], true), (&["ghijkl"], true)],

@@ -2,14 +2,14 @@
 
 use crate::stage::{Told, call, guarded, spec};
 use backstory_capture::guard::{Receivers, SharedMap, Watch, answer_pending, serve_plain};
-use backstory_capture::sink::SlotSink;
+use backstory_capture::sink::RecordSink;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 struct Nowhere;
 
-impl SlotSink for Nowhere {
+impl RecordSink for Nowhere {
     fn append(&mut self, _: &[u8]) {}
 }
 
@@ -106,10 +106,10 @@ fn processes_outlive_receivers_that_stop() {
     assert!(keeper.join().unwrap() >= 1);
 }
 
-/// Kills its process when it is given a slot for the nth time.
+/// Kills its process when it is given a record for the nth time.
 struct Deadly(Arc<AtomicU32>);
 
-impl SlotSink for Deadly {
+impl RecordSink for Deadly {
     fn append(&mut self, _: &[u8]) {
         if self.0.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: ends this process as a crash would.

@@ -6,18 +6,18 @@ use backstory_capture::guard::Watch;
 use std::process::Command;
 use std::sync::Arc;
 
-/// The last list of a process before slot `end`: descriptor, access mode, target.
+/// The last list of a process before record `end`: descriptor, access mode, target.
 fn held<T>(seen: &Outcome<T>, pid: u32, end: usize) -> Vec<(i32, u32, String)> {
-    let slots: Vec<&Seen> = seen.seen[..end]
+    let records: Vec<&Seen> = seen.seen[..end]
         .iter()
-        .filter(|s| s.slot.op == op::HOLD && s.who.pid == pid)
+        .filter(|s| s.record.op == op::HOLD && s.who.pid == pid)
         .collect();
-    let head = slots.iter().rposition(|s| s.slot.arg == -1).unwrap();
-    let list = &slots[head + 1..];
-    assert_eq!(slots[head].slot.result as usize, list.len());
-    assert!(list.iter().all(|s| s.slot.fd as u32 == pid));
+    let head = records.iter().rposition(|s| s.record.arg == -1).unwrap();
+    let list = &records[head + 1..];
+    assert_eq!(records[head].record.result as usize, list.len());
+    assert!(list.iter().all(|s| s.record.fd as u32 == pid));
     list.iter()
-        .map(|s| (s.slot.arg, s.slot.aux & 3, s.string(0).to_owned()))
+        .map(|s| (s.record.arg, s.record.aux & 3, s.string(0).to_owned()))
         .collect()
 }
 
@@ -25,7 +25,7 @@ fn exec_of<T>(seen: &Outcome<T>, applet: &str) -> (u32, usize) {
     let args = seen
         .seen
         .iter()
-        .position(|s| s.slot.op == op::ARGS && s.string(1) == applet)
+        .position(|s| s.record.op == op::ARGS && s.string(1) == applet)
         .unwrap();
     let pid = seen.seen[args].who.pid;
     (pid, args)
@@ -76,8 +76,8 @@ fn a_subshell_that_made_no_call_is_introduced_before_its_child() {
     let born: Vec<_> = seen
         .seen
         .iter()
-        .filter(|s| s.slot.op == op::BORN)
-        .map(|s| (s.slot.fd as u32, s.slot.arg as u32))
+        .filter(|s| s.record.op == op::BORN)
+        .map(|s| (s.record.fd as u32, s.record.arg as u32))
         .collect();
     let of = |pid| born.iter().position(|b| b.0 == pid).unwrap();
     let subshell = born[of(sleep)].1;
@@ -87,7 +87,7 @@ fn a_subshell_that_made_no_call_is_introduced_before_its_child() {
     assert!(
         seen.seen
             .iter()
-            .any(|s| s.slot.op == op::HOLD && s.who.pid == subshell)
+            .any(|s| s.record.op == op::HOLD && s.who.pid == subshell)
     );
 }
 
@@ -113,12 +113,12 @@ fn nothing_is_asked_of_a_process_that_loads_the_recorder() {
     let parent = seen
         .seen
         .iter()
-        .find(|s| s.slot.op == op::BORN && s.who.pid == cat);
-    let parent = parent.unwrap().slot.arg as u32;
+        .find(|s| s.record.op == op::BORN && s.who.pid == cat);
+    let parent = parent.unwrap().record.arg as u32;
     let asked = |pid: u32| {
         seen.seen
             .iter()
-            .any(|s| s.slot.op == op::HOLD && s.who.pid == pid)
+            .any(|s| s.record.op == op::HOLD && s.who.pid == pid)
     };
     assert!(!asked(cat) && !asked(parent));
 }

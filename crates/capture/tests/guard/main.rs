@@ -31,7 +31,7 @@ fn a_static_program_is_seen_from_its_exec_to_its_exit() {
     assert_eq!(seen.list(op::ARGS, pid), ["/bin/busybox", "cat", &file]);
     assert!(seen.list(op::ENV, pid).iter().any(|v| v.starts_with("PATH=")));
     let exec = seen.one(op::EXEC, "/bin/busybox");
-    assert_eq!((exec.slot.arg, exec.predicted()), (3, None));
+    assert_eq!((exec.record.arg, exec.predicted()), (3, None));
     let open = seen.one(op::OPEN, &file);
     assert_eq!(
         (open.who.pid, open.predicted(), open.resolved()),
@@ -40,18 +40,18 @@ fn a_static_program_is_seen_from_its_exec_to_its_exit() {
     let born = seen
         .seen
         .iter()
-        .find(|s| s.slot.op == op::BORN && s.who.pid == pid)
+        .find(|s| s.record.op == op::BORN && s.who.pid == pid)
         .unwrap();
     assert_eq!(
-        (born.slot.fd as u32, born.slot.arg as u32),
+        (born.record.fd as u32, born.record.arg as u32),
         (pid, std::process::id())
     );
     let gone = seen
         .seen
         .iter()
-        .find(|s| s.slot.op == op::GONE && s.who.pid == pid)
+        .find(|s| s.record.op == op::GONE && s.who.pid == pid)
         .unwrap();
-    assert_eq!((gone.slot.aux, gone.slot.arg), (1, 0));
+    assert_eq!((gone.record.aux, gone.record.arg), (1, 0));
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn the_exit_status_of_a_grandchild_is_exact() {
     let mut statuses: Vec<i32> = seen
         .seen
         .iter()
-        .filter(|s| s.slot.op == op::GONE && s.slot.aux == 1)
-        .map(|s| s.slot.arg)
+        .filter(|s| s.record.op == op::GONE && s.record.aux == 1)
+        .map(|s| s.record.arg)
         .collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [0, 9, 7 << 8]);
@@ -110,7 +110,7 @@ fn a_go_program_is_seen() {
     assert_eq!(seen.one(op::OPEN, &from).predicted(), Some(0));
     let written = seen.one(op::OPEN, &to);
     assert_eq!(written.predicted(), Some(0));
-    assert_ne!(written.slot.arg & libc::O_CREAT, 0);
+    assert_ne!(written.record.arg & libc::O_CREAT, 0);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_32_bit_program_is_seen() {
         Some(-libc::ENOENT)
     );
     let exec = seen.one(op::EXEC, "/bin/true");
-    assert_eq!(exec.slot.arg, 2);
+    assert_eq!(exec.record.arg, 2);
     assert!(
         seen.list(op::ARGS, exec.who.pid)
             .ends_with(&["/bin/true".to_owned(), "narrow".to_owned()])

@@ -89,7 +89,7 @@ fn a_recorder_whose_gate_does_not_pass_is_told_so() {
         (-i64::from(libc::EOPNOTSUPP), -i64::from(libc::ENOENT))
     );
     assert!(
-        outcome.seen.iter().all(|s| s.slot.op != op::OPEN),
+        outcome.seen.iter().all(|s| s.record.op != op::OPEN),
         "neither is the program's doing"
     );
 }
@@ -142,7 +142,7 @@ fn a_namespace_is_noticed_even_from_the_gate() {
     });
     assert_eq!(*told.pid_namespaces.lock().unwrap(), 1);
     assert!(
-        outcome.seen.iter().all(|s| s.slot.op != op::NAMESPACE),
+        outcome.seen.iter().all(|s| s.record.op != op::NAMESPACE),
         "the recorder has logged it"
     );
 }
@@ -169,7 +169,7 @@ fn a_polled_io_uring_is_marked_once_and_any_is_refused_where_asked() {
     let outcome = watch_with(spec(), watch(), Arc::default(), move || both(SQPOLL));
     assert_eq!(outcome.of(op::OPAQUE, polled).len(), 1);
     let outcome = watch_with(spec(), watch(), Arc::default(), move || both(0));
-    assert!(outcome.seen.iter().all(|s| s.slot.op != op::OPAQUE));
+    assert!(outcome.seen.iter().all(|s| s.record.op != op::OPAQUE));
     let refuse = FilterSpec {
         refuse_io_uring: true,
         ..spec()

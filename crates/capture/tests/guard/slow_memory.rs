@@ -121,7 +121,7 @@ fn opened(threads: usize) -> Option<(Opened, Vec<Seen>, Vec<Reason>)> {
 
 fn opens_of(seen: &[Seen], path: &str) -> usize {
     seen.iter()
-        .filter(|s| s.slot.op == op::OPEN && s.string(0) == path)
+        .filter(|s| s.record.op == op::OPEN && s.string(0) == path)
         .count()
 }
 

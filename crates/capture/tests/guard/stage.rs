@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use backstory_abi::{F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Slot, Who, op};
+use backstory_abi::{F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op};
 use backstory_capture::guard::{
     Filter, FilterSpec, Hooks, InstallError, Receivers, SharedMap, Waiting, Watch,
 };
-use backstory_capture::sink::SlotSink;
+use backstory_capture::sink::RecordSink;
 use backstory_eventlog::Reason;
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex};
 /// An address that no `syscall` instruction of this process has.
 pub const NOWHERE: u64 = 0x1234_5678_9abc;
 
-/// A slot, taken apart.
+/// A record, taken apart.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    pub slot: Slot,
+    pub record: Record,
     pub who: Who,
     pub ident: Option<Ident>,
     pub body: Vec<u8>,
@@ -27,19 +27,19 @@ pub struct Seen {
 
 impl Seen {
     fn parse(bytes: &[u8]) -> Seen {
-        let slot = Slot::read(bytes).unwrap();
-        assert_eq!(usize::from(slot.size), bytes.len());
-        assert_ne!(slot.flags & F_WHO, 0);
-        let mut body = &bytes[Slot::SIZE..];
+        let record = Record::read(bytes).unwrap();
+        assert_eq!(usize::from(record.size), bytes.len());
+        assert_ne!(record.flags & F_WHO, 0);
+        let mut body = &bytes[Record::SIZE..];
         let who = Who::read(body).unwrap();
         body = &body[Who::SIZE..];
         let mut ident = None;
-        if slot.flags & F_IDENT != 0 {
+        if record.flags & F_IDENT != 0 {
             ident = Ident::read(body);
             body = &body[Ident::SIZE..];
         }
         Seen {
-            slot,
+            record,
             who,
             ident,
             body: body.to_vec(),
@@ -53,15 +53,15 @@ impl Seen {
 
     /// The predicted result; none if only the attempt is known.
     pub fn predicted(&self) -> Option<i32> {
-        if self.slot.state == RESERVED {
+        if self.record.state == RESERVED {
             return None;
         }
-        assert_ne!(self.slot.flags & F_PREDICTED, 0);
-        Some(self.slot.result)
+        assert_ne!(self.record.flags & F_PREDICTED, 0);
+        Some(self.record.result)
     }
 
     pub fn resolved(&self) -> bool {
-        self.slot.flags & F_RESOLVED != 0
+        self.record.flags & F_RESOLVED != 0
     }
 }
 
@@ -72,14 +72,14 @@ impl Log {
     /// Everything so far, in order of time.
     pub fn all(&self) -> Vec<Seen> {
         let mut seen = self.0.lock().unwrap().clone();
-        seen.sort_by_key(|s| s.slot.time);
+        seen.sort_by_key(|s| s.record.time);
         seen
     }
 }
 
-impl SlotSink for Log {
-    fn append(&mut self, slot: &[u8]) {
-        self.0.lock().unwrap().push(Seen::parse(slot));
+impl RecordSink for Log {
+    fn append(&mut self, record: &[u8]) {
+        self.0.lock().unwrap().push(Seen::parse(record));
     }
 }
 
@@ -114,28 +114,28 @@ pub struct Outcome<T> {
 }
 
 impl<T> Outcome<T> {
-    /// The slots of an operation on a path (its first string).
+    /// The records of an operation on a path (its first string).
     pub fn of(&self, op: u16, path: &str) -> Vec<&Seen> {
         self.seen
             .iter()
-            .filter(|s| s.slot.op == op && s.string(0) == path)
+            .filter(|s| s.record.op == op && s.string(0) == path)
             .collect()
     }
 
-    /// The only slot of an operation on a path.
+    /// The only record of an operation on a path.
     pub fn one(&self, op: u16, path: &str) -> &Seen {
         let found = self.of(op, path);
         assert_eq!(found.len(), 1, "{op} of {path} in {:#?}", self.seen);
         found[0]
     }
 
-    /// The strings of all slots of an operation by a process, as one list.
+    /// The strings of all records of an operation by a process, as one list.
     pub fn list(&self, op: u16, pid: u32) -> Vec<String> {
         let mut bytes = Vec::new();
-        for seen in self.seen.iter().filter(|s| s.slot.op == op && s.who.pid == pid) {
+        for seen in self.seen.iter().filter(|s| s.record.op == op && s.who.pid == pid) {
             let end = seen.body.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
             bytes.extend_from_slice(&seen.body[..end]);
-            if seen.slot.flags & F_MORE == 0 {
+            if seen.record.flags & F_MORE == 0 {
                 bytes.push(0);
             }
         }

@@ -130,12 +130,12 @@ fn compare(before: impl FnOnce() + Send + 'static, dir: &Path) {
     let mut seen = outcome
         .seen
         .iter()
-        .filter(|s| ops.contains(&s.slot.op) && s.string(0).starts_with(&path(dir, "")));
+        .filter(|s| ops.contains(&s.record.op) && s.string(0).starts_with(&path(dir, "")));
     for (t, happened) in tries().iter().zip(&outcome.result) {
         let what = format!("{} {} {} flags {:o}", t.nr, t.first, t.second, t.rest[0]);
         let seen = seen.next().expect(&what);
         assert_eq!(
-            (seen.slot.op, seen.string(0)),
+            (seen.record.op, seen.string(0)),
             (t.op, path(dir, t.first).as_str()),
             "{what}"
         );
@@ -267,7 +267,7 @@ fn a_path_is_joined_to_the_directory_it_starts_at() {
     let opens = outcome.of(op::OPEN, &made);
     assert_eq!(opens.len(), 2);
     assert!(opens.iter().all(|o| o.resolved() && o.predicted() == Some(0)));
-    let meta: Vec<i32> = outcome.of(op::META, &made).iter().map(|m| m.slot.arg).collect();
+    let meta: Vec<i32> = outcome.of(op::META, &made).iter().map(|m| m.record.arg).collect();
     assert_eq!(meta, [backstory_abi::META_MODE, backstory_abi::META_TIMES]);
     let chdir = outcome.one(op::CHDIR, real.to_str().unwrap());
     assert_eq!(chdir.string(1), real.to_str().unwrap());
@@ -315,7 +315,7 @@ fn a_call_that_a_signal_restarts_is_logged_once() {
     let flags: Vec<i32> = outcome
         .of(op::OPEN, fifo.to_str().unwrap())
         .iter()
-        .map(|o| o.slot.arg)
+        .map(|o| o.record.arg)
         .collect();
     assert_eq!(flags, [libc::O_RDONLY, libc::O_WRONLY]);
 }
@@ -345,16 +345,16 @@ fn a_connect_to_a_path_where_nobody_can_listen_is_known_to_fail() {
     );
     for (name, result) in names.iter().zip(seen.result) {
         let address = [&[1, 0][..], name.as_os_str().as_encoded_bytes()].concat();
-        let slot = seen
+        let record = seen
             .seen
             .iter()
             .find(|s| {
-                s.slot.op == op::CONNECT
-                    && s.body[..s.slot.aux as usize].strip_suffix(b"\0") == Some(&address)
+                s.record.op == op::CONNECT
+                    && s.body[..s.record.aux as usize].strip_suffix(b"\0") == Some(&address)
             })
             .unwrap();
         // Whether somebody listens is nothing that can be looked up.
-        assert_eq!(slot.predicted(), (result != 0).then_some(result), "{name:?}");
+        assert_eq!(record.predicted(), (result != 0).then_some(result), "{name:?}");
     }
 }
 
@@ -370,9 +370,9 @@ fn connect_and_bind_carry_the_address() {
     });
     let path = outcome.result.as_os_str().as_encoded_bytes();
     for op in [op::BIND, op::CONNECT] {
-        let found: Vec<&Seen> = outcome.seen.iter().filter(|s| s.slot.op == op).collect();
+        let found: Vec<&Seen> = outcome.seen.iter().filter(|s| s.record.op == op).collect();
         assert_eq!(found.len(), 1);
-        let address = &found[0].body[..found[0].slot.aux as usize];
+        let address = &found[0].body[..found[0].record.aux as usize];
         assert_eq!(address[..2], [1, 0], "AF_UNIX");
         assert_eq!(&address[2..2 + path.len()], path);
     }

@@ -238,7 +238,7 @@ fn a_mount_that_becomes_read_only_and_back_is_what_it_is_at_each_call() {
     let ops = [op::OPEN, op::META, op::TRUNCATE, op::UNLINK, op::SYMLINK];
     let of_child = seen.seen.iter().filter(|s| s.who.pid == *child);
     let predicted = of_child
-        .filter(|s| ops.contains(&s.slot.op))
+        .filter(|s| ops.contains(&s.record.op))
         .map(|s| s.predicted());
     let happened = came.iter().map(|errno| Some(-i32::from(*errno)));
     assert_eq!(predicted.collect::<Vec<_>>(), happened.collect::<Vec<_>>());

@@ -75,9 +75,9 @@ impl Run {
         fs::read_to_string(self.path(&format!("{}.recorded", self.id))).unwrap()
     }
 
-    /// The log, once it is sealed.
+    /// The log, once it is finalized.
     pub fn log(&self) -> Log {
-        eventually("the log is sealed", || self.log_path().exists());
+        eventually("the log is finalized", || self.log_path().exists());
         Log::open(self.log_path()).unwrap()
     }
 

@@ -93,7 +93,7 @@ fn mention_the_rest(home: &Home) {
         ));
     }
     for bad in home
-        .sealed()
+        .finalized()
         .unwrap_or_default()
         .iter()
         .filter_map(|run| index::bad(home, run))

@@ -173,7 +173,7 @@ fn a_python_program_whose_modules_are_compiled_runs_in_a_container() {
         said
     };
     python(&["record", "--"]);
-    place.sealed();
+    place.finalized();
     let expected = python(&["record", "--contents=lazy", "--name", "compiled", "--"]);
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     let files = place.run(&["files", "compiled"]).out;

@@ -147,7 +147,7 @@ fn who_stores_contents_may_be_killed_at_any_change_and_nothing_is_lost() {
         let line = format!("cat {name} > out; echo new > {name}; rm {name}; cat out");
         let recorded = place.run(&["record", "--contents=lazy", "--", "sh", "-c", &line]);
         assert_eq!((recorded.status, recorded.err.as_str()), (0, ""));
-        place.sealed();
+        place.finalized();
         flock(&lock, FlockOperation::Unlock).unwrap();
         let killed = place.kill_at(at, &["index", "--wait"]);
         assert_eq!(place.run(&["index", "--wait"]).status, 0);

@@ -103,7 +103,7 @@ impl Place {
     }
 
     /// Waits until all runs have ended, their daemons, too.
-    fn sealed(&self) {
+    fn finalized(&self) {
         let part = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.unwrap().path().extension() == Some(OsStr::new("part"))
         };

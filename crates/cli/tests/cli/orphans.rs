@@ -18,7 +18,7 @@ fn what_a_child_does_is_known_though_its_parent_died_making_it() {
                     (answer.status, answer.out.as_str(), answer.err.as_str()),
                     (0, "9\n", "")
                 );
-                place.sealed();
+                place.finalized();
                 assert!(place.work().join(&file).exists(), "{how} {guard}: the child ran");
                 let shown = place.json(&["show", "--json"]);
                 assert_eq!(shown["complete"], true, "{how} {guard}");

@@ -39,8 +39,8 @@ const PROVOKED: &[(&str, fn())] = &[
     ("Detached", deaths::daemons_that_recording_left_are_told),
     ("LogFailed", logs::a_full_disk_is_told),
     (
-        "NotSealed",
-        logs::a_log_that_could_not_be_sealed_is_told_and_found,
+        "NotFinalized",
+        logs::a_log_that_could_not_be_finalized_is_told_and_found,
     ),
     ("CutShort", programs::shared_memory_that_was_cut_short_is_told),
     ("Lost", lacks::operations_that_could_not_be_logged_are_counted),

@@ -199,7 +199,7 @@ fn a_recording_inside_a_recording_works_and_says_what_it_lacks() {
     ]);
     assert_eq!(answer.status, 0, "{answer:?}");
     // What the inner recording leaves to do in the background belongs to the outer one.
-    place.sealed();
+    place.finalized();
     assert_eq!(place.json(&["show", "inner", "--json"])["exit"], 0);
     assert_eq!(place.json(&["show", "outer", "--json"])["exit"], 0);
 }
@@ -357,7 +357,7 @@ fn a_run_whose_daemon_lives_says_so_until_it_has_ended() {
         "{of:?}"
     );
     std::fs::write(place.work().join("gate"), "go\n").unwrap();
-    place.sealed();
+    place.finalized();
     assert!(
         place.run(&["of", "out"]).out.contains("sh -c"),
         "{:?}",

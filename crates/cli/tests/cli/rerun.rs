@@ -361,7 +361,7 @@ fn what_is_asked_to_end_asks_the_steps_at_work() {
         let gone = || !std::path::Path::new("/proc").join(step.trim()).exists();
         assert!(eventually(Duration::from_secs(60), gone), "the step goes on");
         assert_eq!(fs::read_to_string(place.path("sorted")).unwrap(), before);
-        place.sealed();
+        place.finalized();
         assert_eq!(place.json(&["log", "--json"]).as_array().unwrap().len(), 2);
     }
 }

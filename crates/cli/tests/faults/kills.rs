@@ -168,15 +168,15 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
 
 /// The store answers, and what the run says of itself is so.
 fn truthful(bench: &Bench, store: &Path, name: &str, directory: &Path, what: &str) {
-    // Whoever is left may be sealing the log still; each question finishes what nobody works on any more.
-    let sealed = || {
+    // Whoever is left may be finalizing the log still; each question finishes what nobody works on any more.
+    let finalized = || {
         bench.ask(store, &["log"]).unwrap();
         let logs = std::fs::read_dir(store.join("runs")).unwrap().flatten();
         logs.filter(|e| e.path().extension().is_some_and(|e| e == "part"))
             .count()
             == 0
     };
-    assert!(eventually(PATIENCE, sealed), "{what}: the log is never sealed");
+    assert!(eventually(PATIENCE, finalized), "{what}: the log is never finalized");
     let Some(show) = told(bench, store, name) else {
         return; // killed before there was a log: nothing is said, and nothing is wrong
     };

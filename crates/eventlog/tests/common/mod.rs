@@ -1,10 +1,10 @@
-//! Builds logs slot by slot.
+//! Builds logs record by record.
 #![allow(dead_code)]
 
 use backstory_abi::{Chunk, Who};
 use backstory_eventlog::event::Event;
 use backstory_eventlog::run::{ClockPoint, RunHeader};
-use backstory_eventlog::slot::Builder;
+use backstory_eventlog::record::Builder;
 use backstory_eventlog::{Log, Writer, chunk};
 use std::path::PathBuf;
 
@@ -112,7 +112,7 @@ impl Lane {
         self
     }
 
-    pub fn slot(&mut self, op: u16, time: u64, build: impl FnOnce(&mut Builder)) -> &mut Self {
+    pub fn record(&mut self, op: u16, time: u64, build: impl FnOnce(&mut Builder)) -> &mut Self {
         self.builder.start(op, time);
         if let Some(who) = self.who {
             self.builder.who(who);

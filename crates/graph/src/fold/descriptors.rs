@@ -274,7 +274,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if what.writes {
             target.writers = target.writers.saturating_sub(1);
             if target.writers == 0 && target.versioned() {
-                self.seal(what.target, time, ident);
+                self.close_version(what.target, time, ident);
             }
         }
         let source = self.object_mut(what.source);

@@ -362,7 +362,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// The last descriptor that may write was closed: the version is what it will be. Says whether the writes that could not be
     /// observed happened, if its only possible writer is known and the file changed while it could write.
-    pub(super) fn seal(&mut self, object: ObjectId, time: Time, ident: Option<Ident>) {
+    pub(super) fn close_version(&mut self, object: ObjectId, time: Time, ident: Option<Ident>) {
         let held = self.object_mut(object);
         let settled = held.inherited.map(|(_, after)| after).or(held.settled);
         let untouched = held.untouched();

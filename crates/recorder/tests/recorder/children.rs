@@ -13,9 +13,9 @@ fn run(how: &str) -> Recorded {
     run
 }
 
-/// Of the first process: the names of its slots.
+/// Of the first process: the names of its records.
 fn story(run: &Recorded) -> Vec<&'static str> {
-    run.threads[0].slots.iter().map(|s| s.name).collect()
+    run.threads[0].records.iter().map(|s| s.name).collect()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_fork_child_starts_anew_and_is_known_to_its_parent() {
     let (parent, child) = (&run.threads[0], &run.threads[1]);
     let fork = run.first("FORK")[0].head;
     assert_eq!(fork.result as u32, child.pid);
-    let start = &child.slots[0];
+    let start = &child.records[0];
     assert_eq!(
         (
             start.name,
@@ -37,13 +37,13 @@ fn a_fork_child_starts_anew_and_is_known_to_its_parent() {
     );
     assert!(fork.time < start.head.time);
     assert_eq!(
-        child.slots.last().map(|s| (s.name, s.head.arg)),
+        child.records.last().map(|s| (s.name, s.head.arg)),
         Some(("EXIT", 7))
     );
     let wait = run.first("WAIT")[0].head;
     assert_eq!((wait.result as u32, wait.arg), (child.pid, 7 << 8));
     assert_eq!(
-        parent.slots.last().map(|s| (s.name, s.head.arg)),
+        parent.records.last().map(|s| (s.name, s.head.arg)),
         Some(("EXIT", 3))
     );
 }
@@ -165,7 +165,7 @@ fn every_form_of_exec_is_recorded_with_arguments_and_environment() {
     );
     let in_full = environments.iter().filter(|e| !e.is_empty()).count();
     assert_eq!(in_full, 2, "each environment once");
-    let programs = run.threads.iter().filter(|t| t.slots[0].head.aux == 0).count();
+    let programs = run.threads.iter().filter(|t| t.records[0].head.aux == 0).count();
     assert_eq!(
         programs, 9,
         "all are recorded, whatever environment they were given"
@@ -184,7 +184,7 @@ fn shells_and_what_they_start_are_recorded() {
     let recorded = run
         .threads
         .iter()
-        .filter(|t| t.slots[0].name == "START" && t.slots[0].head.aux == 0)
+        .filter(|t| t.records[0].name == "START" && t.records[0].head.aux == 0)
         .count();
     assert_eq!(recorded, 6);
 }
@@ -194,9 +194,9 @@ fn after_a_jump_out_of_system_what_follows_is_the_processes_own() {
     let dir = folder();
     let binary = program("jumps");
     let run = record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine();
-    let slots = &run.threads[0].slots;
-    let at = |name: &str| slots.iter().position(|s| s.name == name);
-    assert_eq!(slots.iter().filter(|s| s.name == "VFORKED").count(), 1);
+    let records = &run.threads[0].records;
+    let at = |name: &str| records.iter().position(|s| s.name == name);
+    assert_eq!(records.iter().filter(|s| s.name == "VFORKED").count(), 1);
     assert!(
         at("VFORKED") < at("STAT") && at("STAT").is_some(),
         "{:?}",
@@ -227,7 +227,7 @@ fn a_loader_is_told_where_we_are_where_it_is_known_which_it_is() {
     let run = record_with(&mut command(dir.path(), &line), &Arena::default(), &entry);
     assert!(run.output.stderr.is_empty(), "{:?}", run.output);
     assert_eq!(run.output.stdout, b"some bytes to read\n".repeat(3));
-    let programs = run.threads.iter().filter(|t| t.slots[0].head.aux == 0).count();
+    let programs = run.threads.iter().filter(|t| t.records[0].head.aux == 0).count();
     assert_eq!(programs, 6, "sh, the script's, three times cat, env");
     let opened = run
         .of("OPEN")

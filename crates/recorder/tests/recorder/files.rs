@@ -1,6 +1,6 @@
 //! Files, names, descriptors, streams, channels.
 
-use crate::harness::{Recorded, Slot, command, folder, program, record};
+use crate::harness::{Recorded, Record, command, folder, program, record};
 
 fn run(name: &str) -> Recorded {
     let dir = folder();
@@ -19,7 +19,7 @@ fn in_order(found: &[String], expected: &[&str]) {
     }
 }
 
-fn with_path<'a>(run: &'a Recorded, name: &str, path: &str) -> Vec<&'a Slot> {
+fn with_path<'a>(run: &'a Recorded, name: &str, path: &str) -> Vec<&'a Record> {
     run.of(name)
         .into_iter()
         .filter(|s| s.strings.iter().any(|p| p == path))
@@ -230,7 +230,7 @@ fn used_of_inherited(how: &str) -> Vec<(&'static str, i32)> {
     let binary = program("inherits");
     let input = std::fs::File::open(dir.path().join("input")).unwrap();
     let run = record(command(dir.path(), &[binary.to_str().unwrap(), how]).stdin(input)).fine();
-    run.slots()
+    run.records()
         .filter(|s| ["READ", "WRITE"].contains(&s.name))
         .map(|s| (s.name, s.head.fd))
         .collect()

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// One operation, as a reader sees it.
 #[derive(Debug, Clone)]
-pub struct Slot {
-    pub head: abi::Slot,
+pub struct Record {
+    pub head: abi::Record,
     pub name: &'static str,
     pub ident: Option<abi::Ident>,
     pub strings: Vec<String>,
@@ -25,7 +25,7 @@ pub struct Thread {
     pub pid: u32,
     pub tid: u32,
     pub epoch: u64,
-    pub slots: Vec<Slot>,
+    pub records: Vec<Record>,
 }
 
 /// A recorded program's end and log.
@@ -37,30 +37,30 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The slots of all threads, thread after thread.
-    pub fn slots(&self) -> impl Iterator<Item = &Slot> {
-        self.threads.iter().flat_map(|t| &t.slots)
+    /// The records of all threads, thread after thread.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.threads.iter().flat_map(|t| &t.records)
     }
 
     /// Those of one operation.
-    pub fn of(&self, name: &str) -> Vec<&Slot> {
-        self.slots().filter(|s| s.name == name).collect()
+    pub fn of(&self, name: &str) -> Vec<&Record> {
+        self.records().filter(|s| s.name == name).collect()
     }
 
     /// Those of one operation in the first process.
-    pub fn first(&self, name: &str) -> Vec<&Slot> {
-        self.threads[0].slots.iter().filter(|s| s.name == name).collect()
+    pub fn first(&self, name: &str) -> Vec<&Record> {
+        self.threads[0].records.iter().filter(|s| s.name == name).collect()
     }
 
     /// "OP string string", in order, for operations in `names`.
     pub fn lines(&self, names: &[&str]) -> Vec<String> {
-        let line = |s: &Slot| {
+        let line = |s: &Record| {
             std::iter::once(s.name)
                 .chain(s.strings.iter().map(String::as_str))
                 .collect::<Vec<_>>()
                 .join(" ")
         };
-        self.slots()
+        self.records()
             .filter(|s| names.contains(&s.name))
             .map(line)
             .collect()
@@ -241,41 +241,41 @@ fn threads(log: &[u8]) -> Vec<Thread> {
     chunks.sort_by_key(|(head, _)| (head.epoch, head.tid, head.seq));
     let mut threads: Vec<Thread> = Vec::new();
     for (head, bytes) in chunks {
-        let slots = slots(bytes, head.next as usize);
+        let records = records(bytes, head.next as usize);
         match threads.last_mut() {
-            Some(last) if (last.epoch, last.tid) == (head.epoch, head.tid) => last.slots.extend(slots),
+            Some(last) if (last.epoch, last.tid) == (head.epoch, head.tid) => last.records.extend(records),
             _ => threads.push(Thread {
                 pid: head.pid,
                 tid: head.tid,
                 epoch: head.epoch,
-                slots,
+                records,
             }),
         }
     }
     threads
 }
 
-fn slots(bytes: &[u8], next: usize) -> Vec<Slot> {
-    let mut slots = Vec::new();
+fn records(bytes: &[u8], next: usize) -> Vec<Record> {
+    let mut records = Vec::new();
     let mut at = abi::Chunk::SIZE;
-    while at + abi::Slot::SIZE <= next.min(bytes.len()) {
-        let head = abi::Slot::read(&bytes[at..]).unwrap();
+    while at + abi::Record::SIZE <= next.min(bytes.len()) {
+        let head = abi::Record::read(&bytes[at..]).unwrap();
         let size = head.size as usize;
         if at + size > bytes.len() || (size == 0 && next > bytes.len()) {
             break; /* the last reservation did not fit */
         }
         assert!(
-            size >= abi::Slot::SIZE && size.is_multiple_of(8),
+            size >= abi::Record::SIZE && size.is_multiple_of(8),
             "a hole at {at}: {head:?}"
         );
         let info = abi::op_info(head.op).unwrap_or_else(|| panic!("unknown operation {head:?}"));
-        let mut body = &bytes[at + abi::Slot::SIZE..at + size];
+        let mut body = &bytes[at + abi::Record::SIZE..at + size];
         let mut ident = None;
         if head.flags & abi::F_IDENT != 0 {
             ident = abi::Ident::read(body);
             body = &body[abi::Ident::SIZE..];
         }
-        slots.push(Slot {
+        records.push(Record {
             name: info.name,
             strings: strings(&head, info.strings, body),
             head,
@@ -283,10 +283,10 @@ fn slots(bytes: &[u8], next: usize) -> Vec<Slot> {
         });
         at += size;
     }
-    slots
+    records
 }
 
-fn strings(head: &abi::Slot, count: u8, body: &[u8]) -> Vec<String> {
+fn strings(head: &abi::Record, count: u8, body: &[u8]) -> Vec<String> {
     let text = |s: &[u8]| String::from_utf8_lossy(s).into_owned();
     if count == abi::LIST {
         let list = &body[..(head.aux as usize).min(body.len())];

@@ -10,8 +10,8 @@ fn nothing_is_lost_when_handlers_interrupt_threads_and_children_are_made() {
     let binary = program("storm");
     let run = record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine();
     let mut seen: HashMap<&str, usize> = HashMap::new();
-    for slot in run.of("STAT") {
-        *seen.entry(slot.strings[0].as_str()).or_default() += 1;
+    for record in run.of("STAT") {
+        *seen.entry(record.strings[0].as_str()).or_default() += 1;
     }
     for thread in 0..4 {
         for round in 0..2000 {
@@ -100,9 +100,9 @@ fn a_program_in_strict_mode_lives() {
     let binary = program("sandboxed");
     let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), "strict"]));
     assert_eq!(run.output.stdout, b"strict\n", "{:?}", run.output);
-    let slots: Vec<_> = run.slots().collect();
+    let records: Vec<_> = run.records().collect();
     assert!(
-        slots.windows(2).all(|w| w[0].head.time <= w[1].head.time),
+        records.windows(2).all(|w| w[0].head.time <= w[1].head.time),
         "time goes on as a sequence"
     );
 }
@@ -127,7 +127,7 @@ fn nothing_is_logged_after_the_runs_end() {
         flags: abi::ARENA_CLOSED,
     };
     let run = record_in(&mut command(dir.path(), &["cat", "input"]), &arena).fine();
-    assert_eq!(run.slots().count(), 0);
+    assert_eq!(run.records().count(), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! An independent witness: what `strace` says a command did.
 //!
 //! Purpose: the oracle compares backstory's answers with those of a tracer that shares no code with it, neither for observing
-//! (ptrace against preload and seccomp) nor for understanding (this module knows nothing of slots, events or the graph).
+//! (ptrace against preload and seccomp) nor for understanding (this module knows nothing of records, events or the graph).
 //!
 //! `line` reads one line of strace's text, `calls` joins interrupted lines to calls in order, `world` keeps what is needed to
 //! understand them (process tree, current directories), `facts` says what each call means for files.

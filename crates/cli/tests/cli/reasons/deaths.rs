@@ -39,7 +39,7 @@ fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
         .any(alive)));
     place.write("go", "");
     assert_eq!(front.wait().unwrap().code(), Some(5));
-    place.sealed();
+    place.finalized();
     place.is_told(sentence);
     place.record("exit 0");
     place.nothing_is_told();
@@ -93,7 +93,7 @@ pub(super) fn daemons_that_recording_left_are_told() {
         let line = format!("for i in $(seq {daemons}); do sleep 1000 >&- 2>&- & echo $! >>pids; done");
         let answer = place.run(&["record", "--detach-after", "0", "--", "sh", "-c", &line]);
         assert_eq!(answer.status, 0, "{answer:?}");
-        place.sealed();
+        place.finalized();
         place.shell("kill $(cat pids); rm pids");
         place.is_told(sentence);
     }

@@ -34,7 +34,7 @@ pub(super) fn a_full_disk_is_told() {
 }
 
 #[test]
-pub(super) fn a_log_that_could_not_be_sealed_is_told_and_found() {
+pub(super) fn a_log_that_could_not_be_finalized_is_told_and_found() {
     let place = Place::new();
     place.record("true");
     let runs = place.stage.store().join("runs");
@@ -46,8 +46,8 @@ pub(super) fn a_log_that_could_not_be_sealed_is_told_and_found() {
         "-c",
         &format!("echo >out; chmod a-w {runs}"),
     ]);
-    answer.is_error(0, &["is not complete", "cannot seal the log"]);
-    // It was whole: who may write finds and seals it, and then nothing is wrong any more.
+    answer.is_error(0, &["is not complete", "cannot finalize the log"]);
+    // It was whole: who may write finds and finalizes it, and then nothing is wrong any more.
     place.shell(&format!("chmod u+w {runs}"));
     let found = || place.run(&["show", "--json"]).err.is_empty();
     assert!(eventually(PATIENCE, found));

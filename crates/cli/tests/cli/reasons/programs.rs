@@ -138,7 +138,7 @@ pub(super) fn shared_memory_that_was_cut_short_is_told() {
     arena.set_len(4096).unwrap();
     place.write("go", "");
     assert_eq!(front.wait().unwrap().code(), Some(3));
-    place.sealed();
+    place.finalized();
     place.is_told("a program cut the recording's shared memory short, so operations are lost");
     place.record("true");
     place.nothing_is_told();

@@ -1,21 +1,21 @@
-//! Slots: one operation each, as bytes. Reading them within bounds, and building them.
+//! Records: one operation each, as bytes. Reading them within bounds, and building them.
 
 use crate::event::Ident;
 use backstory_abi::{
-    self as abi, DONE, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Slot, Who, op,
+    self as abi, DONE, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record, Who, op,
 };
 
-/// Bytes a slot can have: what fits into a chunk after its header.
+/// Bytes a record can have: what fits into a chunk after its header.
 pub const MAX: usize = abi::CHUNK_SIZE as usize - abi::Chunk::SIZE;
 
-/// `AT_SYMLINK_NOFOLLOW`: in an `IDENT` slot's `arg`, the path's last link was not followed.
+/// `AT_SYMLINK_NOFOLLOW`: in an `IDENT` record's `arg`, the path's last link was not followed.
 pub const NOFOLLOW: i32 = 0x100;
 
-/// A slot, taken apart. Its strings are still in `body`.
+/// A record, taken apart. Its strings are still in `body`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Raw<'a> {
     /// The fixed part.
-    pub head: Slot,
+    pub head: Record,
     /// Who did it, where the supervisor wrote it.
     pub who: Option<Who>,
     /// The file concerned.
@@ -25,10 +25,10 @@ pub struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Takes apart the slot that begins these bytes; none if it does not lie within them.
+    /// Takes apart the record that begins these bytes; none if it does not lie within them.
     pub fn parse(bytes: &'a [u8]) -> Option<Raw<'a>> {
-        let head = Slot::read(bytes)?;
-        let mut body = bytes.get(Slot::SIZE..usize::from(head.size))?;
+        let head = Record::read(bytes)?;
+        let mut body = bytes.get(Record::SIZE..usize::from(head.size))?;
         let mut who = None;
         let mut ident = None;
         if head.flags & F_WHO != 0 {
@@ -55,7 +55,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The slot's first two strings; empty where there is none.
+    /// The record's first two strings; empty where there is none.
     pub fn strings(&self) -> [&'a [u8]; 2] {
         let (first, rest) = Raw::string(self.body);
         [first, Raw::string(rest).0]
@@ -78,7 +78,7 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// True if the last string goes on in the thread's next slot of this operation.
+    /// True if the last string goes on in the thread's next record of this operation.
     pub fn more(&self) -> bool {
         self.head.flags & F_MORE != 0
     }
@@ -98,8 +98,8 @@ pub fn event_ident(i: abi::Ident) -> Ident {
     }
 }
 
-/// As a slot has it.
-pub fn slot_ident(i: &Ident) -> abi::Ident {
+/// As a record has it.
+pub fn record_ident(i: &Ident) -> abi::Ident {
     abi::Ident {
         dev: i.dev,
         ino: i.ino,
@@ -112,10 +112,10 @@ pub fn slot_ident(i: &Ident) -> abi::Ident {
     }
 }
 
-/// Builds slots, one after the other, in memory that it keeps.
+/// Builds records, one after the other, in memory that it keeps.
 ///
 /// ```
-/// use backstory_eventlog::slot::Builder;
+/// use backstory_eventlog::record::Builder;
 /// use backstory_abi::op;
 /// let mut builder = Builder::new();
 /// let bytes = builder.start(op::OPEN, 7).fd(-100).arg(0).result(3).string(b"/etc/hosts").finish();
@@ -123,7 +123,7 @@ pub fn slot_ident(i: &Ident) -> abi::Ident {
 /// ```
 #[derive(Debug, Default)]
 pub struct Builder {
-    head: Slot,
+    head: Record,
     who: Option<Who>,
     ident: Option<abi::Ident>,
     body: Vec<u8>,
@@ -136,13 +136,13 @@ impl Builder {
         Builder::default()
     }
 
-    /// Begins a slot: reserved, every field 0.
+    /// Begins a record: reserved, every field 0.
     pub fn start(&mut self, op: u16, time: u64) -> &mut Self {
-        self.head = Slot {
+        self.head = Record {
             state: RESERVED,
             op,
             time,
-            ..Slot::default()
+            ..Record::default()
         };
         self.who = None;
         self.ident = None;
@@ -158,7 +158,7 @@ impl Builder {
 
     /// The file concerned.
     pub fn ident(&mut self, ident: &Ident) -> &mut Self {
-        self.ident = Some(slot_ident(ident));
+        self.ident = Some(record_ident(ident));
         self
     }
 
@@ -180,20 +180,20 @@ impl Builder {
         self
     }
 
-    /// The call returned this: the slot is done.
+    /// The call returned this: the record is done.
     pub fn result(&mut self, result: i32) -> &mut Self {
         self.head.state = DONE;
         self.head.result = result;
         self
     }
 
-    /// What an operation says while its outcome is not known (`EXEC`): the slot stays reserved.
+    /// What an operation says while its outcome is not known (`EXEC`): the record stays reserved.
     pub fn says(&mut self, value: i32) -> &mut Self {
         self.head.result = value;
         self
     }
 
-    /// The supervisor concludes that the call returned this: the slot is done.
+    /// The supervisor concludes that the call returned this: the record is done.
     pub fn predicted(&mut self, result: i32) -> &mut Self {
         self.head.flags |= F_PREDICTED;
         self.result(result)
@@ -205,7 +205,7 @@ impl Builder {
         self
     }
 
-    /// The last string goes on in the next slot.
+    /// The last string goes on in the next record.
     pub fn more(&mut self) -> &mut Self {
         self.head.flags |= F_MORE;
         self
@@ -217,7 +217,7 @@ impl Builder {
         self
     }
 
-    /// Adds a string. What does not fit is cut, and the slot says so; a NUL within ends it.
+    /// Adds a string. What does not fit is cut, and the record says so; a NUL within ends it.
     pub fn string(&mut self, string: &[u8]) -> &mut Self {
         let string = Raw::string(string).0;
         let fits = self.room().saturating_sub(1).min(string.len());
@@ -236,18 +236,18 @@ impl Builder {
         self.aux(fits as u32)
     }
 
-    /// Bytes that strings may still take. The last 8 of a slot are kept for NULs of strings that are cut.
+    /// Bytes that strings may still take. The last 8 of a record are kept for NULs of strings that are cut.
     pub fn room(&self) -> usize {
-        (MAX - 8 - Slot::SIZE - Who::SIZE - abi::Ident::SIZE).saturating_sub(self.body.len())
+        (MAX - 8 - Record::SIZE - Who::SIZE - abi::Ident::SIZE).saturating_sub(self.body.len())
     }
 
-    /// The slot, padded; of a list, `aux` says how many bytes it has. Its bytes stay valid until the next [`Builder::start`].
+    /// The record, padded; of a list, `aux` says how many bytes it has. Its bytes stay valid until the next [`Builder::start`].
     pub fn finish(&mut self) -> &[u8] {
         if matches!(self.head.op, op::ARGS | op::ENV) {
             self.head.aux = self.body.len() as u32;
         }
         self.bytes.clear();
-        self.bytes.extend_from_slice(&[0; Slot::SIZE]);
+        self.bytes.extend_from_slice(&[0; Record::SIZE]);
         if let Some(who) = &self.who {
             self.head.flags |= F_WHO;
             self.bytes.extend_from_slice(&who.to_bytes());
@@ -260,7 +260,7 @@ impl Builder {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         // Room is kept so that this can't exceed MAX, which fits.
         self.head.size = self.bytes.len() as u16;
-        self.bytes[..Slot::SIZE].copy_from_slice(&self.head.to_bytes());
+        self.bytes[..Record::SIZE].copy_from_slice(&self.head.to_bytes());
         &self.bytes
     }
 

@@ -1,8 +1,8 @@
 /*
  * Appending operations to the thread's chunk.
  *
- * Invariant: a slot is reserved by one unlocked xadd, so a signal handler that logs in between gets another one; its size is
- * written first and its state last, so a reader finds either a whole slot or a hole.
+ * Invariant: a record is reserved by one unlocked xadd, so a signal handler that logs in between gets another one; its size is
+ * written first and its state last, so a reader finds either a whole record or a hole.
  */
 #include "bs.h"
 #include <linux/stat.h>
@@ -51,7 +51,7 @@ BS_COLD bool bs_logs_later_oddly(u32 op)
     return bs_is_ready(op);
 }
 
-static const struct bs_rec nothing;
+static const struct bs_reservation nothing;
 
 /* On a stack that has been lent. */
 static BS_COLD u32 whose(void)
@@ -65,8 +65,8 @@ static BS_COLD u32 whose(void)
     return 0;
 }
 
-/* Room for a slot of `size` bytes, with its header begun. */
-static struct bs_rec reserve(u32 op, u32 size, u32 flags)
+/* Room for a record of `size` bytes, with its header begun. */
+static struct bs_reservation reserve(u32 op, u32 size, u32 flags)
 {
     struct bs_thread *me = &bs_me;
     if (BS_UNLIKELY(bs_odd & (BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_CLOSED))) {
@@ -87,11 +87,11 @@ static struct bs_rec reserve(u32 op, u32 size, u32 flags)
         u64 at = size;
         __asm__ volatile("xaddq %0, %1" : "+r"(at), "+m"(chunk->next)::"memory", "cc");
         if (BS_LIKELY(at + size <= BS_CHUNK_SIZE)) {
-            struct bs_slot *slot = (struct bs_slot *)((u8 *)chunk + at);
-            __atomic_store_n(&slot->size, (uint16_t)size, __ATOMIC_RELAXED);
-            slot->op = (uint16_t)op;
-            slot->flags = (uint16_t)flags;
-            return (struct bs_rec){slot, changes};
+            struct bs_record *record = (struct bs_record *)((u8 *)chunk + at);
+            __atomic_store_n(&record->size, (uint16_t)size, __ATOMIC_RELAXED);
+            record->op = (uint16_t)op;
+            record->flags = (uint16_t)flags;
+            return (struct bs_reservation){record, changes};
         }
         if (!bs_change(op, changes))
             return nothing;
@@ -100,7 +100,7 @@ static struct bs_rec reserve(u32 op, u32 size, u32 flags)
 
 /*
  * What was logged may be a read, or change what names mean: whoever is about to change a file may have to ask again. Counted after
- * the slot's state was stored: what the supervisor finds counted before it looks at slots, it finds there.
+ * the record's state was stored: what the supervisor finds counted before it looks at records, it finds there.
  */
 static inline void tell(u32 op, s32 arg)
 {
@@ -111,15 +111,15 @@ static inline void tell(u32 op, s32 arg)
         bs_tell();
 }
 
-static inline struct bs_rec publish(struct bs_rec rec, u64 time, s32 fd, s32 arg, u32 aux)
+static inline struct bs_reservation publish(struct bs_reservation rec, u64 time, s32 fd, s32 arg, u32 aux)
 {
-    struct bs_slot *slot = rec.slot;
-    slot->time = time ? time : bs_now();
-    slot->fd = fd;
-    slot->arg = arg;
-    slot->aux = aux;
-    __atomic_store_n(&slot->state, BS_RESERVED, __ATOMIC_RELEASE);
-    tell(slot->op, arg);
+    struct bs_record *record = rec.record;
+    record->time = time ? time : bs_now();
+    record->fd = fd;
+    record->arg = arg;
+    record->aux = aux;
+    __atomic_store_n(&record->state, BS_RESERVED, __ATOMIC_RELEASE);
+    tell(record->op, arg);
     return rec;
 }
 
@@ -128,18 +128,18 @@ static inline u32 rounded(u32 size)
     return (size + 7) & ~7u;
 }
 
-struct bs_rec bs_begin_at(u64 time, u32 op, s32 fd, s32 arg, u32 aux)
+struct bs_reservation bs_begin_at(u64 time, u32 op, s32 fd, s32 arg, u32 aux)
 {
-    struct bs_rec rec = reserve(op, sizeof(struct bs_slot), 0);
-    return BS_LIKELY(rec.slot) ? publish(rec, time, fd, arg, aux) : rec;
+    struct bs_reservation rec = reserve(op, sizeof(struct bs_record), 0);
+    return BS_LIKELY(rec.record) ? publish(rec, time, fd, arg, aux) : rec;
 }
 
-struct bs_rec bs_begin(u32 op, s32 fd, s32 arg, u32 aux)
+struct bs_reservation bs_begin(u32 op, s32 fd, s32 arg, u32 aux)
 {
     return bs_begin_at(0, op, fd, arg, aux);
 }
 
-s64 bs_finish(struct bs_rec rec, s64 result)
+s64 bs_finish(struct bs_reservation rec, s64 result)
 {
     return bs_ret(bs_end(rec, result));
 }
@@ -162,34 +162,34 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
         return;
     u32 n = bs_length(path, BS_PATH_MAX);
     u32 flags = (n == BS_PATH_MAX ? BS_F_CUT : 0) | (op & BS_OWN_READ ? BS_F_OWN : 0);
-    struct bs_rec rec = reserve(op | BS_LATE, rounded(sizeof(struct bs_slot) + n + 1), flags);
-    struct bs_slot *slot = rec.slot;
-    if (BS_UNLIKELY(!slot))
+    struct bs_reservation rec = reserve(op | BS_LATE, rounded(sizeof(struct bs_record) + n + 1), flags);
+    struct bs_record *record = rec.record;
+    if (BS_UNLIKELY(!record))
         return;
-    put((char *)(slot + 1), path, n);
-    slot->time = time;
-    slot->fd = fd;
-    slot->arg = arg;
-    slot->result = (s32)result;
-    slot->aux = aux;
-    __atomic_store_n(&slot->state, BS_DONE, __ATOMIC_RELEASE);
+    put((char *)(record + 1), path, n);
+    record->time = time;
+    record->fd = fd;
+    record->arg = arg;
+    record->result = (s32)result;
+    record->aux = aux;
+    __atomic_store_n(&record->state, BS_DONE, __ATOMIC_RELEASE);
     tell(op, arg);
 }
 
 /* A path that can't be read is not logged, and its call not let through the gate. */
-struct bs_rec bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path)
+struct bs_reservation bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path)
 {
     u32 n;
     if (!bs_measure(path, BS_PATH_MAX, &n))
         return nothing;
-    struct bs_rec rec = reserve(op, rounded(sizeof(struct bs_slot) + n + 1), n == BS_PATH_MAX ? BS_F_CUT : 0);
-    if (BS_UNLIKELY(!rec.slot))
+    struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + n + 1), n == BS_PATH_MAX ? BS_F_CUT : 0);
+    if (BS_UNLIKELY(!rec.record))
         return rec;
-    put((char *)(rec.slot + 1), path, n);
+    put((char *)(rec.record + 1), path, n);
     return publish(rec, 0, fd, arg, aux);
 }
 
-struct bs_rec bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other)
+struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other)
 {
     return bs_begin_ident(op, fd, arg, aux, path, other ? other : "", (struct bs_look){0});
 }
@@ -226,7 +226,7 @@ static bool length(const char *path, bool proved, u32 *n)
     return true;
 }
 
-struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look)
+struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look)
 {
     struct bs_ident ident;
     bool strict = bs_odd & BS_ODD_STRICT && bs_is_flow(op);
@@ -249,11 +249,11 @@ struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
     if (two && !length(other, proved && look.path == other, &m))
         return nothing;
     u32 flags = (known ? BS_F_IDENT : 0) | (n == BS_PATH_MAX || m == BS_PATH_MAX ? BS_F_CUT : 0);
-    u32 size = sizeof(struct bs_slot) + (known ? sizeof ident : 0) + (named ? n + 1 : 0) + (two ? m + 1 : 0);
-    struct bs_rec rec = reserve(op, rounded(size), flags);
-    if (BS_UNLIKELY(!rec.slot))
+    u32 size = sizeof(struct bs_record) + (known ? sizeof ident : 0) + (named ? n + 1 : 0) + (two ? m + 1 : 0);
+    struct bs_reservation rec = reserve(op, rounded(size), flags);
+    if (BS_UNLIKELY(!rec.record))
         return rec;
-    char *to = (char *)(rec.slot + 1);
+    char *to = (char *)(rec.record + 1);
     if (known) {
         bs_copy(to, &ident, sizeof ident);
         to += sizeof ident;
@@ -265,16 +265,16 @@ struct bs_rec bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
     return publish(rec, 0, fd, arg, aux);
 }
 
-struct bs_rec bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size)
+struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size)
 {
     if (size > 256)
         size = 256;
     if (!bs_readable(bytes, size))
         size = 0;
-    struct bs_rec rec = reserve(op, rounded(sizeof(struct bs_slot) + size), 0);
-    if (BS_UNLIKELY(!rec.slot))
+    struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + size), 0);
+    if (BS_UNLIKELY(!rec.record))
         return rec;
-    bs_copy(rec.slot + 1, bytes, size);
+    bs_copy(rec.record + 1, bytes, size);
     return publish(rec, 0, fd, arg, size);
 }
 
@@ -288,7 +288,7 @@ struct cursor {
     u32 offset; /* within *list */
 };
 
-/* How many bytes of strings the next slot takes from `from`, which moves on. `to`: where they are put, if anywhere. */
+/* How many bytes of strings the next record takes from `from`, which moves on. `to`: where they are put, if anywhere. */
 static u32 piece(struct cursor *from, char *to, bool (*skip)(const char *), bool *cut)
 {
     u32 used = 0;
@@ -329,11 +329,11 @@ void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(con
         u32 used = piece(&ahead, 0, skip, &cut);
         bool last = total + used > MOST;
         u32 flags = (cut ? BS_F_MORE : 0) | (last && *ahead.list ? BS_F_CUT : 0);
-        struct bs_rec rec = reserve(op, rounded(sizeof(struct bs_slot) + used), last ? flags & ~BS_F_MORE : flags);
-        if (!rec.slot)
+        struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + used), last ? flags & ~BS_F_MORE : flags);
+        if (!rec.record)
             return;
         bool ignored;
-        piece(&at, (char *)(rec.slot + 1), skip, &ignored);
+        piece(&at, (char *)(rec.record + 1), skip, &ignored);
         bs_end(publish(rec, 0, fd, arg, used), 0);
         total += used;
         if (last)

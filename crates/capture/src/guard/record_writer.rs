@@ -1,9 +1,9 @@
-//! Writes the guard's slots: always with who did it, in the format of `backstory_abi.h`.
+//! Writes the guard's records: always with who did it, in the format of `backstory_abi.h`.
 
-use crate::sink::SlotSink;
-use backstory_abi::{DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Slot, Who, op};
+use crate::sink::RecordSink;
+use backstory_abi::{DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op};
 
-/// Most bytes of strings in one slot; longer lists continue in the next.
+/// Most bytes of strings in one record; longer lists continue in the next.
 const PIECE: usize = 16 * 1024;
 
 /// What is known of a call's result.
@@ -17,7 +17,7 @@ pub enum Result {
     Known(i32),
 }
 
-/// The fields of a slot.
+/// The fields of a record.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields {
     /// Operation.
@@ -59,22 +59,22 @@ impl Fields {
     }
 }
 
-/// Builds slots in a buffer of its own and hands them to a sink.
-pub struct SlotWriter<S> {
+/// Builds records in a buffer of its own and hands them to a sink.
+pub struct RecordWriter<S> {
     sink: S,
     buffer: Vec<u8>,
 }
 
-impl<S: SlotSink> SlotWriter<S> {
+impl<S: RecordSink> RecordWriter<S> {
     /// Into `sink`.
-    pub fn new(sink: S) -> SlotWriter<S> {
-        SlotWriter {
+    pub fn new(sink: S) -> RecordWriter<S> {
+        RecordWriter {
             sink,
             buffer: Vec::with_capacity(8192),
         }
     }
 
-    /// Writes one slot with NUL-terminated strings.
+    /// Writes one record with NUL-terminated strings.
     pub fn put(&mut self, time: u64, who: Who, fields: &Fields, strings: &[&[u8]]) {
         self.start(time, who, fields);
         for string in strings {
@@ -84,7 +84,7 @@ impl<S: SlotSink> SlotWriter<S> {
         self.finish();
     }
 
-    /// Writes one slot with raw bytes, whose number stands in `aux` (a socket address).
+    /// Writes one record with raw bytes, whose number stands in `aux` (a socket address).
     pub fn put_bytes(&mut self, time: u64, who: Who, fields: &Fields, bytes: &[u8]) {
         self.start(
             time,
@@ -98,7 +98,7 @@ impl<S: SlotSink> SlotWriter<S> {
         self.finish();
     }
 
-    /// Writes a list of NUL-terminated strings, given one after the other, in as many slots as it takes.
+    /// Writes a list of NUL-terminated strings, given one after the other, in as many records as it takes.
     pub fn put_list(&mut self, time: u64, who: Who, fields: &Fields, list: &[u8]) {
         let mut rest = list;
         loop {
@@ -125,7 +125,7 @@ impl<S: SlotSink> SlotWriter<S> {
         };
         let ident = if fields.ident.is_some() { F_IDENT } else { 0 };
         let resolved = if fields.resolved { F_RESOLVED } else { 0 };
-        let slot = Slot {
+        let record = Record {
             state,
             op: fields.op,
             size: 0,
@@ -137,7 +137,7 @@ impl<S: SlotSink> SlotWriter<S> {
             aux: fields.aux,
         };
         self.buffer.clear();
-        self.buffer.extend_from_slice(&slot.to_bytes());
+        self.buffer.extend_from_slice(&record.to_bytes());
         self.buffer.extend_from_slice(&who.to_bytes());
         if let Some(ident) = &fields.ident {
             self.buffer.extend_from_slice(&ident.to_bytes());
@@ -154,13 +154,13 @@ impl<S: SlotSink> SlotWriter<S> {
     }
 }
 
-/// The first slotful of a list: its bytes, whether its last string goes on in the next slot, and the rest.
+/// The first recordful of a list: its bytes, whether its last string goes on in the next record, and the rest.
 fn split(list: &[u8]) -> (&[u8], bool, &[u8]) {
     if list.len() <= PIECE {
         return (list, false, &[]);
     }
     let (head, tail) = list.split_at(PIECE);
-    // An empty string at a slot's end would be taken for padding, so no slot but the last ends with one.
+    // An empty string at a record's end would be taken for padding, so no record but the last ends with one.
     match (1..PIECE)
         .rev()
         .find(|end| head[*end] == 0 && head[*end - 1] != 0)
@@ -198,27 +198,27 @@ pub fn gone(pid: u32, status: Option<i32>) -> Fields {
 mod tests {
     use super::*;
 
-    impl SlotSink for &mut Vec<Vec<u8>> {
-        fn append(&mut self, slot: &[u8]) {
-            self.push(slot.to_vec());
+    impl RecordSink for &mut Vec<Vec<u8>> {
+        fn append(&mut self, record: &[u8]) {
+            self.push(record.to_vec());
         }
     }
 
     #[test]
-    fn a_long_list_loses_nothing_between_its_slots() {
+    fn a_long_list_loses_nothing_between_its_records() {
         let mut list = Vec::new();
         for i in 0..3000 {
             list.extend_from_slice(format!("argument number {i}\0").as_bytes());
         }
         list.extend_from_slice(&[b'x'; 40_000]);
         list.push(0);
-        let mut slots = Vec::new();
-        SlotWriter::new(&mut slots).put_list(1, Who::default(), &Fields::of(op::ARGS), &list);
+        let mut records = Vec::new();
+        RecordWriter::new(&mut records).put_list(1, Who::default(), &Fields::of(op::ARGS), &list);
         let mut joined = Vec::new();
-        for slot in &slots {
-            let head = Slot::read(slot).unwrap();
-            assert_eq!(usize::from(head.size), slot.len());
-            let body = &slot[Slot::SIZE + Who::SIZE..];
+        for record in &records {
+            let head = Record::read(record).unwrap();
+            assert_eq!(usize::from(head.size), record.len());
+            let body = &record[Record::SIZE + Who::SIZE..];
             let end = body.iter().rposition(|b| *b != 0).unwrap() + 1;
             joined.extend_from_slice(&body[..end]);
             if head.flags & F_MORE == 0 {
