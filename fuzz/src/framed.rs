@@ -26,8 +26,8 @@ pub fn repaired(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn kind_of(number: u16) -> Option<Kind> {
-    use Kind::{Chunk, Clock, End, Header, Idents, Settled};
-    [Header, Chunk, Clock, Idents, Settled, End]
+    use Kind::{Chunk, Clock, End, Header, Idents, Resolved};
+    [Header, Chunk, Clock, Idents, Resolved, End]
         .into_iter()
         .find(|kind| *kind as u16 == number)
 }

@@ -246,7 +246,7 @@ struct bs_ident {
       "supervisor: the content of path (resolved, absolute), as ident says, before who's call changes it: in file" \
       " ID.kept/arg, aux BS_KEPT_*; result -errno if it could not be kept") \
     X(RUNS, 95, 2, \
-      "settlement: the first bytes of a program (resolved, absolute) name what the kernel runs it with, as written there")
+      "resolver: the first bytes of a program (resolved, absolute) name what the kernel runs it with, as written there")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,

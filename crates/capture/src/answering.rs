@@ -1,4 +1,4 @@
-//! Answers the guard's calls where nobody logs them any more: what keeper and front do once the supervisor cannot.
+//! Answers the guard's calls where nobody logs them any more: what keeper and launcher do once the supervisor cannot.
 //!
 //! Invariant: whoever holds the listener answers, also where no thread can be had (`ulimit -u`, `ulimit -v`): then whenever its holder
 //! looks. A program that waits for an answer must never be left waiting for want of memory.

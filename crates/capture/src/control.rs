@@ -1,5 +1,5 @@
-//! What front, keeper and supervisor tell each other: one anonymous page range that all three map, and an eventfd that
-//! wakes the front.
+//! What launcher, keeper and supervisor tell each other: one anonymous page range that all three map, and an eventfd that
+//! wakes the launcher.
 //!
 //! Invariant: everything in it is atomic or guarded by `phase`, is plain data without addresses, and says nothing that
 //! becomes false when its writer dies.
@@ -21,7 +21,7 @@ pub(crate) const ENDED: u32 = 4;
 pub(crate) const SUMMARY: u32 = 8;
 /// The log is finalized: nothing is left to be done with it.
 pub(crate) const SEALED: u32 = 16;
-/// The front has what it waited for, so its end is no reason to end the command.
+/// The launcher has what it waited for, so its end is no reason to end the command.
 pub(crate) const DISMISSED: u32 = 32;
 
 /// There is no supervisor, and will be none.
@@ -48,9 +48,9 @@ pub(crate) struct Control {
     quiet: AtomicI64,
     /// The latest stop of the command: a count above, the signal in the low 8 bits.
     pub stop: AtomicU32,
-    /// Not 0 while the front stops, because the command has.
-    pub front_stops: AtomicU32,
-    /// Signals sent to the front's whole process group, by number: the keeper, a silent member of it, counts them.
+    /// Not 0 while the launcher stops, because the command has.
+    pub launcher_stops: AtomicU32,
+    /// Signals sent to the launcher's whole process group, by number: the keeper, a silent member of it, counts them.
     pub group_signals: [AtomicU32; SIGNALS],
     summary_length: AtomicU32,
     summary: UnsafeCell<[u8; SUMMARY_BYTES]>,
@@ -125,7 +125,7 @@ impl Control {
         self.quiet.load(Ordering::Acquire)
     }
 
-    /// There is a supervisor, this one. False if the front had given it up before: then it must not begin.
+    /// There is a supervisor, this one. False if the launcher had given it up before: then it must not begin.
     pub(crate) fn has_supervisor(&self, pid: Pid) -> bool {
         let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
         let before = self.supervisor.compare_exchange(0, pid, set, get);
@@ -164,7 +164,7 @@ impl Control {
         self.command.fetch_update(set, get, still_wanted).is_ok()
     }
 
-    /// Leaves the run's end for the front.
+    /// Leaves the run's end for the launcher.
     pub(crate) fn set_summary(&self, end: &RunEnd) {
         let mut end = end.clone();
         let mut bytes = serde_json::to_vec(&end).unwrap_or_default();
@@ -190,7 +190,7 @@ impl Control {
             return None;
         }
         let length = (self.summary_length.load(Ordering::Relaxed) as usize).min(SUMMARY_BYTES);
-        // SAFETY: the phase says that it was written; it is not written again while the front lives.
+        // SAFETY: the phase says that it was written; it is not written again while the launcher lives.
         let bytes = unsafe { std::slice::from_raw_parts(self.summary.get().cast::<u8>(), length) };
         serde_json::from_slice(bytes).ok()
     }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_that_the_front_gave_up_does_not_begin() {
+    fn a_supervisor_that_the_launcher_gave_up_does_not_begin() {
         let control = control();
         let (begins, known) = scope(|scope| {
             let supervisor = scope.spawn(|| control.has_supervisor(7));

@@ -329,8 +329,8 @@ mod tests {
     use backstory_abi::op;
     use backstory_eventlog::Log;
     use backstory_eventlog::event::Op;
-    use backstory_eventlog::run::RunHeader;
     use backstory_eventlog::record::Builder;
+    use backstory_eventlog::run::RunHeader;
     use std::path::PathBuf;
     use std::sync::atomic::AtomicU32;
 

@@ -41,7 +41,7 @@ pub(crate) fn header(
         descriptors: descriptors.iter().map(|d| (d.fd, d.target.clone())).collect(),
         descriptor_flags: descriptors.iter().map(|d| d.access).collect(),
         descriptor_files: descriptors.iter().map(|d| d.file).collect(),
-        front_pid: std::process::id(),
+        launcher_pid: std::process::id(),
         boot_id: boot_id(),
         machine: machine(),
         uid: rustix::process::geteuid().as_raw(),

@@ -1,7 +1,7 @@
-//! The keeper: a silent process between front and supervisor that outlives the supervisor and takes over from it.
+//! The keeper: a silent process between launcher and supervisor that outlives the supervisor and takes over from it.
 //!
-//! Invariants: it stays in the front's process group while the front lives, and counts the signals that the group gets: so the
-//! front knows which signals were sent to it alone. It does nothing else until it is needed. Once it answers the guard's calls it
+//! Invariants: it stays in the launcher's process group while the launcher lives, and counts the signals that the group gets: so the
+//! launcher knows which signals were sent to it alone. It does nothing else until it is needed. Once it answers the guard's calls it
 //! does so until no process is left that has the filter.
 
 use crate::answering::{Answering, nobody_is_left};
@@ -51,7 +51,7 @@ fn keep(mut setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
         spare: _,
     } = setting;
     job.let_go(&[0, 1, 2]);
-    job.front_fd = None;
+    job.launcher_fd = None;
     let _ = rustix::process::chdir("/"); // see the supervisor
     sys::signal_at_parents_end(libc::SIGCHLD);
     let mut keeping = Keeping {
@@ -77,7 +77,7 @@ struct Keeping {
     shared: Option<Arc<SharedMap>>,
     listener: Option<OwnedFd>,
     answering: Option<Answering>,
-    /// Still in the front's process group.
+    /// Still in the launcher's process group.
     in_group: bool,
 }
 
@@ -98,7 +98,7 @@ impl Keeping {
             let news = fds[1].revents();
             self.answer();
             count_signals(tools);
-            self.leave_group_without_front(tools);
+            self.leave_group_without_launcher(tools);
             if news.contains(PollFlags::IN) {
                 self.hear();
             }
@@ -122,9 +122,9 @@ impl Keeping {
         }
     }
 
-    /// A group without its front belongs to the shell.
-    fn leave_group_without_front(&mut self, tools: &Tools) {
-        if self.in_group && sys::parent() != Some(tools.front) {
+    /// A group without its launcher belongs to the shell.
+    fn leave_group_without_launcher(&mut self, tools: &Tools) {
+        if self.in_group && sys::parent() != Some(tools.launcher) {
             self.in_group = false;
             sys::leave_session();
         }
@@ -182,12 +182,12 @@ impl Keeping {
     }
 }
 
-/// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted, nor is what the front
+/// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted, nor is what the launcher
 /// sends, which is to us alone.
 fn count_signals(tools: &Tools) {
     while let Some(info) = sys::read_signal(tools.signals.as_fd()) {
         let counter = tools.control.group_signals.get(info.ssi_signo as usize);
-        let counts = sys::sent_by_process(&info) && info.ssi_pid as Pid != tools.front;
+        let counts = sys::sent_by_process(&info) && info.ssi_pid as Pid != tools.launcher;
         if let (true, Some(counter)) = (counts, counter) {
             counter.fetch_add(1, Ordering::Release);
         }

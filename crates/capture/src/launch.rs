@@ -1,6 +1,6 @@
 //! Starts the command as the shell would have started it.
 //!
-//! Invariant: what the command inherits is what the front was given at its start, apart from our two environment variables and
+//! Invariant: what the command inherits is what the launcher was given at its start, apart from our two environment variables and
 //! its parent's pid.
 #![allow(unsafe_code)]
 
@@ -254,7 +254,7 @@ extern "C" fn child(launch: *mut c_void) -> c_int {
     }
 }
 
-/// Gives the child what the front was given.
+/// Gives the child what the launcher was given.
 ///
 /// # Safety
 ///

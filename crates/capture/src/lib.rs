@@ -1,6 +1,6 @@
 //! In: a command. Out: the event log of its run.
 //!
-//! Three processes stand beside the command. The *front* (`front`) is the one the shell started; it stands for the command and
+//! Three processes stand beside the command. The *launcher* (`launcher`) is the one the shell started; it stands for the command and
 //! exits with it. The *keeper* (`keeper`) is its child and outlives the supervisor. The *supervisor* (`supervisor`), the keeper's
 //! child, starts the command (`launch`), drains the arena (`arena`, `stock`, `drain`) into the log, answers the guard (`guarding`,
 //! `guard`) and ends the log (`watch`).
@@ -17,13 +17,14 @@ mod deep;
 pub mod doors;
 mod drain;
 mod error;
-mod front;
 pub mod guard;
 mod guarding;
 mod header;
 mod heap;
+mod identity_resolver;
 mod keeper;
 mod launch;
+mod launcher;
 mod library;
 mod options;
 mod origin;
@@ -35,7 +36,6 @@ mod redact;
 mod report;
 mod room;
 mod setting;
-mod settle;
 pub mod sink;
 mod stock;
 mod supervisor;
@@ -49,10 +49,10 @@ pub use aftermath::spawn as spawn_in_background;
 pub use clock::Moment;
 pub use error::Error;
 pub use heap::prepare_for_an_answer;
+pub use identity_resolver::IdentityResolver;
 pub use library::library_path;
 pub use options::{Contents, GuardMode, IoUring, Lookups, Options, Recorded};
 pub use record::{end_by_signal, record};
 pub use recover::{is_recording, recover};
-pub use settle::Settlement;
 pub use sweep::sweep;
 pub use sys::{outlive_interrupts, when_asked_to_end};

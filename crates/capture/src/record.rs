@@ -1,10 +1,10 @@
-//! `record`: prepares everything in the front, forks the others, and says what became of the command.
+//! `record`: prepares everything in the launcher, forks the others, and says what became of the command.
 
 use crate::arena::Arena;
 use crate::control::Control;
 use crate::drain::privileges::Privileges;
-use crate::front::{Ended, Front};
 use crate::guard::SharedMap;
+use crate::launcher::{Ended, Launcher};
 use crate::origin::Origin;
 use crate::redact::Secrets;
 use crate::setting::{Job, Setting, Tools};
@@ -100,7 +100,7 @@ fn set(
         rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
     )
     .map_err(Error::system("make an event descriptor"))?;
-    let front_fd =
+    let launcher_fd =
         rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty());
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let control = Control::map().map_err(Error::system("map shared memory"))?;
@@ -125,7 +125,7 @@ fn set(
         control,
         bell,
         signals,
-        front: sys::own_pid(),
+        launcher: sys::own_pid(),
         arena,
         log,
         secrets: Secrets::new(&options.redact),
@@ -140,7 +140,7 @@ fn set(
         inherited,
         just_changed,
         origin,
-        front_fd: front_fd.ok(),
+        launcher_fd: launcher_fd.ok(),
         options,
     };
     Ok(Setting {
@@ -158,7 +158,7 @@ fn play(setting: Setting) -> Result<Ended, Error> {
     let after = setting.job.options.after.clone();
     let keeper = match sys::fork() {
         Ok(0) => {
-            // Neither a return nor a panic may lead this copy of the front back into the front's own code.
+            // Neither a return nor a panic may lead this copy of the launcher back into the launcher's own code.
             let life = std::panic::AssertUnwindSafe(|| keeper::run(setting));
             let ended = std::panic::catch_unwind(life);
             sys::exit_now(if ended.is_ok() { 0 } else { 101 })
@@ -169,7 +169,7 @@ fn play(setting: Setting) -> Result<Ended, Error> {
             return Err(Error::system("fork")(error));
         }
     };
-    let end = Front::new(setting, keeper).wait(&after);
+    let end = Launcher::new(setting, keeper).wait(&after);
     sys::set_mask(&mask);
     end
 }
@@ -244,7 +244,11 @@ fn warning(run: &str, end: &RunEnd) -> Option<String> {
 }
 
 fn recorded(run: String, name: &OsStr, ended: Ended) -> Recorded {
-    let Ended { end, finalized, by_key } = ended;
+    let Ended {
+        end,
+        finalized,
+        by_key,
+    } = ended;
     let warning = match end.not_started {
         Some(errno) => Some(why_not(name, errno)),
         None => warning(&run, &end),

@@ -1,4 +1,4 @@
-//! Finishes the log of a run whose front, keeper and supervisor are all dead.
+//! Finishes the log of a run whose launcher, keeper and supervisor are all dead.
 
 use crate::arena::Arena;
 use crate::drain::{Drainer, Which};

@@ -10,8 +10,8 @@ mod tests;
 use arguments::Reading;
 use backstory_abi::{self as abi, Who, op};
 use backstory_eventlog::chunk::{Skipped, View};
-use backstory_eventlog::secret;
 use backstory_eventlog::record::Raw;
+use backstory_eventlog::secret;
 use std::collections::{HashMap, HashSet};
 
 /// Names that are always secret.

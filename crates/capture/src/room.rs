@@ -4,7 +4,7 @@
 //! finds out afterwards can only be killed, and with it the answers to the guard's calls.
 #![allow(unsafe_code)]
 
-/// What front, keeper and supervisor need beside what they begin with and beside the arena: ten stacks, of which the drainer's is 512 KB
+/// What launcher, keeper and supervisor need beside what they begin with and beside the arena: ten stacks, of which the drainer's is 512 KB
 /// and the others 256 KB, and 4 MB for heaps.
 pub(crate) const NEEDED: usize = 8 << 20;
 

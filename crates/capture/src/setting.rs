@@ -1,4 +1,4 @@
-//! What the front makes ready before it forks: each of front, keeper and supervisor has its copy.
+//! What the launcher makes ready before it forks: each of launcher, keeper and supervisor has its copy.
 
 use crate::arena::Arena;
 use crate::control::{Control, STARTED};
@@ -28,7 +28,7 @@ pub(crate) struct Setting {
     pub job: Job,
     /// Buffers of the guard, which all share; none without guard.
     pub shared: Option<Arc<SharedMap>>,
-    /// Where a copy of the guard's listener lies, should keeper and supervisor both die: taken out by the front, put in by the
+    /// Where a copy of the guard's listener lies, should keeper and supervisor both die: taken out by the launcher, put in by the
     /// supervisor.
     pub spare: Option<(OwnedFd, OwnedFd)>,
 }
@@ -36,11 +36,11 @@ pub(crate) struct Setting {
 /// What watching over the run takes.
 pub(crate) struct Tools {
     pub control: &'static Control,
-    /// Wakes the front.
+    /// Wakes the launcher.
     pub bell: OwnedFd,
     /// Blocked signals, of whichever process reads it.
     pub signals: OwnedFd,
-    pub front: Pid,
+    pub launcher: Pid,
     pub arena: Arena,
     pub log: Writer,
     pub secrets: Secrets,
@@ -60,8 +60,8 @@ pub(crate) struct Job {
     /// See [`crate::quiet::just_changed`].
     pub just_changed: Option<i64>,
     pub origin: Origin,
-    /// The front, as something that can be polled.
-    pub front_fd: Option<OwnedFd>,
+    /// The launcher, as something that can be polled.
+    pub launcher_fd: Option<OwnedFd>,
 }
 
 impl Tools {
@@ -78,7 +78,7 @@ impl Tools {
             Arc::clone(&stock),
             drainer,
             self.plan,
-            self.front,
+            self.launcher,
         );
         (watch, stock)
     }

@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How long the front may take to end, once it was told, before the disk is kept busy with the log.
+/// How long the launcher may take to end, once it was told, before the disk is kept busy with the log.
 const FRONT_LEAVES: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -50,7 +50,7 @@ pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
         .and_then(|launch| {
             let guarded = shared.filter(|_| job.options.guard != GuardMode::Off);
             let start = Start {
-                front: spare.map(|(_, give)| give),
+                launcher: spare.map(|(_, give)| give),
                 job: &job,
                 control,
                 stock: &stock,
@@ -67,27 +67,27 @@ pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
         (None, false)
     });
     let mut roles = Roles {
-        front: job.front_fd.take(),
+        launcher: job.launcher_fd.take(),
         started: told,
     };
     watch.set_starting(roles.started.is_some());
     if roles.started.is_none() {
-        settle_in(&job, &watch);
+        resolve_in(&job, &watch);
     }
     if unseen {
         job.tell(at, control, watch.reporter());
     }
     start_draining(&mut watch, &stock);
     roles.watch_all(&mut watch, control, &job);
-    roles.let_front_leave();
+    roles.let_launcher_leave();
     watch.sync();
     aftermath::become_it(&after);
 }
 
 /// A start of the command.
 struct Start<'a> {
-    /// Where the front takes the listener from, if it must.
-    front: Option<OwnedFd>,
+    /// Where the launcher takes the listener from, if it must.
+    launcher: Option<OwnedFd>,
     job: &'a Job,
     control: &'static Control,
     stock: &'a Arc<Stock>,
@@ -127,9 +127,9 @@ impl Start<'_> {
         match begun.installed.recv() {
             Ok(Ok(listener)) => {
                 let sent = sys::send_fd(to_keeper.as_fd(), listener.as_fd());
-                if let Some(front) = &self.front {
+                if let Some(launcher) = &self.launcher {
                     // Without it only the death of both, keeper and supervisor, is worse.
-                    let _ = sys::send_fd(front.as_fd(), listener.as_fd());
+                    let _ = sys::send_fd(launcher.as_fd(), listener.as_fd());
                 }
                 let _ = begun.go.send(());
                 let ways = Ways {
@@ -164,7 +164,7 @@ fn wait_for(bell: &OwnedFd) {
 }
 
 /// The command runs, or can't: from now on what it inherited is its own.
-fn settle_in(job: &Job, watch: &Watch) {
+fn resolve_in(job: &Job, watch: &Watch) {
     sys::leave_session();
     job.let_go(&[0, 1, 2]);
     // A directory that can't be unmounted because of us would be the command's loss.
@@ -189,25 +189,25 @@ fn start_draining(watch: &mut Watch, stock: &Arc<Stock>) {
 
 /// The others, as far as they are still to be heard of.
 struct Roles {
-    front: Option<OwnedFd>,
+    launcher: Option<OwnedFd>,
     started: Option<OwnedFd>,
 }
 
 impl Roles {
-    /// Watches until the log is finalized. The command does not outlive a front that was killed, as it would not have outlived itself.
+    /// Watches until the log is finalized. The command does not outlive a launcher that was killed, as it would not have outlived itself.
     fn watch_all(&mut self, watch: &mut Watch, control: &'static Control, job: &Job) {
         while !watch.step() {
-            let places = [&self.front, &self.started];
+            let places = [&self.launcher, &self.started];
             let others: Vec<_> = places.iter().flat_map(|p| p.as_ref()).map(AsFd::as_fd).collect();
             let mut woken = watch.wait(&others).into_iter();
-            let [front, started] = places.map(|place| place.is_some() && woken.next() == Some(true));
+            let [launcher, started] = places.map(|place| place.is_some() && woken.next() == Some(true));
             if started {
                 self.started = None;
                 watch.set_starting(false);
-                settle_in(job, watch);
+                resolve_in(job, watch);
             }
-            if front {
-                self.front = None;
+            if launcher {
+                self.launcher = None;
                 if !watch.dismissed() && control.ended().is_none() {
                     kill_command(control);
                 }
@@ -216,9 +216,9 @@ impl Roles {
     }
 
     /// Its last steps should not have to wait for the disk because of us.
-    fn let_front_leave(&self) {
-        if let Some(front) = &self.front {
-            let mut fds = [PollFd::new(front, PollFlags::IN)];
+    fn let_launcher_leave(&self) {
+        if let Some(launcher) = &self.launcher {
+            let mut fds = [PollFd::new(launcher, PollFlags::IN)];
             let _ = poll(&mut fds, Some(&FRONT_LEAVES)); // late or not, it goes on
         }
     }

@@ -1,7 +1,7 @@
 //! Survives an arena that was cut short.
 //!
 //! The arena is a file that every program of the run can open, and can truncate. Touching a page beyond the end of a file raises SIGBUS,
-//! which would kill supervisor, keeper and front one after the other, and with them the command's exit status. Instead such a page
+//! which would kill supervisor, keeper and launcher one after the other, and with them the command's exit status. Instead such a page
 //! becomes one of zeros of this process alone: what stood there is lost, and is told as torn.
 //!
 //! Invariant: only pages of the arena are replaced; any other SIGBUS kills as it always did.

@@ -1,7 +1,7 @@
 //! Watches over a run until it ends, and ends its log: what the supervisor does, and whoever inherits from it.
 //!
 //! Invariants: the command's status is published before it is reaped. A run has ended when the watcher, a subreaper, has no child
-//! left: no descendant can leave it. The front never waits for more than the command, but for a moment's grace.
+//! left: no descendant can leave it. The launcher never waits for more than the command, but for a moment's grace.
 
 use crate::control::{Control, DISMISSED, SEALED};
 use crate::drain::{Drainer, Which};
@@ -33,7 +33,7 @@ const NOW: Timestamps = Timestamps {
     },
 };
 
-/// How long the front waits for processes that are just ending.
+/// How long the launcher waits for processes that are just ending.
 const GRACE: Duration = Duration::from_millis(5);
 
 fn clock_set() -> Vec<String> {
@@ -58,14 +58,14 @@ pub(crate) struct Plan {
 /// The watch over one run.
 pub(crate) struct Watch {
     control: &'static Control,
-    /// Wakes the front.
+    /// Wakes the launcher.
     bell: OwnedFd,
     signals: OwnedFd,
     stock: Arc<Stock>,
     drainer: Arc<Mutex<Drainer>>,
     reporter: Reporter,
     plan: Plan,
-    front: Pid,
+    launcher: Pid,
     reasons: Vec<String>,
     /// Others that write into the arena; they end before it is drained for the last time, and say what is missing.
     at_end: Option<Box<dyn FnOnce() -> Afterwards>>,
@@ -73,7 +73,7 @@ pub(crate) struct Watch {
     /// The command is still being started, so that no child means nothing yet.
     starting: bool,
     command_stopped: bool,
-    /// The front was told, and daemons are still there since then.
+    /// The launcher was told, and daemons are still there since then.
     told: Option<Instant>,
     command_ended: Option<Instant>,
 }
@@ -87,7 +87,7 @@ impl Watch {
         stock: Arc<Stock>,
         drainer: Drainer,
         plan: Plan,
-        front: Pid,
+        launcher: Pid,
     ) -> Watch {
         Watch {
             control,
@@ -97,7 +97,7 @@ impl Watch {
             stock,
             drainer: Arc::new(Mutex::new(drainer)),
             plan,
-            front,
+            launcher,
             reasons: Vec::new(),
             at_end: None,
             warnings: Vec::new(),
@@ -139,12 +139,12 @@ impl Watch {
         self.at_end = Some(end);
     }
 
-    /// What wakes the front, for others.
+    /// What wakes the launcher, for others.
     pub(crate) fn bell(&self) -> io::Result<OwnedFd> {
         self.bell.try_clone()
     }
 
-    /// Wakes the front so that it looks at the shared state.
+    /// Wakes the launcher so that it looks at the shared state.
     pub(crate) fn ring(&self) {
         // A full counter has woken it already.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
@@ -174,7 +174,7 @@ impl Watch {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        if self.front_must_go_on() {
+        if self.launcher_must_go_on() {
             return Some(Instant::now() + GRACE);
         }
         // A command may have ended before it is heard that it was started. That is to come, and then there may be nobody left to wait for.
@@ -257,7 +257,7 @@ impl Watch {
         }
     }
 
-    /// When the command stops, the front stops likewise, because the shell looks at the front.
+    /// When the command stops, the launcher stops likewise, because the shell looks at the launcher.
     fn mirror_stops(&mut self, command: Pid) {
         let kinds = libc::WSTOPPED | libc::WCONTINUED;
         while let Ok(Some(change)) = sys::child_change(Some(command), kinds) {
@@ -271,15 +271,15 @@ impl Watch {
                 self.ring();
             }
         }
-        // Whoever continued the command alone could not know of the front.
-        if self.front_must_go_on() && tree::stopped(self.front) {
-            let _ = sys::kill(self.front, libc::SIGCONT); // it may have gone
+        // Whoever continued the command alone could not know of the launcher.
+        if self.launcher_must_go_on() && tree::stopped(self.launcher) {
+            let _ = sys::kill(self.launcher, libc::SIGCONT); // it may have gone
         }
     }
 
-    /// The front is about to stop, or has, because of a stop that is over.
-    fn front_must_go_on(&self) -> bool {
-        !self.command_stopped && self.control.front_stops.load(Ordering::SeqCst) != 0
+    /// The launcher is about to stop, or has, because of a stop that is over.
+    fn launcher_must_go_on(&self) -> bool {
+        !self.command_stopped && self.control.launcher_stops.load(Ordering::SeqCst) != 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Drainer> {
@@ -330,7 +330,7 @@ impl Watch {
         end
     }
 
-    /// Tells the front how the command ended, while daemons go on.
+    /// Tells the launcher how the command ended, while daemons go on.
     fn tell(&mut self) {
         self.look_for_keeper();
         let end = self.end(&self.lock());
@@ -355,7 +355,7 @@ impl Watch {
         }
     }
 
-    /// Drains what is left, ends the log, finalizes it and tells the front.
+    /// Drains what is left, ends the log, finalizes it and tells the launcher.
     fn conclude(&mut self) {
         self.look_for_keeper();
         let told = self.at_end.take().map_or_else(Afterwards::default, |end| end());
@@ -384,12 +384,12 @@ impl Watch {
         self.stock.arena.remove();
     }
 
-    /// Makes the log durable. The front's last steps should not have to wait for the disk because of it.
+    /// Makes the log durable. The launcher's last steps should not have to wait for the disk because of it.
     pub(crate) fn sync(&self) {
         self.lock().sync();
     }
 
-    /// The front needs nothing any more: it was told, or it has ended.
+    /// The launcher needs nothing any more: it was told, or it has ended.
     pub(crate) fn dismissed(&self) -> bool {
         self.control.reached(DISMISSED)
     }

@@ -1,4 +1,4 @@
-//! What is done with a log after the run: settling, and recovery when nobody was left to end it.
+//! What is done with a log after the run: resolving, and recovery when nobody was left to end it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,20 +8,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 #[test]
-fn settling_says_of_every_path_what_is_there() {
+fn resolving_says_of_every_path_what_is_there() {
     let run = Run::new(&["--guard", "off"]);
     run.shell("true");
     let [file, link, missing] = ["file", "link", "missing"].map(|name| run.path(name));
     std::fs::write(&file, "12345").unwrap();
     symlink("file", &link).unwrap();
     let bytes = |path: &std::path::Path| path.as_os_str().as_bytes().to_vec();
-    assert!(!run.log().settled());
-    let mut settlement = backstory_capture::Settlement::begin(&run.log_path()).unwrap();
+    assert!(!run.log().resolved());
+    let mut resolver = backstory_capture::IdentityResolver::begin(&run.log_path()).unwrap();
     let asked = [(&file, true), (&link, true), (&link, false), (&missing, true)];
-    let told = asked.map(|(path, follow)| settlement.of(&bytes(path), follow));
-    settlement.finish().unwrap();
+    let told = asked.map(|(path, follow)| resolver.of(&bytes(path), follow));
+    resolver.finish().unwrap();
     let log = run.log();
-    assert!(log.settled());
+    assert!(log.resolved());
     let known = log.identities();
     let of = |path: &std::path::Path, follow| known.of(&bytes(path), follow);
     let stat = std::fs::metadata(&file).unwrap();
@@ -36,15 +36,15 @@ fn settling_says_of_every_path_what_is_there() {
 }
 
 #[test]
-fn settling_many_paths_is_done_in_pieces() {
+fn resolving_many_paths_is_done_in_pieces() {
     let run = Run::new(&["--guard", "off"]);
     run.shell("true");
     let path = |number: usize| format!("/missing/{number}").into_bytes();
-    let mut settlement = backstory_capture::Settlement::begin(&run.log_path()).unwrap();
-    assert!((0..20_000).all(|n| settlement.of(&path(n), true).is_none()));
-    settlement.finish().unwrap();
+    let mut resolver = backstory_capture::IdentityResolver::begin(&run.log_path()).unwrap();
+    assert!((0..20_000).all(|n| resolver.of(&path(n), true).is_none()));
+    resolver.finish().unwrap();
     let log = run.log();
-    assert!(log.settled());
+    assert!(log.resolved());
     let known = log.identities();
     assert!((0..20_000).all(|n| known.of(&path(n), true) == Some(None)));
 }
@@ -114,15 +114,15 @@ fn a_finalized_end_is_kept_by_recovery() {
 }
 
 #[test]
-fn a_settled_log_says_what_programs_are_run_with() {
+fn a_resolved_log_says_what_programs_are_run_with() {
     let run = Run::new(&["--guard", "off"]);
     run.shell("true");
     let script = run.path("script");
     std::fs::write(&script, "#!/bin/sh -e\n").unwrap();
     let script = script.as_os_str().as_encoded_bytes();
-    let mut settlement = backstory_capture::Settlement::begin(&run.log_path()).unwrap();
-    let told = [script, b"/bin/sh", b"/dev/null", b"/nowhere"].map(|path| settlement.interpreter(path));
-    settlement.finish().unwrap();
+    let mut resolver = backstory_capture::IdentityResolver::begin(&run.log_path()).unwrap();
+    let told = [script, b"/bin/sh", b"/dev/null", b"/nowhere"].map(|path| resolver.interpreter(path));
+    resolver.finish().unwrap();
     assert_eq!(told[0].as_deref(), Some(&b"/bin/sh"[..]));
     assert!(
         told[1].as_ref().is_some_and(|loader| loader.starts_with(b"/lib")),

@@ -24,10 +24,10 @@ fn go(run: &Run) {
     std::fs::write(run.path("go"), "").unwrap();
 }
 
-fn finish(run: &Run, mut front: Child) -> Option<i32> {
+fn finish(run: &Run, mut launcher: Child) -> Option<i32> {
     go(run);
-    eventually("the front ends", || front.try_wait().unwrap().is_some());
-    let status = front.wait().unwrap();
+    eventually("the launcher ends", || launcher.try_wait().unwrap().is_some());
+    let status = launcher.wait().unwrap();
     assert!(run.path("ended").exists());
     status.code()
 }
@@ -36,10 +36,10 @@ fn finish(run: &Run, mut front: Child) -> Option<i32> {
 fn a_killed_supervisor_is_replaced_by_the_keeper() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let front = waiting(&run);
-        let (_, supervisor) = others(front.id());
+        let launcher = waiting(&run);
+        let (_, supervisor) = others(launcher.id());
         kill(supervisor, KILL);
-        assert_eq!(finish(&run, front), Some(5));
+        assert_eq!(finish(&run, launcher), Some(5));
         let reasons = run.reasons();
         assert!(
             reasons.iter().any(|r| r.contains("the supervisor died")),
@@ -55,12 +55,12 @@ fn a_killed_supervisor_is_replaced_by_the_keeper() {
 fn whoever_is_stopped_goes_on() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let front = waiting(&run);
-        let (keeper, supervisor) = others(front.id());
+        let launcher = waiting(&run);
+        let (keeper, supervisor) = others(launcher.id());
         for pid in [supervisor, keeper] {
             kill(pid, libc::SIGSTOP);
         }
-        assert_eq!(finish(&run, front), Some(5));
+        assert_eq!(finish(&run, launcher), Some(5));
         assert_eq!(run.reasons(), Vec::<String>::new());
         run.assert_tidy();
     }
@@ -70,11 +70,11 @@ fn whoever_is_stopped_goes_on() {
 fn a_stopped_keeper_takes_over_from_a_killed_supervisor() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let front = waiting(&run);
-        let (keeper, supervisor) = others(front.id());
+        let launcher = waiting(&run);
+        let (keeper, supervisor) = others(launcher.id());
         kill(keeper, libc::SIGSTOP);
         kill(supervisor, KILL);
-        assert_eq!(finish(&run, front), Some(5));
+        assert_eq!(finish(&run, launcher), Some(5));
         let reasons = run.reasons();
         assert!(
             reasons.len() == 1 && reasons[0].starts_with("the supervisor died"),
@@ -88,24 +88,24 @@ fn a_stopped_keeper_takes_over_from_a_killed_supervisor() {
 fn a_killed_keeper_marks_the_run() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let front = waiting(&run);
-        let (keeper, _) = others(front.id());
+        let launcher = waiting(&run);
+        let (keeper, _) = others(launcher.id());
         kill(keeper, KILL);
         // On a busy machine the command would end before the keeper does.
         eventually("the keeper is gone", || !alive(keeper));
-        assert_eq!(finish(&run, front), Some(5));
+        assert_eq!(finish(&run, launcher), Some(5));
         assert_eq!(run.reasons(), ["the keeper died"]);
         run.assert_tidy();
     }
 }
 
 #[test]
-fn with_both_dead_the_front_ends_the_log() {
+fn with_both_dead_the_launcher_ends_the_log() {
     for guard in MODES {
         for keeper_first in [true, false] {
             let run = Run::new(&["--guard", guard]);
-            let front = waiting(&run);
-            let (keeper, supervisor) = others(front.id());
+            let launcher = waiting(&run);
+            let (keeper, supervisor) = others(launcher.id());
             let order = if keeper_first {
                 [keeper, supervisor]
             } else {
@@ -114,7 +114,7 @@ fn with_both_dead_the_front_ends_the_log() {
             for pid in order {
                 kill(pid, KILL);
             }
-            assert_eq!(finish(&run, front), Some(5));
+            assert_eq!(finish(&run, launcher), Some(5));
             assert!(!run.reasons().is_empty());
             assert_eq!(run.log().end().unwrap().exit, Some(5));
             run.assert_tidy();
@@ -133,14 +133,14 @@ fn command_of(supervisor: u32) -> u32 {
 }
 
 #[test]
-fn a_killed_front_takes_the_command_with_it_and_the_log_is_finalized() {
+fn a_killed_launcher_takes_the_command_with_it_and_the_log_is_finalized() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let mut front = waiting(&run);
-        let (_, supervisor) = others(front.id());
+        let mut launcher = waiting(&run);
+        let (_, supervisor) = others(launcher.id());
         let command = command_of(supervisor);
-        kill(front.id(), KILL);
-        front.wait().unwrap();
+        kill(launcher.id(), KILL);
+        launcher.wait().unwrap();
         eventually("the command is gone", || !alive(command));
         assert_eq!(run.log().end().unwrap().signal, Some(KILL));
         assert!(!run.path("ended").exists());
@@ -152,10 +152,10 @@ fn a_killed_front_takes_the_command_with_it_and_the_log_is_finalized() {
 fn a_killed_command_is_a_signal() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let mut front = waiting(&run);
-        let (_, supervisor) = others(front.id());
+        let mut launcher = waiting(&run);
+        let (_, supervisor) = others(launcher.id());
         kill(command_of(supervisor), KILL);
-        assert_eq!(front.wait().unwrap().code(), Some(137));
+        assert_eq!(launcher.wait().unwrap().code(), Some(137));
         assert_eq!(run.log().end().unwrap().signal, Some(KILL));
         run.assert_tidy();
     }
@@ -165,17 +165,17 @@ fn a_killed_command_is_a_signal() {
 fn with_all_dead_recovery_finalizes_what_is_there() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let mut front = waiting(&run);
-        let (keeper, supervisor) = others(front.id());
+        let mut launcher = waiting(&run);
+        let (keeper, supervisor) = others(launcher.id());
         let command = command_of(supervisor);
         assert!(backstory_capture::is_recording(&run.part_path()));
-        for pid in [front.id(), keeper, supervisor] {
+        for pid in [launcher.id(), keeper, supervisor] {
             kill(pid, libc::SIGSTOP); // so that none can continue another, or take over from it
         }
-        for pid in [supervisor, keeper, front.id(), command] {
+        for pid in [supervisor, keeper, launcher.id(), command] {
             kill(pid, KILL);
         }
-        front.wait().unwrap();
+        launcher.wait().unwrap();
         eventually("all are gone", || ![keeper, supervisor].into_iter().any(alive));
         eventually("nobody records", || {
             !backstory_capture::is_recording(&run.part_path())
@@ -213,13 +213,13 @@ fn recovery_removes_no_file_that_a_log_merely_names() {
 fn a_run_that_is_being_recorded_is_not_recovered() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let front = waiting(&run);
+        let launcher = waiting(&run);
         let refused = backstory_capture::recover(None, &run.part_path(), &run.log_path());
         assert!(
             matches!(refused, Err(backstory_capture::Error::StillRecording { .. })),
             "{refused:?}"
         );
-        assert_eq!(finish(&run, front), Some(5));
+        assert_eq!(finish(&run, launcher), Some(5));
         assert_eq!(run.reasons(), Vec::<String>::new());
     }
 }
@@ -236,7 +236,7 @@ fn calls_in_progress_are_answered_whoever_dies() {
     for victims in [&["supervisor"][..], &["keeper"], &["keeper", "supervisor"]] {
         let run = Run::new(&["--guard", "strict"]);
         std::fs::write(run.path("script.py"), script).unwrap();
-        let Ok(front) = run
+        let Ok(launcher) = run
             .command(&["python3", "script.py"])
             .stdin(Stdio::null())
             .spawn()
@@ -245,17 +245,17 @@ fn calls_in_progress_are_answered_whoever_dies() {
             return;
         };
         eventually("the command runs", || run.path("started").exists());
-        let (keeper, supervisor) = others(front.id());
+        let (keeper, supervisor) = others(launcher.id());
         for victim in victims {
             kill(if *victim == "keeper" { keeper } else { supervisor }, KILL);
         }
-        assert_eq!(finish(&run, front), Some(5), "without {victims:?}");
+        assert_eq!(finish(&run, launcher), Some(5), "without {victims:?}");
         assert!(!run.reasons().is_empty());
         run.assert_tidy();
     }
 }
 
-/// `kill -9 %1`: front, keeper and command die at once; the supervisor is not in the group and ends the log.
+/// `kill -9 %1`: launcher, keeper and command die at once; the supervisor is not in the group and ends the log.
 #[test]
 fn a_killed_group_leaves_a_finalized_log() {
     for guard in MODES {
@@ -263,11 +263,11 @@ fn a_killed_group_leaves_a_finalized_log() {
         let run = Run::new(&["--guard", guard]);
         let script = "touch started; sleep 20; touch ended";
         let mut command = run.command(&["sh", "-c", script]);
-        let mut front = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+        let mut launcher = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
         eventually("the command runs", || run.path("started").exists());
-        let group = rustix::process::Pid::from_raw(front.id() as i32).unwrap();
+        let group = rustix::process::Pid::from_raw(launcher.id() as i32).unwrap();
         rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
-        front.wait().unwrap();
+        launcher.wait().unwrap();
         assert_eq!(run.log().end().unwrap().signal, Some(KILL));
         eventually("the arena is gone", || !run.arena_path().exists());
     }
@@ -284,8 +284,8 @@ fn a_group_that_is_killed_as_the_program_begins_leaves_a_finalized_log() {
             return;
         };
         let mut command = run.command(&[&program]);
-        let mut front = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
-        front.wait().unwrap();
+        let mut launcher = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+        launcher.wait().unwrap();
         assert_eq!(run.log().end().unwrap().signal, Some(KILL), "--guard={guard}");
         eventually("the arena is gone", || !run.arena_path().exists());
     }

@@ -413,14 +413,14 @@ fn what_a_spawned_child_truncates_is_kept() {
 fn a_supervisor_that_is_killed_while_it_keeps_contents_disturbs_nobody() {
     let run = Run::new(&["--contents", "lazy"]);
     let script = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); (echo $i > f$i); read x < f$i; echo $x new > f$i; done; exit 5";
-    let mut front = run.command(&["sh", "-c", script]).spawn().unwrap();
+    let mut launcher = run.command(&["sh", "-c", script]).spawn().unwrap();
     let kept = run.path(&format!("{}.kept", run.id));
     eventually("something is kept", || {
         fs::read_dir(&kept).is_ok_and(|d| d.count() > 3)
     });
-    let (_, supervisor) = others(front.id());
+    let (_, supervisor) = others(launcher.id());
     kill(supervisor, 9);
-    assert_eq!(front.wait().unwrap().code(), Some(5));
+    assert_eq!(launcher.wait().unwrap().code(), Some(5));
     for i in 1..=400 {
         assert_eq!(
             fs::read_to_string(run.path(&format!("f{i}"))).unwrap(),

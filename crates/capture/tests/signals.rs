@@ -30,16 +30,16 @@ fn state(pid: u32) -> char {
 }
 
 #[test]
-fn a_signal_to_the_front_alone_reaches_the_command() {
+fn a_signal_to_the_launcher_alone_reaches_the_command() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let mut front = listening(&run);
-        kill(front.id(), libc::SIGTERM);
+        let mut launcher = listening(&run);
+        kill(launcher.id(), libc::SIGTERM);
         eventually("the command got it", || got(&run) == "term\n");
-        kill(front.id(), libc::SIGUSR1);
+        kill(launcher.id(), libc::SIGUSR1);
         eventually("the command got it", || got(&run) == "term\nusr1\n");
-        kill(front.id(), libc::SIGUSR2);
-        assert_eq!(front.wait().unwrap().code(), Some(4));
+        kill(launcher.id(), libc::SIGUSR2);
+        assert_eq!(launcher.wait().unwrap().code(), Some(4));
     }
 }
 
@@ -47,10 +47,10 @@ fn a_signal_to_the_front_alone_reaches_the_command() {
 fn a_signal_to_the_group_reaches_the_command_once() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let mut front = listening(&run);
+        let mut launcher = listening(&run);
         for _ in 0..5 {
             std::fs::write(run.path("got"), "").unwrap();
-            let group = format!("-{}", front.id());
+            let group = format!("-{}", launcher.id());
             assert!(
                 Command::new("/bin/kill")
                     .args(["-TERM", "--", &group])
@@ -59,32 +59,32 @@ fn a_signal_to_the_group_reaches_the_command_once() {
                     .success()
             );
             eventually("the command got it", || got(&run) == "term\n");
-            // What is sent to the front alone is passed on in order: had there been a second one, it would have come before this.
-            kill(front.id(), libc::SIGUSR1);
+            // What is sent to the launcher alone is passed on in order: had there been a second one, it would have come before this.
+            kill(launcher.id(), libc::SIGUSR1);
             eventually("it got the next", || got(&run).ends_with("usr1\n"));
             assert_eq!(got(&run), "term\nusr1\n");
         }
-        kill(front.id(), libc::SIGUSR2);
-        assert_eq!(front.wait().unwrap().code(), Some(4));
+        kill(launcher.id(), libc::SIGUSR2);
+        assert_eq!(launcher.wait().unwrap().code(), Some(4));
     }
 }
 
 #[test]
-fn the_front_stops_and_goes_on_with_the_command() {
+fn the_launcher_stops_and_goes_on_with_the_command() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
-        let mut front = listening(&run);
-        let (_, supervisor) = others(front.id());
+        let mut launcher = listening(&run);
+        let (_, supervisor) = others(launcher.id());
         let command = child_named(supervisor, "perl").unwrap();
         for signal in [libc::SIGSTOP, libc::SIGTSTP] {
             kill(command, signal);
             eventually("the command stops", || state(command) == 'T');
-            eventually("the front stops", || state(front.id()) == 'T');
-            kill(front.id(), libc::SIGCONT);
+            eventually("the launcher stops", || state(launcher.id()) == 'T');
+            kill(launcher.id(), libc::SIGCONT);
             eventually("the command goes on", || state(command) != 'T');
-            eventually("the front goes on", || state(front.id()) != 'T');
+            eventually("the launcher goes on", || state(launcher.id()) != 'T');
         }
-        let group = format!("-{}", front.id());
+        let group = format!("-{}", launcher.id());
         for (signal, stopped) in [
             ("-STOP", true),
             ("-CONT", false),
@@ -98,7 +98,7 @@ fn the_front_stops_and_goes_on_with_the_command() {
                     .unwrap()
                     .success()
             );
-            for pid in [command, front.id()] {
+            for pid in [command, launcher.id()] {
                 eventually("all of the group stop and go on", || {
                     (state(pid) == 'T') == stopped
                 });
@@ -106,14 +106,14 @@ fn the_front_stops_and_goes_on_with_the_command() {
         }
         for _ in 0..20 {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            assert!(state(front.id()) != 'T', "the front stopped once more");
+            assert!(state(launcher.id()) != 'T', "the launcher stopped once more");
         }
         kill(command, libc::SIGSTOP);
-        eventually("the front stops", || state(front.id()) == 'T');
+        eventually("the launcher stops", || state(launcher.id()) == 'T');
         kill(command, libc::SIGCONT);
-        eventually("the front goes on", || state(front.id()) != 'T');
-        kill(front.id(), libc::SIGUSR2);
-        assert_eq!(front.wait().unwrap().code(), Some(4));
+        eventually("the launcher goes on", || state(launcher.id()) != 'T');
+        kill(launcher.id(), libc::SIGUSR2);
+        assert_eq!(launcher.wait().unwrap().code(), Some(4));
     }
 }
 

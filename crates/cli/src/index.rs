@@ -4,7 +4,7 @@
 //! Runs in the background after each recording and, if that has not happened yet, in the first question. One indexer per store
 //! at a time (`flock` on its lock file). Memory is bounded by what the fold keeps alive and one batch of the store.
 //!
-//! Invariants: a log is never deleted, and changed only by appending what settles it. A log that cannot be folded is marked
+//! Invariants: a log is never deleted, and changed only by appending what resolves it. A log that cannot be folded is marked
 //! (`ID.log.bad`: program version and reason), reported once, and blocks no other; another version tries it again. A failure that
 //! is the store's (disk full, locked) marks nothing.
 
@@ -16,7 +16,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use backstory_capture::{self as capture, Recorded, Settlement};
+use backstory_capture::{self as capture, IdentityResolver, Recorded};
 use backstory_eventlog::event::{Bytes, Ident, Op, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason, regular};
@@ -229,12 +229,12 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         _ => all_kept(&log),
     };
     store.append(&header, &end, bytes, &mut |sink| {
-        if log.settled() {
+        if log.resolved() {
             let known = Taken(log.identities(), &kept);
             return graph::fold(&header, Some(&end), log.events(), &known, sink);
         }
-        let settlement = Settlement::begin(&path).map_err(store::Error::source_failed)?;
-        let known = Taking(RefCell::new(settlement), &kept);
+        let resolver = IdentityResolver::begin(&path).map_err(store::Error::source_failed)?;
+        let known = Taking(RefCell::new(resolver), &kept);
         graph::fold(&header, Some(&end), log.events(), &known, sink)?;
         // Before the store commits: the log must give the same answers should the graph ever be built again.
         known.0.into_inner().finish().map_err(store::Error::source_failed)
@@ -262,7 +262,7 @@ fn first_since(kept: &Kept, path: &[u8], since: Time) -> Option<(Time, Ident)> {
     kept.find(|(at, _)| *at >= since).copied()
 }
 
-/// What settling took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
+/// What resolving took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
 struct Taken<'a>(Identities, &'a Kept);
 
 impl graph::Known for Taken<'_> {
@@ -280,7 +280,7 @@ impl graph::Known for Taken<'_> {
 }
 
 /// Takes identities now, while they are what the run left.
-struct Taking<'a>(RefCell<Settlement>, &'a Kept);
+struct Taking<'a>(RefCell<IdentityResolver>, &'a Kept);
 
 impl graph::Known for Taking<'_> {
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {

@@ -20,7 +20,7 @@ use backstory_contents::packages::{Owner, Packages, compare};
 use backstory_contents::{self as contents, Contents, Digest};
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::{self as eventlog, Log};
-use backstory_store::facts::{Fact, Held, Journal, Learned, Package, Surroundings};
+use backstory_store::facts::{DirectorySnapshot, Fact, Held, Journal, Learned, Package};
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 
 use crate::index::{self, Busy, take_lock};
@@ -112,7 +112,7 @@ fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Pack
     let run = id.clone();
     keeper
         .journal
-        .append(&[Learned::Run(Surroundings { run, places })])?;
+        .append(&[Learned::Run(DirectorySnapshot { run, places })])?;
     store::catch_up(home, store)?;
     match fs::remove_dir_all(home.kept_dir(id)) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::Remove {

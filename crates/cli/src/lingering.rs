@@ -35,7 +35,7 @@ pub fn left_running(home: &Home, wanted: impl Fn(&Path) -> bool) -> impl Iterato
     runs.map(|run| home.part_path(&run))
         .filter(move |part| wanted(part) && capture::is_recording(part))
         .filter_map(|part| Some(Log::open(part).ok()?.header().clone()))
-        .filter(|header| !is_there(header.front_pid))
+        .filter(|header| !is_there(header.launcher_pid))
 }
 
 /// A process of this number is there, whoever's it is.

@@ -1,6 +1,6 @@
 //! Nothing lost: whatever part is killed at whatever moment, the program goes on undisturbed, the store opens, and the run tells the truth.
 //!
-//! Beside the command stand the front (which the test starts), its child the keeper, and the keeper's child the supervisor.
+//! Beside the command stand the launcher (which the test starts), its child the keeper, and the keeper's child the supervisor.
 
 #[path = "oracle/common.rs"]
 mod common;
@@ -62,7 +62,7 @@ fn is_backstory(pid: u32) -> bool {
     std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("bin/backstory"))
 }
 
-/// Waits for the front and returns its status and what the command printed.
+/// Waits for the launcher and returns its status and what the command printed.
 fn finish(child: &mut Child) -> (ExitStatus, String) {
     let mut text = String::new();
     child
@@ -71,7 +71,7 @@ fn finish(child: &mut Child) -> (ExitStatus, String) {
         .expect("stdout")
         .read_to_string(&mut text)
         .expect("the command's output");
-    (child.wait().expect("the front ends"), text)
+    (child.wait().expect("the launcher ends"), text)
 }
 
 fn show(bench: &Bench, store: &Path) -> Show {
@@ -198,13 +198,13 @@ fn a_killed_keeper_disturbs_nothing() {
     }
 }
 
-/// The front stands for the command: who kills it means the command, and gets what `kill -9` of the command gives.
+/// The launcher stands for the command: who kills it means the command, and gets what `kill -9` of the command gives.
 #[test]
-fn a_killed_front_takes_the_command_with_it_and_leaves_a_truthful_run() {
+fn a_killed_launcher_takes_the_command_with_it_and_leaves_a_truthful_run() {
     let bench = common::bench(User::ordinary());
     let mut started = start(&bench, &STEADY, 40);
-    kill(started.child.id()).expect("the front is killed");
-    started.child.wait().expect("the front is gone");
+    kill(started.child.id()).expect("the launcher is killed");
+    started.child.wait().expect("the launcher is gone");
     let gone = || !alive(started.supervisor) && !alive(started.keeper);
     assert!(eventually(PATIENCE, gone), "something is left behind");
     let made = (0..FILES)
@@ -232,7 +232,7 @@ fn a_run_whose_every_part_was_killed_is_still_told() {
         // One of them may have ended because another was killed.
         let _ = kill(pid);
     }
-    started.child.wait().expect("the front is gone");
+    started.child.wait().expect("the launcher is gone");
     assert!(eventually(PATIENCE, || !alive(started.supervisor) && !alive(started.keeper)));
     let show = show(&bench, &started.store);
     assert!(!show.complete && !show.incomplete_because.is_empty(), "{show:?}");

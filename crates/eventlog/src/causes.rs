@@ -4,7 +4,7 @@
 //! that is not later by more than the clocks may differ: within so short a time no process starts, ends and is followed
 //! by another of the same id, and none starts and executes something else.
 
-use crate::index::{Lane, Position, head};
+use crate::index::{Position, ThreadStream, head};
 use crate::log::Log;
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// A start's own epoch, or a later one, can't have caused it; so no lane can come to wait for itself.
+    /// A start's own epoch, or a later one, can't have caused it; so no stream can come to wait for itself.
     fn may_precede(&self, start: &Started) -> bool {
         self.epoch == 0 || self.epoch < start.epoch
     }
@@ -29,8 +29,8 @@ impl Cause {
 /// A recorder's start in a process.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
-    /// The lane that begins with it.
-    pub lane: u32,
+    /// The stream that begins with it.
+    pub stream: u32,
     /// The process.
     pub pid: u32,
     /// Its number, rising with time whatever the clocks say.
@@ -49,8 +49,8 @@ pub struct Causes {
     forks: HashMap<u32, Vec<Cause>>,
     execs: HashMap<u32, Vec<Cause>>,
     starts: Vec<Started>,
-    /// Lanes of each epoch.
-    lanes: HashMap<u64, Vec<u32>>,
+    /// ThreadStreams of each epoch.
+    streams: HashMap<u64, Vec<u32>>,
 }
 
 impl Causes {
@@ -69,14 +69,14 @@ impl Causes {
         self.starts.push(started);
     }
 
-    /// Notes that a lane belongs to an epoch.
-    pub fn lane(&mut self, epoch: u64, lane: u32) {
+    /// Notes that a stream belongs to an epoch.
+    pub fn stream(&mut self, epoch: u64, stream: u32) {
         if epoch != 0 {
-            self.lanes.entry(epoch).or_default().push(lane);
+            self.streams.entry(epoch).or_default().push(stream);
         }
     }
 
-    /// Which lanes may not start before which records.
+    /// Which streams may not start before which records.
     pub fn gates(mut self, slack: u64) -> Vec<(Position, u32)> {
         let mut gates = Vec::new();
         for causes in self.forks.values_mut().chain(self.execs.values_mut()) {
@@ -87,16 +87,16 @@ impl Causes {
             let causes = causes.get(&start.pid).map_or(&[][..], Vec::as_slice);
             let latest = causes.partition_point(|c| c.time <= start.time.saturating_add(slack));
             if let Some(cause) = causes[..latest].iter().rfind(|c| c.may_precede(start)) {
-                gates.push((cause.at, start.lane));
+                gates.push((cause.at, start.stream));
             }
-            for lane in self
-                .lanes
+            for stream in self
+                .streams
                 .get(&start.epoch)
                 .into_iter()
                 .flatten()
-                .filter(|l| **l != start.lane)
+                .filter(|l| **l != start.stream)
             {
-                gates.push((start.at, *lane));
+                gates.push((start.at, *stream));
             }
         }
         gates
@@ -114,19 +114,23 @@ pub struct Births {
 
 impl Births {
     /// From the chunks' headers.
-    pub fn new(log: &Log, lanes: &[Lane]) -> Births {
+    pub fn new(log: &Log, streams: &[ThreadStream]) -> Births {
         let mut births = Births::default();
-        for lane in lanes.iter().filter(|l| !l.guard) {
-            let Some(first) = lane.chunks.first().map(|c| head(log, &log.chunks()[*c as usize])) else {
+        for stream in streams.iter().filter(|l| !l.guard) {
+            let Some(first) = stream
+                .chunks
+                .first()
+                .map(|c| head(log, &log.chunks()[*c as usize]))
+            else {
                 continue;
             };
-            match lane.inner {
+            match stream.inner {
                 Some(own) => births
                     .inner
                     .entry((first.ppid, own))
                     .or_default()
-                    .push((first.taken, lane.pid)),
-                None => births.seen(lane.pid, first.ppid, first.taken),
+                    .push((first.taken, stream.pid)),
+                None => births.seen(stream.pid, first.ppid, first.taken),
             }
         }
         births.inner.values_mut().for_each(|v| v.sort_unstable());
@@ -153,9 +157,9 @@ impl Births {
             .map(|c| c.0)
     }
 
-    /// A process id that a lane's owner saw, as the supervisor sees it: of the child of that number that appeared next, else last.
-    pub fn translate(&self, lane: &Lane, pid: u32, time: u64) -> Option<u32> {
-        let Some(own) = lane.inner else { return Some(pid) };
+    /// A process id that a stream's owner saw, as the supervisor sees it: of the child of that number that appeared next, else last.
+    pub fn translate(&self, stream: &ThreadStream, pid: u32, time: u64) -> Option<u32> {
+        let Some(own) = stream.inner else { return Some(pid) };
         let known = self.inner.get(&(own, pid))?;
         known.iter().find(|k| k.0 >= time).or(known.last()).map(|k| k.1)
     }

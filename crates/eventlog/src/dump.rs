@@ -50,7 +50,7 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
         records(&view, Chunk::SIZE, out)?;
     }
     for place in log.idents() {
-        writeln!(out, "settled at {:#x}", place.start)?;
+        writeln!(out, "resolved at {:#x}", place.start)?;
         records(&View::bare(log.bytes(place)), 0, out)?;
     }
     if let Some(end) = log.end() {

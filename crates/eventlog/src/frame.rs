@@ -25,8 +25,8 @@ pub enum Kind {
     Clock = 3,
     /// `IDENT` records taken after the end, more to come.
     Idents = 4,
-    /// `IDENT` records taken after the end, the last of them: the log is settled.
-    Settled = 5,
+    /// `IDENT` records taken after the end, the last of them: the log is resolved.
+    Resolved = 5,
     /// JSON of a [`crate::run::RunEnd`].
     End = 6,
 }
@@ -34,7 +34,7 @@ pub enum Kind {
 impl Kind {
     fn from_number(number: u16) -> Option<Kind> {
         use Kind::*;
-        [Header, Chunk, Clock, Idents, Settled, End]
+        [Header, Chunk, Clock, Idents, Resolved, End]
             .into_iter()
             .find(|k| *k as u16 == number)
     }

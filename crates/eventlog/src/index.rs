@@ -24,7 +24,7 @@ pub struct Position {
 
 /// A sequence of chunks in which records are in the order in which they were made: a thread's, or one chunk of the guard.
 #[derive(Debug, Clone)]
-pub struct Lane {
+pub struct ThreadStream {
     /// Numbers of its chunks in the log, in order.
     pub chunks: Vec<u32>,
     /// Recorder start it belongs to; 0 for the guard.
@@ -39,12 +39,12 @@ pub struct Lane {
     pub guard: bool,
     /// Counter of its first record.
     pub start: u64,
-    /// True if it must not start before a record of another lane (see [`Index::gates`]).
+    /// True if it must not start before a record of another stream (see [`Index::gates`]).
     pub gated: bool,
 }
 
-impl Lane {
-    /// A cursor that stands before a record of this lane.
+impl ThreadStream {
+    /// A cursor that stands before a record of this stream.
     pub fn cursor_at(&self, at: Position) -> Cursor<'static> {
         let chunk = self
             .chunks
@@ -69,13 +69,13 @@ pub struct Spawned {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// All lanes, in the order in which the log mentions them first.
-    pub lanes: Vec<Lane>,
-    /// Lanes that wait for a record: a child for its fork, a program for its exec, a thread for its process.
+    /// All streams, in the order in which the log mentions them first.
+    pub streams: Vec<ThreadStream>,
+    /// ThreadStreams that wait for a record: a child for its fork, a program for its exec, a thread for its process.
     pub gates: FxHashMap<Position, Vec<u32>>,
     /// What each `VFORK` came to.
     pub spawned: HashMap<Position, Spawned>,
-    /// Lane and position of the first record of each environment.
+    /// ThreadStream and position of the first record of each environment.
     pub environments: HashMap<u64, (u32, Position)>,
     /// Processes in other pid namespaces, to translate their numbers.
     pub births: Births,
@@ -88,19 +88,19 @@ pub struct Index {
 impl Index {
     /// Reads every record's fixed part once.
     pub fn new(log: &Log) -> Index {
-        let lanes = lanes(log);
-        let births = Births::new(log, &lanes);
+        let streams = streams(log);
+        let births = Births::new(log, &streams);
         let mut index = Index {
-            lanes,
+            streams,
             births,
             ..Index::default()
         };
         let mut causes = Causes::default();
         // The guard's first: it may have seen the child that a thread died with.
         let (guards, threads): (Vec<u32>, Vec<u32>) =
-            (0..index.lanes.len() as u32).partition(|l| index.lanes[*l as usize].guard);
-        for lane in guards.into_iter().chain(threads) {
-            Walk::new(log, &mut index, &mut causes, lane).run();
+            (0..index.streams.len() as u32).partition(|l| index.streams[*l as usize].guard);
+        for stream in guards.into_iter().chain(threads) {
+            Walk::new(log, &mut index, &mut causes, stream).run();
         }
         // Clocks of cores differ by less; nothing starts and executes something else in so short a time.
         let slack = if log.points().len() < 2 {
@@ -108,23 +108,28 @@ impl Index {
         } else {
             log.clock().counts(5_000)
         };
-        for (gate, lane) in causes.gates(slack) {
-            index.gates.entry(gate).or_default().push(lane);
-            index.lanes[lane as usize].gated = true;
+        for (gate, stream) in causes.gates(slack) {
+            index.gates.entry(gate).or_default().push(stream);
+            index.streams[stream as usize].gated = true;
         }
         index
     }
 
-    /// The next record of a lane at or after a place in it.
-    pub fn next<'a>(&self, log: &'a Log, lane: &Lane, cursor: &mut Cursor<'a>) -> Option<(Position, Record)> {
-        next_record(log, &lane.chunks, cursor, &mut Skipped::default())
+    /// The next record of a stream at or after a place in it.
+    pub fn next<'a>(
+        &self,
+        log: &'a Log,
+        stream: &ThreadStream,
+        cursor: &mut Cursor<'a>,
+    ) -> Option<(Position, Record)> {
+        next_record(log, &stream.chunks, cursor, &mut Skipped::default())
     }
 }
 
-/// How far a lane has been read: which of its chunks, and where in that.
+/// How far a stream has been read: which of its chunks, and where in that.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cursor<'a> {
-    /// Index into the lane's chunks.
+    /// Index into the stream's chunks.
     pub chunk: u32,
     /// Where the next record may begin; 0 before the first.
     pub offset: u32,
@@ -171,7 +176,7 @@ pub fn record_at(log: &Log, at: Position) -> Option<Raw<'_>> {
 }
 
 /// Which chunks belong together. A chunk that was appended twice counts once: the later copy has all that the earlier had.
-fn lanes(log: &Log) -> Vec<Lane> {
+fn streams(log: &Log) -> Vec<ThreadStream> {
     let heads: Vec<Chunk> = log.chunks().iter().map(|c| head(log, c)).collect();
     let mut copies = HashMap::new();
     for (number, chunk) in heads.iter().enumerate() {
@@ -196,7 +201,7 @@ fn lanes(log: &Log) -> Vec<Lane> {
     for chunk in heads.iter().filter(|c| c.host_pid != 0) {
         hosts.insert((chunk.epoch, chunk.pid), chunk.host_pid);
     }
-    let mut lanes: Vec<Lane> = Vec::new();
+    let mut streams: Vec<ThreadStream> = Vec::new();
     let mut threads: HashMap<(u64, u32, u32), usize> = HashMap::new();
     for (number, chunk) in heads
         .iter()
@@ -205,13 +210,13 @@ fn lanes(log: &Log) -> Vec<Lane> {
     {
         let guard = chunk.tid == 0;
         let key = (chunk.epoch, chunk.pid, chunk.tid);
-        if let Some(lane) = threads.get(&key).filter(|_| !guard) {
-            lanes[*lane].chunks.push(number as u32);
+        if let Some(stream) = threads.get(&key).filter(|_| !guard) {
+            streams[*stream].chunks.push(number as u32);
             continue;
         }
-        threads.insert(key, lanes.len());
+        threads.insert(key, streams.len());
         let pid = hosts.get(&(chunk.epoch, chunk.pid)).copied().unwrap_or(chunk.pid);
-        lanes.push(Lane {
+        streams.push(ThreadStream {
             chunks: vec![number as u32],
             epoch: chunk.epoch,
             pid,
@@ -222,10 +227,10 @@ fn lanes(log: &Log) -> Vec<Lane> {
             gated: false,
         });
     }
-    for lane in &mut lanes {
-        lane.chunks.sort_by_key(|c| (heads[*c as usize].seq, *c));
+    for stream in &mut streams {
+        stream.chunks.sort_by_key(|c| (heads[*c as usize].seq, *c));
     }
-    lanes
+    streams
 }
 
 /// A chunk's header; it was seen to be there when the log was opened.

@@ -23,10 +23,10 @@ mod map;
 mod merge;
 pub mod program;
 pub mod reason;
+pub mod record;
 pub mod regular;
 pub mod run;
 pub mod secret;
-pub mod record;
 mod walk;
 pub mod writer;
 

@@ -51,7 +51,7 @@ pub struct Log {
     end: Option<RunEnd>,
     chunks: Vec<Range<usize>>,
     idents: Vec<Range<usize>>,
-    settled: bool,
+    resolved: bool,
     points: Vec<ClockPoint>,
     clock: Clock,
     damage: Damage,
@@ -69,7 +69,7 @@ impl Log {
             end: None,
             chunks: Vec::new(),
             idents: Vec::new(),
-            settled: false,
+            resolved: false,
             points: Vec::new(),
             clock: Clock::default(),
             damage: Damage {
@@ -122,7 +122,7 @@ impl Log {
     /// Notes what a frame says; none if it can't be understood.
     fn take(&mut self, frame: &frame::Frame, content: &[u8]) -> Option<()> {
         let known = match frame.kind? {
-            Kind::Chunk | Kind::Idents | Kind::Settled => backstory_abi::ABI_VERSION as u16,
+            Kind::Chunk | Kind::Idents | Kind::Resolved => backstory_abi::ABI_VERSION as u16,
             Kind::Header | Kind::Clock | Kind::End => frame::VERSION,
         };
         if frame.version > known {
@@ -148,9 +148,9 @@ impl Log {
                 self.points.push(ClockPoint { counter, real });
             }
             Kind::Idents => self.idents.push(frame.payload.clone()),
-            Kind::Settled => {
+            Kind::Resolved => {
                 self.idents.push(frame.payload.clone());
-                self.settled = true;
+                self.resolved = true;
             }
             Kind::End => self.end = Some(serde_json::from_slice(content).ok()?),
         }
@@ -168,8 +168,8 @@ impl Log {
     }
 
     /// True if identities of the paths in it have been taken after the end.
-    pub fn settled(&self) -> bool {
-        self.settled
+    pub fn resolved(&self) -> bool {
+        self.resolved
     }
 
     /// What could not be read. Walks all records at first use.

@@ -2,12 +2,12 @@
 //!
 //! Invariants: times never decrease. Events of a thread keep its order. A child's events come after its fork, a program's
 //! after its exec, a thread's after its process's start, whatever the clocks of different cores say. Ties go to what the log
-//! mentions first. Held in memory: a few words per lane, and what the next `exec` of a thread is given.
+//! mentions first. Held in memory: a few words per stream, and what the next `exec` of a thread is given.
 
 use crate::decode;
 use crate::event::{Bytes, Event, Op, Outcome, Via};
 use crate::exec::{Pending, Strings};
-use crate::index::{Cursor, Index, Lane, Position, record_at};
+use crate::index::{Cursor, Index, Position, ThreadStream, record_at};
 use crate::log::Log;
 use crate::record::Raw;
 use backstory_abi::{Record, op};
@@ -21,11 +21,11 @@ const KEPT_ENVIRONMENTS: usize = 64;
 /// Chunks of the guard over which one environment may spread, among what else happens meanwhile.
 const GUARD_CHUNKS: usize = 64;
 
-/// How far a lane is.
+/// How far a stream is.
 #[derive(Debug, Default)]
 struct Progress<'a> {
     cursor: Cursor<'a>,
-    /// Its next record, and its time. One that is late (its lane had to wait, or a clock went back) comes at once.
+    /// Its next record, and its time. One that is late (its stream had to wait, or a clock went back) comes at once.
     head: Option<(u64, Position)>,
     /// The bytes from that record on, if its chunk is at hand.
     bytes: Option<&'a [u8]>,
@@ -55,10 +55,10 @@ pub struct Events<'a> {
     log: &'a Log,
     index: &'a Index,
     progress: Vec<Progress<'a>>,
-    /// Lanes not started, the first to start last.
+    /// ThreadStreams not started, the first to start last.
     unstarted: Vec<(u64, u32)>,
     running: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Lanes that would run if a record of another lane had come.
+    /// ThreadStreams that would run if a record of another stream had come.
     waiting: BTreeSet<(u64, u32)>,
     /// What the guard saw of each thread's next `exec`.
     watched: HashMap<(u32, u32), Pending>,
@@ -68,11 +68,11 @@ pub struct Events<'a> {
 
 impl<'a> Events<'a> {
     pub(crate) fn new(log: &'a Log, index: &'a Index) -> Events<'a> {
-        let lanes = index.lanes.iter().enumerate();
-        let mut unstarted: Vec<_> = lanes.map(|(n, l)| (l.start, n as u32)).collect();
+        let streams = index.streams.iter().enumerate();
+        let mut unstarted: Vec<_> = streams.map(|(n, l)| (l.start, n as u32)).collect();
         unstarted.sort_unstable_by(|a, b| b.cmp(a));
         let progress = index
-            .lanes
+            .streams
             .iter()
             .map(|l| Progress {
                 shut: l.gated,
@@ -92,96 +92,99 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Starts every lane whose time has come.
+    /// Starts every stream whose time has come.
     fn admit(&mut self) {
-        while let Some((start, lane)) = self.unstarted.last().copied() {
+        while let Some((start, stream)) = self.unstarted.last().copied() {
             if self
                 .running
                 .peek()
-                .is_some_and(|Reverse(top)| *top < (start, lane))
+                .is_some_and(|Reverse(top)| *top < (start, stream))
             {
                 return;
             }
             self.unstarted.pop();
-            if self.progress[lane as usize].shut {
-                self.waiting.insert((start, lane));
+            if self.progress[stream as usize].shut {
+                self.waiting.insert((start, stream));
             } else {
-                self.start(lane);
+                self.start(stream);
             }
         }
     }
 
-    fn start(&mut self, lane: u32) {
-        let progress = &mut self.progress[lane as usize];
+    fn start(&mut self, stream: u32) {
+        let progress = &mut self.progress[stream as usize];
         progress.shut = false;
-        let lane_of = &self.index.lanes[lane as usize];
-        if lane_of.guard {
+        let stream_of = &self.index.streams[stream as usize];
+        if stream_of.guard {
             let mut cursor = Cursor::default();
             let mut last = 0;
-            while let Some((at, record)) = self.index.next(self.log, lane_of, &mut cursor) {
+            while let Some((at, record)) = self.index.next(self.log, stream_of, &mut cursor) {
                 last = self.log.plausible(record.time).unwrap_or(last);
                 progress.sorted.push_back((last, at));
             }
-            self.progress[lane as usize]
+            self.progress[stream as usize]
                 .sorted
                 .make_contiguous()
                 .sort_by_key(|s| s.0);
         }
-        if let Some(time) = self.advance(lane) {
-            self.running.push(Reverse((time, lane)));
+        if let Some(time) = self.advance(stream) {
+            self.running.push(Reverse((time, stream)));
         }
     }
 }
 
 impl<'a> Events<'a> {
-    /// Moves a lane on to its next record, and says when that is.
-    fn advance(&mut self, lane: u32) -> Option<u64> {
-        let lane_of = &self.index.lanes[lane as usize];
-        let progress = &mut self.progress[lane as usize];
-        let next = if lane_of.guard {
+    /// Moves a stream on to its next record, and says when that is.
+    fn advance(&mut self, stream: u32) -> Option<u64> {
+        let stream_of = &self.index.streams[stream as usize];
+        let progress = &mut self.progress[stream as usize];
+        let next = if stream_of.guard {
             progress.sorted.pop_front()
         } else {
-            let found = self.index.next(self.log, lane_of, &mut progress.cursor);
+            let found = self.index.next(self.log, stream_of, &mut progress.cursor);
             found.map(|(at, record)| (self.log.plausible(record.time).unwrap_or(0), at))
         };
         let (time, at) = next?;
-        let here = progress.cursor.view.filter(|_| !lane_of.guard);
+        let here = progress.cursor.view.filter(|_| !stream_of.guard);
         progress.bytes = here.map(|view| view.from(at.offset as usize));
         progress.head = Some((time, at));
         Some(time)
     }
 
-    /// Takes the earliest record of all running lanes.
+    /// Takes the earliest record of all running streams.
     fn take(&mut self) -> Option<(u32, Position, Option<&'a [u8]>)> {
         self.admit();
         while self.running.is_empty() {
-            // Only a damaged log gets here: what a lane waited for is missing.
-            let (_, lane) = self.waiting.pop_first()?;
-            self.start(lane);
+            // Only a damaged log gets here: what a stream waited for is missing.
+            let (_, stream) = self.waiting.pop_first()?;
+            self.start(stream);
         }
-        let Reverse((time, lane)) = *self.running.peek()?;
-        let progress = &mut self.progress[lane as usize];
+        let Reverse((time, stream)) = *self.running.peek()?;
+        let progress = &mut self.progress[stream as usize];
         let (_, at) = progress.head.take()?;
         let bytes = progress.bytes.take();
         self.now = self.now.max(time);
-        let next = self.advance(lane);
+        let next = self.advance(stream);
         let top = self.running.peek_mut()?;
         match next {
-            Some(time) => replace(top, (time, lane)),
+            Some(time) => replace(top, (time, stream)),
             None => drop(PeekMut::pop(top)),
         }
-        Some((lane, at, bytes))
+        Some((stream, at, bytes))
     }
 
-    /// Lets the lanes go on that waited for this record.
+    /// Lets the streams go on that waited for this record.
     fn open_gates(&mut self, at: Position) {
         let index = self.index;
-        for lane in index.gates.get(&at).into_iter().flatten() {
-            if !std::mem::take(&mut self.progress[*lane as usize].shut) {
+        for stream in index.gates.get(&at).into_iter().flatten() {
+            if !std::mem::take(&mut self.progress[*stream as usize].shut) {
                 continue;
             }
-            if self.waiting.remove(&(index.lanes[*lane as usize].start, *lane)) {
-                self.start(*lane);
+            if self
+                .waiting
+                .remove(&(index.streams[*stream as usize].start, *stream))
+            {
+                self.start(*stream);
             }
         }
     }
@@ -199,7 +202,7 @@ impl<'a> Events<'a> {
             Some(bytes) => Raw::parse(bytes)?,
             None => record_at(self.log, at)?,
         };
-        let lane = &self.index.lanes[number as usize];
+        let stream = &self.index.streams[number as usize];
         self.progress[number as usize].leave(&raw.head);
         let (pid, tid) = self.who(number, &raw);
         let mut outcome = decode::outcome(&raw);
@@ -222,20 +225,20 @@ impl<'a> Events<'a> {
                 if self.progress[number as usize].children.pop().is_some() {
                     return None;
                 }
-                outcome = self.translated(lane, &raw, outcome);
+                outcome = self.translated(stream, &raw, outcome);
                 Op::Fork {
                     flags: 0,
                     spawn: Some(decode::spawn(0)),
                 }
             }
             op::FORK | op::WAIT => {
-                outcome = self.translated(lane, &raw, outcome);
+                outcome = self.translated(stream, &raw, outcome);
                 decode::operation(&raw)?
             }
-            op::KILL => self.kill(lane, &raw)?,
+            op::KILL => self.kill(stream, &raw)?,
             _ => decode::operation(&raw)?,
         };
-        let via = if lane.guard { Via::Kernel } else { Via::Library };
+        let via = if stream.guard { Via::Kernel } else { Via::Library };
         let time = self.log.clock().time(self.now);
         let resolved = raw.head.flags & backstory_abi::F_RESOLVED != 0;
         Some(Event {
@@ -251,20 +254,20 @@ impl<'a> Events<'a> {
     }
 
     fn who(&self, number: u32, raw: &Raw<'_>) -> (u32, u32) {
-        let lane = &self.index.lanes[number as usize];
-        if lane.guard {
+        let stream = &self.index.streams[number as usize];
+        if stream.guard {
             let about = matches!(raw.head.op, op::GONE | op::BORN | op::HOLD)
                 .then_some((raw.head.fd as u32, raw.head.fd as u32));
             return about.or(raw.who.map(|w| (w.pid, w.tid))).unwrap_or((0, 0));
         }
         match self.progress[number as usize].children.last() {
-            Some(child) if *child != lane.pid => (*child, *child),
-            _ => (lane.pid, lane.tid),
+            Some(child) if *child != stream.pid => (*child, *child),
+            _ => (stream.pid, stream.tid),
         }
     }
 
     fn pending<T>(&mut self, number: u32, pid: u32, tid: u32, take: impl FnOnce(&mut Pending)) -> Option<T> {
-        if self.index.lanes[number as usize].guard {
+        if self.index.streams[number as usize].guard {
             take(self.watched.entry((pid, tid)).or_default());
         } else {
             take(self.progress[number as usize].pending.get_or_insert_default());
@@ -273,7 +276,7 @@ impl<'a> Events<'a> {
     }
 
     fn exec(&mut self, number: u32, pid: u32, tid: u32, raw: &Raw<'_>) -> Op {
-        let pending = if self.index.lanes[number as usize].guard {
+        let pending = if self.index.streams[number as usize].guard {
             self.watched.remove(&(pid, tid))
         } else {
             self.progress[number as usize].pending.take().map(|p| *p)
@@ -284,10 +287,10 @@ impl<'a> Events<'a> {
     }
 
     /// An outcome that is a process id, as the supervisor sees that process.
-    fn translated(&self, lane: &Lane, raw: &Raw<'_>, outcome: Outcome) -> Outcome {
+    fn translated(&self, stream: &ThreadStream, raw: &Raw<'_>, outcome: Outcome) -> Outcome {
         match outcome {
-            Outcome::Done(pid) if pid > 0 && lane.inner.is_some() => {
-                let outer = self.index.births.translate(lane, pid as u32, raw.head.time);
+            Outcome::Done(pid) if pid > 0 && stream.inner.is_some() => {
+                let outer = self.index.births.translate(stream, pid as u32, raw.head.time);
                 outer
                     .and_then(|p| i32::try_from(p).ok())
                     .map_or(Outcome::Unknown, Outcome::Done)
@@ -296,11 +299,11 @@ impl<'a> Events<'a> {
         }
     }
 
-    fn kill(&self, lane: &Lane, raw: &Raw<'_>) -> Option<Op> {
+    fn kill(&self, stream: &ThreadStream, raw: &Raw<'_>) -> Option<Op> {
         match decode::operation(raw)? {
-            Op::Kill { pid, signal } if pid > 0 && lane.inner.is_some() => {
+            Op::Kill { pid, signal } if pid > 0 && stream.inner.is_some() => {
                 // Someone whom nothing else is known of: as if it were anyone.
-                let outer = self.index.births.translate(lane, pid as u32, raw.head.time);
+                let outer = self.index.births.translate(stream, pid as u32, raw.head.time);
                 Some(Op::Kill {
                     pid: outer.and_then(|p| i32::try_from(p).ok()).unwrap_or(-1),
                     signal,
@@ -329,18 +332,18 @@ impl<'a> Events<'a> {
     /// Collects an environment from where it was first logged: up to the `EXEC` it was logged for.
     fn read_environment(&self, hash: u64) -> Option<Strings> {
         let (number, start) = *self.index.environments.get(&hash)?;
-        let lane = self.index.lanes.get(number as usize)?;
+        let stream = self.index.streams.get(number as usize)?;
         let who = record_at(self.log, start)?.who;
         let mut strings = Strings::default();
-        // The guard may go on in its next chunk, a thread stays in its lane.
-        let reach = if lane.guard { GUARD_CHUNKS } else { 1 };
-        let lanes = self.index.lanes[number as usize..]
+        // The guard may go on in its next chunk, a thread stays in its stream.
+        let reach = if stream.guard { GUARD_CHUNKS } else { 1 };
+        let streams = self.index.streams[number as usize..]
             .iter()
-            .filter(|l| l.guard == lane.guard)
+            .filter(|l| l.guard == stream.guard)
             .take(reach);
-        let mut cursor = lane.cursor_at(start);
-        for lane in lanes {
-            while let Some((at, record)) = self.index.next(self.log, lane, &mut cursor) {
+        let mut cursor = stream.cursor_at(start);
+        for stream in streams {
+            while let Some((at, record)) = self.index.next(self.log, stream, &mut cursor) {
                 let Some(raw) = record_at(self.log, at).filter(|r| r.who == who) else {
                     continue;
                 };
@@ -363,8 +366,8 @@ impl Iterator for Events<'_> {
 
     fn next(&mut self) -> Option<Event> {
         loop {
-            let (lane, at, bytes) = self.take()?;
-            let event = self.event(lane, at, bytes);
+            let (stream, at, bytes) = self.take()?;
+            let event = self.event(stream, at, bytes);
             self.open_gates(at);
             if event.is_some() {
                 return event;

@@ -26,8 +26,8 @@ pub struct RunHeader {
     /// Which file each of `descriptors` led to, and what it held, before the command ran; none where it is no regular file. Empty:
     /// not known of any.
     pub descriptor_files: Vec<Option<Ident>>,
-    /// Pid of the front, which the command has as its ancestor.
-    pub front_pid: u32,
+    /// Pid of the launcher, which the command has as its ancestor.
+    pub launcher_pid: u32,
     /// Boot id of the machine.
     pub boot_id: String,
     /// `uname -srm`, distribution, host name, CPU model.

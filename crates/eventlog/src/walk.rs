@@ -1,9 +1,9 @@
-//! One pass over one lane, to learn what the order of events depends on: forks, spawns, execs, starts, environments.
+//! One pass over one stream, to learn what the order of events depends on: forks, spawns, execs, starts, environments.
 
 use crate::causes::{Cause, Causes, Started};
 use crate::decode::{halves, is_last_of_child};
 use crate::event::UNNUMBERED;
-use crate::index::{Cursor, Index, Lane, Position, Spawned, next_record, record_at};
+use crate::index::{Cursor, Index, Position, Spawned, ThreadStream, next_record, record_at};
 use crate::log::Log;
 use backstory_abi::{DONE, F_CHILD, RESERVED, Record, op};
 
@@ -21,12 +21,12 @@ struct Call {
     child: Option<u32>,
 }
 
-/// One pass over a lane.
+/// One pass over a stream.
 pub struct Walk<'a> {
     log: &'a Log,
     index: &'a mut Index,
     causes: &'a mut Causes,
-    lane: u32,
+    stream: u32,
     /// `VFORK`s that have not come back.
     calls: Vec<Call>,
     /// How many records have gone by.
@@ -36,37 +36,37 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Over one lane of `index`, to which and to `causes` it adds what it finds.
-    pub fn new(log: &'a Log, index: &'a mut Index, causes: &'a mut Causes, lane: u32) -> Walk<'a> {
+    /// Over one stream of `index`, to which and to `causes` it adds what it finds.
+    pub fn new(log: &'a Log, index: &'a mut Index, causes: &'a mut Causes, stream: u32) -> Walk<'a> {
         Walk {
             log,
             index,
             causes,
-            lane,
+            stream,
             calls: Vec::new(),
             records: 0,
             left: false,
         }
     }
 
-    /// Reads every record of the lane.
+    /// Reads every record of the stream.
     pub fn run(mut self) {
-        let lane = self.index.lanes[self.lane as usize].clone();
+        let stream = self.index.streams[self.stream as usize].clone();
         let mut cursor = Cursor::default();
         let mut skipped = self.index.skipped;
         let mut first = None;
         let mut last = 0;
-        // Causes that this lane's process (or a child in it) makes; who it was is known when the VFORKs have come back.
+        // Causes that this stream's process (or a child in it) makes; who it was is known when the VFORKs have come back.
         let mut execs: Vec<Exec> = Vec::new();
-        while let Some((at, record)) = next_record(self.log, &lane.chunks, &mut cursor, &mut skipped) {
+        while let Some((at, record)) = next_record(self.log, &stream.chunks, &mut cursor, &mut skipped) {
             let time = self.log.plausible(record.time).unwrap_or(last);
             last = time;
             self.records += 1;
-            if first.is_none() || lane.guard {
+            if first.is_none() || stream.guard {
                 first = Some(first.unwrap_or(u64::MAX).min(time));
             }
             if std::mem::take(&mut self.left) && record.op != op::VFORKED {
-                self.return_lost(&lane, &mut execs);
+                self.return_lost(&stream, &mut execs);
             }
             self.left = !self.calls.is_empty() && is_last_of_child(&record);
             match record.op {
@@ -79,28 +79,28 @@ impl<'a> Walk<'a> {
                         child: None,
                     });
                 }
-                op::VFORKED => self.back(&lane, time, &record, &mut execs),
+                op::VFORKED => self.back(&stream, time, &record, &mut execs),
                 op::EXEC if !(record.state == DONE && record.result < 0) => {
-                    let pid = self.who(&lane, at).unwrap_or(lane.pid);
-                    self.name_itself(&lane, &record);
+                    let pid = self.who(&stream, at).unwrap_or(stream.pid);
+                    self.name_itself(&stream, &record);
                     execs.push((at, time, pid));
                 }
                 op::START => self.causes.start(Started {
-                    lane: self.lane,
-                    pid: lane.pid,
-                    epoch: lane.epoch,
+                    stream: self.stream,
+                    pid: stream.pid,
+                    epoch: stream.epoch,
                     time,
                     forked: record.aux == 1,
                     at,
                 }),
                 op::FORK if record.state == DONE && record.result > 0 => {
-                    if let Some(child) = self.index.births.translate(&lane, record.result as u32, time) {
+                    if let Some(child) = self.index.births.translate(&stream, record.result as u32, time) {
                         self.causes.fork(
                             child,
                             Cause {
                                 at,
                                 time,
-                                epoch: lane.epoch,
+                                epoch: stream.epoch,
                             },
                         );
                     }
@@ -110,71 +110,73 @@ impl<'a> Walk<'a> {
                 _ => {}
             }
         }
-        self.never_back(&lane, &mut execs);
+        self.never_back(&stream, &mut execs);
         for (at, time, pid) in execs {
             self.causes.exec(
                 pid,
                 Cause {
                     at,
                     time,
-                    epoch: lane.epoch,
+                    epoch: stream.epoch,
                 },
             );
         }
         self.index.skipped = skipped;
-        self.index.lanes[self.lane as usize].start = first.unwrap_or(u64::MAX);
-        self.causes.lane(lane.epoch, self.lane);
+        self.index.streams[self.stream as usize].start = first.unwrap_or(u64::MAX);
+        self.causes.stream(stream.epoch, self.stream);
     }
 
     /// Who did it, where the record says so.
-    fn who(&self, lane: &Lane, at: Position) -> Option<u32> {
-        let raw = record_at(self.log, at).filter(|_| lane.guard)?;
+    fn who(&self, stream: &ThreadStream, at: Position) -> Option<u32> {
+        let raw = record_at(self.log, at).filter(|_| stream.guard)?;
         raw.who.map(|w| w.pid)
     }
 
     fn environment(&mut self, at: Position) {
-        let Some(raw) = record_at(self.log, at) else { return };
+        let Some(raw) = record_at(self.log, at) else {
+            return;
+        };
         if raw.list().next().is_some() {
             let hash = halves(&raw);
-            self.index.environments.entry(hash).or_insert((self.lane, at));
+            self.index.environments.entry(hash).or_insert((self.stream, at));
         }
     }
 
     /// A child on its parent's memory executes something, and says who it is.
-    fn name_itself(&mut self, lane: &Lane, exec: &Record) {
+    fn name_itself(&mut self, stream: &ThreadStream, exec: &Record) {
         let says = exec.flags & F_CHILD != 0 && exec.state == RESERVED && exec.result > 0;
         if let Some(call) = self.calls.last_mut().filter(|_| says) {
-            call.child = self.index.births.translate(lane, exec.result as u32, call.time);
+            call.child = self.index.births.translate(stream, exec.result as u32, call.time);
         }
     }
 
     /// A `VFORK` has come back: what lies between was the child's.
-    fn back(&mut self, lane: &Lane, time: u64, record: &Record, execs: &mut [Exec]) {
+    fn back(&mut self, stream: &ThreadStream, time: u64, record: &Record, execs: &mut [Exec]) {
         let Some(call) = self.calls.pop() else { return };
         let result = match (record.state == DONE).then_some(record.result) {
             Some(error) if error < 0 => Some(error),
             Some(child) if child > 0 => self
                 .index
                 .births
-                .translate(lane, child as u32, time)
+                .translate(stream, child as u32, time)
                 .and_then(number),
             // `system` and `popen` do not say.
-            _ => self.born_since(lane, &call),
+            _ => self.born_since(stream, &call),
         };
         let result = result.or_else(|| self.unnumbered(&call));
         self.spawned(&call, result, execs.get_mut(call.execs..).unwrap_or(&mut []));
     }
 
     /// A `VFORK` has come back, and the record that says so was lost.
-    fn return_lost(&mut self, lane: &Lane, execs: &mut [Exec]) {
+    fn return_lost(&mut self, stream: &ThreadStream, execs: &mut [Exec]) {
         let Some(call) = self.calls.pop() else { return };
-        let result = self.born_since(lane, &call).or_else(|| self.unnumbered(&call));
+        let result = self.born_since(stream, &call).or_else(|| self.unnumbered(&call));
         self.spawned(&call, result, execs.get_mut(call.execs..).unwrap_or(&mut []));
     }
 
     /// The first child of this process that was seen after a call; who an inner call's caller is, is not known yet.
-    fn born_since(&self, lane: &Lane, call: &Call) -> Option<i32> {
-        let child = self.index.births.child(lane.pid, call.time);
+    fn born_since(&self, stream: &ThreadStream, call: &Call) -> Option<i32> {
+        let child = self.index.births.child(stream.pid, call.time);
         call.child
             .or(child.filter(|_| self.calls.is_empty()))
             .and_then(number)
@@ -189,9 +191,9 @@ impl<'a> Walk<'a> {
         number(UNNUMBERED + self.index.unnumbered)
     }
 
-    /// The thread died in its `VFORK`s, or sits there still: the innermost child is the rest of the lane's owner.
-    fn never_back(&mut self, lane: &Lane, execs: &mut [Exec]) {
-        let mut parent = lane.pid;
+    /// The thread died in its `VFORK`s, or sits there still: the innermost child is the rest of the stream's owner.
+    fn never_back(&mut self, stream: &ThreadStream, execs: &mut [Exec]) {
+        let mut parent = stream.pid;
         let mut calls = std::mem::take(&mut self.calls).into_iter().peekable();
         while let Some(call) = calls.next() {
             let child = call.child.or_else(|| self.index.births.child(parent, call.time));
@@ -206,8 +208,8 @@ impl<'a> Walk<'a> {
     }
 
     fn spawned(&mut self, call: &Call, result: Option<i32>, execs: &mut [Exec]) {
-        let lane = &self.index.lanes[self.lane as usize];
-        let (owner, epoch) = (lane.pid, lane.epoch);
+        let stream = &self.index.streams[self.stream as usize];
+        let (owner, epoch) = (stream.pid, stream.epoch);
         self.index.spawned.insert(call.at, Spawned { result });
         if let Some(child) = result.filter(|r| *r > 0) {
             let child = child as u32;

@@ -3,7 +3,7 @@
 //! Invariant: when a method returns `Ok`, its frame is in the kernel's hands: it survives the death of this process (not of the
 //! machine; that takes [`Writer::sync`]). So a chunk of the arena may be freed as soon as [`Writer::chunk`] has returned, and
 //! nothing is buffered here: a frame is one gathering write. The file is opened for appending, so two writers of one log
-//! (a keeper and whoever settles the run) can't overwrite each other. A frame that did not fit on the disk is taken back whole.
+//! (a keeper and whoever resolves the run) can't overwrite each other. A frame that did not fit on the disk is taken back whole.
 
 use crate::error::Error;
 use crate::frame::{self, Kind};
@@ -101,7 +101,7 @@ impl Writer {
         self.frame(Kind::Clock, frame::VERSION, &bytes)
     }
 
-    /// Appends `IDENT` records of a settlement in progress; [`Writer::settled`] must follow.
+    /// Appends `IDENT` records of a resolver in progress; [`Writer::resolved`] must follow.
     pub fn idents(&mut self, records: &[u8]) -> Result<(), Error> {
         let mut rest = records;
         while !rest.is_empty() {
@@ -112,10 +112,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends the (last) `IDENT` records taken after the end, and with them the mark that the log is settled.
-    pub fn settled(&mut self, records: &[u8]) -> Result<(), Error> {
+    /// Appends the (last) `IDENT` records taken after the end, and with them the mark that the log is resolved.
+    pub fn resolved(&mut self, records: &[u8]) -> Result<(), Error> {
         self.idents(records)?;
-        self.frame(Kind::Settled, ABI_VERSION as u16, &[])
+        self.frame(Kind::Resolved, ABI_VERSION as u16, &[])
     }
 
     /// Appends the end of the run. A later one replaces it for readers.

@@ -6,7 +6,7 @@ use backstory_abi::{Chunk, Record, op};
 use backstory_eventlog::frame::{self, Kind};
 use backstory_eventlog::run::{ClockPoint, RunEnd};
 use backstory_eventlog::{Damage, Error, Log, Writer};
-use common::{Lane, Scratch};
+use common::{Scratch, ThreadStream};
 use std::path::Path;
 
 /// A log of several frames of every kind; each chunk holds one event.
@@ -23,17 +23,17 @@ fn sample() -> (Scratch, Vec<u8>) {
             ..RunEnd::default()
         })
         .expect("append");
-    log.writer.settled(&[]).expect("append");
+    log.writer.resolved(&[]).expect("append");
     let bytes = std::fs::read(log.path()).expect("read");
     (log, bytes)
 }
 
-fn chunk(pid: u32) -> Lane {
-    let mut lane = Lane::new(pid.into(), pid, pid);
-    lane.record(op::OPEN, (pid * 10).into(), |b| {
+fn chunk(pid: u32) -> ThreadStream {
+    let mut stream = ThreadStream::new(pid.into(), pid, pid);
+    stream.record(op::OPEN, (pid * 10).into(), |b| {
         b.result(3).string(format!("file of {pid}").as_bytes());
     });
-    lane
+    stream
 }
 
 fn open(path: &Path, bytes: &[u8]) -> Result<Log, Error> {
@@ -65,11 +65,11 @@ fn a_log_cut_at_any_byte_opens_with_all_that_was_whole() {
     for length in 0..=bytes.len() {
         let log = open(&path, &bytes[..length]).expect("opens");
         let whole = borders.iter().filter(|b| **b > 0 && **b <= length).count();
-        // Frames: header, clock, four chunks, clock, end, settled.
+        // Frames: header, clock, four chunks, clock, end, resolved.
         let expected: Vec<u32> = (1..=4).filter(|pid| whole >= 2 + *pid as usize).collect();
         assert_eq!(pids(&log), expected, "cut at {length}");
         assert_eq!(log.end().is_some(), whole >= 8, "cut at {length}");
-        assert_eq!(log.settled(), whole >= 9);
+        assert_eq!(log.resolved(), whole >= 9);
         let damage = log.damage();
         assert_eq!(damage.no_header, whole == 0);
         assert_eq!(damage.places > 0, !borders.contains(&length), "cut at {length}");
@@ -211,13 +211,13 @@ fn a_growing_log_is_read_as_far_as_it_was_when_it_was_opened() {
 
 /// A chunk of three records of 48 bytes, with the bytes of the second changed.
 fn torn(change: impl FnOnce(&mut [u8])) -> (Vec<String>, Damage) {
-    let mut lane = Lane::new(1, 1, 1);
+    let mut stream = ThreadStream::new(1, 1, 1);
     for time in 1..=3 {
-        lane.record(op::OPEN, time, |b| {
+        stream.record(op::OPEN, time, |b| {
             b.result(3).string(format!("file {time}").as_bytes());
         });
     }
-    let mut bytes = lane.chunk.bytes().to_vec();
+    let mut bytes = stream.chunk.bytes().to_vec();
     let size = (bytes.len() - Chunk::SIZE) / 3;
     change(&mut bytes[Chunk::SIZE + size..Chunk::SIZE + 2 * size]);
     let mut log = Scratch::new();

@@ -6,7 +6,7 @@ use backstory_abi::*;
 use backstory_eventlog::dump;
 use backstory_eventlog::event::{self, Bytes, Event, Kept, Meta, Op, Outcome, Thread};
 use backstory_eventlog::record::{self, Builder};
-use common::{Lane, Scratch};
+use common::{Scratch, ThreadStream};
 
 fn bytes(text: &str) -> Bytes {
     text.as_bytes().into()
@@ -15,9 +15,9 @@ fn bytes(text: &str) -> Bytes {
 /// The event of one record that a thread logged.
 fn one(op: u16, build: impl FnOnce(&mut Builder)) -> Event {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 11);
-    lane.record(op, 5, build);
-    let mut events = log.add(&lane).events();
+    let mut stream = ThreadStream::new(1, 10, 11);
+    stream.record(op, 5, build);
+    let mut events = log.add(&stream).events();
     assert_eq!(events.len(), 1, "{op}");
     events.remove(0)
 }
@@ -315,13 +315,18 @@ fn channel_operations_keep_their_fields() {
 fn every_operation_is_an_event_or_part_of_one() {
     for info in OPS {
         let mut log = Scratch::new();
-        let mut lane = Lane::new(1, 10, 10);
-        lane.record(info.number, 1, |b| {
+        let mut stream = ThreadStream::new(1, 10, 10);
+        stream.record(info.number, 1, |b| {
             b.aux(1).result(0).string(b"x").string(b"y");
         });
-        // `RUNS` is only in what settles a log.
+        // `RUNS` is only in what resolves a log.
         let none = matches!(info.number, op::ARGS | op::ENV | op::RUNS);
-        assert_eq!(log.add(&lane).events().len(), usize::from(!none), "{}", info.name);
+        assert_eq!(
+            log.add(&stream).events().len(),
+            usize::from(!none),
+            "{}",
+            info.name
+        );
     }
 }
 
@@ -375,27 +380,27 @@ fn exec_of(events: &[Event]) -> Vec<(Vec<Bytes>, Option<Vec<Bytes>>)> {
 #[test]
 fn arguments_and_environment_are_joined_from_their_pieces() {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 10);
-    lane.record(op::ARGS, 1, |b| {
+    let mut stream = ThreadStream::new(1, 10, 10);
+    stream.record(op::ARGS, 1, |b| {
         b.result(0).string(b"cc").string(b"").string(b"-ofi").more();
     });
-    lane.record(op::ARGS, 2, |b| {
+    stream.record(op::ARGS, 2, |b| {
         b.result(0).string(b"rs").more();
     });
-    lane.record(op::ARGS, 3, |b| {
+    stream.record(op::ARGS, 3, |b| {
         b.result(0).string(b"t").string(b"x.c").string(b"").string(b"");
     });
-    lane.record(op::ENV, 4, |b| {
+    stream.record(op::ENV, 4, |b| {
         b.fd(77).arg(-1).result(0).string(b"A=1");
     });
-    lane.record(op::ENV, 5, |b| {
+    stream.record(op::ENV, 5, |b| {
         b.fd(77).arg(-1).result(0).string(b"B=2");
     });
-    lane.record(op::EXEC, 6, |b| {
+    stream.record(op::EXEC, 6, |b| {
         b.arg(6).string(b"/bin/cc");
     });
     // Another one in the same environment, without arguments that anyone could read.
-    let mut other = Lane::new(2, 20, 20);
+    let mut other = ThreadStream::new(2, 20, 20);
     other.record(op::ENV, 1, |b| {
         b.fd(77).arg(-1).result(0);
     });
@@ -404,39 +409,39 @@ fn arguments_and_environment_are_joined_from_their_pieces() {
     });
     let args: Vec<Bytes> = ["cc", "", "-ofirst", "x.c", "", ""].map(bytes).into();
     let env = Some(vec![bytes("A=1"), bytes("B=2")]);
-    let execs = exec_of(&log.add(&other).add(&lane).events());
+    let execs = exec_of(&log.add(&other).add(&stream).events());
     assert_eq!(execs, [(vec![], env.clone()), (args, env)]);
 }
 
 #[test]
 fn empty_arguments_at_a_records_end_are_not_padding() {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 10);
-    lane.record(op::ARGS, 1, |b| {
+    let mut stream = ThreadStream::new(1, 10, 10);
+    stream.record(op::ARGS, 1, |b| {
         b.result(0).string(b"sh").string(b"").string(b"");
     });
-    lane.record(op::ARGS, 2, |b| {
+    stream.record(op::ARGS, 2, |b| {
         b.result(0).string(b"x");
     });
-    lane.record(op::EXEC, 3, |b| {
+    stream.record(op::EXEC, 3, |b| {
         b.arg(4).string(b"/bin/sh");
     });
     let args: Vec<Bytes> = ["sh", "", "", "x"].map(bytes).into();
-    assert_eq!(exec_of(&log.add(&lane).events()), [(args, None)]);
+    assert_eq!(exec_of(&log.add(&stream).events()), [(args, None)]);
 }
 
 #[test]
 fn an_environment_that_is_not_in_the_log_is_unknown_if_something_was_lost() {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 10);
-    lane.record(op::ENV, 1, |b| {
+    let mut stream = ThreadStream::new(1, 10, 10);
+    stream.record(op::ENV, 1, |b| {
         b.fd(77).arg(-1).result(0);
     });
-    lane.record(op::EXEC, 2, |b| {
+    stream.record(op::EXEC, 2, |b| {
         b.string(b"/bin/ld");
     });
     // Nothing was lost: it can only be the empty one.
-    assert_eq!(exec_of(&log.add(&lane).events()), [(vec![], Some(vec![]))]);
+    assert_eq!(exec_of(&log.add(&stream).events()), [(vec![], Some(vec![]))]);
     let end = backstory_eventlog::run::RunEnd {
         lost: 1,
         ..Default::default()
@@ -448,7 +453,7 @@ fn an_environment_that_is_not_in_the_log_is_unknown_if_something_was_lost() {
 #[test]
 fn the_guard_joins_each_threads_own_pieces() {
     let mut log = Scratch::new();
-    let (mut first, mut second) = (Lane::guard(0), Lane::guard(1));
+    let (mut first, mut second) = (ThreadStream::guard(0), ThreadStream::guard(1));
     for (pid, name) in [(10, "ten"), (20, "twenty")] {
         first.by(pid, pid).record(op::ARGS, 1, |b| {
             b.result(0).string(name.as_bytes());
@@ -490,12 +495,12 @@ fn identities_answer_for_paths() {
     records.extend_from_slice(builder.identity(1, b"/gone", false, Err(2)));
     records.extend_from_slice(builder.identity(1, b"/through", true, Ok(&file)));
     log.writer.idents(&records).expect("append");
-    assert!(!log.open().settled());
+    assert!(!log.open().resolved());
     records.clear();
     records.extend_from_slice(builder.identity(1, b"/link", true, Ok(&file)));
-    log.writer.settled(&records).expect("append");
+    log.writer.resolved(&records).expect("append");
     let log = log.open();
-    assert!(log.settled() && log.damage().is_none());
+    assert!(log.resolved() && log.damage().is_none());
     let found = log.identities();
     assert_eq!(found.len(), 4);
     assert_eq!(found.of(b"/file", false), Some(Some(file)));
@@ -514,23 +519,28 @@ fn a_settlement_of_many_paths_is_read_whole() {
     let mut builder = Builder::new();
     let mut records = Vec::new();
     for i in 0..30_000 {
-        records.extend_from_slice(builder.identity(1, format!("/file{i}").as_bytes(), true, Ok(&ident(i, 0))));
+        records.extend_from_slice(builder.identity(
+            1,
+            format!("/file{i}").as_bytes(),
+            true,
+            Ok(&ident(i, 0)),
+        ));
     }
-    log.writer.settled(&records).expect("append");
+    log.writer.resolved(&records).expect("append");
     assert_eq!(log.open().identities().len(), 30_000);
 }
 
 #[test]
 fn the_dump_has_a_line_for_each_record() {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 10);
-    lane.record(op::OPEN, 1, |b| {
+    let mut stream = ThreadStream::new(1, 10, 10);
+    stream.record(op::OPEN, 1, |b| {
         b.fd(-100).result(3).string(b"new\nline");
     });
-    lane.record(op::CONNECT, 2, |b| {
+    stream.record(op::CONNECT, 2, |b| {
         b.fd(3).address(b"\x01\x00/s");
     });
-    log.add(&lane).clock(3);
+    log.add(&stream).clock(3);
     let mut text = Vec::new();
     dump(&log.open(), &mut text).expect("dump");
     let text = String::from_utf8(text).expect("ASCII");

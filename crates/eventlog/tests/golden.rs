@@ -8,10 +8,10 @@ mod common;
 use backstory_abi::{Chunk, SPAWN_VFORK, op};
 use backstory_eventlog::event::Ident;
 use backstory_eventlog::frame::{self, Kind, Piece};
-use backstory_eventlog::run::{ClockPoint, Machine, Modes, RunEnd, RunHeader};
 use backstory_eventlog::record::Builder;
+use backstory_eventlog::run::{ClockPoint, Machine, Modes, RunEnd, RunHeader};
 use backstory_eventlog::{Log, Writer, dump};
-use common::Lane;
+use common::ThreadStream;
 use std::path::{Path, PathBuf};
 
 fn folder(version: u16) -> PathBuf {
@@ -28,7 +28,7 @@ fn header() -> RunHeader {
         descriptors: vec![(0, b"/dev/null".to_vec()), (1, b"pipe:[5]".to_vec())],
         descriptor_flags: Vec::new(),
         descriptor_files: Vec::new(),
-        front_pid: 90,
+        launcher_pid: 90,
         boot_id: "6c7f1c0e-0000-4000-8000-000000000000".to_owned(),
         machine: Machine {
             kernel: "Linux 6.1.0 x86_64".to_owned(),
@@ -65,8 +65,8 @@ fn ident(ino: u64, ctime: i64, size: i64) -> Ident {
 }
 
 /// What the supervisor saw.
-fn guard() -> Lane {
-    let mut guard = Lane::guard(0);
+fn guard() -> ThreadStream {
+    let mut guard = ThreadStream::guard(0);
     guard.by(100, 100).record(op::BORN, 1_000, |b| {
         b.fd(100).arg(90).result(0).string(b"").string(b"/home/user");
     });
@@ -89,8 +89,8 @@ fn guard() -> Lane {
 }
 
 /// The shell, and in its chunk the child it spawned.
-fn shell() -> Lane {
-    let mut shell = Lane::of(Chunk {
+fn shell() -> ThreadStream {
+    let mut shell = ThreadStream::of(Chunk {
         index: 1,
         pid: 100,
         tid: 100,
@@ -130,8 +130,8 @@ fn shell() -> Lane {
     shell
 }
 
-fn cp() -> Lane {
-    let mut cp = Lane::of(Chunk {
+fn cp() -> ThreadStream {
+    let mut cp = ThreadStream::of(Chunk {
         index: 2,
         pid: 101,
         tid: 101,
@@ -171,8 +171,8 @@ fn write(path: &Path) {
         real: 1_700_000_000_000_000_000 + counter as i64 / 2,
     };
     writer.clock(clock(0)).expect("append");
-    for lane in [cp(), shell(), guard()] {
-        writer.chunk(lane.chunk.bytes()).expect("append");
+    for stream in [cp(), shell(), guard()] {
+        writer.chunk(stream.chunk.bytes()).expect("append");
     }
     writer.clock(clock(10_000)).expect("append");
     let ended = 1_700_000_000_000_005_000;
@@ -192,13 +192,13 @@ fn write(path: &Path) {
         Ok(&ident(11, 1_650_000_000_000_000_000, 6)),
     ));
     records.extend_from_slice(builder.identity(0, b"/usr/local/bin/cp", false, Err(2)));
-    writer.settled(&records).expect("append");
+    writer.resolved(&records).expect("append");
 }
 
 /// Everything that can be read from a log, as text.
 fn read(path: &Path) -> String {
     let log = Log::open(path).expect("opens");
-    assert!(log.damage().is_none() && log.settled() && log.end().is_some());
+    assert!(log.damage().is_none() && log.resolved() && log.end().is_some());
     let mut text = Vec::new();
     dump(&log, &mut text).expect("dump");
     let mut text = String::from_utf8(text).expect("ASCII");

@@ -4,7 +4,7 @@ mod common;
 
 use backstory_abi::{SPAWN_POSIX, op};
 use backstory_eventlog::event::{Event, Op};
-use common::{Lane, Scratch};
+use common::{Scratch, ThreadStream};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ type Step = (u8, prop::sample::Index, [u64; 4]);
 
 /// The machine: who lives, what they log, and what truly happened.
 struct World {
-    lanes: Vec<Lane>,
+    streams: Vec<ThreadStream>,
     alive: Vec<(u32, usize)>,
     now: u64,
     truth: Vec<(u32, &'static str)>,
@@ -30,7 +30,7 @@ struct World {
 impl World {
     fn new() -> World {
         let mut world = World {
-            lanes: Vec::new(),
+            streams: Vec::new(),
             alive: Vec::new(),
             now: STEP,
             truth: Vec::new(),
@@ -42,15 +42,16 @@ impl World {
     /// A recorder starts in a process.
     fn begin(&mut self, pid: u32, forked: bool, clock: u64) {
         self.alive.retain(|(p, _)| *p != pid);
-        self.alive.push((pid, self.lanes.len()));
-        self.lanes.push(Lane::new(self.lanes.len() as u64 + 1, pid, pid));
-        let lane = self.lanes.len() - 1;
-        self.log(lane, op::START, pid, "start", clock, if forked { 1 } else { 0 });
+        self.alive.push((pid, self.streams.len()));
+        self.streams
+            .push(ThreadStream::new(self.streams.len() as u64 + 1, pid, pid));
+        let stream = self.streams.len() - 1;
+        self.log(stream, op::START, pid, "start", clock, if forked { 1 } else { 0 });
     }
 
-    fn log(&mut self, lane: usize, op: u16, pid: u32, name: &'static str, clock: u64, value: i32) {
+    fn log(&mut self, stream: usize, op: u16, pid: u32, name: &'static str, clock: u64, value: i32) {
         let time = self.now + clock - SKEW;
-        self.lanes[lane].record(op, time, |b| {
+        self.streams[stream].record(op, time, |b| {
             b.fd(-100).aux(value as u32).string(b"x");
             if op != op::EXEC {
                 b.result(value);
@@ -63,38 +64,38 @@ impl World {
 
     fn step(&mut self, (what, who, clocks): &Step) {
         self.now += STEP;
-        let Some((pid, lane)) = (!self.alive.is_empty()).then(|| *who.get(&self.alive)) else {
+        let Some((pid, stream)) = (!self.alive.is_empty()).then(|| *who.get(&self.alive)) else {
             return;
         };
         let free = PIDS.into_iter().find(|p| self.alive.iter().all(|(a, _)| a != p));
         match (what, free) {
             (0 | 1, Some(child)) => {
-                self.log(lane, op::FORK, pid, "fork", clocks[0], child as i32);
+                self.log(stream, op::FORK, pid, "fork", clocks[0], child as i32);
                 self.now += SOON;
                 self.begin(child, true, clocks[1]);
             }
             (2 | 3, Some(child)) => {
-                self.lanes[lane].record(op::VFORK, self.now + clocks[0] - SKEW, |b| {
+                self.streams[stream].record(op::VFORK, self.now + clocks[0] - SKEW, |b| {
                     b.arg(SPAWN_POSIX);
                 });
                 self.truth.push((pid, "fork"));
                 self.now += STEP;
-                self.log(lane, op::EXEC, child, "exec", clocks[1], 0);
+                self.log(stream, op::EXEC, child, "exec", clocks[1], 0);
                 self.now += SOON;
                 self.begin(child, false, clocks[2]);
                 self.now += STEP;
-                self.log(lane, op::VFORKED, pid, "", clocks[3], child as i32);
+                self.log(stream, op::VFORKED, pid, "", clocks[3], child as i32);
             }
             (4 | 5, _) => {
-                self.log(lane, op::EXEC, pid, "exec", clocks[0], 0);
+                self.log(stream, op::EXEC, pid, "exec", clocks[0], 0);
                 self.now += SOON;
                 self.begin(pid, false, clocks[1]);
             }
             (6, _) => {
-                self.log(lane, op::EXIT, pid, "exit", clocks[0], 0);
+                self.log(stream, op::EXIT, pid, "exit", clocks[0], 0);
                 self.alive.retain(|(p, _)| *p != pid);
             }
-            _ => self.log(lane, op::CLOSE, pid, "close", clocks[0], 0),
+            _ => self.log(stream, op::CLOSE, pid, "close", clocks[0], 0),
         }
     }
 }
@@ -122,10 +123,10 @@ proptest! {
         let mut log = Scratch::new();
         log.clock(0);
         // The order in which chunks are drained says nothing.
-        let mut order: Vec<usize> = (0..world.lanes.len()).collect();
+        let mut order: Vec<usize> = (0..world.streams.len()).collect();
         order.sort_by_key(|i| (*i as u64 + 1).wrapping_mul(shuffle | 1));
         order.iter().for_each(|i| {
-            log.add(&world.lanes[*i]);
+            log.add(&world.streams[*i]);
         });
         log.clock(world.now + STEP);
         let told: Vec<_> = log.events().iter().map(name).collect();

@@ -5,7 +5,7 @@ mod common;
 use backstory_abi::{CHUNK_MAGIC, Chunk, op};
 use backstory_eventlog::frame::{self, Kind};
 use backstory_eventlog::{Log, dump};
-use common::{Lane, Scratch};
+use common::{Scratch, ThreadStream};
 use std::path::Path;
 
 fn open(path: &Path, bytes: &[u8]) -> Log {
@@ -48,11 +48,11 @@ fn a_million_promises_are_not_each_summed_up() {
 
 #[test]
 fn a_chunk_larger_than_any_is_not_read() {
-    let mut lane = Lane::new(1, 1, 1);
-    lane.record(op::KILL, 1, |b| {
+    let mut stream = ThreadStream::new(1, 1, 1);
+    stream.record(op::KILL, 1, |b| {
         b.result(0);
     });
-    let mut bytes = lane.chunk.bytes().to_vec();
+    let mut bytes = stream.chunk.bytes().to_vec();
     bytes.resize(backstory_abi::CHUNK_SIZE as usize + 8, 0);
     let mut scratch = Scratch::new();
     scratch.writer.chunk(&bytes).expect("append");
@@ -93,14 +93,14 @@ fn a_chunk_of_records_that_all_look_torn_is_read_in_one_go() {
 #[test]
 fn no_name_reaches_the_terminal_as_it_is() {
     let evil = b"\x1b]0;owned\x07\x1b[2J\r\x9b31m\xc2\x9b";
-    let mut lane = Lane::new(1, 1, 1);
-    lane.record(op::OPEN, 1, |b| {
+    let mut stream = ThreadStream::new(1, 1, 1);
+    stream.record(op::OPEN, 1, |b| {
         b.result(3).string(evil);
     });
-    lane.record(op::ARGS, 2, |b| {
+    stream.record(op::ARGS, 2, |b| {
         b.string(evil);
     });
-    lane.record(op::CONNECT, 3, |b| {
+    stream.record(op::CONNECT, 3, |b| {
         b.address(evil);
     });
     let mut scratch = Scratch::with(|header| {
@@ -108,7 +108,7 @@ fn no_name_reaches_the_terminal_as_it_is() {
         header.version = header.id.clone();
         header.boot_id = header.id.clone();
     });
-    scratch.add(&lane);
+    scratch.add(&stream);
     let mut text = Vec::new();
     dump(&scratch.open(), &mut text).expect("memory");
     let text = String::from_utf8(text).expect("UTF-8");

@@ -4,7 +4,7 @@ mod common;
 
 use backstory_abi::{Chunk, F_CHILD, SPAWN_POPEN, SPAWN_POSIX, SPAWN_SYSTEM, SPAWN_VFORK, op};
 use backstory_eventlog::event::{Event, Op, Outcome, Spawn, UNNUMBERED, Via};
-use common::{Lane, Scratch};
+use common::{Scratch, ThreadStream};
 
 fn brief(events: &[Event]) -> Vec<(u32, i64, String)> {
     events.iter().map(|e| (e.pid, e.time, name(&e.op))).collect()
@@ -26,14 +26,14 @@ fn name(op: &Op) -> String {
     }
 }
 
-fn open<'a>(lane: &'a mut Lane, time: u64, path: &str) -> &'a mut Lane {
-    lane.record(op::OPEN, time, |b| {
+fn open<'a>(stream: &'a mut ThreadStream, time: u64, path: &str) -> &'a mut ThreadStream {
+    stream.record(op::OPEN, time, |b| {
         b.fd(-100).result(3).string(path.as_bytes());
     })
 }
 
-fn start(lane: &mut Lane, time: u64, pid: i32, forked: bool) {
-    lane.record(op::START, time, |b| {
+fn start(stream: &mut ThreadStream, time: u64, pid: i32, forked: bool) {
+    stream.record(op::START, time, |b| {
         b.fd(pid).aux(forked.into()).result(0);
     });
 }
@@ -41,7 +41,7 @@ fn start(lane: &mut Lane, time: u64, pid: i32, forked: bool) {
 #[test]
 fn threads_are_merged_by_time_and_keep_their_own_order() {
     let mut log = Scratch::new();
-    let (mut a, mut b) = (Lane::new(1, 10, 10), Lane::new(2, 20, 20));
+    let (mut a, mut b) = (ThreadStream::new(1, 10, 10), ThreadStream::new(2, 20, 20));
     open(&mut a, 1, "a1");
     open(&mut a, 5, "a5");
     // A clock that went back within a thread does not change what the thread did first.
@@ -59,7 +59,7 @@ fn threads_are_merged_by_time_and_keep_their_own_order() {
 fn chunks_of_a_thread_are_taken_by_number_not_by_place() {
     let mut log = Scratch::new();
     let chunk = |seq| {
-        Lane::of(Chunk {
+        ThreadStream::of(Chunk {
             epoch: 1,
             pid: 10,
             tid: 10,
@@ -80,11 +80,11 @@ fn chunks_of_a_thread_are_taken_by_number_not_by_place() {
 #[test]
 fn a_chunk_appended_again_counts_once_as_it_was_last() {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 10);
-    open(&mut lane, 1, "one");
-    log.add(&lane);
-    open(&mut lane, 2, "two");
-    log.add(&lane);
+    let mut stream = ThreadStream::new(1, 10, 10);
+    open(&mut stream, 1, "one");
+    log.add(&stream);
+    open(&mut stream, 2, "two");
+    log.add(&stream);
     assert_eq!(
         brief(&log.events()),
         [(10, 1, "one".into()), (10, 2, "two".into())]
@@ -94,7 +94,7 @@ fn a_chunk_appended_again_counts_once_as_it_was_last() {
 #[test]
 fn a_child_comes_after_its_fork_even_if_its_clock_is_behind() {
     let mut log = Scratch::new();
-    let (mut parent, mut child) = (Lane::new(1, 10, 10), Lane::new(2, 11, 11));
+    let (mut parent, mut child) = (ThreadStream::new(1, 10, 10), ThreadStream::new(2, 11, 11));
     start(&mut parent, 1_000, 10, false);
     parent.record(op::FORK, 2_000, |b| {
         b.result(11);
@@ -116,7 +116,7 @@ fn a_child_comes_after_its_fork_even_if_its_clock_is_behind() {
 #[test]
 fn a_program_comes_after_its_exec_even_if_its_clock_is_behind() {
     let mut log = Scratch::new();
-    let (mut before, mut after) = (Lane::new(1, 10, 10), Lane::new(2, 10, 10));
+    let (mut before, mut after) = (ThreadStream::new(1, 10, 10), ThreadStream::new(2, 10, 10));
     start(&mut before, 1_000, 10, false);
     before.record(op::EXEC, 2_000, |b| {
         b.string(b"/bin/x");
@@ -135,16 +135,16 @@ fn a_program_comes_after_its_exec_even_if_its_clock_is_behind() {
 fn a_chain_of_execs_is_not_taken_for_clocks_that_differ() {
     let mut log = Scratch::new();
     // The first exec was not logged; the second start's cause is not the first one's.
-    let mut lanes: Vec<Lane> = (1..=3).map(|epoch| Lane::new(epoch, 10, 10)).collect();
-    for (i, lane) in lanes.iter_mut().enumerate() {
+    let mut streams: Vec<ThreadStream> = (1..=3).map(|epoch| ThreadStream::new(epoch, 10, 10)).collect();
+    for (i, stream) in streams.iter_mut().enumerate() {
         let time = 1_000 + 1_000 * i as u64;
-        start(lane, time, 10, false);
-        open(lane, time + 1, &format!("file {i}"));
-        lane.record(op::EXEC, time + 2, |b| {
+        start(stream, time, 10, false);
+        open(stream, time + 1, &format!("file {i}"));
+        stream.record(op::EXEC, time + 2, |b| {
             b.string(b"next");
         });
     }
-    lanes.iter().rev().for_each(|l| {
+    streams.iter().rev().for_each(|l| {
         log.add(l);
     });
     log.clock(0).clock(10_000_000);
@@ -157,7 +157,7 @@ fn a_chain_of_execs_is_not_taken_for_clocks_that_differ() {
 #[test]
 fn a_thread_comes_after_its_process_has_started() {
     let mut log = Scratch::new();
-    let (mut main, mut thread) = (Lane::new(1, 10, 10), Lane::new(1, 10, 11));
+    let (mut main, mut thread) = (ThreadStream::new(1, 10, 10), ThreadStream::new(1, 10, 11));
     start(&mut main, 100, 10, false);
     open(&mut thread, 99, "thread");
     log.add(&thread).add(&main);
@@ -170,32 +170,32 @@ fn a_thread_comes_after_its_process_has_started() {
 #[test]
 fn what_a_vfork_child_does_is_its_own() {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 10);
-    open(&mut lane, 1, "before");
-    lane.record(op::VFORK, 2, |b| {
+    let mut stream = ThreadStream::new(1, 10, 10);
+    open(&mut stream, 1, "before");
+    stream.record(op::VFORK, 2, |b| {
         b.arg(SPAWN_VFORK).result(0);
     });
-    lane.record(op::CLOSE, 3, |b| {
+    stream.record(op::CLOSE, 3, |b| {
         b.fd(7).result(0);
     });
     // The child spawns in its turn.
-    lane.record(op::VFORK, 4, |b| {
+    stream.record(op::VFORK, 4, |b| {
         b.arg(SPAWN_POSIX).result(0);
     });
-    lane.record(op::EXEC, 5, |b| {
+    stream.record(op::EXEC, 5, |b| {
         b.string(b"/inner");
     });
-    lane.record(op::VFORKED, 6, |b| {
+    stream.record(op::VFORKED, 6, |b| {
         b.result(12);
     });
-    lane.record(op::EXEC, 7, |b| {
+    stream.record(op::EXEC, 7, |b| {
         b.string(b"/outer");
     });
-    lane.record(op::VFORKED, 8, |b| {
+    stream.record(op::VFORKED, 8, |b| {
         b.result(11);
     });
-    open(&mut lane, 9, "after");
-    log.add(&lane);
+    open(&mut stream, 9, "after");
+    log.add(&stream);
     let events = log.events();
     let expected = [
         (10, 1, "before".into()),
@@ -231,7 +231,7 @@ fn what_a_vfork_child_does_is_its_own() {
 fn a_vfork_may_span_chunks() {
     let mut log = Scratch::new();
     let chunk = |seq| {
-        Lane::of(Chunk {
+        ThreadStream::of(Chunk {
             epoch: 1,
             pid: 10,
             tid: 10,
@@ -255,13 +255,13 @@ fn a_vfork_may_span_chunks() {
 #[test]
 fn a_failed_vfork_is_a_failed_fork() {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 10);
-    lane.record(op::VFORK, 1, |_| {});
-    lane.record(op::VFORKED, 2, |b| {
+    let mut stream = ThreadStream::new(1, 10, 10);
+    stream.record(op::VFORK, 1, |_| {});
+    stream.record(op::VFORKED, 2, |b| {
         b.result(-11);
     });
-    open(&mut lane, 3, "after");
-    log.add(&lane);
+    open(&mut stream, 3, "after");
+    log.add(&stream);
     let events = log.events();
     assert_eq!(brief(&events), [(10, 1, "fork".into()), (10, 3, "after".into())]);
     assert_eq!(events[0].outcome, Outcome::Done(-11));
@@ -270,7 +270,7 @@ fn a_failed_vfork_is_a_failed_fork() {
 #[test]
 fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
     let mut log = Scratch::new();
-    let (mut parent, mut guard) = (Lane::new(1, 10, 10), Lane::guard(0));
+    let (mut parent, mut guard) = (ThreadStream::new(1, 10, 10), ThreadStream::guard(0));
     parent.record(op::VFORK, 1, |_| {});
     parent.record(op::EXEC, 2, |b| {
         b.string(b"/bin/sleep");
@@ -301,13 +301,13 @@ fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
 #[test]
 fn the_child_of_a_parent_that_was_killed_meanwhile_says_itself_who_it_is() {
     let mut log = Scratch::new();
-    let mut parent = Lane::new(1, 10, 10);
+    let mut parent = ThreadStream::new(1, 10, 10);
     parent.record(op::VFORK, 1, |_| {});
     open(&mut parent, 2, "redirected");
     parent.record(op::EXEC, 3, |b| {
         b.flags(F_CHILD).says(11).string(b"/bin/cp");
     });
-    let mut child = Lane::of(Chunk {
+    let mut child = ThreadStream::of(Chunk {
         epoch: 2,
         pid: 11,
         tid: 11,
@@ -335,9 +335,13 @@ fn the_child_of_a_parent_that_was_killed_meanwhile_says_itself_who_it_is() {
 #[test]
 fn what_follows_a_spawned_program_is_the_parents_even_if_the_return_was_lost() {
     let mut log = Scratch::new();
-    let (mut parent, mut earlier, mut child) = (Lane::new(1, 10, 10), Lane::guard(0), Lane::guard(1));
-    let born = |lane: &mut Lane, time, pid| {
-        lane.record(op::BORN, time, |b| {
+    let (mut parent, mut earlier, mut child) = (
+        ThreadStream::new(1, 10, 10),
+        ThreadStream::guard(0),
+        ThreadStream::guard(1),
+    );
+    let born = |stream: &mut ThreadStream, time, pid| {
+        stream.record(op::BORN, time, |b| {
             b.fd(pid).arg(10).result(0).string(b"").string(b"");
         });
     };
@@ -364,7 +368,7 @@ fn what_follows_a_spawned_program_is_the_parents_even_if_the_return_was_lost() {
 
 #[test]
 fn what_a_child_without_a_number_did_is_not_its_parents() {
-    let mut parent = Lane::new(1, 10, 10);
+    let mut parent = ThreadStream::new(1, 10, 10);
     parent.record(op::VFORK, 1, |b| {
         b.arg(SPAWN_POPEN).result(0);
     });
@@ -396,7 +400,7 @@ fn what_a_child_without_a_number_did_is_not_its_parents() {
     assert_eq!(events[3].outcome, Outcome::Unknown);
 
     // The guard saw it: then it has its number.
-    let mut guard = Lane::guard(0);
+    let mut guard = ThreadStream::guard(0);
     guard.record(op::BORN, 2, |b| {
         b.fd(11).arg(10).result(0).string(b"").string(b"");
     });
@@ -409,7 +413,7 @@ fn what_a_child_without_a_number_did_is_not_its_parents() {
 #[test]
 fn the_spawned_program_comes_after_its_exec_in_the_parents_chunk() {
     let mut log = Scratch::new();
-    let (mut parent, mut child) = (Lane::new(1, 10, 10), Lane::new(2, 11, 11));
+    let (mut parent, mut child) = (ThreadStream::new(1, 10, 10), ThreadStream::new(2, 11, 11));
     start(&mut parent, 1_000, 10, false);
     parent.record(op::VFORK, 2_000, |_| {});
     parent.record(op::EXEC, 3_000, |b| {
@@ -438,7 +442,7 @@ fn the_spawned_program_comes_after_its_exec_in_the_parents_chunk() {
 #[test]
 fn the_guard_sees_many_threads_each_in_its_order() {
     let mut log = Scratch::new();
-    let (mut first, mut second) = (Lane::guard(0), Lane::guard(1));
+    let (mut first, mut second) = (ThreadStream::guard(0), ThreadStream::guard(1));
     open(first.by(10, 10), 1, "10 first");
     open(first.by(20, 21), 3, "21 first");
     open(first.by(10, 10), 2, "10 second");
@@ -454,7 +458,7 @@ fn the_guard_sees_many_threads_each_in_its_order() {
 #[test]
 fn the_guards_late_entries_come_when_they_were_made() {
     let mut log = Scratch::new();
-    let (mut guard, mut thread) = (Lane::guard(0), Lane::new(1, 20, 20));
+    let (mut guard, mut thread) = (ThreadStream::guard(0), ThreadStream::new(1, 20, 20));
     open(guard.by(10, 10), 5, "five");
     open(guard.by(11, 11), 1, "one");
     open(&mut thread, 3, "three");
@@ -472,7 +476,7 @@ fn the_guards_late_entries_come_when_they_were_made() {
 fn processes_in_another_pid_namespace_have_the_supervisors_numbers() {
     let mut log = Scratch::new();
     let inside = |epoch, pid, ppid, host_pid, taken| {
-        Lane::of(Chunk {
+        ThreadStream::of(Chunk {
             epoch,
             pid,
             tid: pid,
@@ -510,11 +514,11 @@ fn processes_in_another_pid_namespace_have_the_supervisors_numbers() {
 #[test]
 fn a_time_that_no_clock_can_have_shown_does_not_hold_up_the_thread() {
     let mut log = Scratch::new();
-    let mut lane = Lane::new(1, 10, 10);
-    open(&mut lane, 1, "one");
-    open(&mut lane, u64::MAX, "scribbled over");
-    open(&mut lane, 3, "three");
-    log.clock(0).add(&lane).clock(100);
+    let mut stream = ThreadStream::new(1, 10, 10);
+    open(&mut stream, 1, "one");
+    open(&mut stream, u64::MAX, "scribbled over");
+    open(&mut stream, 3, "three");
+    log.clock(0).add(&stream).clock(100);
     let expected = [
         (10, 1, "one".into()),
         (10, 1, "scribbled over".into()),

@@ -7,7 +7,7 @@ use backstory_eventlog::chunk::{Builder as ChunkBuilder, Skipped, View};
 use backstory_eventlog::event::{Event, Op};
 use backstory_eventlog::record::{Builder, Raw};
 use backstory_eventlog::{Log, Writer, dump};
-use common::{Lane, Scratch};
+use common::{Scratch, ThreadStream};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -197,21 +197,21 @@ proptest! {
     }
 
     #[test]
-    fn merging_is_sorting(lanes in vec(vec(0..1000u64, 0..30), 1..8)) {
+    fn merging_is_sorting(streams in vec(vec(0..1000u64, 0..30), 1..8)) {
         let mut log = Scratch::new();
         let mut expected: Vec<(u64, usize, i32)> = Vec::new();
-        for (number, times) in lanes.iter().enumerate() {
+        for (number, times) in streams.iter().enumerate() {
             let mut times = times.clone();
             times.sort_unstable();
             let id = number as u32 + 1;
-            let mut lane = Lane::new(id.into(), id, id);
+            let mut stream = ThreadStream::new(id.into(), id, id);
             for (position, time) in times.iter().enumerate() {
-                lane.record(op::CLOSE, *time, |b| {
+                stream.record(op::CLOSE, *time, |b| {
                     b.fd(position as i32).result(0);
                 });
                 expected.push((*time, number, position as i32));
             }
-            log.add(&lane);
+            log.add(&stream);
         }
         expected.sort_unstable();
         let fd = |e: &Event| match e.op {

@@ -3,7 +3,7 @@
 mod common;
 
 use backstory_abi::{Chunk, op};
-use common::{Lane, Scratch};
+use common::{Scratch, ThreadStream};
 use std::time::Instant;
 
 const THREADS: u32 = 200;
@@ -24,23 +24,23 @@ fn log() -> Scratch {
                 seq,
                 ..Chunk::default()
             };
-            let mut lane = Lane::of(head);
+            let mut stream = ThreadStream::of(head);
             let mut time = u64::from(seq) * 1_000_000 + u64::from(thread);
             for i in 0..400 {
                 time += 1_000;
-                lane.record(op::OPEN, time, |b| {
+                stream.record(op::OPEN, time, |b| {
                     b.fd(-100)
                         .result(3)
                         .string(format!("/usr/include/some/header{i}.h").as_bytes());
                 });
-                lane.record(op::READ, time + 300, |b| {
+                stream.record(op::READ, time + 300, |b| {
                     b.fd(3).result(100);
                 });
-                lane.record(op::CLOSE, time + 600, |b| {
+                stream.record(op::CLOSE, time + 600, |b| {
                     b.fd(3).result(0);
                 });
             }
-            log.add(&lane);
+            log.add(&stream);
         }
     }
     log

@@ -133,7 +133,7 @@ pub fn born(entities: &[Entity], header: &RunHeader) -> HashSet<u32> {
 pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let _one_state = store.reading()?;
     let record = record(store, run)?;
-    let surroundings = store.surroundings(run)?;
+    let surroundings = store.directory_snapshot(run)?;
     let settled = surroundings.is_some();
     let places = surroundings.map(|s| s.places).unwrap_or_default();
     let why_not = match (record.header.modes.contents.as_str(), settled) {

@@ -7,7 +7,7 @@ use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{Activity, ActivityId, Derived, Edge, Entity, EntityId, Inform, Sink};
 
-use crate::facts::{Fact, Learned, Mark, Surroundings};
+use crate::facts::{DirectorySnapshot, Fact, Learned, Mark};
 use crate::{Error, Result};
 
 /// A run's number in this store. Later appended runs have greater numbers; a number is never used again.
@@ -216,7 +216,7 @@ pub trait Store {
     /// Runs that wanted contents to be kept (`--contents`) and whose contents have not been looked at yet, oldest first.
     fn runs_without_contents(&self) -> Result<Vec<RunRecord>>;
     /// How a run's paths lay when it had ended; none if its contents have not been looked at.
-    fn surroundings(&self, run: &str) -> Result<Option<Surroundings>>;
+    fn directory_snapshot(&self, run: &str) -> Result<Option<DirectorySnapshot>>;
 }
 
 /// Whether two identities are of one content state of one file. Not by status-change time: `link` and `chmod` change it

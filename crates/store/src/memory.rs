@@ -10,7 +10,7 @@ use backstory_graph::model::{
 };
 
 use crate::api::{Appender, Body, same_version};
-use crate::facts::{self, Learned, Mark, Surroundings};
+use crate::facts::{self, DirectorySnapshot, Learned, Mark};
 use crate::{ActivityKey, Counts, EntityKey, Error, Result, Role, RunKey, RunRecord, Stats, Store, Stream};
 
 /// A store that ends with the process.
@@ -19,7 +19,7 @@ pub struct MemoryStore {
     runs: BTreeMap<u32, Run>,
     appended: u32,
     contents: Vec<facts::Fact>,
-    surroundings: Vec<Surroundings>,
+    directory_snapshots: Vec<DirectorySnapshot>,
     mark: Mark,
 }
 
@@ -386,7 +386,7 @@ impl Store for MemoryStore {
     fn learn(&mut self, learned: &[Learned], mark: Mark, anew: bool) -> Result<()> {
         if anew {
             self.contents.clear();
-            self.surroundings.clear();
+            self.directory_snapshots.clear();
         }
         for one in learned {
             match one {
@@ -402,10 +402,10 @@ impl Store for MemoryStore {
                     }
                 }
                 Learned::Run(run) => {
-                    self.surroundings.retain(|old| old.run != run.run);
-                    self.surroundings.push(run.clone());
+                    self.directory_snapshots.retain(|old| old.run != run.run);
+                    self.directory_snapshots.push(run.clone());
                 }
-                Learned::Forgotten(run) => self.surroundings.retain(|old| old.run != *run),
+                Learned::Forgotten(run) => self.directory_snapshots.retain(|old| old.run != *run),
             }
         }
         self.mark = mark;
@@ -433,15 +433,22 @@ impl Store for MemoryStore {
     fn runs_without_contents(&self) -> Result<Vec<RunRecord>> {
         let mut runs = self.runs()?;
         runs.retain(|run| {
-            let known = self.surroundings.iter().any(|one| one.run == run.header.id);
+            let known = self
+                .directory_snapshots
+                .iter()
+                .any(|one| one.run == run.header.id);
             !known && !matches!(&*run.header.modes.contents, "" | "off")
         });
         runs.reverse();
         Ok(runs)
     }
 
-    fn surroundings(&self, run: &str) -> Result<Option<Surroundings>> {
-        Ok(self.surroundings.iter().find(|one| one.run == run).cloned())
+    fn directory_snapshot(&self, run: &str) -> Result<Option<DirectorySnapshot>> {
+        Ok(self
+            .directory_snapshots
+            .iter()
+            .find(|one| one.run == run)
+            .cloned())
     }
 
     fn stats(&self) -> Result<Stats> {

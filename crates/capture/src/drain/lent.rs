@@ -81,7 +81,11 @@ mod tests {
             ("its own exec", false, &[(op::EXEC, 0, 0)]),
         ];
         for (what, lent, records) in cases {
-            let bytes = chunk(|add| records.iter().for_each(|(op, flags, says)| add(*op, *flags, *says)));
+            let bytes = chunk(|add| {
+                records
+                    .iter()
+                    .for_each(|(op, flags, says)| add(*op, *flags, *says))
+            });
             assert_eq!(is_lent(&bytes, &none), lent, "{what}");
         }
         let executed = chunk(|add| add(op::EXEC, abi::F_CHILD, me));

@@ -271,7 +271,9 @@ mod tests {
         let mut record = backstory_eventlog::record::Builder::new();
         for directory in directories {
             record.start(op::CHDIR, 1).result(0);
-            record.string(b"somewhere").string(directory.as_os_str().as_bytes());
+            record
+                .string(b"somewhere")
+                .string(directory.as_os_str().as_bytes());
             assert!(chunk.push(record.finish()));
         }
         record.start(op::EXEC, 2);

@@ -5,8 +5,8 @@
 use super::conclude::{Concluded, Context, OK, WRITE, fails};
 use super::decode::Named;
 use super::mounts::Names;
-use super::resolve::{Looked, There};
 use super::record_writer::{Fields, Result as Outcome};
+use super::resolve::{Looked, There};
 use super::table::Changed;
 use std::sync::OnceLock;
 

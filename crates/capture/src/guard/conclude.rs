@@ -7,8 +7,8 @@ use super::ask::Ask;
 use super::caller::{Caller, Callers, Rights, View};
 use super::decode::Named;
 use super::mounts::Names;
-use super::resolve::{Looked, NotCached, Resolver, There, is_own};
 use super::record_writer::{Fields, Result as Outcome};
+use super::resolve::{Looked, NotCached, Resolver, There, is_own};
 use backstory_abi::F_CUT;
 
 /// What a conclusion is drawn with.

@@ -10,9 +10,9 @@ use super::hooks::{Change, ChangeKind, Effort, Found, Keep, Kept, TooMuch, Waiti
 use super::memory::Memory;
 use super::mounts::Mounts;
 use super::receivers::{Common, spawn};
+use super::record_writer::{Fields, RecordWriter, Result as Outcome};
 use super::resolve::{Looked, Resolver, There};
 use super::shared::Notification;
-use super::record_writer::{Fields, Result as Outcome, RecordWriter};
 use super::sys;
 use super::write::who;
 use crate::sink::RecordSink;

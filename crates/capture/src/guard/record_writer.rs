@@ -1,7 +1,9 @@
 //! Writes the guard's records: always with who did it, in the format of `backstory_abi.h`.
 
 use crate::sink::RecordSink;
-use backstory_abi::{DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op};
+use backstory_abi::{
+    DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op,
+};
 
 /// Most bytes of strings in one record; longer lists continue in the next.
 const PIECE: usize = 16 * 1024;

@@ -3,8 +3,8 @@
 use super::ask::{Ask, List};
 use super::caller::Caller;
 use super::conclude::Conclusion;
-use super::shared::Notification;
 use super::record_writer::{Fields, RecordWriter, born};
+use super::shared::Notification;
 use crate::sink::RecordSink;
 use backstory_abi::{ENV_ARENA, ENV_PRELOAD, F_CUT, PRELOAD_NAME, Who, op};
 use std::borrow::Cow;

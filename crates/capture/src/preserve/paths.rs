@@ -13,7 +13,7 @@ type Path = Arc<[u8]>;
 
 /// The thread that a chunk belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Lane {
+pub(super) struct ThreadKey {
     epoch: u64,
     tid: u32,
     /// Its process, as the supervisor numbers it.
@@ -22,10 +22,10 @@ pub(super) struct Lane {
     pub(super) parent: u32,
 }
 
-impl Lane {
+impl ThreadKey {
     /// Of the chunk with this header.
-    pub(super) fn of(head: &Chunk) -> Lane {
-        Lane {
+    pub(super) fn of(head: &Chunk) -> ThreadKey {
+        ThreadKey {
             epoch: head.epoch,
             tid: head.tid,
             pid: if head.host_pid == 0 {
@@ -49,7 +49,7 @@ struct Process {
 pub(super) struct Paths {
     processes: HashMap<u32, Process>,
     /// Of children on their parent's memory, which log in its place.
-    children: HashMap<Lane, Option<Path>>,
+    children: HashMap<ThreadKey, Option<Path>>,
 }
 
 impl Paths {
@@ -82,17 +82,17 @@ impl Paths {
     }
 
     /// It changes its current directory. `child`: not it, but a child on its memory.
-    pub(super) fn moves(&mut self, pid: u32, child: Option<Lane>, to: Option<&[u8]>) {
+    pub(super) fn moves(&mut self, pid: u32, child: Option<ThreadKey>, to: Option<&[u8]>) {
         let to = to.map(Path::from);
         match child {
-            Some(lane) => drop(self.children.insert(lane, to)),
+            Some(thread) => drop(self.children.insert(thread, to)),
             None => self.process(pid).cwd = to,
         }
     }
 
     /// The child on a thread's memory is another program now.
-    pub(super) fn child_is_gone(&mut self, lane: Lane) {
-        self.children.remove(&lane);
+    pub(super) fn child_is_gone(&mut self, thread: ThreadKey) {
+        self.children.remove(&thread);
     }
 
     /// A descriptor leads to this path.
@@ -124,12 +124,12 @@ impl Paths {
     }
 
     /// The directory that a relative path starts at.
-    pub(super) fn directory(&self, pid: u32, child: Option<Lane>, dir: i32) -> Option<Path> {
+    pub(super) fn directory(&self, pid: u32, child: Option<ThreadKey>, dir: i32) -> Option<Path> {
         let process = self.processes.get(&pid);
         if dir != libc::AT_FDCWD {
             return process?.descriptors.get(&dir).cloned();
         }
-        match child.and_then(|lane| self.children.get(&lane)) {
+        match child.and_then(|thread| self.children.get(&thread)) {
             Some(moved) => moved.clone(),
             None => process?.cwd.clone(),
         }

@@ -8,7 +8,7 @@
 //! another root, operations that were lost, a directory that was moved), everything is.
 
 use super::names::Names;
-use super::paths::{Lane, Paths};
+use super::paths::{Paths, ThreadKey};
 use crate::stock::Stock;
 use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op};
 use backstory_eventlog::program;
@@ -75,7 +75,7 @@ pub(super) type Logged<'a> = &'a dyn Fn() -> bool;
 /// One record, copied out of its chunk.
 struct Taken {
     time: u64,
-    lane: Lane,
+    thread: ThreadKey,
     bytes: Vec<u8>,
 }
 
@@ -231,7 +231,7 @@ impl Known {
             if matters(&record) {
                 records.push(Taken {
                     time: record.time,
-                    lane: Lane::of(head),
+                    thread: ThreadKey::of(head),
                     bytes: bytes[at..end].to_vec(),
                 });
             }
@@ -251,18 +251,18 @@ impl Known {
             return;
         };
         let h = raw.head;
-        let pid = raw.who.map_or(record.lane.pid, |who| who.pid);
+        let pid = raw.who.map_or(record.thread.pid, |who| who.pid);
         let child = h.flags & F_CHILD != 0;
         let failed = h.state == DONE && h.result < 0;
         let [first, second] = raw.strings();
         match h.op {
-            op::START => self.paths.begins(pid, record.lane.parent, h.aux == 1),
+            op::START => self.paths.begins(pid, record.thread.parent, h.aux == 1),
             op::EXIT if !child => self.paths.ends(pid),
             op::GONE => self.paths.ends(h.fd as u32),
             op::CLOSE => self.paths.close(pid, h.fd, h.fd as u32),
             op::CLOSE_RANGE if !failed => self.paths.close(pid, h.fd, h.aux),
             op::DUP if !failed => self.paths.dup(pid, h.fd, h.result),
-            op::VFORKED => self.paths.child_is_gone(record.lane),
+            op::VFORKED => self.paths.child_is_gone(record.thread),
             _ if failed => {}
             op::CHROOT | op::PIVOT | op::MOUNT => self.everything = true,
             op::NAMESPACE | op::FORK => self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0,
@@ -270,7 +270,7 @@ impl Known {
             op::CHDIR => {
                 let known = second.first() == Some(&b'/');
                 self.paths
-                    .moves(pid, child.then_some(record.lane), known.then_some(second));
+                    .moves(pid, child.then_some(record.thread), known.then_some(second));
             }
             op::RENAME => {
                 let both = [(h.arg, second), (h.fd, first)];
@@ -332,7 +332,14 @@ impl Known {
     }
 
     /// The path of what was read; where it is not known, everything may have been.
-    fn absolute(&mut self, record: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
+    fn absolute(
+        &mut self,
+        record: &Taken,
+        raw: &Raw<'_>,
+        pid: u32,
+        dir: i32,
+        name: &[u8],
+    ) -> Option<Vec<u8>> {
         let path = self.path(record, raw, pid, dir, name);
         self.everything |= path.is_none();
         path
@@ -342,7 +349,7 @@ impl Known {
         if name.first() == Some(&b'/') {
             return Some(name.to_vec());
         }
-        let child = (raw.head.flags & F_CHILD != 0).then_some(record.lane);
+        let child = (raw.head.flags & F_CHILD != 0).then_some(record.thread);
         let base = (raw.head.flags & F_RESOLVED == 0)
             .then(|| self.paths.directory(pid, child, dir))
             .flatten();

@@ -143,11 +143,11 @@ pub fn alive(pid: u32) -> bool {
         .is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
-/// Keeper and supervisor of a front.
-pub fn others(front: u32) -> (u32, u32) {
+/// Keeper and supervisor of a launcher.
+pub fn others(launcher: u32) -> (u32, u32) {
     let mut found = (0, 0);
     eventually("keeper and supervisor run", || {
-        let keeper = child_named(front, "backstory-keep");
+        let keeper = child_named(launcher, "backstory-keep");
         let supervisor = keeper.and_then(|k| child_named(k, "backstory-super"));
         if let (Some(k), Some(s)) = (keeper, supervisor) {
             found = (k, s);

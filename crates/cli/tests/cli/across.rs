@@ -51,7 +51,7 @@ fn a_file_that_got_other_times_leads_to_who_wrote_it() {
     let place = Place::new();
     place.record("echo x > f");
     place.record(DATES);
-    place.settle("f");
+    place.age("f");
     place.record("cat f > g");
     leads_to(&place, &["echo x > f"]);
 }
@@ -63,7 +63,7 @@ fn a_file_that_its_run_wrote_and_dated_leads_to_that_run() {
     }
     let place = Place::new();
     place.record(&format!("echo x > f; {DATES}"));
-    place.settle("f");
+    place.age("f");
     place.record("cat f > g");
     leads_to(&place, &["echo x > f"]);
 }
@@ -76,7 +76,7 @@ fn a_file_that_a_static_program_dated_leads_to_who_wrote_it() {
     let place = Place::new();
     place.record("echo x > f");
     place.record("busybox touch -d 2001-01-01 f");
-    place.settle("f");
+    place.age("f");
     place.record("cat f > g");
     leads_to(&place, &["echo x > f"]);
 }
@@ -86,7 +86,7 @@ fn touch_opens_what_it_dates_and_is_part_of_the_way() {
     let place = Place::new();
     place.record("echo x > f");
     place.record("touch -d 2001-01-01 f");
-    place.settle("f");
+    place.age("f");
     place.record("cat f > g");
     leads_to(&place, &["echo x > f", "touch -d"]);
 }
@@ -97,7 +97,7 @@ fn a_file_whose_mode_changed_unseen_leads_to_who_wrote_it() {
     let place = Place::new();
     place.record("echo x > f");
     std::fs::set_permissions(place.work().join("f"), PermissionsExt::from_mode(0o600)).unwrap();
-    place.settle("f");
+    place.age("f");
     place.record("cat f > g");
     leads_to(&place, &["echo x > f"]);
 }
@@ -108,7 +108,7 @@ fn a_file_that_was_moved_unseen_leads_to_who_wrote_it() {
     place.record("echo x > e");
     place.run(&["files"]);
     std::fs::rename(place.work().join("e"), place.work().join("f")).unwrap();
-    place.settle("f");
+    place.age("f");
     place.record("cat f > g");
     leads_to(&place, &["echo x > e"]);
 }
@@ -130,7 +130,7 @@ fn a_file_that_was_moved_after_it_was_read_leads_to_who_wrote_it() {
         }
         let place = Place::new();
         place.record("echo x > f");
-        place.settle("f");
+        place.age("f");
         place.record(&format!("cat f > g; {moves}"));
         leads_to(&place, &["echo x > f"]);
     }

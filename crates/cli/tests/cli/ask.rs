@@ -75,7 +75,7 @@ fn what_an_unseen_program_writes_to_its_output_is_its_own() {
 #[test]
 fn uses_of_the_original_names_the_copy() {
     let place = Place::new();
-    place.write_settled("a", "text");
+    place.write_aged("a", "text");
     place.record("cp a b; sort b > c");
     let json = place.json(&["uses", "a", "--json"]);
     for name in ["b", "c"] {
@@ -91,9 +91,9 @@ fn uses_of_the_original_names_the_copy() {
 #[test]
 fn lineage_crosses_runs() {
     let place = Place::new();
-    place.write_settled("a", "text");
+    place.write_aged("a", "text");
     place.record("cp a b");
-    place.settle("b");
+    place.age("b");
     place.record("cp b c");
     let json = place.json(&["of", "c", "--json"]);
     assert!(paths(&json).contains(&place.path("a").as_str()), "{json}");
@@ -277,7 +277,7 @@ fn show_says_first_whether_the_record_is_complete() {
 #[test]
 fn status_tells_what_has_changed_since() {
     let place = Place::new();
-    place.write_settled("a", "text");
+    place.write_aged("a", "text");
     place.record("cp a b");
     let answer = place.run(&["status"]);
     assert_eq!(
@@ -396,7 +396,7 @@ fn a_file_with_two_names_does_not_come_from_itself() {
     place.write("a", "text");
     std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
     std::os::unix::fs::symlink(".", place.work().join("link")).unwrap();
-    place.settle("a");
+    place.age("a");
     for names in ["a b link/a", "b a link/b", "link/a a b"] {
         place.record(&format!("cat {names} > /dev/null"));
     }

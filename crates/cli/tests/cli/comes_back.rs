@@ -30,7 +30,7 @@ impl Place {
         }
         ["d", "soft", "dangling"].into_iter().for_each(own);
         place.write("d/x", "x\n");
-        place.write_settled("d/y", "y\n");
+        place.write_aged("d/y", "y\n");
         place
     }
 
@@ -93,7 +93,7 @@ fn what_keeps_another_name_than_it_was_written_by_comes_back() {
         assert libc.linkat(-100, b'/proc/self/fd/%d' % f, -100, b'late', 0x400) == 0\n";
     if needs("the replay of an exchange of two names", &["python3"]) {
         let place = Place::furnished();
-        place.write_settled("work.py", python);
+        place.write_aged("work.py", python);
         place.comes_back("python3 -S work.py");
     }
 }
@@ -139,10 +139,10 @@ fn what_has_names_in_two_directories_comes_back() {
             place.stage.user().owns(&place.work().join(dir)).unwrap();
         }
         place.write("t/x/a", "one\n");
-        place.write_settled("t/x/c", "two\n");
+        place.write_aged("t/x/c", "two\n");
         fs::hard_link(place.path("t/x/a"), place.path("t/y/b")).unwrap();
         fs::hard_link(place.path("t/x/c"), place.path("t/y/c")).unwrap();
-        place.settle("t/y/c");
+        place.age("t/y/c");
         place.comes_back(line);
     }
 }
@@ -154,7 +154,7 @@ fn what_was_opened_below_a_directory_as_its_root_comes_back() {
     let Some(program) = place.fixture("open_how") else {
         return;
     };
-    place.settle("../bin/open_how");
+    place.age("../bin/open_how");
     place.comes_back(&program);
     let files = place.json(&["files", "--json"]);
     let paths: Vec<&str> = files
@@ -176,7 +176,7 @@ fn what_was_read_by_a_name_for_what_is_open_comes_back() {
         return;
     }
     let place = Place::furnished();
-    place.write_settled(
+    place.write_aged(
         "work.py",
         "import os\nplace = os.open('a', os.O_PATH)\nagain = open('/proc/self/fd/%d' % place)\n\
          open('copy', 'w').write(again.read())\nos.unlink('a')\n",
@@ -194,7 +194,7 @@ fn what_a_static_program_takes_as_a_directory_tells_it_comes_back() {
     for name in ["m", "c", "q", "e", "z", "b", "k"] {
         place.write(format!("d/{name}"), "");
     }
-    place.settle("d/k");
+    place.age("d/k");
     place.comes_back("busybox tar cf t.tar d");
 }
 
@@ -212,7 +212,7 @@ fn what_has_two_names_or_is_a_link_of_some_age_is_packed_and_copied_alike() {
             .args(["-h", "-d", "@1000000000", "soft", "d/x", "d"])
             .current_dir(place.work());
         assert!(touch.status().unwrap().success());
-        place.settle("d");
+        place.age("d");
         place.comes_back(line);
     }
 }
@@ -247,7 +247,7 @@ fn what_is_taken_as_a_directory_tells_it_comes_back() {
     for name in ["m", "c", "q", "e", "z", "b", "k"] {
         place.write(format!("d/{name}"), "");
     }
-    place.settle("d/k");
+    place.age("d/k");
     place.comes_back("ls -U d > order");
 }
 

@@ -10,9 +10,9 @@ fn recorded() -> Place {
     let place = Place::new();
     std::fs::create_dir(place.work().join("data")).unwrap();
     place.stage.user().owns(&place.work().join("data")).unwrap();
-    place.write_settled("data/in", "b\na\nb\n");
-    place.write_settled("secret", "nobody read this\n");
-    place.write_settled(
+    place.write_aged("data/in", "b\na\nb\n");
+    place.write_aged("secret", "nobody read this\n");
+    place.write_aged(
         "run.sh",
         "sort data/in > sorted\nuniq -c < sorted\necho \"$GREETING\"\n",
     );
@@ -150,13 +150,13 @@ fn a_python_program_whose_modules_are_compiled_runs_in_a_container() {
         return;
     };
     let place = Place::new();
-    place.write_settled("module.py", "def answer():\n    return 'compiled'\n");
-    place.write_settled(
+    place.write_aged("module.py", "def answer():\n    return 'compiled'\n");
+    place.write_aged(
         "main.py",
         "import glob, os, module\nprint(module.answer(), glob.glob('*.dat'), os.path.getsize('b.dat'))\n",
     );
-    place.write_settled("a.dat", "1");
-    place.write_settled("b.dat", "12");
+    place.write_aged("a.dat", "1");
+    place.write_aged("b.dat", "12");
     let python = |options: &[&str]| {
         let mut command = place.command(options);
         let output = command
@@ -315,7 +315,7 @@ fn reprounzip_unpacks_a_pack_and_runs_it() {
 #[test]
 fn a_container_of_what_nobody_kept_is_an_error_that_says_what_is_missing() {
     let place = Place::new();
-    place.write_settled("in", "a\n");
+    place.write_aged("in", "a\n");
     place.keep("sort in > out", &["--contents=off"]);
     std::fs::remove_file(place.path("in")).unwrap();
     for format in ["oci", "docker-archive", "dockerfile", "reprozip"] {
@@ -362,7 +362,7 @@ fn damage_that_is_met_in_the_middle_of_a_content_is_told_by_the_file_s_name() {
     let text: String = (0..400_000u32)
         .map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761)))
         .collect();
-    place.write_settled("big", &text);
+    place.write_aged("big", &text);
     let run = place.keep("cat big > out", &["--contents=lazy"]);
     damage(&place.stage.store().join("contents/objects"));
     place.forget_everything();

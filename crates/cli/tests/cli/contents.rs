@@ -63,8 +63,8 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
         "true",
     ] {
         let place = Place::new();
-        place.write_settled("in", "as it was read\n");
-        place.write_settled("other", "another file\n");
+        place.write_aged("in", "as it was read\n");
+        place.write_aged("other", "another file\n");
         place.keep(&format!("cat in > out; {change}"), &["--contents=lazy"]);
         assert_eq!(
             place.kept_ancestor("out", "in").as_deref(),
@@ -96,7 +96,7 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_its_directory() {
         let place = Place::new();
         fs::create_dir(place.path("d")).unwrap();
         place.stage.user().owns(&place.work().join("d")).unwrap();
-        place.write_settled("d/in", "as it was read\n");
+        place.write_aged("d/in", "as it was read\n");
         place.keep(&format!("cat d/in > out; {change}"), &["--contents=lazy"]);
         let text = place.kept_ancestor("out", "d/in");
         assert_eq!(text.as_deref(), Some("as it was read\n"), "{change}");
@@ -118,7 +118,7 @@ fn what_was_written_by_one_name_of_a_file_is_what_is_read_by_the_other() {
         let place = Place::new();
         place.write("a", "one\n");
         fs::hard_link(place.path("a"), place.path("b")).unwrap();
-        place.settle("a");
+        place.age("a");
         place.keep(&format!("{write}; cat a > out; {change}"), &["--contents=lazy"]);
         let shown = place.json(&["show", "--json"]);
         assert_eq!(
@@ -159,9 +159,9 @@ fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {
             place.stage.user().owns(&place.work().join(directory)).unwrap();
         }
         for name in ["other", "e/in"] {
-            place.write_settled(name, "another file\n");
+            place.write_aged(name, "another file\n");
         }
-        place.write_settled("d/in", "as it was read\n");
+        place.write_aged("d/in", "as it was read\n");
         place.keep(
             &format!("cat d/in > out; {change}; echo new > d/in"),
             &["--contents=lazy"],
@@ -176,7 +176,7 @@ fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {
 fn what_was_read_by_a_name_that_is_gone_is_found_by_the_other_one() {
     let place = Place::new();
     fs::create_dir(place.path("a")).unwrap();
-    place.write_settled("a/one", "as it was read\n");
+    place.write_aged("a/one", "as it was read\n");
     place.keep("cp -al a b; cat b/one > out; rm -r b", &["--contents=lazy"]);
     let text = place.kept_ancestor("out", "b/one");
     assert_eq!(text.as_deref(), Some("as it was read\n"));
@@ -185,7 +185,7 @@ fn what_was_read_by_a_name_that_is_gone_is_found_by_the_other_one() {
 #[test]
 fn without_contents_nothing_is_kept_and_the_error_says_so() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     place.keep("cat in > out", &["--contents=off"]);
     place
         .run(&["contents", "out"])
@@ -196,7 +196,7 @@ fn without_contents_nothing_is_kept_and_the_error_says_so() {
 #[test]
 fn contents_are_kept_without_being_asked_for() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     place.keep("cat in > out; echo more >> in", &[]);
     for (name, text) in [("in", "text\nmore\n"), ("out", "text\n")] {
         assert_eq!(place.run(&["contents", name]).out, text);
@@ -211,7 +211,7 @@ fn what_was_read_and_given_other_times_without_the_recorder_is_had_from_what_it_
         return;
     }
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let line = "busybox cat in > out; busybox touch -d '2001-01-01 00:00:00' in";
     place.keep(line, &["--contents=lazy"]);
     let shown = place.json(&["show", "--json"]);
@@ -228,7 +228,7 @@ fn what_a_package_verifies_is_named_and_not_kept_unless_asked_for() {
         return;
     }
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let cat = fs::canonicalize("/bin/cat")
         .unwrap()
         .into_os_string()
@@ -260,8 +260,8 @@ fn what_a_package_owns_and_cannot_verify_is_kept_and_named() {
         .owns(place.path("node_modules").as_ref())
         .unwrap();
     let package = "{\"name\":\"@s/x\",\"version\":\"1.2.3\"}";
-    place.write_settled("node_modules/@s/x/package.json", package);
-    place.write_settled("node_modules/@s/x/index.js", "text\n");
+    place.write_aged("node_modules/@s/x/package.json", package);
+    place.write_aged("node_modules/@s/x/index.js", "text\n");
     place.keep("cat node_modules/@s/x/index.js > out", &["--contents=lazy"]);
     let file = place.path("node_modules/@s/x/index.js");
     assert_eq!(place.owner_of(&file), (true, "npm @s/x false".to_owned()));
@@ -284,7 +284,7 @@ fn what_a_package_owns_and_cannot_verify_is_kept_and_named() {
 #[test]
 fn an_export_brings_runs_and_contents_to_another_store_once() {
     let (here, there) = (Place::new(), Place::new());
-    here.write_settled("in", "text to hand on\n");
+    here.write_aged("in", "text to hand on\n");
     let run = here.keep("cat in > out; rm in", &["--contents=lazy"]);
     let file = there.path("x.backstory");
     let local = here.path("x.backstory");
@@ -311,7 +311,7 @@ fn an_export_brings_runs_and_contents_to_another_store_once() {
 #[test]
 fn a_damaged_export_is_refused_and_imports_no_run() {
     let (here, there) = (Place::new(), Place::new());
-    here.write_settled("in", "text\n");
+    here.write_aged("in", "text\n");
     let run = here.keep("cat in > out", &["--contents=lazy"]);
     let local = here.path("x.backstory");
     here.run(&["store", "export", &run, "-o", &local]);
@@ -335,8 +335,8 @@ fn a_damaged_export_is_refused_and_imports_no_run() {
 #[test]
 fn garbage_collection_takes_what_no_run_refers_to_and_nothing_else() {
     let place = Place::new();
-    place.write_settled("both", "read by both runs\n");
-    place.write_settled("one", "read by the first run alone\n");
+    place.write_aged("both", "read by both runs\n");
+    place.write_aged("one", "read by the first run alone\n");
     let first = place.keep("cat both one > out1", &["--contents=lazy"]);
     place.keep("cat both > out2", &["--contents=lazy"]);
     let objects = |place: &Place| {
@@ -367,9 +367,9 @@ fn garbage_collection_takes_what_no_run_refers_to_and_nothing_else() {
 fn a_copy_made_outside_is_joined_by_its_content_and_a_trivial_one_is_not() {
     let place = Place::new();
     let long = "a line that is long enough to mean something when it is found elsewhere, too\n";
-    place.write_settled("in", long);
+    place.write_aged("in", long);
     place.keep("cat in > made; echo ok > trivial", &["--contents=lazy"]);
-    place.settle("made");
+    place.age("made");
     for name in ["made", "trivial"] {
         fs::copy(place.path(name), place.path(&format!("{name}-copy"))).unwrap();
         place
@@ -377,7 +377,7 @@ fn a_copy_made_outside_is_joined_by_its_content_and_a_trivial_one_is_not() {
             .user()
             .owns(place.path(&format!("{name}-copy")).as_ref())
             .unwrap();
-        place.settle(&format!("{name}-copy"));
+        place.age(&format!("{name}-copy"));
     }
     place.keep(
         "cat made-copy > result; cat trivial-copy > other",

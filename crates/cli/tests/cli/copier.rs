@@ -82,9 +82,9 @@ fn every_version_that_was_read_is_the_one_that_an_eager_copier_took() {
         let place = Place::new();
         let (text, read) = script(seed, 12);
         for name in ["f0", "f1", "f2"] {
-            place.write_settled(name, &format!("{name} as it was found\n"));
+            place.write_aged(name, &format!("{name} as it was found\n"));
         }
-        place.write_settled("run.sh", &text);
+        place.write_aged("run.sh", &text);
         assert_eq!(place.shell("mkfifo request done").status, 0);
         let mut command = place.command(&["record", "--contents=lazy", "--", "sh", "run.sh"]);
         let child = command
@@ -130,7 +130,7 @@ fn copy_eagerly(place: &Place) -> Vec<Vec<u8>> {
         let name = name.unwrap();
         copies.push(fs::read(place.path(&name)).unwrap());
         // What was changed a moment ago may change again within the same tick of the file system's clock, for all that anybody can tell.
-        place.settle(&name);
+        place.age(&name);
         // Whoever reads this may have been killed, which the caller sees.
         let _ = done.write_all(b"x\n");
     }

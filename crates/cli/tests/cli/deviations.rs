@@ -14,7 +14,7 @@ use super::{Answer, Place};
 
 fn recorded(line: &str) -> (Place, String) {
     let place = Place::new();
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     let run = place.keep(line, &["--contents=lazy"]);
     (place, run)
 }
@@ -198,8 +198,8 @@ fn a_package_that_was_moved_aside_is_named_or_in_the_store_if_it_was_asked_for()
     }
     let place = Place::new();
     let packages = install(&place);
-    place.write_settled("in", "text\n");
-    place.write_settled(
+    place.write_aged("in", "text\n");
+    place.write_aged(
         "work.py",
         "import mine\nopen('out', 'w').write(mine.double(open('in').read()))\n",
     );
@@ -209,8 +209,8 @@ fn a_package_that_was_moved_aside_is_named_or_in_the_store_if_it_was_asked_for()
     // With what is in the store already, the first one would come back, too.
     let second = Place::new();
     let elsewhere = install(&second);
-    second.write_settled("in", "text\n");
-    second.write_settled("work.py", &fs::read_to_string(place.path("work.py")).unwrap());
+    second.write_aged("in", "text\n");
+    second.write_aged("work.py", &fs::read_to_string(place.path("work.py")).unwrap());
     let alone = second.keep(&line.replace(&packages, &elsewhere), &["--contents=lazy"]);
     for (place, packages) in [(&place, &packages), (&second, &elsewhere)] {
         fs::rename(packages, place.path("../home/aside")).unwrap();
@@ -229,7 +229,7 @@ fn a_run_that_is_not_complete_says_what_it_lacks() {
         return;
     }
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let out = place.run(&[
         "record",
         "--contents=lazy",
@@ -255,7 +255,7 @@ fn a_run_that_is_not_complete_says_what_it_lacks() {
 #[test]
 fn an_output_that_was_removed_before_it_was_stored_is_named_with_the_reason() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let run = place.record("cat in > out; cat in > other");
     fs::remove_file(place.path("out")).unwrap();
     let answer = place.replay(&run, &["--allow-host"]);
@@ -317,8 +317,8 @@ fn what_is_asked_to_end_leaves_nothing() {
     let (place, run) = recorded("cat in > out");
     for signal in [Signal::TERM, Signal::HUP] {
         let mut child = endless(&place, &run);
-        let front = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(front, signal).unwrap();
+        let launcher = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(launcher, signal).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
         place.leaves_nothing();
     }

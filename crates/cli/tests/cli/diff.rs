@@ -26,7 +26,7 @@ fn what_the_next_run_made_anew_at_once_was_left_by_the_one_before_and_is_not_tol
         return;
     }
     let place = Place::new();
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     assert_eq!(place.run(&["index"]).status, 0);
     // Nobody can look at what the first run left before the second has made it anew.
     let record = |name| {
@@ -53,7 +53,7 @@ fn what_the_next_run_made_anew_at_once_was_left_by_the_one_before_and_is_not_tol
 #[test]
 fn two_runs_of_the_same_are_the_same() {
     let place = Place::new();
-    place.write_settled("in", "one\n");
+    place.write_aged("in", "one\n");
     let a = place.keep("sort in | uniq > out", &["--contents=lazy"]);
     let b = place.keep("sort in | uniq > out", &["--contents=lazy"]);
     let answer = diff(&place, &[&a, &b]);
@@ -66,11 +66,11 @@ fn two_runs_of_the_same_are_the_same() {
 #[test]
 fn a_changed_input_comes_first_and_is_what_fed_the_output() {
     let place = Place::new();
-    place.write_settled("in", "one\n");
-    place.write_settled("other", "the same for both\n");
+    place.write_aged("in", "one\n");
+    place.write_aged("other", "the same for both\n");
     let line = "cat other > untouched; sort in > sorted; uniq sorted > out";
     let a = place.keep(line, &["--contents=lazy"]);
-    place.write_settled("in", "two\n");
+    place.write_aged("in", "two\n");
     let b = place.keep(line, &["--contents=lazy"]);
     let answer = diff(&place, &[&a, &b]);
     assert_eq!(answer["earliest"]["kind"], "input");
@@ -97,12 +97,12 @@ fn a_changed_input_comes_first_and_is_what_fed_the_output() {
 fn outputs_are_compared_by_the_names_that_they_kept() {
     let place = Place::new();
     let line = "exec 3>t; cat in >&3; ln t one; ln t two; rm t; exec 3>&-; cat in > u; mv u moved; cat in > same.tmp; mv same.tmp in.copy; echo x > z";
-    place.write_settled("in", "a\n");
+    place.write_aged("in", "a\n");
     let a = place.keep(line, &["--contents=lazy"]);
     ["one", "two", "moved", "in.copy", "z"]
         .into_iter()
         .for_each(|name| std::fs::remove_file(place.path(name)).unwrap());
-    place.write_settled("in", "b\n");
+    place.write_aged("in", "b\n");
     let b = place.keep(line, &["--contents=lazy"]);
     let answer = diff(&place, &[&a, &b]);
     let mut outputs: Vec<String> = told(&answer)
@@ -131,11 +131,11 @@ fn names_that_came_to_a_listed_directory_are_told_with_what_they_fed() {
     std::fs::create_dir(place.path("d")).unwrap();
     place.stage.user().owns(place.path("d").as_ref()).unwrap();
     place.write("d/gone", "x\n");
-    place.write_settled("d/stays", "x\n");
+    place.write_aged("d/stays", "x\n");
     let line = "ls d > out; : > d/own; echo d/st* > globbed";
     let a = place.keep(line, &["--contents=lazy"]);
     std::fs::remove_file(place.path("d/gone")).unwrap();
-    place.write_settled("d/more", "x\n");
+    place.write_aged("d/more", "x\n");
     std::fs::remove_file(place.path("d/own")).unwrap();
     let b = place.keep(line, &["--contents=lazy"]);
     let answer = diff(&place, &[&a, &b]);
@@ -156,8 +156,8 @@ fn names_that_came_to_a_listed_directory_are_told_with_what_they_fed() {
 #[test]
 fn arguments_environment_and_commands_are_told_apart() {
     let place = Place::new();
-    place.write_settled("in", "b\na\n");
-    place.write_settled(
+    place.write_aged("in", "b\na\n");
+    place.write_aged(
         "run.sh",
         "sort $FLAG in > out\n[ -z \"$MORE\" ] || cat in > more\n",
     );
@@ -209,10 +209,10 @@ fn each_kind_of_difference_is_told_by_its_word() {
     let line = "./tool data > out; cat data >> out; . ./set; sh -c 'echo $SET >> out'; sh ends; true";
     let write = |name: &str, text: &str| {
         use std::os::unix::fs::PermissionsExt;
-        place.write_settled(name, text);
+        place.write_aged(name, text);
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(place.path(name), mode).unwrap();
-        place.settle(name);
+        place.age(name);
     };
     changes.iter().for_each(|(_, name, text, _)| write(name, text));
     let mut before = place.keep(line, &["--contents=lazy"]);
@@ -237,15 +237,15 @@ fn another_library_is_told_as_one() {
     }
     let place = Place::new();
     let build = |number: &str| {
-        place.write_settled("own.c", &format!("int own(void) {{ return {number}; }}\n"));
+        place.write_aged("own.c", &format!("int own(void) {{ return {number}; }}\n"));
         let mut gcc = place.stage.command("gcc");
         gcc.args(["-shared", "-fPIC", "-o", "libown.so.1", "own.c"])
             .current_dir(place.work());
         assert!(gcc.status().unwrap().success());
-        place.settle("libown.so.1");
+        place.age("libown.so.1");
     };
     let line = "LD_PRELOAD=$PWD/libown.so.1 cat own.h > out";
-    place.write_settled("own.h", "int own(void);\n");
+    place.write_aged("own.h", "int own(void);\n");
     build("1");
     let a = place.keep(line, &["--contents=lazy"]);
     build("2");
@@ -262,7 +262,7 @@ fn another_kernel_is_told_before_all_else() {
         return;
     }
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let a = place.keep("cat in > out", &["--contents=lazy"]);
     let mut older = place.stage.command("setarch");
     older.args(["x86_64", "--uname-2.6", env!("CARGO_BIN_EXE_backstory")]);
@@ -289,7 +289,7 @@ fn another_kernel_is_told_before_all_else() {
 #[test]
 fn work_done_in_two_directories_is_the_same_work() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let line = |dir: &str| format!("mkdir {dir} && cp in {dir} && cd {dir} && exec sh -c 'cat in > out'");
     let a = place.keep(&line("one"), &["--contents=lazy"]);
     let b = place.keep(&line("one2"), &["--contents=lazy"]);

@@ -26,9 +26,9 @@ wc -l < out/up.txt >> out/count.txt
 fn pipeline() -> Place {
     let place = Place::new();
     for number in 1..4 {
-        place.write_settled(&format!("in{number}.txt"), &"x\ny\nx\n".repeat(number));
+        place.write_aged(&format!("in{number}.txt"), &"x\ny\nx\n".repeat(number));
     }
-    place.write_settled("run.sh", PIPELINE);
+    place.write_aged("run.sh", PIPELINE);
     assert_eq!(place.run(&["record", "--", "sh", "run.sh"]).status, 0);
     place
 }
@@ -276,7 +276,7 @@ sh -c 'exit 3' > out/empty.txt || true
 #[test]
 fn odd_names_and_words_come_through_every_workflow_language() {
     let place = Place::new();
-    place.write_settled("run.sh", ODD);
+    place.write_aged("run.sh", ODD);
     assert_eq!(place.run(&["record", "--", "sh", "run.sh"]).status, 0);
     let before = tree(&place.work().join("out"));
     assert_eq!(before.len(), 5, "{before:?}");
@@ -346,10 +346,10 @@ fn backups_are_made_caches_are_not_and_what_changes_in_place_is_told_once() {
         return;
     }
     let place = Place::new();
-    place.write_settled("a", "b\na\n");
-    place.write_settled("b", "d\nc\n");
+    place.write_aged("a", "b\na\n");
+    place.write_aged("b", "d\nc\n");
     let script = "mkdir -p out .cache/x\nsed -i s/b/z/ a\nsed -i s/d/z/ b\ncp a .cache/x/kept\ncp a out/old~\ncp b out/new\n";
-    place.write_settled("run.sh", script);
+    place.write_aged("run.sh", script);
     assert_eq!(place.run(&["record", "--", "sh", "run.sh"]).status, 0);
     let answer = place.run(&["export", "make", "-o", "again"]);
     assert_eq!(answer.status, 0, "{answer:?}");
@@ -390,12 +390,12 @@ fn an_export_of_a_file_has_only_what_it_came_from() {
 #[test]
 fn what_a_driver_wrote_itself_is_not_lost() {
     let place = Place::new();
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     for shell in ["sh", "bash"] {
         if !needs("export of a compound redirection", &[shell]) {
             continue;
         }
-        place.write_settled("run", "sort in > one\n{ echo header; sort in; } > two\n");
+        place.write_aged("run", "sort in > one\n{ echo header; sort in; } > two\n");
         assert_eq!(place.run(&["record", "--", shell, "run"]).status, 0);
         let two = std::fs::read(place.work().join("two")).unwrap();
         assert_eq!(place.run(&["export", "shell", "-o", "again"]).status, 0);

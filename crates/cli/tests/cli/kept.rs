@@ -37,8 +37,8 @@ impl Place {
 #[test]
 fn what_is_not_kept_is_named_with_the_reason() {
     let place = Place::new();
-    place.write_settled("in", "as it was read\n");
-    place.write_settled("stays", "as it stays\n");
+    place.write_aged("in", "as it was read\n");
+    place.write_aged("stays", "as it stays\n");
     place.keep(
         "cat in stays > out; echo new > in",
         &["--contents=lazy", "--guard=off"],
@@ -86,7 +86,7 @@ const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41
 #[test]
 fn show_tells_the_digest_of_each_version() {
     let place = Place::new();
-    place.write_settled("in", "first\n");
+    place.write_aged("in", "first\n");
     place.keep("cat in > out; echo second > in; : > empty", &["--contents=lazy"]);
     let shown = place.json(&["show", "--json"]);
     let versions = shown["contents"]["versions"].as_array().unwrap();
@@ -121,7 +121,7 @@ fn show_tells_the_digest_of_each_version() {
 #[test]
 fn runs_of_some_age_are_forgotten_with_their_contents() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let run = place.keep("cat in > out", &["--contents=lazy"]);
     let young = place.json(&["store", "gc", "--older-than", "1h", "--json"]);
     assert_eq!(young["runs"], Value::Array(Vec::new()));
@@ -142,7 +142,7 @@ fn who_stores_contents_may_be_killed_at_any_change_and_nothing_is_lost() {
     let lock = File::open(place.stage.store().join("keep.lock")).unwrap();
     for at in (1..=40).step_by(3) {
         let (name, text) = (format!("in{at}"), format!("as it was read {at}\n"));
-        place.write_settled(&name, &text);
+        place.write_aged(&name, &text);
         flock(&lock, FlockOperation::LockExclusive).unwrap();
         let line = format!("cat {name} > out; echo new > {name}; rm {name}; cat out");
         let recorded = place.run(&["record", "--contents=lazy", "--", "sh", "-c", &line]);
@@ -161,7 +161,7 @@ fn who_collects_garbage_or_imports_may_be_killed_at_any_change() {
         return;
     }
     let (place, there) = (Place::new(), Place::new());
-    place.write_settled("in", "as it was read\n");
+    place.write_aged("in", "as it was read\n");
     there.keep("echo > first", &["--contents=lazy"]);
     let run = place.keep("cat in > out; rm in", &["--contents=lazy"]);
     let file = place.path("x.backstory");
@@ -170,7 +170,7 @@ fn who_collects_garbage_or_imports_may_be_killed_at_any_change() {
     fs::copy(&file, &copy).unwrap();
     there.stage.user().owns(copy.as_ref()).unwrap();
     for at in (1..=31).step_by(3) {
-        place.write_settled("other", &format!("to be forgotten {at}\n"));
+        place.write_aged("other", &format!("to be forgotten {at}\n"));
         let gone = place.keep("cat other > other2", &["--contents=lazy"]);
         place.run(&["rm", &gone]);
         place.kill_at(at, &["store", "gc"]);

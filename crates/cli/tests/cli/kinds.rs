@@ -93,7 +93,7 @@ fn a_c_build_comes_back() {
         "#include <stdio.h>\n#include <mine.h>\n#include \"a.h\"\nint main(void) { return printf(\"%d\\n\", twice(A)) != 3; }\n",
     );
     place.write("a.h", "#define A 21\n");
-    place.write_settled(
+    place.write_aged(
         "Makefile",
         "said: a\n\t./a > said\na: a.o\n\tgcc -o a a.o -L$(HOME)/lib -lmine\na.o: a.c a.h\n\tgcc -O1 -I$(HOME)/lib/include -c a.c\n",
     );
@@ -123,7 +123,7 @@ fn a_numpy_script_with_a_plot_comes_back() {
     assert!(copied.unwrap().success());
     place.stage.user().owns(&place.home()).unwrap();
     place.write("data.csv", "1,2\n3,4\n5,7\n");
-    place.write_settled(
+    place.write_aged(
         "plot.py",
         "import sys\nimport matplotlib, numpy\nmatplotlib.use('Agg')\nfrom matplotlib import pyplot\n\
          d = numpy.loadtxt('data.csv', delimiter=',')\nm = numpy.polyfit(d[:, 0], d[:, 1], 1)\nnumpy.save('fit.npy', m)\n\
@@ -158,7 +158,7 @@ fn an_r_script_comes_back() {
     let installed = place.command_line("R CMD INSTALL --no-docs --no-test-load -l ~/R ~/source/mine");
     assert_eq!(installed.status, 0, "{installed:?}");
     place.write("d.csv", "x,y\n1,2\n2,4\n3,7\n");
-    place.write_settled(
+    place.write_aged(
         "fit.R",
         "d <- read.csv('d.csv'); m <- lm(y ~ x, d); write.csv(mine::twice(coef(m)), 'coef.csv')\n",
     );
@@ -169,7 +169,7 @@ fn an_r_script_comes_back() {
 fn a_pipeline_of_ten_stages_comes_back() {
     let place = Place::new();
     place.write_at_home("lib/swap.awk", "{ print $2, $1 }\n");
-    place.write_settled(
+    place.write_aged(
         "words",
         &"the quick brown fox jumps over the lazy dog\n".repeat(50),
     );
@@ -208,7 +208,7 @@ fn a_java_program_comes_back() {
         "cd ~/lib && javac Twice.java && jar cf twice.jar Twice.class && cd - && javac -cp ~/lib/twice.jar Sum.java",
     );
     assert_eq!(built.status, 0, "{built:?}");
-    place.write_settled("in", "1\n2\n39\n");
+    place.write_aged("in", "1\n2\n39\n");
     place.comes_back_without_its_user(
         "java -XX:-UsePerfData -Xshare:auto -cp .:$HOME/lib/twice.jar Sum",
         &[],
@@ -229,7 +229,7 @@ fn a_latex_document_comes_back() {
         "p.tex",
         "\\documentclass{article}\\usepackage{mine}\\begin{document}Hello \\who, \\input{part}\\end{document}\n",
     );
-    place.write_settled("part.tex", "there.\n");
+    place.write_aged("part.tex", "there.\n");
     place.comes_back_without_its_user(
         "SOURCE_DATE_EPOCH=1000000000 FORCE_SOURCE_DATE=1 pdflatex -interaction=batchmode p.tex > /dev/null && rm p.log",
         &[],
@@ -243,7 +243,7 @@ fn a_program_with_sqlite_comes_back() {
     }
     let place = Place::new();
     place.write_at_home("lib/tables.sql", "create table t(a integer, b text);\n");
-    place.write_settled("rows.csv", "1,one\n2,two\n");
+    place.write_aged("rows.csv", "1,one\n2,two\n");
     place.comes_back_without_its_user(
         "sqlite3 db \".read $HOME/lib/tables.sql\" '.mode csv' '.import rows.csv t' && sqlite3 db 'select count(*), max(b) from t' > out",
         &[],
@@ -260,6 +260,6 @@ fn a_static_go_program_comes_back() {
     let own = place.home().join("go_files");
     fs::copy(&built, &own).unwrap();
     place.stage.user().owns(&own).unwrap();
-    place.settle("../home/go_files");
+    place.age("../home/go_files");
     place.comes_back_without_its_user("~/go_files", &[]);
 }

@@ -85,13 +85,13 @@ impl Place {
 
     /// The same, and does not return before the file is older than the file system's clock is coarse: a younger one may have been
     /// changed after it was read, for all that anybody can tell.
-    fn write_settled(&self, name: &str, text: &str) {
+    fn write_aged(&self, name: &str, text: &str) {
         self.write(name, text);
-        self.settle(name);
+        self.age(name);
     }
 
     /// Waits until a file is as old as that.
-    fn settle(&self, name: &str) {
+    fn age(&self, name: &str) {
         use std::os::unix::fs::MetadataExt;
         use std::time::{Duration, SystemTime};
         let of = std::fs::metadata(self.work().join(name)).unwrap();

@@ -308,7 +308,7 @@ fn what_is_called_by_number_is_told_once_whatever_the_guard() {
 #[test]
 fn what_ends_a_moment_after_its_command_is_waited_for_by_who_asks() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     place.record("cp in out; sleep 0.15 >/dev/null 2>&1 &");
     let asked = place.run(&["of", "out"]);
     assert!(asked.status == 0 && asked.out.contains("cp in out"), "{asked:?}");

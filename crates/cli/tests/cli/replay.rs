@@ -54,7 +54,7 @@ fn what_was_only_appended_to_cut_or_moved_comes_back() {
             continue;
         }
         let place = Place::new();
-        place.write_settled("in", "one\n");
+        place.write_aged("in", "one\n");
         place.comes_back(line);
     }
 }
@@ -84,7 +84,7 @@ impl Place {
 #[test]
 fn a_run_without_contents_says_what_to_do() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let run = place.keep("cat in > out", &["--contents=off"]);
     place
         .replay(&run, &[])
@@ -98,8 +98,8 @@ fn a_run_without_contents_says_what_to_do() {
 #[test]
 fn what_is_asked_for_and_was_not_there_is_named() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
-    place.write_settled("never", "nobody read this\n");
+    place.write_aged("in", "text\n");
+    place.write_aged("never", "nobody read this\n");
     let run = place.keep("cat in > out", &["--contents=lazy"]);
     place
         .replay(&run, &["--input", "never=in"])
@@ -118,7 +118,7 @@ fn what_is_asked_for_and_was_not_there_is_named() {
 #[test]
 fn what_differs_is_named_with_what_fed_it() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let run = place.keep(
         "head -c 8 /dev/urandom > random; cat in > same",
         &["--contents=lazy"],
@@ -133,12 +133,12 @@ fn what_differs_is_named_with_what_fed_it() {
 #[test]
 fn the_network_is_not_there_and_nothing_of_the_users_is_written_to() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let run = place.keep(
         "cat in > out; ls /sys/class/net > devices; echo changed >> in",
         &["--contents=lazy"],
     );
-    place.write_settled("out", "mine\n");
+    place.write_aged("out", "mine\n");
     let answer = place.replay(&run, &[]);
     let devices = fs::read_to_string(place.path("../home/again/files") + &place.path("devices")).unwrap();
     assert_eq!(devices, "lo\n", "{answer:?}");
@@ -155,7 +155,7 @@ fn what_was_made_without_a_word_and_removed_was_not_there_before() {
         "sleep 0.05; exec 3<>in; read x <&3; echo \"$x\" >&3; exec 3>&-; cat in > out; rm in",
     ] {
         let place = Place::new();
-        place.write_settled("in", "text\n");
+        place.write_aged("in", "text\n");
         place.comes_back(line);
     }
 }
@@ -164,7 +164,7 @@ fn what_was_made_without_a_word_and_removed_was_not_there_before() {
 #[test]
 fn what_was_only_looked_at_is_as_it_was() {
     let place = Place::new();
-    place.write_settled("looked", "some text\n");
+    place.write_aged("looked", "some text\n");
     std::os::unix::fs::symlink("looked", place.path("link")).unwrap();
     place.comes_back("stat -L -c '%s %Y %a' looked link > out");
 }
@@ -173,7 +173,7 @@ fn what_was_only_looked_at_is_as_it_was() {
 #[test]
 fn what_lists_directories_that_the_kernel_makes_up_comes_back() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     let run = place.keep(
         "ls /proc /sys /dev | wc -c > /dev/null; cat in > out",
         &["--contents=lazy"],
@@ -184,7 +184,7 @@ fn what_lists_directories_that_the_kernel_makes_up_comes_back() {
 #[test]
 fn a_damaged_content_is_named_and_leaves_nothing() {
     let place = Place::new();
-    place.write_settled("in", &"some text\n".repeat(100));
+    place.write_aged("in", &"some text\n".repeat(100));
     let run = place.keep("cat in > out", &["--contents=lazy"]);
     place.forget_everything();
     let mut files = vec![place.stage.store().join("contents")];
@@ -213,7 +213,7 @@ fn a_damaged_large_content_is_named_wherever_it_is_needed() {
     let place = Place::new();
     let noise = place.command_line("head -c 600000 /dev/urandom > in");
     assert_eq!(noise.status, 0);
-    place.settle("in");
+    place.age("in");
     let read = place.keep("cat in > out", &["--contents=lazy"]);
     let mut piped = place.command(&["record", "--contents=lazy", "--", "sh", "-c", "cat > out"]);
     let status = piped.stdin(fs::File::open(place.path("in")).unwrap()).status();

@@ -17,8 +17,8 @@ const LINES: &str =
 
 fn made() -> Place {
     let place = Place::new();
-    place.write_settled("left", "b\na\n");
-    place.write_settled("right", "d\nc\n");
+    place.write_aged("left", "b\na\n");
+    place.write_aged("right", "d\nc\n");
     place.keep(LINES, &["--contents=lazy"]);
     place
 }
@@ -61,7 +61,7 @@ fn what_is_up_to_date_is_left_alone() {
 #[test]
 fn a_changed_input_is_followed_to_the_result_and_no_further() {
     let place = made();
-    place.write_settled("left", "z\na\n");
+    place.write_aged("left", "z\na\n");
     assert_eq!(
         place.states("both", &["--dry-run"]),
         ["current", "stale", "waits"]
@@ -82,14 +82,14 @@ fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_mo
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let script = |text: &str| {
-        place.write_settled("tool", text);
+        place.write_aged("tool", text);
         let mode = fs::Permissions::from_mode(0o755);
         fs::set_permissions(place.path("tool"), mode).unwrap();
-        place.settle("tool");
+        place.age("tool");
     };
     script("#!/bin/sh\nsort $1\n");
     place.write("part.1", "b\na\n");
-    place.write_settled("end", "z\n");
+    place.write_aged("end", "z\n");
     place.keep("./tool part.1 > sorted", &["--contents=lazy"]);
     place.keep("cat sorted end > both", &["--contents=lazy"]);
     place.keep("cat part.* > all", &["--contents=lazy"]);
@@ -106,7 +106,7 @@ fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_mo
     place.run(&["index", "--wait"]);
     assert_eq!(place.states("both", &[]), ["current", "current"]);
     assert_eq!(place.states("all", &[]), ["current"]);
-    place.write_settled("part.2", "c\n");
+    place.write_aged("part.2", "c\n");
     assert_eq!(place.states("all", &[]), ["again"]);
     assert_eq!(fs::read_to_string(place.path("all")).unwrap(), "b\na\nc\n");
     place.run(&["index", "--wait"]);
@@ -122,7 +122,7 @@ fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
     let place = Place::new();
     let rules = "b: a\n\ttr a-z A-Z < a > b\na: in\n\tsort in > a\n";
     place.write("in", "b\na\n");
-    place.write_settled("Makefile", rules);
+    place.write_aged("Makefile", rules);
     place.keep("make -s b", &["--contents=lazy"]);
     let status = |path: &str| place.run(&["status", path]).status;
     let check = |expected: &[&str], current: bool| {
@@ -130,19 +130,19 @@ fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
         assert_eq!(status("b") == 0, current, "{:?}", place.run(&["status", "b"]));
     };
     check(&["current", "current"], true);
-    place.write_settled("Makefile", &format!("# {rules}").replacen("# ", "# none\n", 1));
+    place.write_aged("Makefile", &format!("# {rules}").replacen("# ", "# none\n", 1));
     check(&["stale"], false);
     // By `rerun`, and then by whoever calls it.
     place.rerun("b", &[]);
     place.run(&["index", "--wait"]);
     check(&["current", "current"], true);
-    place.write_settled("Makefile", &format!("# more\n{rules}"));
+    place.write_aged("Makefile", &format!("# more\n{rules}"));
     check(&["stale"], false);
     place.keep("make -q b", &["--contents=lazy"]);
     check(&["stale"], false);
     place.keep("make -s b", &["--contents=lazy"]);
     check(&["current", "current"], true);
-    place.write_settled("in", "d\nc\n");
+    place.write_aged("in", "d\nc\n");
     check(&["stale", "waits"], false);
     place.rerun("b", &[]);
     assert_eq!(fs::read_to_string(place.path("b")).unwrap(), "C\nD\n");
@@ -154,7 +154,7 @@ fn a_command_that_is_done_again_as_a_whole_has_its_input_and_leaves_its_callers_
     let place = Place::new();
     place.write("tool", "cat > copy; sort copy > out; echo said\n");
     place.write("printed", "");
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     let mut record = place.command(&["record", "--contents=lazy", "--", "sh", "tool"]);
     record.stdin(fs::File::open(place.path("in")).unwrap());
     record.stdout(
@@ -165,7 +165,7 @@ fn a_command_that_is_done_again_as_a_whole_has_its_input_and_leaves_its_callers_
     );
     assert!(record.status().unwrap().success());
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
-    place.write_settled("tool", "cat > copy; sort -r copy > out; echo said\n");
+    place.write_aged("tool", "cat > copy; sort -r copy > out; echo said\n");
     place.rerun("out", &[]);
     assert_eq!(fs::read_to_string(place.path("out")).unwrap(), "b\na\n");
     assert_eq!(fs::read_to_string(place.path("printed")).unwrap(), "said\n");
@@ -175,9 +175,9 @@ fn a_command_that_is_done_again_as_a_whole_has_its_input_and_leaves_its_callers_
 #[test]
 fn the_answer_in_json_is_alone_on_standard_output() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     place.keep("tee out < in", &["--contents=lazy"]);
-    place.write_settled("in", "other\n");
+    place.write_aged("in", "other\n");
     let answer = place.run(&["rerun", "--json", "out"]);
     let steps: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
     assert_eq!(steps[0]["state"], "again", "{answer:?}");
@@ -186,23 +186,23 @@ fn the_answer_in_json_is_alone_on_standard_output() {
 #[test]
 fn what_comes_out_the_same_goes_no_further() {
     let place = made();
-    place.write_settled("left", "a\nb\nb\n");
+    place.write_aged("left", "a\nb\nb\n");
     assert_eq!(place.states("both", &[]), ["current", "current", "same"]);
 }
 
 #[test]
 fn a_touched_input_with_the_same_content_is_no_change() {
     let place = made();
-    place.write_settled("left", "b\na\n");
+    place.write_aged("left", "b\na\n");
     assert_eq!(place.states("both", &[]), ["current", "current", "current"]);
 }
 
 #[test]
 fn what_was_looked_for_and_is_there_now_counts() {
     let place = Place::new();
-    place.write_settled("in", "text\n");
+    place.write_aged("in", "text\n");
     place.keep("cat in more > out 2>/dev/null; true", &["--contents=lazy"]);
-    place.write_settled("more", "and more\n");
+    place.write_aged("more", "and more\n");
     let text = place.run(&["rerun", "--dry-run", "out"]);
     assert!(
         text.status == 1 && text.out.contains("more") && text.out.contains("was not there"),
@@ -215,13 +215,13 @@ fn what_was_looked_for_and_is_there_now_counts() {
 fn what_a_script_looked_for_and_is_there_now_counts() {
     let place = Place::new();
     place.write("in", "text\n");
-    place.write_settled(
+    place.write_aged(
         "run.sh",
         "if test -e more; then cat in more > out; else cat in > out; fi\n",
     );
     place.keep("sh run.sh", &["--contents=lazy"]);
     assert_eq!(place.states("out", &["--dry-run"]), ["current"]);
-    place.write_settled("more", "and more\n");
+    place.write_aged("more", "and more\n");
     assert_eq!(place.states("out", &["--dry-run"]), ["stale"]);
     assert_eq!(place.states("out", &[]), ["again"]);
     assert_eq!(fs::read_to_string(place.path("out")).unwrap(), "text\nand more\n");
@@ -250,7 +250,7 @@ fn a_directory_that_is_gone_is_named() {
     let sub = place.work().join("sub");
     fs::create_dir(&sub).unwrap();
     place.stage.user().owns(&sub).unwrap();
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     let mut record = place.command(&[
         "record",
         "--contents=lazy",
@@ -272,7 +272,7 @@ fn a_directory_that_is_gone_is_named() {
 /// Three runs, each a step: `in` to `sorted` to `first`, and `sorted` to `last`.
 fn three_runs() -> Place {
     let place = Place::new();
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     for line in [
         "sort in > sorted",
         "head -n 1 sorted > first",
@@ -287,7 +287,7 @@ fn three_runs() -> Place {
 fn what_was_done_again_in_part_can_be_done_again() {
     let place = three_runs();
     for (text, first) in [("c\nb\n", "b\n"), ("c\nb\nd\n", "b\n"), ("d\nc\n", "c\n")] {
-        place.write_settled("in", text);
+        place.write_aged("in", text);
         assert_eq!(
             place.states("first", &["--dry-run"]),
             ["stale", "waits"],
@@ -306,7 +306,7 @@ fn what_was_done_again_in_part_can_be_done_again() {
 #[test]
 fn what_another_run_made_again_since_is_no_longer_what_was_read() {
     let place = three_runs();
-    place.write_settled("in", "z\ny\n");
+    place.write_aged("in", "z\ny\n");
     place.rerun("first", &[]);
     // `sorted` is up to date, but `last` was made from the one before.
     assert_eq!(place.states("last", &["--dry-run"]), ["stale", "waits"]);
@@ -321,13 +321,13 @@ fn a_directory_that_was_listed_has_changed_if_names_came_or_went() {
     fs::create_dir(place.work().join("parts")).unwrap();
     place.stage.user().owns(&place.work().join("parts")).unwrap();
     place.write("parts/a", "a\n");
-    place.write_settled("parts/b", "b\n");
+    place.write_aged("parts/b", "b\n");
     place.keep("ls parts > all", &["--contents=lazy"]);
     // As editors do: a new file takes the place of the old one.
     place.write("parts/b.new", "b\n");
     fs::rename(place.work().join("parts/b.new"), place.work().join("parts/b")).unwrap();
     assert_eq!(place.states("all", &["--dry-run"]), ["current"]);
-    place.write_settled("parts/c", "c\n");
+    place.write_aged("parts/c", "c\n");
     assert_eq!(place.states("all", &["--dry-run"]), ["stale"]);
     place.rerun("all", &[]);
     assert_eq!(fs::read_to_string(place.path("all")).unwrap(), "a\nb\nc\n");
@@ -341,12 +341,12 @@ fn a_directory_that_was_listed_has_changed_if_names_came_or_went() {
 fn what_is_asked_to_end_asks_the_steps_at_work() {
     for signal in [Signal::TERM, Signal::HUP] {
         let place = Place::new();
-        place.write_settled("in", "b\na\n");
+        place.write_aged("in", "b\na\n");
         let line = "{ test -e hold && echo $$ > at-work && while :; do sleep 0.1; done; cat in; } > made; sort made > sorted";
         place.keep(line, &["--contents=lazy"]);
         let before = fs::read_to_string(place.path("sorted")).unwrap();
         // What was looked for is there now.
-        place.write_settled("hold", "");
+        place.write_aged("hold", "");
         let mut child = place
             .command(&["rerun", "sorted"])
             .stdout(Stdio::null())

@@ -39,9 +39,9 @@ fn check(python: &Path, args: &[&str]) -> Value {
 /// Four steps, recorded with what the files held.
 fn recorded() -> Place {
     let place = Place::new();
-    place.write_settled("in1", "b\na\nb\n");
-    place.write_settled("in2", "c\n");
-    place.write_settled("run.sh", SCRIPT);
+    place.write_aged("in1", "b\na\nb\n");
+    place.write_aged("in2", "c\n");
+    place.write_aged("run.sh", SCRIPT);
     let answer = place.run(&["record", "--contents=lazy", "--", "sh", "run.sh"]);
     assert_eq!((answer.status, answer.err.as_str()), (0, ""));
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
@@ -255,8 +255,8 @@ fn a_timeline_is_read_by_perfettos_classes_and_leads_from_who_wrote_to_who_read(
 #[test]
 fn a_document_about_contents_that_nobody_has_is_an_error() {
     let place = Place::new();
-    place.write_settled("in", "a\n");
-    place.write_settled("run.sh", "sort in > out\n");
+    place.write_aged("in", "a\n");
+    place.write_aged("run.sh", "sort in > out\n");
     assert_eq!(place.run(&["record", "--", "sh", "run.sh"]).status, 0);
     // Neither kept nor there.
     std::fs::remove_file(place.path("out")).unwrap();

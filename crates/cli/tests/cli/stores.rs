@@ -235,7 +235,7 @@ fn a_store_in_a_file_system_of_fuse_works_for_many_at_once() {
     };
     let Some(fuse) = Fuse::over(&place) else { return };
     let store = fuse.0.join("store").into_os_string().into_string().unwrap();
-    place.write_settled("a", "text");
+    place.write_aged("a", "text");
     let names: Vec<String> = (0..6).map(|n| format!("b{n}")).collect();
     let record = |name: &String| {
         let mut command = place.command(&["record", "--store", &store, "--", "cp", "a", name]);

@@ -40,7 +40,7 @@ fn recorded() -> Option<Place> {
         return None;
     }
     let place = Place::new();
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     place.keep("busybox sort in > out", &["--contents=lazy"]);
     Some(place)
 }

@@ -18,8 +18,8 @@ fn place() -> Option<Place> {
         skipped("a static shell", "there is no busybox");
         return None;
     }
-    place.write_settled("a", "b\na\n");
-    place.write_settled("b", "other\n");
+    place.write_aged("a", "b\na\n");
+    place.write_aged("b", "other\n");
     Some(place)
 }
 
@@ -150,7 +150,7 @@ fn a_name_server_that_is_not_there_is_no_peer_but_missing() {
 #[test]
 fn a_file_that_loses_its_other_name_while_it_is_read_still_comes_from_where_it_came_from() {
     let place = Place::new();
-    place.write_settled("a", "text");
+    place.write_aged("a", "text");
     place.record("cat a > d");
     std::fs::hard_link(place.work().join("d"), place.work().join("e")).unwrap();
     let changed = || {

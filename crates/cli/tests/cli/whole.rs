@@ -21,7 +21,7 @@ fn formats(place: &Place) -> Vec<(String, bool)> {
 /// One step, with what its files held.
 fn recorded() -> Place {
     let place = Place::new();
-    place.write_settled("in.c", "int main(void) { return 0; }\n");
+    place.write_aged("in.c", "int main(void) { return 0; }\n");
     let compiler = find("gcc").unwrap_or_else(|| "cp".into());
     let compiler = compiler.to_str().unwrap();
     let answer = place.run(&[
@@ -90,7 +90,7 @@ fn a_target_that_cannot_be_written_is_named_and_nothing_is_left() {
 #[test]
 fn a_run_whose_files_nobody_has_is_exported_wholly_or_not_at_all() {
     let place = Place::new();
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     assert_eq!(
         place
             .run(&["record", "--contents=off", "--", "sort", "in", "-o", "out"])
@@ -174,7 +174,7 @@ fn an_incomplete_run_is_exported_with_a_warning_that_says_why() {
         return;
     }
     let place = Place::new();
-    place.write_settled("in", "b\na\n");
+    place.write_aged("in", "b\na\n");
     let script = "sort in > out; busybox true";
     place.run(&[
         "record",
@@ -200,7 +200,7 @@ fn an_incomplete_run_is_exported_with_a_warning_that_says_why() {
 #[test]
 fn what_comes_through_a_pipe_is_whole_or_nothing() {
     let place = Place::new();
-    place.write_settled("in", "a\n");
+    place.write_aged("in", "a\n");
     // CWL has no way to say the last one's name; what comes before it must not be in the pipe already.
     let answer = place.run(&["record", "--", "sh", "-c", "sort in > one; sort in > 'b[1]'"]);
     assert_eq!(answer.status, 0);

@@ -81,11 +81,11 @@ fn pile() -> Option<Place> {
     let shim = "#!/usr/bin/env bash\nfor part in ${PATH//:/ }; do type -p python3 > /dev/null; done\nexec /usr/bin/python3 \"$@\"\n";
     let scripts = PILE.into_iter().chain([(".pyenv/shims/python3", shim)]);
     for (name, text) in scripts {
-        place.write_settled(name, text);
+        place.write_aged(name, text);
         std::fs::set_permissions(place.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    place.write_settled("raw/alice.txt", "b 2\na 1\n");
-    place.write_settled("raw/bob.txt", "d 4\nc 3\n");
+    place.write_aged("raw/alice.txt", "b 2\na 1\n");
+    place.write_aged("raw/bob.txt", "d 4\nc 3\n");
     let mut command = place.command(&["record", "--", "./all.sh"]);
     let path = format!("{}:/usr/bin:/bin", place.path(".pyenv/shims"));
     assert!(command.env("PATH", path).output().unwrap().status.success());
@@ -341,7 +341,7 @@ fn a_compressor_that_refuses_to_write_over_its_result_is_done_again_all_the_same
     }
     let place = Place::new();
     for name in ["in", "constant"] {
-        place.write_settled(name, "b\na\n");
+        place.write_aged(name, "b\na\n");
     }
     let line = "sort constant > c; sort in > a; gzip -nk a; cat a.gz c > out";
     assert_eq!(place.run(&["record", "--", "sh", "-c", line]).status, 0);

@@ -60,7 +60,7 @@ pub enum Victim {
     Supervisor,
     Keeper,
     Both,
-    Front,
+    Launcher,
     Command,
     Child,
     Indexer,
@@ -70,7 +70,7 @@ const VICTIMS: [Victim; 7] = [
     Victim::Supervisor,
     Victim::Keeper,
     Victim::Both,
-    Victim::Front,
+    Victim::Launcher,
     Victim::Command,
     Victim::Child,
     Victim::Indexer,
@@ -81,12 +81,12 @@ pub fn is_backstory(pid: u32) -> bool {
 }
 
 /// Whom to kill now, as far as it exists.
-pub fn pids(front: u32, victim: Victim) -> Vec<u32> {
-    let keeper = children(front);
+pub fn pids(launcher: u32, victim: Victim) -> Vec<u32> {
+    let keeper = children(launcher);
     let supervisor: Vec<u32> = keeper.iter().flat_map(|k| children(*k)).collect();
     let command: Vec<u32> = supervisor.iter().flat_map(|s| children(*s)).collect();
     match victim {
-        Victim::Front => vec![front],
+        Victim::Launcher => vec![launcher],
         Victim::Keeper => keeper,
         Victim::Supervisor | Victim::Indexer => supervisor,
         Victim::Both => [keeper, supervisor].concat(),
@@ -112,18 +112,18 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let front = child.id();
+    let launcher = child.id();
     let mut late = Vec::new();
     if victim == Victim::Indexer {
         let all = |late: &mut Vec<u32>| {
-            *late = pids(front, Victim::Both);
+            *late = pids(launcher, Victim::Both);
             late.len() == 2
         };
-        eventually(PATIENCE, || all(&mut late) || !alive(front));
+        eventually(PATIENCE, || all(&mut late) || !alive(launcher));
     } else {
         // Not for something to happen, but for chance to choose.
         std::thread::sleep(moment);
-        late = pids(front, victim);
+        late = pids(launcher, victim);
     }
     let mut text = String::new();
     if victim == Victim::Indexer {
@@ -153,7 +153,7 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
             "{what}"
         );
     }
-    if victim == Victim::Front {
+    if victim == Victim::Launcher {
         assert!(
             status.signal() == Some(9) || status.code() == Some(3),
             "{what}: {status:?}"
@@ -176,7 +176,10 @@ fn truthful(bench: &Bench, store: &Path, name: &str, directory: &Path, what: &st
             .count()
             == 0
     };
-    assert!(eventually(PATIENCE, finalized), "{what}: the log is never finalized");
+    assert!(
+        eventually(PATIENCE, finalized),
+        "{what}: the log is never finalized"
+    );
     let Some(show) = told(bench, store, name) else {
         return; // killed before there was a log: nothing is said, and nothing is wrong
     };

@@ -141,9 +141,9 @@ fn untrue(case: &Case, show: &Show, killed: bool) -> Vec<String> {
     lines
 }
 
-/// The name that a front was given.
-fn name_of(front: u32) -> Option<String> {
-    let line = std::fs::read(format!("/proc/{front}/cmdline")).ok()?;
+/// The name that a launcher was given.
+fn name_of(launcher: u32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{launcher}/cmdline")).ok()?;
     let words: Vec<&[u8]> = line.split(|b| *b == 0).collect();
     let at = words.iter().position(|word| *word == b"--name")?;
     String::from_utf8(words.get(at + 1)?.to_vec()).ok()
@@ -156,14 +156,14 @@ fn strike(soak: &Soak, seed: u64) {
         sleep(Duration::from_millis(dice.below(800)));
         let fronts: Vec<(u32, String)> = children(std::process::id())
             .into_iter()
-            .filter_map(|front| Some((front, name_of(front)?)))
+            .filter_map(|launcher| Some((launcher, name_of(launcher)?)))
             .collect();
         if fronts.is_empty() {
             continue;
         }
-        let (front, name) = &fronts[dice.below(fronts.len() as u64) as usize];
+        let (launcher, name) = &fronts[dice.below(fronts.len() as u64) as usize];
         // Once a run: of one whose supervisor is gone the command is the keeper's child, and until it executes its program it runs ours.
-        for victim in pids(*front, Victim::Supervisor) {
+        for victim in pids(*launcher, Victim::Supervisor) {
             // Before it is done: whoever looks afterwards must know.
             if is_backstory(victim) && soak.killed.lock().unwrap().insert(name.clone()) {
                 let _ = kill(victim);
@@ -173,9 +173,9 @@ fn strike(soak: &Soak, seed: u64) {
 }
 
 /// Keeper and supervisor of a recording that has begun.
-fn beside(front: u32) -> Option<[u32; 2]> {
+fn beside(launcher: u32) -> Option<[u32; 2]> {
     let ours = |of: u32| children(of).into_iter().find(|pid| is_backstory(*pid));
-    let keeper = ours(front)?;
+    let keeper = ours(launcher)?;
     Some([keeper, ours(keeper)?])
 }
 

@@ -22,7 +22,7 @@ const COMMAND: Case = sh("start", "echo x >ran; echo whole; exit 5");
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Point {
-    /// The front has made the keeper.
+    /// The launcher has made the keeper.
     Keeper,
     /// The keeper has made the supervisor.
     Supervisor,
@@ -80,8 +80,8 @@ struct There {
 
 impl There {
     /// As `/proc` says. Faster than a look at all processes, or the start would be over.
-    fn of(front: u32) -> There {
-        let keeper = child(front);
+    fn of(launcher: u32) -> There {
+        let keeper = child(launcher);
         let supervisor = keeper.and_then(child);
         There {
             keeper,
@@ -118,28 +118,28 @@ fn is_filtered(thread: &Path) -> bool {
 }
 
 /// True once the recording is over, or hopeless.
-fn ends(front: &mut Child) -> bool {
-    eventually(PATIENCE, || front.try_wait().unwrap().is_some())
+fn ends(launcher: &mut Child) -> bool {
+    eventually(PATIENCE, || launcher.try_wait().unwrap().is_some())
 }
 
 /// One start that is harmed. False if the point was passed before that.
 fn harmed(bench: &Bench, guard: &str, point: Point, harm: Harm) -> bool {
     let what = format!("guard {guard}: {harm:?} at {point:?}");
-    let (mut front, directory, store) = bench
+    let (mut launcher, directory, store) = bench
         .started_with(&COMMAND, &["--guard", guard, "--contents", "off"])
         .unwrap();
     let ran = directory.join("ran");
-    let mut there = There::of(front.id());
-    while !there.reached(point) && !ran.exists() && front.try_wait().unwrap().is_none() {
-        there = There::of(front.id());
+    let mut there = There::of(launcher.id());
+    while !there.reached(point) && !ran.exists() && launcher.try_wait().unwrap().is_none() {
+        there = There::of(launcher.id());
     }
     let in_time = there.reached(point) && !ran.exists();
     if in_time {
         harm.is_done(&there);
     }
-    if !ends(&mut front) {
-        let left = There::of(front.id());
-        for pid in [Some(front.id()), left.keeper, left.supervisor]
+    if !ends(&mut launcher) {
+        let left = There::of(launcher.id());
+        for pid in [Some(launcher.id()), left.keeper, left.supervisor]
             .into_iter()
             .flatten()
         {
@@ -147,10 +147,10 @@ fn harmed(bench: &Bench, guard: &str, point: Point, harm: Harm) -> bool {
         }
         panic!("{what}: hangs, with {left:?}");
     }
-    let status = front.wait().unwrap();
+    let status = launcher.wait().unwrap();
     let (mut out, mut err) = (String::new(), String::new());
-    front.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    front.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    launcher.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    launcher.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     let ended = (status.code(), out.as_str(), ran.exists());
     if ended == (Some(125), "", false) && !harm.stops() {
         let line = err.strip_prefix("backstory: ").and_then(|e| e.strip_suffix('\n'));

@@ -76,8 +76,8 @@ fn another_user_reads_neither_store_nor_arena_and_reaches_no_process() {
     assert!(backstory_testkit::procs::eventually(patience, || directory
         .join("started")
         .exists()));
-    let front = child.id();
-    let keeper = backstory_testkit::procs::children(front)[0];
+    let launcher = child.id();
+    let keeper = backstory_testkit::procs::children(launcher)[0];
     let supervisor = backstory_testkit::procs::children(keeper)[0];
     let other = User::Other {
         uid: 65_533,
@@ -86,7 +86,7 @@ fn another_user_reads_neither_store_nor_arena_and_reaches_no_process() {
     let line = format!(
         "for f in {store}/runs/* /dev/shm/backstory-*.arena {store}; do cat \"$f\" >/dev/null 2>&1 && echo \"reads $f\"; \
          dd if=/dev/null of=\"$f\" conv=notrunc,nocreat 2>/dev/null && echo \"writes $f\"; done; ls {store} 2>/dev/null; \
-         for p in {front} {keeper} {supervisor}; do ls /proc/$p/fd /proc/$p/map_files 2>/dev/null; \
+         for p in {launcher} {keeper} {supervisor}; do ls /proc/$p/fd /proc/$p/map_files 2>/dev/null; \
          cat /proc/$p/environ /proc/$p/maps 2>/dev/null; kill -0 $p 2>/dev/null && echo \"signals $p\"; done; true",
         store = store.display()
     );
@@ -121,8 +121,8 @@ fn what_records_has_no_socket_or_pipe_that_others_can_reach() {
     let patience = std::time::Duration::from_secs(20);
     let started = || directory.join("started").exists();
     assert!(backstory_testkit::procs::eventually(patience, started));
-    let front = child.id();
-    let keeper = backstory_testkit::procs::children(front)[0];
+    let launcher = child.id();
+    let keeper = backstory_testkit::procs::children(launcher)[0];
     let supervisor = backstory_testkit::procs::children(keeper)[0];
     let mut sockets = 0;
     for pid in [keeper, supervisor] {

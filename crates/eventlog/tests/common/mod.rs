@@ -3,8 +3,8 @@
 
 use backstory_abi::{Chunk, Who};
 use backstory_eventlog::event::Event;
-use backstory_eventlog::run::{ClockPoint, RunHeader};
 use backstory_eventlog::record::Builder;
+use backstory_eventlog::run::{ClockPoint, RunHeader};
 use backstory_eventlog::{Log, Writer, chunk};
 use std::path::PathBuf;
 
@@ -34,8 +34,8 @@ impl Scratch {
         self.dir.path().join("log")
     }
 
-    pub fn add(&mut self, lane: &Lane) -> &mut Self {
-        self.writer.chunk(lane.chunk.bytes()).expect("append");
+    pub fn add(&mut self, stream: &ThreadStream) -> &mut Self {
+        self.writer.chunk(stream.chunk.bytes()).expect("append");
         self
     }
 
@@ -68,15 +68,15 @@ pub fn header() -> RunHeader {
 }
 
 /// One chunk under construction.
-pub struct Lane {
+pub struct ThreadStream {
     pub chunk: chunk::Builder,
     builder: Builder,
     pub who: Option<Who>,
 }
 
-impl Lane {
-    pub fn of(head: Chunk) -> Lane {
-        Lane {
+impl ThreadStream {
+    pub fn of(head: Chunk) -> ThreadStream {
+        ThreadStream {
             chunk: chunk::Builder::new(head),
             builder: Builder::new(),
             who: None,
@@ -84,8 +84,8 @@ impl Lane {
     }
 
     /// A thread's chunk.
-    pub fn new(epoch: u64, pid: u32, tid: u32) -> Lane {
-        Lane::of(Chunk {
+    pub fn new(epoch: u64, pid: u32, tid: u32) -> ThreadStream {
+        ThreadStream::of(Chunk {
             epoch,
             pid,
             tid,
@@ -94,8 +94,8 @@ impl Lane {
     }
 
     /// The guard's chunk.
-    pub fn guard(seq: u32) -> Lane {
-        Lane::of(Chunk {
+    pub fn guard(seq: u32) -> ThreadStream {
+        ThreadStream::of(Chunk {
             seq,
             ..Chunk::default()
         })

@@ -1,6 +1,6 @@
 //! Files, names, descriptors, streams, channels.
 
-use crate::harness::{Recorded, Record, command, folder, program, record};
+use crate::harness::{Record, Recorded, command, folder, program, record};
 
 fn run(name: &str) -> Recorded {
     let dir = folder();

@@ -49,7 +49,11 @@ impl Recorded {
 
     /// Those of one operation in the first process.
     pub fn first(&self, name: &str) -> Vec<&Record> {
-        self.threads[0].records.iter().filter(|s| s.name == name).collect()
+        self.threads[0]
+            .records
+            .iter()
+            .filter(|s| s.name == name)
+            .collect()
     }
 
     /// "OP string string", in order, for operations in `names`.

@@ -35,7 +35,10 @@ pub(super) fn of(
     used: &HashMap<u32, Use>,
     listers: HashMap<u32, Vec<ActivityKey>>,
 ) -> Result<Vec<Listing>> {
-    let places = store.surroundings(run)?.map(|s| s.places).unwrap_or_default();
+    let places = store
+        .directory_snapshot(run)?
+        .map(|s| s.places)
+        .unwrap_or_default();
     let entries: HashMap<&[u8], _> = places
         .iter()
         .filter_map(|place| Some((&*place.path, place.entries.as_ref()?)))

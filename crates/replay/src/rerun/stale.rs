@@ -115,7 +115,10 @@ impl<'s> Surroundings<'s> {
         let mut listings = HashMap::new();
         for recording in recordings {
             let run = &recording.details.summary.id;
-            let places = store.surroundings(run)?.map(|s| s.places).unwrap_or_default();
+            let places = store
+                .directory_snapshot(run)?
+                .map(|s| s.places)
+                .unwrap_or_default();
             let known = places.into_iter().filter_map(|place| {
                 let names = place.entries?.into_iter().map(|entry| entry.name);
                 Some((place.path.to_vec(), names.collect()))

@@ -17,8 +17,8 @@ pub enum Learned {
     /// Of a version.
     Fact(Fact),
     /// Of a run: all its versions have been looked at.
-    Run(Surroundings),
-    /// A run is forgotten, and with it what was learned of its surroundings.
+    Run(DirectorySnapshot),
+    /// A run is forgotten, and with it what was learned of its directory_snapshots.
     Forgotten(String),
 }
 
@@ -77,7 +77,7 @@ pub struct Package {
 
 /// How the paths of a run lay when it had ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Surroundings {
+pub struct DirectorySnapshot {
     /// The run's id.
     pub run: String,
     /// Every directory and symbolic link on the way to a file that the run used, in the order of their paths.

@@ -3,7 +3,7 @@
 //! ```text
 //! 1 fact:          dev ino size mtime birth, has digest, digest, held: 0 | 1 manager name version verified | 2 reason |
 //!                  3 as 1
-//! 2 surroundings:  run, places: (path, mode, 0 | 1 target | 2 how many entries: (name, kind)… | 3 target mtime |
+//! 2 directory_snapshots:  run, places: (path, mode, 0 | 1 target | 2 how many entries: (name, kind)… | 3 target mtime |
 //!                  4 how many entries: (name, kind, shared)… | 5 how many looked at: (name's bytes shared with the one before, the
 //!                  rest, mode ^ before, size, mtime - before)…, then 0, 2 or 4)…
 //! 3 forgotten:     run
@@ -12,7 +12,7 @@
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::Ident;
 
-use super::{Fact, Held, Learned, Listed, Looked, Package, Place, Surroundings};
+use super::{DirectorySnapshot, Fact, Held, Learned, Listed, Looked, Package, Place};
 use crate::Result;
 use crate::codec::{Put, Take};
 
@@ -42,7 +42,7 @@ impl Learned {
         let mut take = Take::new(bytes, "fact about contents");
         let learned = match take.byte()? {
             1 => Learned::Fact(Fact::decode(&mut take)?),
-            2 => Learned::Run(Surroundings::decode(&mut take)?),
+            2 => Learned::Run(DirectorySnapshot::decode(&mut take)?),
             3 => Learned::Forgotten(text(&mut take)?),
             _ => return Err(take.damaged()),
         };
@@ -113,7 +113,7 @@ impl Fact {
     }
 }
 
-impl Surroundings {
+impl DirectorySnapshot {
     /// Appends it to `out`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.bytes(self.run.as_bytes());
@@ -149,8 +149,8 @@ impl Surroundings {
         }
     }
 
-    /// Reads what [`Surroundings::encode`] wrote, to the end.
-    pub(crate) fn decode(take: &mut Take<'_>) -> Result<Surroundings> {
+    /// Reads what [`DirectorySnapshot::encode`] wrote, to the end.
+    pub(crate) fn decode(take: &mut Take<'_>) -> Result<DirectorySnapshot> {
         let run = text(take)?;
         let mut places = Vec::new();
         while !take.is_empty() {
@@ -177,7 +177,7 @@ impl Surroundings {
             }
             places.push(place);
         }
-        Ok(Surroundings { run, places })
+        Ok(DirectorySnapshot { run, places })
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
                 fact(numbers, digest, Held::Package(package.clone())),
                 fact(numbers, digest, Held::Owned(package)),
                 fact(numbers, None, Held::Missing(a.clone())),
-                Learned::Run(Surroundings { run: b.clone(), places: vec![place.clone(), listed, place] }),
+                Learned::Run(DirectorySnapshot { run: b.clone(), places: vec![place.clone(), listed, place] }),
                 Learned::Forgotten(b),
             ] {
                 prop_assert_eq!(Learned::decode(&learned.encode()).unwrap(), learned);

@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use super::{SqliteStore, inode_key};
 use crate::api::same_version;
 use crate::codec::Take;
-use crate::facts::{Fact, Learned, Mark, Surroundings};
+use crate::facts::{DirectorySnapshot, Fact, Learned, Mark};
 use crate::{Error, Result};
 
 impl SqliteStore {
@@ -33,7 +33,7 @@ impl SqliteStore {
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
             .map_err(fail)?;
         if anew {
-            tx.execute_batch("DELETE FROM facts; DELETE FROM surroundings;")
+            tx.execute_batch("DELETE FROM facts; DELETE FROM directory_snapshots;")
                 .map_err(fail)?;
         }
         for one in learned {
@@ -42,11 +42,11 @@ impl SqliteStore {
                 Learned::Run(run) => {
                     let mut record = Vec::new();
                     run.encode(&mut record);
-                    let insert = "INSERT OR REPLACE INTO surroundings (run, record) VALUES (?, ?)";
+                    let insert = "INSERT OR REPLACE INTO directory_snapshots (run, record) VALUES (?, ?)";
                     tx.execute(insert, params![run.run, record]).map_err(fail)?;
                 }
                 Learned::Forgotten(run) => {
-                    tx.execute("DELETE FROM surroundings WHERE run = ?1", [run])
+                    tx.execute("DELETE FROM directory_snapshots WHERE run = ?1", [run])
                         .map_err(fail)?;
                 }
             }
@@ -97,10 +97,11 @@ impl SqliteStore {
         records.iter().map(|record| decode(record)).collect()
     }
 
-    pub(super) fn surroundings_of(&self, run: &str) -> Result<Option<Surroundings>> {
-        let select = "SELECT record FROM surroundings WHERE run = ?1";
+    pub(super) fn directory_snapshot_of(&self, run: &str) -> Result<Option<DirectorySnapshot>> {
+        let select = "SELECT record FROM directory_snapshots WHERE run = ?1";
         let records = self.all(select, [run], |row| row.get::<_, Vec<u8>>(0))?;
-        let decode = |record: &Vec<u8>| Surroundings::decode(&mut Take::new(record, "surroundings"));
+        let decode =
+            |record: &Vec<u8>| DirectorySnapshot::decode(&mut Take::new(record, "directory_snapshots"));
         records.first().map(decode).transpose()
     }
 }

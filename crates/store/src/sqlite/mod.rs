@@ -31,7 +31,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB};
 
 use crate::api::Body;
-use crate::facts::{Fact, Learned, Mark, Surroundings};
+use crate::facts::{DirectorySnapshot, Fact, Learned, Mark};
 use crate::{
     ActivityKey, EntityKey, Error, Home, Reading, Result, Role, RunKey, RunRecord, Stats, Store, Stream,
 };
@@ -252,7 +252,7 @@ impl Store for SqliteStore {
     fn runs_without_contents(&self) -> Result<Vec<RunRecord>> {
         // Of a store's runs hardly any: the headers of the others are not even read.
         let mut runs = self.run_records(
-            "WHERE CASE WHEN EXISTS (SELECT 1 FROM surroundings WHERE run = runs.id) THEN 0 \
+            "WHERE CASE WHEN EXISTS (SELECT 1 FROM directory_snapshots WHERE run = runs.id) THEN 0 \
              ELSE json_extract(header, '$.modes.contents') NOT IN ('', 'off') END",
             [],
         )?;
@@ -261,8 +261,8 @@ impl Store for SqliteStore {
         Ok(runs)
     }
 
-    fn surroundings(&self, run: &str) -> Result<Option<Surroundings>> {
-        self.surroundings_of(run)
+    fn directory_snapshot(&self, run: &str) -> Result<Option<DirectorySnapshot>> {
+        self.directory_snapshot_of(run)
     }
 }
 

@@ -299,7 +299,7 @@ fn runs_are_listed_newest_first() {
 
 #[test]
 fn runs_that_wait_for_their_contents_are_known_without_looking_at_the_others() {
-    use backstory_store::facts::{Learned, Surroundings};
+    use backstory_store::facts::{DirectorySnapshot, Learned};
     every_store(|store| {
         for (id, started, contents) in [
             ("d", 9, "lazy"),
@@ -317,7 +317,7 @@ fn runs_that_wait_for_their_contents_are_known_without_looking_at_the_others() {
             runs.into_iter().map(|run| run.header.id).collect()
         };
         assert_eq!(waiting(store), ["b", "c", "d"]);
-        let looked = Surroundings {
+        let looked = DirectorySnapshot {
             run: "c".to_owned(),
             places: Vec::new(),
         };

@@ -140,7 +140,7 @@ fn reclaim(asked: &mut Asked, runs: &[RunRecord], dry: bool) -> Result<Reclaimed
     if !dry && (live.len() < known.len() || !runs.is_empty()) {
         let mut learned: Vec<Learned> = live.into_iter().map(Learned::Fact).collect();
         for run in &left {
-            learned.extend(asked.store.surroundings(&run.header.id)?.map(Learned::Run));
+            learned.extend(asked.store.directory_snapshot(&run.header.id)?.map(Learned::Run));
         }
         facts::rewrite(&asked.home.facts_path(), &learned)?;
         store::catch_up(&asked.home, &mut asked.store)?;

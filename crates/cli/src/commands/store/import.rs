@@ -1,6 +1,6 @@
 //! `store import`: what somebody else exported.
 //!
-//! Nothing in the file is trusted: a name is a run's id or a digest or an error, a content is what its digest names, a log is a settled log of the
+//! Nothing in the file is trusted: a name is a run's id or a digest or an error, a content is what its digest names, a log is a resolved log of the
 //! run that its name says. What is known here already stays as it is. Killed at any moment it has imported some contents and
 //! perhaps some runs, each wholly; importing again does the rest.
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use backstory_contents::Contents;
 use backstory_contents::transfer::{Kind, Reader, Section};
 use backstory_eventlog::Log;
-use backstory_store::facts::{self, Fact, Journal, Learned, Surroundings};
+use backstory_store::facts::{self, DirectorySnapshot, Fact, Journal, Learned};
 use backstory_store::{self as store, Home, SqliteStore, Store};
 
 use super::keep_lock;
@@ -161,7 +161,7 @@ impl Import {
         if log.header().id != id {
             return Err(format!("the log of run {id} in it is of run '{}'", log.header().id).into());
         }
-        if !log.settled() {
+        if !log.resolved() {
             return Err(format!(
                 "run {id} in it was never indexed; index it where it was recorded, and export it again"
             )
@@ -189,7 +189,7 @@ impl Import {
     fn write_facts(&mut self, runs: &[String], database: &SqliteStore) -> Result<(), Problem> {
         let mut fresh = Vec::new();
         for run in runs {
-            if database.surroundings(run)?.is_some() {
+            if database.directory_snapshot(run)?.is_some() {
                 continue;
             }
             let told = self
@@ -197,7 +197,7 @@ impl Import {
                 .iter()
                 .find(|one| matches!(one, Learned::Run(r) if r.run == *run));
             fresh.push(told.cloned().unwrap_or_else(|| {
-                Learned::Run(Surroundings {
+                Learned::Run(DirectorySnapshot {
                     run: run.clone(),
                     places: Vec::new(),
                 })

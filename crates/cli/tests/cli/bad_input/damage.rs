@@ -26,7 +26,7 @@ impl Cut {
         let place = Place::new();
         place.write("in", "text\n");
         let mut command = place.command(&["record", "--", "sh", "-c", "cat in >out; : >ready; sleep 1000"]);
-        let mut front = command
+        let mut launcher = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -40,7 +40,7 @@ impl Cut {
         if let Some(arena) = &in_use {
             arena.lock_shared().unwrap();
         }
-        kill_all(&mut front);
+        kill_all(&mut launcher);
         Cut {
             place,
             run,
@@ -76,8 +76,8 @@ impl Cut {
 
 /// Stops a whole tree first: whoever is left would take over from whoever is gone. Children die before their parents: a stopped process
 /// goes on when its group is orphaned (POSIX, `_exit`).
-fn kill_all(front: &mut Child) {
-    let mut all = vec![front.id()];
+fn kill_all(launcher: &mut Child) {
+    let mut all = vec![launcher.id()];
     let mut next = 0;
     while let Some(&pid) = all.get(next) {
         signal(pid, "STOP");
@@ -85,7 +85,7 @@ fn kill_all(front: &mut Child) {
         next += 1;
     }
     all.iter().rev().for_each(|&pid| signal(pid, "KILL"));
-    front.wait().unwrap();
+    launcher.wait().unwrap();
     assert!(eventually(PATIENCE, || !all.iter().any(|&pid| alive(pid))));
 }
 

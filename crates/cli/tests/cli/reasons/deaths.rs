@@ -8,28 +8,28 @@ use backstory_testkit::procs::{alive, children, eventually, kill};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts a command that waits for a file `go`; gives the front, the keeper and the supervisor.
+/// Starts a command that waits for a file `go`; gives the launcher, the keeper and the supervisor.
 fn waiting(place: &Place) -> (Child, u32, u32) {
     for old in ["started", "go"] {
         let _ = std::fs::remove_file(place.work().join(old));
     }
     let line = "echo >started; while [ ! -e go ]; do sleep 0.01; done; exit 5";
     let mut command = place.command(&["record", "--", "sh", "-c", line]);
-    let front = command
+    let launcher = command
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     assert!(eventually(PATIENCE, || place.work().join("started").exists()));
-    let keeper = children(front.id())[0];
+    let keeper = children(launcher.id())[0];
     let supervisor = children(keeper)[0];
-    (front, keeper, supervisor)
+    (launcher, keeper, supervisor)
 }
 
 /// Kills some of those beside a command: the sentence is told, and without a death nothing is.
 fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
     let place = Place::new();
-    let (mut front, keeper, supervisor) = waiting(&place);
+    let (mut launcher, keeper, supervisor) = waiting(&place);
     for pid in who(keeper, supervisor) {
         kill(pid).unwrap();
     }
@@ -38,7 +38,7 @@ fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
         .into_iter()
         .any(alive)));
     place.write("go", "");
-    assert_eq!(front.wait().unwrap().code(), Some(5));
+    assert_eq!(launcher.wait().unwrap().code(), Some(5));
     place.finalized();
     place.is_told(sentence);
     place.record("exit 0");

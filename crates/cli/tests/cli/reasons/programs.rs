@@ -128,7 +128,7 @@ pub(super) fn shared_memory_that_was_cut_short_is_told() {
     }
     let line = "echo >started; while [ ! -e go ]; do sleep 0.01; done; exit 3";
     let mut command = place.command(&["record", "--", "/bin/busybox", "sh", "-c", line]);
-    let mut front = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut launcher = command.stderr(Stdio::null()).spawn().unwrap();
     assert!(eventually(PATIENCE, || place.work().join("started").exists()));
     let runs = std::fs::read_dir(place.stage.store().join("runs")).unwrap();
     let names = runs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -137,7 +137,7 @@ pub(super) fn shared_memory_that_was_cut_short_is_told() {
     let arena = std::fs::File::options().write(true).open(arena).unwrap();
     arena.set_len(4096).unwrap();
     place.write("go", "");
-    assert_eq!(front.wait().unwrap().code(), Some(3));
+    assert_eq!(launcher.wait().unwrap().code(), Some(3));
     place.finalized();
     place.is_told("a program cut the recording's shared memory short, so operations are lost");
     place.record("true");

@@ -9,5 +9,5 @@ CREATE TABLE facts (
 CREATE INDEX facts_by_inode ON facts (inode);
 CREATE INDEX facts_by_content ON facts (content) WHERE content IS NOT NULL;
 
-CREATE TABLE surroundings (run TEXT PRIMARY KEY, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE directory_snapshots (run TEXT PRIMARY KEY, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE learned (one INTEGER PRIMARY KEY CHECK (one = 1), journal BLOB NOT NULL, position INTEGER NOT NULL) STRICT;

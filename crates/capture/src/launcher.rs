@@ -1,4 +1,4 @@
-//! The front: the process that the shell started and waits for. It stands for the command towards the shell.
+//! The launcher: the process that the shell started and waits for. It stands for the command towards the shell.
 //!
 //! Invariants: it returns as soon as the command's end is published. It stops when the command stops. What is sent to it alone is
 //! passed on to the command, once.
@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 /// How long a signal to the whole group may take to reach the keeper, too.
 const GROUP_SIGNAL: Duration = Duration::from_millis(3);
 
-/// The front's side of a recording.
-pub(crate) struct Front {
+/// The launcher's side of a recording.
+pub(crate) struct Launcher {
     setting: Setting,
     /// Where a copy of the guard's listener lies.
     spare: Option<OwnedFd>,
@@ -36,21 +36,21 @@ pub(crate) struct Front {
     from_kernel: u64,
 }
 
-/// How a recording ended, as the front sees it.
+/// How a recording ended, as the launcher sees it.
 pub(crate) struct Ended {
     /// The command's end.
     pub end: RunEnd,
     /// The log is finalized already.
     pub finalized: bool,
-    /// A key of the terminal ended the command, and was meant for the front, too.
+    /// A key of the terminal ended the command, and was meant for the launcher, too.
     pub by_key: bool,
 }
 
-impl Front {
+impl Launcher {
     /// After the keeper was forked.
-    pub(crate) fn new(mut setting: Setting, keeper: Pid) -> Front {
+    pub(crate) fn new(mut setting: Setting, keeper: Pid) -> Launcher {
         let spare = setting.spare.take().map(|(take, _)| take);
-        Front {
+        Launcher {
             spare,
             setting,
             keeper,
@@ -193,14 +193,14 @@ impl Front {
         if stop != self.stops_seen {
             self.stops_seen = stop;
             let control = self.control();
-            control.front_stops.store(1, Ordering::SeqCst);
+            control.launcher_stops.store(1, Ordering::SeqCst);
             // Whoever stopped or continued the whole group has done so to the command, too, after this: to stop now, because it
             // had been stopped, would be one stop too many.
             std::thread::sleep(GROUP_SIGNAL);
             if control.command_pid().is_some_and(tree::stopped) {
                 sys::act_on_self((stop & 0xff) as i32);
             }
-            control.front_stops.store(0, Ordering::SeqCst);
+            control.launcher_stops.store(0, Ordering::SeqCst);
         }
     }
 

@@ -20,7 +20,7 @@ const PIECE: usize = 256 * 1024;
 ///
 /// A path is looked at without following a link at its end; that answers for what it leads to as well, unless it is a link.
 #[derive(Debug)]
-pub struct Settlement {
+pub struct IdentityResolver {
     log: PathBuf,
     writer: Writer,
     builder: Builder,
@@ -33,10 +33,10 @@ pub struct Settlement {
     failed: Option<Error>,
 }
 
-impl Settlement {
-    /// Begins to settle a finalized log.
-    pub fn begin(log: &Path) -> Result<Settlement, Error> {
-        Ok(Settlement {
+impl IdentityResolver {
+    /// Begins to resolve a finalized log.
+    pub fn begin(log: &Path) -> Result<IdentityResolver, Error> {
+        Ok(IdentityResolver {
             log: log.to_owned(),
             writer: Writer::reopen(log).map_err(Error::log("open", log))?,
             builder: Builder::new(),
@@ -100,13 +100,13 @@ impl Settlement {
         }
     }
 
-    /// Appends what is left, and the mark that the log is settled.
+    /// Appends what is left, and the mark that the log is resolved.
     pub fn finish(mut self) -> Result<(), Error> {
         match self.failed.take() {
             Some(error) => Err(error),
             None => self
                 .writer
-                .settled(&self.records)
+                .resolved(&self.records)
                 .map_err(Error::log("append to", &self.log)),
         }
     }
