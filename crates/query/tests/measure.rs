@@ -314,7 +314,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         descriptors: Vec::new(),
         descriptor_flags: Vec::new(),
         descriptor_files: Vec::new(),
-        front_pid: 1,
+        launcher_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),
         uid: 1000,

@@ -34,7 +34,7 @@ pub fn header(command: &[&str]) -> RunHeader {
         descriptors: Vec::new(),
         descriptor_flags: Vec::new(),
         descriptor_files: Vec::new(),
-        front_pid: 1,
+        launcher_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),
         uid: 1000,

@@ -169,7 +169,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         descriptors: Vec::new(),
         descriptor_flags: Vec::new(),
         descriptor_files: Vec::new(),
-        front_pid: 1,
+        launcher_pid: 1,
         boot_id: "boot".into(),
         machine: Machine::default(),
         uid: 1000,

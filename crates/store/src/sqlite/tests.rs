@@ -20,7 +20,7 @@ fn header(id: &str) -> RunHeader {
         descriptors: Vec::new(),
         descriptor_flags: Vec::new(),
         descriptor_files: Vec::new(),
-        front_pid: 0,
+        launcher_pid: 0,
         boot_id: String::new(),
         machine: Machine::default(),
         uid: 0,

@@ -19,7 +19,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         descriptors: vec![(0, b"/dev/null".to_vec())],
         descriptor_flags: Vec::new(),
         descriptor_files: Vec::new(),
-        front_pid: 7,
+        launcher_pid: 7,
         boot_id: "boot".into(),
         machine: Machine {
             kernel: "Linux".into(),
