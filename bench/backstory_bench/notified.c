@@ -41,7 +41,8 @@ static int compare(const void *a, const void *b)
 static int crowd(int processes, int count, const char *file, int which)
 {
     size_t size = (size_t)processes * (count + 1) * sizeof(double);
-    double *all = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), *took = all + processes * count;
+    double *all = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+           *took = all + processes * count;
     int start[2];
     char byte;
     if (all == MAP_FAILED || pipe(start))
@@ -79,7 +80,8 @@ static void unpacked(const char *directory, int number)
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd < 0 || write(fd, content, sizeof content) != sizeof content || close(fd))
         exit(3);
-    if (lchown(path, getuid(), getgid()) || chmod(path, 0644) || utimensat(AT_FDCWD, path, times, 0))
+    if (lchown(path, getuid(), getgid()) || chmod(path, 0644) ||
+        utimensat(AT_FDCWD, path, times, 0))
         exit(4);
     one(path);
 }

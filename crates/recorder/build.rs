@@ -88,7 +88,9 @@ fn main() {
     );
     let mut objects = Vec::new();
     for file in sources(source) {
-        let object = out.join(file.file_name().unwrap_or_default()).with_extension("o");
+        let object = out
+            .join(file.file_name().unwrap_or_default())
+            .with_extension("o");
         let is_one_of = |list: &[&str]| list.iter().any(|name| file.ends_with(name));
         let unwound = !is_one_of(NEVER_UNWOUND);
         run(compiler()
@@ -152,7 +154,11 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         Err(e) => panic!("can't list {}: {e}", folder.display()),
     };
     let is_source = |p: &PathBuf| p.extension().is_some_and(|e| e == "c" || e == "S");
-    let mut files: Vec<_> = entries.flatten().map(|e| e.path()).filter(is_source).collect();
+    let mut files: Vec<_> = entries
+        .flatten()
+        .map(|e| e.path())
+        .filter(is_source)
+        .collect();
     files.sort();
     files
 }

@@ -31,6 +31,7 @@ int main(void)
         stations[at].sum += temperature;
     }
     for (int at = 0; at < known; at++)
-        printf("%s,%d,%.2f\n", stations[at].id, stations[at].count, stations[at].sum / stations[at].count);
+        printf("%s,%d,%.2f\n", stations[at].id, stations[at].count,
+               stations[at].sum / stations[at].count);
     return 0;
 }

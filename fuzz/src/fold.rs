@@ -45,8 +45,9 @@ pub fn append(log: &Log, store: &mut dyn Store) -> backstory_store::Result<()> {
     let end = log.end().cloned().unwrap_or_else(RunEnd::default);
     let known = Taken(log.identities());
     let length = log.len() as u64;
-    let mut body =
-        |sink: &mut backstory_store::Appender<'_>| fold(&header, Some(&end), log.events(), &known, sink);
+    let mut body = |sink: &mut backstory_store::Appender<'_>| {
+        fold(&header, Some(&end), log.events(), &known, sink)
+    };
     store.append(&header, &end, length, &mut body).map(drop)
 }
 

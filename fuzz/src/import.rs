@@ -72,7 +72,8 @@ fn made(mut rest: &[u8]) -> (Vec<u8>, Option<usize>) {
     let mut sections = 0;
     while let Some(([kind, name, low, high], after)) = rest.split_first_chunk::<4>() {
         let (name, after) = after.split_at(usize::from(*name).min(after.len()));
-        let (body, after) = after.split_at(usize::from(u16::from_le_bytes([*low, *high])).min(after.len()));
+        let (body, after) =
+            after.split_at(usize::from(u16::from_le_bytes([*low, *high])).min(after.len()));
         let kind = [Kind::Log, Kind::Facts, Kind::Content, Kind::Label][usize::from(*kind) % 4];
         let body = if kind == Kind::Facts {
             summed(body)
@@ -99,7 +100,8 @@ fn summed(body: &[u8]) -> Vec<u8> {
             continue;
         }
         let length =
-            u32::from_le_bytes([bytes[at + 2], bytes[at + 3], bytes[at + 4], bytes[at + 5]]) as usize;
+            u32::from_le_bytes([bytes[at + 2], bytes[at + 3], bytes[at + 4], bytes[at + 5]])
+                as usize;
         let end = at + FRAME + length.min(bytes.len() - at - FRAME);
         let sum = crc32fast::hash(&bytes[at + FRAME..end]);
         bytes[at + 2..at + 6].copy_from_slice(&((end - at - FRAME) as u32).to_le_bytes());

@@ -24,7 +24,10 @@ fn read(bytes: &[u8]) {
         now = event.time;
         events += 1;
     }
-    assert!(events <= bytes.len() / 32, "more events than there is room for");
+    assert!(
+        events <= bytes.len() / 32,
+        "more events than there is room for"
+    );
     let _ = log.identities();
     let mut text = Vec::new();
     dump(&log, &mut text).expect("memory");

@@ -40,7 +40,8 @@
  */
 #define BS_ARENA_READS 4096u
 #define BS_READS_BITS 524288u
-#define BS_READS_HASH(device, inode) ((((uint64_t)(uint32_t)(device) << 32) ^ (inode)) * 0x9e3779b97f4a7c15ull)
+#define BS_READS_HASH(device, inode) \
+    ((((uint64_t)(uint32_t)(device) << 32) ^ (inode)) * 0x9e3779b97f4a7c15ull)
 #define BS_READS_FIRST(hash) ((hash) >> 45)
 #define BS_READS_SECOND(hash) ((hash) >> 26 & (BS_READS_BITS - 1))
 /*
@@ -56,9 +57,11 @@
  * filter answers EINVAL and nothing happens. Requests:
  */
 #define BS_MAGIC_WHICH 0x62736d67
-#define BS_MAGIC_ANNOUNCE 1 /* argument: index of the caller's chunk; tells the supervisor who owns it (pid namespaces). 0 */
-#define BS_MAGIC_ARENA 2    /* answered with a new descriptor of the arena (its path is out of the caller's reach) */
-#define BS_MAGIC_DRAIN 3    /* answered with 0 once at least one chunk is free again */
+#define BS_MAGIC_ANNOUNCE \
+    1 /* argument: index of the caller's chunk; tells the supervisor who owns it (pid namespaces). 0 */
+#define BS_MAGIC_ARENA \
+    2 /* answered with a new descriptor of the arena (its path is out of the caller's reach) */
+#define BS_MAGIC_DRAIN 3 /* answered with 0 once at least one chunk is free again */
 /*
  * A file is about to change; answered once its content has been kept, or need not be. Argument: its path; 4th: the directory
  * descriptor in the low half, its device (as in bs_ident) in the high half; 5th: BS_CHANGE_*; 6th: its inode.
@@ -66,36 +69,48 @@
 #define BS_MAGIC_PRESERVE 4
 
 /* What is about to happen to a file, in BS_MAGIC_PRESERVE. */
-#define BS_CHANGE_WRITE 1u   /* it is written to, in place; who does it does not read it */
-#define BS_CHANGE_UPDATE 2u  /* the same, but it may be read first */
-#define BS_CHANGE_REMOVE 3u  /* it loses this name */
-#define BS_CHANGE_NAME 4u    /* nothing but a name changes, or what it leads to: what was read by names is to be looked at before */
-#define BS_CHANGE_PART 5u    /* WRITE, by the first who does so in the run, and some of what it holds may stay */
+#define BS_CHANGE_WRITE 1u  /* it is written to, in place; who does it does not read it */
+#define BS_CHANGE_UPDATE 2u /* the same, but it may be read first */
+#define BS_CHANGE_REMOVE 3u /* it loses this name */
+#define BS_CHANGE_NAME \
+    4u /* nothing but a name changes, or what it leads to: what was read by names is to be looked at before */
+#define BS_CHANGE_PART \
+    5u /* WRITE, by the first who does so in the run, and some of what it holds may stay */
 #define BS_CHANGE_KIND 0xffu /* mask of the above */
-#define BS_CHANGE_ITSELF 256u /* the path's last component is not followed if it is a symbolic link */
+#define BS_CHANGE_ITSELF \
+    256u /* the path's last component is not followed if it is a symbolic link */
 
 /* Arena flags, set by the supervisor, read by recorders. */
 #define BS_ARENA_GUARDED 1u /* the guard is on: magic calls are answered */
-#define BS_ARENA_PIDNS 2u   /* some recorded process is in another pid namespace: announce every chunk */
-#define BS_ARENA_STRICT 4u  /* --guard=strict: the guard logs every watched call; recorders log only what it doesn't watch */
-#define BS_ARENA_ALL_OPS 8u /* --suppress=off: log every read and write, not only the first per descriptor */
+#define BS_ARENA_PIDNS \
+    2u /* some recorded process is in another pid namespace: announce every chunk */
+#define BS_ARENA_STRICT \
+    4u /* --guard=strict: the guard logs every watched call; recorders log only what it doesn't watch */
+#define BS_ARENA_ALL_OPS \
+    8u /* --suppress=off: log every read and write, not only the first per descriptor */
 #define BS_ARENA_CLOSED 16u /* the run has ended or was detached: take no chunk, log nothing */
-#define BS_ARENA_KEEP 32u   /* contents are kept: ask with BS_MAGIC_PRESERVE (if guarded) before a file changes */
+#define BS_ARENA_KEEP \
+    32u /* contents are kept: ask with BS_MAGIC_PRESERVE (if guarded) before a file changes */
 
 /* First page of the arena. Written by: S supervisor, R recorders. */
 struct bs_arena {
-    uint64_t magic;        /* S, once */
-    uint32_t version;      /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
-    uint32_t flags;        /* S: BS_ARENA_*; R: BS_ARENA_PIDNS (atomic or) */
-    uint32_t chunks;       /* S: chunks that exist (are allocated in the file), grows */
-    uint32_t wanted;       /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
-    uint64_t lost;         /* R: operations that could not be logged, for whatever reason (atomic add) */
-    uint64_t started;      /* S: bs time when the arena was made */
-    uint32_t epochs;       /* R: atomic counter, source of bs_chunk.epoch */
-    uint32_t dry;          /* S: not 0 while no chunk is free and none can be made or drained: who waits for one waits in vain */
-    uint64_t env_seen[64]; /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
-    uint64_t free[BS_BITMAP_WORDS]; /* bit set: chunk is free and zeroed. R clears (atomic and), S sets */
-    uint64_t full[BS_BITMAP_WORDS]; /* bit set: the owner will append no more. R sets (atomic or), S clears */
+    uint64_t magic;   /* S, once */
+    uint32_t version; /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
+    uint32_t flags;   /* S: BS_ARENA_*; R: BS_ARENA_PIDNS (atomic or) */
+    uint32_t chunks;  /* S: chunks that exist (are allocated in the file), grows */
+    uint32_t
+        wanted; /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
+    uint64_t lost;    /* R: operations that could not be logged, for whatever reason (atomic add) */
+    uint64_t started; /* S: bs time when the arena was made */
+    uint32_t epochs;  /* R: atomic counter, source of bs_chunk.epoch */
+    uint32_t
+        dry; /* S: not 0 while no chunk is free and none can be made or drained: who waits for one waits in vain */
+    uint64_t env_seen
+        [64]; /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
+    uint64_t free
+        [BS_BITMAP_WORDS]; /* bit set: chunk is free and zeroed. R clears (atomic and), S sets */
+    uint64_t full
+        [BS_BITMAP_WORDS]; /* bit set: the owner will append no more. R sets (atomic or), S clears */
     uint64_t pad1[2];
     /*
      * Where contents are kept; both alone in their cache line. Whatever was logged that may be a read, or change what names mean, is
@@ -110,17 +125,22 @@ struct bs_arena {
 /* First bytes of a chunk. Written by its owner when it takes the chunk; all zero while free. */
 struct bs_chunk {
     uint32_t magic;
-    uint32_t index;    /* which chunk of the arena */
-    uint32_t pid;      /* thread group id as the owner sees it (getpid) */
-    uint32_t tid;      /* as the owner sees it (gettid); 0 in a chunk of the guard, whose records carry bs_who; with
+    uint32_t index; /* which chunk of the arena */
+    uint32_t pid;   /* thread group id as the owner sees it (getpid) */
+    uint32_t
+        tid; /* as the owner sees it (gettid); 0 in a chunk of the guard, whose records carry bs_who; with
                         BS_TID_UNTOLD a number of its own, of a thread that could not ask */
-    uint64_t epoch;    /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
-    uint64_t taken;    /* bs time */
-    uint32_t ppid;     /* who made this process, as far as its recorder knows; else getppid when that started */
-    uint32_t seq;      /* 0, 1, 2 … among the chunks of this (epoch, thread) */
-    uint64_t next;     /* offset from the chunk's start where the next record goes; advanced by an unlocked xadd. May exceed
+    uint64_t
+        epoch; /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
+    uint64_t taken; /* bs time */
+    uint32_t
+        ppid; /* who made this process, as far as its recorder knows; else getppid when that started */
+    uint32_t seq; /* 0, 1, 2 … among the chunks of this (epoch, thread) */
+    uint64_t
+        next; /* offset from the chunk's start where the next record goes; advanced by an unlocked xadd. May exceed
                         BS_CHUNK_SIZE: then the last reservation did not fit and is no record */
-    uint32_t host_pid; /* the owner's pid as the supervisor sees it, once announced (S) or, without a guard, found (R); else 0 */
+    uint32_t
+        host_pid; /* the owner's pid as the supervisor sees it, once announced (S) or, without a guard, found (R); else 0 */
     uint32_t flags;
     uint64_t pad;
 };
@@ -133,14 +153,15 @@ struct bs_chunk {
 #define BS_DONE 2u     /* result is valid */
 
 /* Record flags. */
-#define BS_F_WHO 1u        /* a bs_who follows the header (records written by the supervisor) */
-#define BS_F_IDENT 2u      /* a bs_ident follows (after bs_who) */
-#define BS_F_CUT 4u        /* a string did not fit and was cut */
-#define BS_F_MORE 8u       /* ARGS, ENV: the last string continues in the next record of this op */
-#define BS_F_PREDICTED 16u /* result was concluded by the supervisor from the file system, not observed */
-#define BS_F_RESOLVED 32u  /* path is absolute, as the supervisor resolved it for the caller */
-#define BS_F_CHILD 64u     /* written by a CLONE_VM child into this chunk; not its owner's */
-#define BS_F_OWN 128u      /* OPEN: to read a file that this process has made, and nobody else changed */
+#define BS_F_WHO 1u   /* a bs_who follows the header (records written by the supervisor) */
+#define BS_F_IDENT 2u /* a bs_ident follows (after bs_who) */
+#define BS_F_CUT 4u   /* a string did not fit and was cut */
+#define BS_F_MORE 8u  /* ARGS, ENV: the last string continues in the next record of this op */
+#define BS_F_PREDICTED \
+    16u /* result was concluded by the supervisor from the file system, not observed */
+#define BS_F_RESOLVED 32u /* path is absolute, as the supervisor resolved it for the caller */
+#define BS_F_CHILD 64u    /* written by a CLONE_VM child into this chunk; not its owner's */
+#define BS_F_OWN 128u /* OPEN: to read a file that this process has made, and nobody else changed */
 
 /*
  * One operation: header, [bs_who], [bs_ident], then the op's NUL-terminated strings; size is a multiple of 8.
@@ -177,44 +198,58 @@ struct bs_ident {
  * fd is a directory descriptor (AT_FDCWD for none), the string is a path as the program gave it, result is the call's.
  */
 #define BS_OPS(X) \
-    X(START, 1, 0, "first record of a recorder in a process: fd pid, arg ppid, aux 1 if after fork without exec") \
-    X(OPEN, 10, 1, "arg flags, aux mode, result descriptor; ident: the file before the call (guard, writers)") \
-    X(CLOSE, 11, 0, "fd descriptor; ident: the file as it is now, if this process had opened it for writing") \
+    X(START, 1, 0, \
+      "first record of a recorder in a process: fd pid, arg ppid, aux 1 if after fork without " \
+      "exec") \
+    X(OPEN, 10, 1, \
+      "arg flags, aux mode, result descriptor; ident: the file before the call (guard, writers)") \
+    X(CLOSE, 11, 0, \
+      "fd descriptor; ident: the file as it is now, if this process had opened it for writing") \
     X(CLOSE_RANGE, 12, 0, "fd first, aux last (unsigned), arg flags") \
     X(READ, 13, 0, "fd descriptor; the first successful read since it was opened") \
     X(WRITE, 14, 0, "fd descriptor; the first successful write since it was opened") \
     X(MAP, 15, 0, "fd descriptor, arg PROT_*, aux MAP_*") \
-    X(DUP, 16, 0, "fd old, result new, arg O_CLOEXEC or 0; aux 1: new was closed first (dup2, dup3)") \
+    X(DUP, 16, 0, \
+      "fd old, result new, arg O_CLOEXEC or 0; aux 1: new was closed first (dup2, dup3)") \
     X(CLOEXEC, 17, 0, "fd descriptor, arg 1 set, 0 cleared") \
-    X(TRUNCATE, 18, 1, "path; or, with fd >= 0 and an empty path, ftruncate; ident: the file before, of a path") \
+    X(TRUNCATE, 18, 1, \
+      "path; or, with fd >= 0 and an empty path, ftruncate; ident: the file before, of a path") \
     X(COPY, 19, 0, "fd from, arg to: sendfile, splice, tee, copy_file_range, FICLONE") \
     X(STAT, 20, 1, "arg AT_* flags; an empty path is fd itself") \
     X(ACCESS, 21, 1, "arg mode, aux AT_* flags") \
     X(READLINK, 22, 1, "") \
     X(LIST, 23, 0, "fd directory: its entries were read (first time)") \
-    X(RENAME, 24, 2, "fd and arg: the two directories, aux RENAME_*; ident: of the target before, if it existed") \
-    X(LINK, 25, 2, "fd and arg: the two directories, aux AT_* flags: old, new; ident: of the file before") \
+    X(RENAME, 24, 2, \
+      "fd and arg: the two directories, aux RENAME_*; ident: of the target before, if it existed") \
+    X(LINK, 25, 2, \
+      "fd and arg: the two directories, aux AT_* flags: old, new; ident: of the file before") \
     X(SYMLINK, 26, 2, "fd directory: target text, path of the link") \
     X(UNLINK, 27, 1, "arg AT_REMOVEDIR for a directory; ident: of the file before") \
     X(MKDIR, 28, 1, "aux mode") \
     X(MKNOD, 29, 1, "aux mode; S_IFIFO makes a channel") \
     X(META, 30, 1, \
-      "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* flags;" \
+      "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* " \
+      "flags;" \
       " ident: of the file before") \
-    X(CHDIR, 31, 2, "path, or fd if the path is empty; second string: the directory after it, absolute") \
+    X(CHDIR, 31, 2, \
+      "path, or fd if the path is empty; second string: the directory after it, absolute") \
     X(CHROOT, 32, 1, "path") \
     X(MOUNT, 33, 2, "source, target; arg 1: unmounted; aux MS_* flags") \
     X(PIVOT, 34, 2, "new root, where the old is put") \
     X(NAMESPACE, 35, 0, "unshare or setns: aux CLONE_NEW* flags") \
     X(FORK, 40, 0, "result child pid; aux clone flags") \
-    X(VFORK, 41, 0, "what follows up to VFORKED in this thread is done by the child; arg BS_SPAWN_*") \
+    X(VFORK, 41, 0, \
+      "what follows up to VFORKED in this thread is done by the child; arg BS_SPAWN_*") \
     X(VFORKED, 42, 0, "result child pid or -errno") \
     X(EXEC, 43, 1, \
-      "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it succeeded; with BS_F_CHILD, result is" \
+      "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it " \
+      "succeeded; with BS_F_CHILD, result is" \
       " the child's own pid then") \
-    X(ARGS, 44, 9, "argument strings for the next EXEC of this thread; aux their bytes (0: up to the padding)") \
+    X(ARGS, 44, 9, \
+      "argument strings for the next EXEC of this thread; aux their bytes (0: up to the padding)") \
     X(ENV, 45, 9, \
-      "fd, arg: low, high half of the environment's hash; no strings: as logged before by that hash;" \
+      "fd, arg: low, high half of the environment's hash; no strings: as logged before by that " \
+      "hash;" \
       " aux as in ARGS") \
     X(WAIT, 46, 0, "result pid, arg wait status; aux 1 if it was only looked at (WNOWAIT)") \
     X(EXIT, 47, 0, "arg exit status") \
@@ -234,19 +269,26 @@ struct bs_ident {
     X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*") \
     X(OPAQUE, 81, 1, "an interface was used that can't be decoded: its name") \
     X(IDENT, 90, 1, \
-      "what the file system says of path at this time (arg AT_SYMLINK_NOFOLLOW: of the link itself);" \
+      "what the file system says of path at this time (arg AT_SYMLINK_NOFOLLOW: of the link " \
+      "itself);" \
       " result -errno and no ident if it is not there") \
     X(GONE, 91, 0, "supervisor: fd pid ended, arg wait status, aux 1 if the status is known") \
-    X(BORN, 92, 2, "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' unknown)") \
+    X(BORN, 92, 2, \
+      "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' " \
+      "unknown)") \
     X(HOLD, 93, 1, \
-      "supervisor: process fd pid holds descriptor arg, aux how it is open (O_ACCMODE, O_PATH, O_CLOEXEC," \
-      " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that follow," \
+      "supervisor: process fd pid holds descriptor arg, aux how it is open (O_ACCMODE, O_PATH, " \
+      "O_CLOEXEC," \
+      " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that " \
+      "follow," \
       " or (aux 1) the EXEC that comes next leaves it only those") \
     X(KEPT, 94, 1, \
-      "supervisor: the content of path (resolved, absolute), as ident says, before who's call changes it: in file" \
+      "supervisor: the content of path (resolved, absolute), as ident says, before who's call " \
+      "changes it: in file" \
       " ID.kept/arg, aux BS_KEPT_*; result -errno if it could not be kept") \
     X(RUNS, 95, 2, \
-      "resolver: the first bytes of a program (resolved, absolute) name what the kernel runs it with, as written there")
+      "resolver: the first bytes of a program (resolved, absolute) name what the kernel runs it " \
+      "with, as written there")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
@@ -255,7 +297,13 @@ enum bs_op {
 };
 
 enum { BS_META_MODE = 1, BS_META_OWNER = 2, BS_META_TIMES = 3, BS_META_ATTR = 4 };
-enum { BS_SPAWN_VFORK = 1, BS_SPAWN_POSIX = 2, BS_SPAWN_SYSTEM = 3, BS_SPAWN_POPEN = 4, BS_SPAWN_CLONE = 5 };
+enum {
+    BS_SPAWN_VFORK = 1,
+    BS_SPAWN_POSIX = 2,
+    BS_SPAWN_SYSTEM = 3,
+    BS_SPAWN_POPEN = 4,
+    BS_SPAWN_CLONE = 5
+};
 enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_HOLD_UNKNOWN 0x80000000u
 /* Names of what can't be decoded, of those that both recorder and guard notice. */

@@ -107,7 +107,8 @@ pub const F_CHILD: u16 = 64;
 /// OPEN: to read a file that this process has made, and nobody else changed.
 pub const F_OWN: u16 = 128;
 /// Every record flag that is defined; a record with another one is of a later version.
-pub const F_ALL: u16 = F_WHO | F_IDENT | F_CUT | F_MORE | F_PREDICTED | F_RESOLVED | F_CHILD | F_OWN;
+pub const F_ALL: u16 =
+    F_WHO | F_IDENT | F_CUT | F_MORE | F_PREDICTED | F_RESOLVED | F_CHILD | F_OWN;
 /// In [`Chunk::tid`](crate::Chunk::tid): a number of its own, of a thread that could not ask for its number.
 pub const TID_UNTOLD: u32 = 0x2000_0000;
 

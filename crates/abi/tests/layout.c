@@ -7,24 +7,31 @@
 #define NUMBER(name) printf(#name " %lld\n", (long long)(name))
 #define TEXT(name) printf(#name " %s\n", name)
 #define SIZE(type) printf(#type " %zu\n", sizeof(struct type))
-#define FIELD(type, field) printf(#type "." #field " %zu+%zu\n", offsetof(struct type, field), sizeof(((struct type *)0)->field))
+#define FIELD(type, field) \
+    printf(#type "." #field " %zu+%zu\n", offsetof(struct type, field), \
+           sizeof(((struct type *)0)->field))
 #define OP(name, number, strings, doc) printf("BS_OP_" #name " %d/%d\n", number, strings);
 
 static void constants(void)
 {
     NUMBER(BS_ABI_VERSION), NUMBER(BS_ARENA_MAGIC), NUMBER(BS_CHUNK_MAGIC);
-    TEXT(BS_ENV_ARENA), TEXT(BS_ENV_PRELOAD), TEXT(BS_PRELOAD_NAME), TEXT(BS_PRELOAD_ANY), TEXT(BS_PRELOAD_WIDE);
-    NUMBER(BS_HOME), NUMBER(BS_CHUNK_SIZE), NUMBER(BS_MAX_CHUNKS), NUMBER(BS_BITMAP_WORDS), NUMBER(BS_ARENA_HEADER),
-        NUMBER(BS_ARENA_LOG);
+    TEXT(BS_ENV_ARENA), TEXT(BS_ENV_PRELOAD), TEXT(BS_PRELOAD_NAME), TEXT(BS_PRELOAD_ANY),
+        TEXT(BS_PRELOAD_WIDE);
+    NUMBER(BS_HOME), NUMBER(BS_CHUNK_SIZE), NUMBER(BS_MAX_CHUNKS), NUMBER(BS_BITMAP_WORDS),
+        NUMBER(BS_ARENA_HEADER), NUMBER(BS_ARENA_LOG);
     NUMBER(BS_ARENA_READS), NUMBER(BS_READS_BITS), NUMBER(BS_READS_CHANGED), NUMBER(BS_READS_LENT);
-    NUMBER(BS_MAGIC_WHICH), NUMBER(BS_MAGIC_ANNOUNCE), NUMBER(BS_MAGIC_ARENA), NUMBER(BS_MAGIC_DRAIN);
-    NUMBER(BS_ARENA_GUARDED), NUMBER(BS_ARENA_PIDNS), NUMBER(BS_ARENA_STRICT), NUMBER(BS_ARENA_ALL_OPS);
+    NUMBER(BS_MAGIC_WHICH), NUMBER(BS_MAGIC_ANNOUNCE), NUMBER(BS_MAGIC_ARENA),
+        NUMBER(BS_MAGIC_DRAIN);
+    NUMBER(BS_ARENA_GUARDED), NUMBER(BS_ARENA_PIDNS), NUMBER(BS_ARENA_STRICT),
+        NUMBER(BS_ARENA_ALL_OPS);
     NUMBER(BS_ARENA_CLOSED), NUMBER(BS_ARENA_KEEP), NUMBER(BS_MAGIC_PRESERVE);
-    NUMBER(BS_CHANGE_WRITE), NUMBER(BS_CHANGE_PART), NUMBER(BS_CHANGE_UPDATE), NUMBER(BS_CHANGE_REMOVE), NUMBER(BS_CHANGE_NAME);
+    NUMBER(BS_CHANGE_WRITE), NUMBER(BS_CHANGE_PART), NUMBER(BS_CHANGE_UPDATE),
+        NUMBER(BS_CHANGE_REMOVE), NUMBER(BS_CHANGE_NAME);
     NUMBER(BS_CHANGE_KIND), NUMBER(BS_CHANGE_ITSELF);
     NUMBER(BS_KEPT_LINK), NUMBER(BS_KEPT_CLONE), NUMBER(BS_KEPT_COPY);
     NUMBER(BS_RESERVED), NUMBER(BS_DONE);
-    NUMBER(BS_F_WHO), NUMBER(BS_F_IDENT), NUMBER(BS_F_CUT), NUMBER(BS_F_MORE), NUMBER(BS_F_PREDICTED);
+    NUMBER(BS_F_WHO), NUMBER(BS_F_IDENT), NUMBER(BS_F_CUT), NUMBER(BS_F_MORE),
+        NUMBER(BS_F_PREDICTED);
     NUMBER(BS_F_RESOLVED), NUMBER(BS_F_CHILD), NUMBER(BS_TID_UNTOLD), NUMBER(BS_F_OWN);
     NUMBER(BS_META_MODE), NUMBER(BS_META_OWNER), NUMBER(BS_META_TIMES), NUMBER(BS_META_ATTR);
     NUMBER(BS_SPAWN_VFORK), NUMBER(BS_SPAWN_POSIX), NUMBER(BS_SPAWN_SYSTEM), NUMBER(BS_SPAWN_POPEN);
@@ -32,15 +39,19 @@ static void constants(void)
     NUMBER(BS_THREAD_CREATE), NUMBER(BS_THREAD_START), NUMBER(BS_THREAD_JOIN);
     NUMBER(BS_LOST_NO_CHUNK), NUMBER(BS_LOST_SANDBOX), NUMBER(BS_LOST_TOO_LONG);
     NUMBER(BS_HOLD_UNKNOWN);
-    TEXT(BS_OPAQUE_PTRACE), TEXT(BS_OPAQUE_ACCT), TEXT(BS_OPAQUE_SWAPON), TEXT(BS_OPAQUE_QUEUE), TEXT(BS_OPAQUE_HANDLE);
-    TEXT(BS_OPAQUE_MEMORY), TEXT(BS_OPAQUE_DESCRIPTOR), TEXT(BS_OPAQUE_FANOTIFY), TEXT(BS_OPAQUE_RING);
+    TEXT(BS_OPAQUE_PTRACE), TEXT(BS_OPAQUE_ACCT), TEXT(BS_OPAQUE_SWAPON), TEXT(BS_OPAQUE_QUEUE),
+        TEXT(BS_OPAQUE_HANDLE);
+    TEXT(BS_OPAQUE_MEMORY), TEXT(BS_OPAQUE_DESCRIPTOR), TEXT(BS_OPAQUE_FANOTIFY),
+        TEXT(BS_OPAQUE_RING);
 }
 
 static void structures(void)
 {
     SIZE(bs_arena);
-    FIELD(bs_arena, magic), FIELD(bs_arena, version), FIELD(bs_arena, flags), FIELD(bs_arena, chunks);
-    FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started), FIELD(bs_arena, epochs);
+    FIELD(bs_arena, magic), FIELD(bs_arena, version), FIELD(bs_arena, flags),
+        FIELD(bs_arena, chunks);
+    FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started),
+        FIELD(bs_arena, epochs);
     FIELD(bs_arena, dry), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
     FIELD(bs_arena, pad1), FIELD(bs_arena, told), FIELD(bs_arena, known), FIELD(bs_arena, pad2);
     SIZE(bs_chunk);
@@ -48,7 +59,8 @@ static void structures(void)
     FIELD(bs_chunk, epoch), FIELD(bs_chunk, taken), FIELD(bs_chunk, ppid), FIELD(bs_chunk, seq);
     FIELD(bs_chunk, next), FIELD(bs_chunk, host_pid), FIELD(bs_chunk, flags), FIELD(bs_chunk, pad);
     SIZE(bs_record);
-    FIELD(bs_record, state), FIELD(bs_record, op), FIELD(bs_record, size), FIELD(bs_record, flags), FIELD(bs_record, time);
+    FIELD(bs_record, state), FIELD(bs_record, op), FIELD(bs_record, size), FIELD(bs_record, flags),
+        FIELD(bs_record, time);
     FIELD(bs_record, fd), FIELD(bs_record, arg), FIELD(bs_record, result), FIELD(bs_record, aux);
     SIZE(bs_who);
     FIELD(bs_who, pid), FIELD(bs_who, tid), FIELD(bs_who, nr), FIELD(bs_who, arch);
@@ -62,7 +74,8 @@ static void filter(void)
 {
     for (unsigned i = 0; i < 4; i++) {
         const uint64_t hash = BS_READS_HASH(0x80000fe00 + i, 0x123456789abull * i + i);
-        printf("filter%u %llu/%llu\n", i, (unsigned long long)BS_READS_FIRST(hash), (unsigned long long)BS_READS_SECOND(hash));
+        printf("filter%u %llu/%llu\n", i, (unsigned long long)BS_READS_FIRST(hash),
+               (unsigned long long)BS_READS_SECOND(hash));
     }
 }
 

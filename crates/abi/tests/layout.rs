@@ -15,7 +15,8 @@ fn header() -> &'static Facts {
 
 fn compiled() -> Facts {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("layout-{}", std::process::id()));
+    let program =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("layout-{}", std::process::id()));
     let built = Command::new("cc")
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(here.join("include"))
@@ -200,7 +201,9 @@ fn structures_survive_their_bytes_and_short_input_is_refused() {
 /// A reader refuses records with a flag that it does not know.
 #[test]
 fn all_record_flags_are_counted_among_all() {
-    let flags = header().iter().filter(|(name, _)| name.starts_with("BS_F_"));
+    let flags = header()
+        .iter()
+        .filter(|(name, _)| name.starts_with("BS_F_"));
     let all = flags.fold(0, |all, (_, value)| all | value.parse::<u16>().unwrap());
     assert_eq!(all, F_ALL);
 }

@@ -77,9 +77,11 @@ impl Arena {
             ready.inspect_err(|_| drop(std::fs::remove_file(&path)))
         });
         named.or_else(|_| {
-            let file =
-                rustix::fs::memfd_create(format!("backstory-{id}.arena"), rustix::fs::MemfdFlags::CLOEXEC)
-                    .map_err(Error::system("make an arena in memory"))?;
+            let file = rustix::fs::memfd_create(
+                format!("backstory-{id}.arena"),
+                rustix::fs::MemfdFlags::CLOEXEC,
+            )
+            .map_err(Error::system("make an arena in memory"))?;
             Arena::set_up(file, None, flags).map_err(Error::system("make an arena in memory"))
         })
     }
@@ -250,7 +252,9 @@ impl Arena {
             }
         }
         self.seen.fetch_max((old + more) as u32, Ordering::AcqRel);
-        self.header().chunks.store((old + more) as u32, Ordering::Release);
+        self.header()
+            .chunks
+            .store((old + more) as u32, Ordering::Release);
         for index in old..old + more {
             self.set(&self.header().free, index);
         }
@@ -385,7 +389,9 @@ impl Arena {
         let at = at.min(next);
         into.resize(next - at, 0);
         // SAFETY: as in `copy`.
-        unsafe { std::ptr::copy_nonoverlapping(self.chunk(index).add(at), into.as_mut_ptr(), into.len()) }
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.chunk(index).add(at), into.as_mut_ptr(), into.len())
+        }
     }
 
     /// Zeroes the used bytes of a chunk without an owner and makes it free.
@@ -486,7 +492,9 @@ impl Arena {
 
     /// Recorders take no chunk and log nothing from now on.
     pub(crate) fn close(&self) {
-        self.header().flags.fetch_or(abi::ARENA_CLOSED, Ordering::AcqRel);
+        self.header()
+            .flags
+            .fetch_or(abi::ARENA_CLOSED, Ordering::AcqRel);
     }
 
     /// Overwrites the first page from its beginning, as any recorded program can. For `doors`.

@@ -121,7 +121,13 @@ pub(crate) fn monotonic() -> i64 {
 
 /// Both clocks, read together: of three tries the one in which the least time passed between the readings.
 pub fn point() -> ClockPoint {
-    let mut best = (u64::MAX, ClockPoint { counter: 0, real: 0 });
+    let mut best = (
+        u64::MAX,
+        ClockPoint {
+            counter: 0,
+            real: 0,
+        },
+    );
     for _ in 0..3 {
         let before = counter();
         let real = now();
@@ -152,7 +158,11 @@ mod tests {
     fn a_clock_that_was_set_is_told_and_one_that_drifts_is_not() {
         let told = |difference| set_by(difference).map(|reason| reason.to_string());
         assert_eq!((told(900_000_000), told(-900_000_000)), (None, None));
-        assert!(told(-3_600_000_000_000).unwrap().contains("set back by 3600 s"));
+        assert!(
+            told(-3_600_000_000_000)
+                .unwrap()
+                .contains("set back by 3600 s")
+        );
         assert!(told(2_000_000_000).unwrap().contains("set forward by 2 s"));
     }
 
@@ -165,7 +175,10 @@ mod tests {
             ..RunHeader::default()
         };
         let now = now_in(&began, "this");
-        assert!((1_000..60_000_000_000).contains(&(now - began.started)), "{now}");
+        assert!(
+            (1_000..60_000_000_000).contains(&(now - began.started)),
+            "{now}"
+        );
         assert!((now_in(&began, "another") - machine()).abs() < SET);
     }
 
@@ -185,7 +198,11 @@ mod tests {
         assert_eq!(now.age_of(&run("this", 400, 7)), 600, "1970");
         assert_eq!(now.age_of(&run("this", 400, i64::MAX)), 600, "the future");
         assert_eq!(now.age_of(&run("before", 400, now.calendar - 5)), 5);
-        assert_eq!(now.age_of(&run("this", 0, now.calendar - 5)), 5, "an old log");
+        assert_eq!(
+            now.age_of(&run("this", 0, now.calendar - 5)),
+            5,
+            "an old log"
+        );
     }
 
     #[test]

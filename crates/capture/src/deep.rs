@@ -6,7 +6,10 @@ const LONGEST: usize = 4095;
 /// A path that is too long, as the path of a directory on the way that is not, and the rest from there; none if it can be asked for as it is.
 pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let head = path.get(..LONGEST + 1)?;
-    let slash = head.iter().rposition(|byte| *byte == b'/').filter(|at| *at > 0)?;
+    let slash = head
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .filter(|at| *at > 0)?;
     let rest = &path[slash..];
     let start = rest.iter().position(|byte| *byte != b'/')?;
     Some((&path[..slash], &rest[start..]))

@@ -23,7 +23,11 @@ pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u6
     arena.remove();
     let stock = Stock::new(arena);
     let writer = Writer::create(log, &RunHeader::default()).map_err(Error::log("create", log))?;
-    let mut drainer = Drainer::new(Arc::clone(&stock), writer, Secrets::new(&["MINE*".to_owned()]));
+    let mut drainer = Drainer::new(
+        Arc::clone(&stock),
+        writer,
+        Secrets::new(&["MINE*".to_owned()]),
+    );
     for chunk in chunks {
         if let Some(index) = stock.arena.take() {
             let length = chunk.len().min(abi::CHUNK_SIZE as usize);
@@ -37,7 +41,12 @@ pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u6
     let mut builder = backstory_eventlog::record::Builder::new();
     for which in [Which::Finished, Which::Finished, Which::All] {
         use crate::sink::RecordSink;
-        own.append(builder.start(abi::op::KILL, clock::counter()).result(0).finish());
+        own.append(
+            builder
+                .start(abi::op::KILL, clock::counter())
+                .result(0)
+                .finish(),
+        );
         stock.arena.keep_stocked();
         drainer.pass(which);
         for index in [0, 5, 63, 4095, u32::MAX] {

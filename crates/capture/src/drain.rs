@@ -236,7 +236,12 @@ fn notice_namespaces(arena: &Arena, owned: &[(usize, abi::Chunk)]) {
 }
 
 fn foreign_pids(arena: &Arena) -> bool {
-    arena.header().flags.load(std::sync::atomic::Ordering::Acquire) & abi::ARENA_PIDNS != 0
+    arena
+        .header()
+        .flags
+        .load(std::sync::atomic::Ordering::Acquire)
+        & abi::ARENA_PIDNS
+        != 0
 }
 
 /// The process as we number it, if we can know.
@@ -454,7 +459,12 @@ mod tests {
         arena.set_next(index, at + record.len());
         place.drainer.pass(Which::Finished);
         assert!(killed(&place).is_empty());
-        assert!(!place.stock.arena.is_set(&place.stock.arena.header().free, index));
+        assert!(
+            !place
+                .stock
+                .arena
+                .is_set(&place.stock.arena.header().free, index)
+        );
         place.drainer.pass(Which::All);
         assert_eq!(killed(&place), [7]);
     }
@@ -547,8 +557,7 @@ mod tests {
     /// Runs the test of this name once more, in a file system of its own with little room. False where none can be had.
     fn is_run_in_a_small_place(name: &str) -> bool {
         let own = std::env::current_exe().unwrap();
-        let script =
-            "mount -t tmpfs -o size=24k none \"$0\" && SMALL_PLACE=$0 exec \"$1\" --exact \"$2\" --nocapture";
+        let script = "mount -t tmpfs -o size=24k none \"$0\" && SMALL_PLACE=$0 exec \"$1\" --exact \"$2\" --nocapture";
         let dir = tempfile::tempdir().unwrap();
         let made = std::process::Command::new("unshare")
             .args(["-rm", "sh", "-c", script])

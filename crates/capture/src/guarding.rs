@@ -4,7 +4,9 @@
 //! filter could not be installed runs with the recorder alone, and the run says so.
 
 use crate::control::{Control, STARTED};
-use crate::guard::{Filter, FilterSpec, Hooks, InstallError, Keep, Receivers, SharedMap, Waiting, Watch};
+use crate::guard::{
+    Filter, FilterSpec, Hooks, InstallError, Keep, Receivers, SharedMap, Waiting, Watch,
+};
 use crate::header::Inherited;
 use crate::launch::Launch;
 use crate::preserve::Preserver;
@@ -175,7 +177,8 @@ impl Guarding {
             }
         }
         told.append(&mut self.bridge.notes());
-        let (warnings, reasons): (Vec<Reason>, Vec<Reason>) = told.into_iter().partition(Reason::is_warning);
+        let (warnings, reasons): (Vec<Reason>, Vec<Reason>) =
+            told.into_iter().partition(Reason::is_warning);
         let sentences = |of: Vec<Reason>| of.iter().map(Reason::to_string).collect();
         Afterwards {
             reasons: sentences(reasons),
@@ -238,7 +241,9 @@ impl Hooks for Bridge {
     }
 
     fn keep(&self) -> Option<&dyn Keep> {
-        self.preserver.as_ref().map(|preserver| preserver as &dyn Keep)
+        self.preserver
+            .as_ref()
+            .map(|preserver| preserver as &dyn Keep)
     }
 
     fn note(&self, note: Reason) {

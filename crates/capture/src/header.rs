@@ -31,14 +31,21 @@ pub(crate) fn header(
 ) -> RunHeader {
     let (started, since_boot) = clock::both();
     let secrets = Secrets::new(&options.redact);
-    let command: Vec<Vec<u8>> = options.command.iter().map(|w| w.as_bytes().to_vec()).collect();
+    let command: Vec<Vec<u8>> = options
+        .command
+        .iter()
+        .map(|w| w.as_bytes().to_vec())
+        .collect();
     RunHeader {
         id: options.id.clone(),
         name: options.name.clone(),
         command: secrets.command(&command),
         environment: secrets.environment(environment),
         cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),
-        descriptors: descriptors.iter().map(|d| (d.fd, d.target.clone())).collect(),
+        descriptors: descriptors
+            .iter()
+            .map(|d| (d.fd, d.target.clone()))
+            .collect(),
         descriptor_flags: descriptors.iter().map(|d| d.access).collect(),
         descriptor_files: descriptors.iter().map(|d| d.file).collect(),
         launcher_pid: std::process::id(),
@@ -100,7 +107,9 @@ fn machine() -> Machine {
 
 fn distribution() -> String {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    let name = release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
     name.unwrap_or("").trim_matches('"').to_owned()
 }
 
@@ -114,9 +123,10 @@ fn cpu() -> String {
         let _ = file.take(1024).read_to_end(&mut start);
     }
     let start = String::from_utf8_lossy(&start);
-    let model = start
-        .lines()
-        .find_map(|line| line.strip_prefix("model name").or(line.strip_prefix("CPU part")));
+    let model = start.lines().find_map(|line| {
+        line.strip_prefix("model name")
+            .or(line.strip_prefix("CPU part"))
+    });
     model
         .and_then(|m| m.split_once(':'))
         .map_or(String::new(), |(_, m)| m.trim().to_owned())
@@ -139,7 +149,8 @@ pub(crate) fn inherited() -> Vec<Inherited> {
             continue;
         };
         if handed_on(fd) {
-            let target = fs::read_link(entry.path()).map_or(Vec::new(), |t| t.into_os_string().into_vec());
+            let target =
+                fs::read_link(entry.path()).map_or(Vec::new(), |t| t.into_os_string().into_vec());
             found.push(Inherited {
                 fd,
                 file: file(&entry.path(), &target),
@@ -186,7 +197,11 @@ fn handed_on(fd: RawFd) -> bool {
 fn access(fd: RawFd) -> i32 {
     // SAFETY: no pointers; a descriptor that is not open gives an error.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    if flags < 0 { -1 } else { flags & libc::O_ACCMODE }
+    if flags < 0 {
+        -1
+    } else {
+        flags & libc::O_ACCMODE
+    }
 }
 
 #[cfg(test)]
@@ -196,7 +211,10 @@ mod tests {
 
     #[test]
     fn an_inherited_descriptor_says_how_it_is_open() {
-        let null = fs::OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let null = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/null")
+            .unwrap();
         rustix::io::fcntl_setfd(&null, rustix::io::FdFlags::empty()).unwrap();
         let inherited = inherited();
         let found = inherited.iter().find(|d| d.fd == null.as_raw_fd()).unwrap();

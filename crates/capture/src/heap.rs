@@ -29,10 +29,16 @@ fn grow() {
         let piece = libc::malloc(1 << 20);
         let end = libc::sbrk(0) as usize;
         // Else the heap is elsewhere (another thread's, another allocator's).
-        if !piece.is_null() && ((piece as usize) + 2 * HUGE..=(piece as usize) + 2 * STEP).contains(&end) {
+        if !piece.is_null()
+            && ((piece as usize) + 2 * HUGE..=(piece as usize) + 2 * STEP).contains(&end)
+        {
             let skipped = (piece as usize).next_multiple_of(HUGE) - piece as usize;
             let huge = piece.byte_add(skipped);
-            libc::madvise(huge, (end - huge as usize) / HUGE * HUGE, libc::MADV_HUGEPAGE);
+            libc::madvise(
+                huge,
+                (end - huge as usize) / HUGE * HUGE,
+                libc::MADV_HUGEPAGE,
+            );
         }
         libc::free(piece);
     }

@@ -85,7 +85,10 @@ impl IdentityResolver {
         let mut special = formats
             .iter()
             .filter_map(|format| format.interpreter(path, &head));
-        let found = special.next().or_else(|| program::interpreter(&head))?.to_vec();
+        let found = special
+            .next()
+            .or_else(|| program::interpreter(&head))?
+            .to_vec();
         let record = self.builder.runs(clock::counter(), path, &found);
         self.records.extend_from_slice(record);
         self.append_if_many();
@@ -116,7 +119,9 @@ impl IdentityResolver {
 fn head_of(path: &[u8]) -> Option<Vec<u8>> {
     let file = regular::open(OsStr::from_bytes(path)).ok()?;
     let mut head = Vec::new();
-    file.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
+    file.take(program::HEAD as u64)
+        .read_to_end(&mut head)
+        .ok()?;
     Some(head)
 }
 
@@ -148,7 +153,10 @@ impl Near {
         if let Some((piece, rest)) = deep::split(path) {
             return identity_below(piece, rest, flags);
         }
-        let cut = path.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
+        let cut = path
+            .iter()
+            .rposition(|b| *b == b'/')
+            .map_or(0, |slash| slash + 1);
         let (directory, name) = path.split_at(cut);
         if name.is_empty() || directory.len() <= 1 {
             return identity(CWD, path, flags);

@@ -74,7 +74,11 @@ pub(crate) fn environment() -> Vec<Vec<u8>> {
 }
 
 /// Adds what the recorder needs. A preload entry goes last into the user's own, so that theirs keep their order.
-pub(crate) fn with_recorder(environment: &[Vec<u8>], preload: &[u8], arena: &OsStr) -> Vec<Vec<u8>> {
+pub(crate) fn with_recorder(
+    environment: &[Vec<u8>],
+    preload: &[u8],
+    arena: &OsStr,
+) -> Vec<Vec<u8>> {
     const PRELOAD: &[u8] = b"LD_PRELOAD=";
     let arena_name = [backstory_abi::ENV_ARENA.as_bytes(), b"="].concat();
     let mut result: Vec<Vec<u8>> = environment
@@ -234,7 +238,10 @@ extern "C" fn child(launch: *mut c_void) -> c_int {
     // SAFETY: `start` passes a Launch that lives until we have executed or exited; everything it points to is prepared.
     unsafe {
         let launch = &*launch.cast::<Launch>();
-        if !launch.control.is_command(libc::syscall(libc::SYS_getpid) as i32) {
+        if !launch
+            .control
+            .is_command(libc::syscall(libc::SYS_getpid) as i32)
+        {
             libc::_exit(127);
         }
         launch.wait_until_alone();

@@ -141,16 +141,19 @@ impl Launcher {
         }
         if !self.keeper_lives && self.supervisor_lives {
             // Its parent's death made it our child, unless it had died before.
-            self.supervisor_lives = self.control().supervisor_or_none().is_some_and(|supervisor| {
-                sys::keep_going(supervisor);
-                match sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT) {
-                    Ok(Some(_)) => {
-                        sys::reap(supervisor);
-                        false
+            self.supervisor_lives = self
+                .control()
+                .supervisor_or_none()
+                .is_some_and(|supervisor| {
+                    sys::keep_going(supervisor);
+                    match sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT) {
+                        Ok(Some(_)) => {
+                            sys::reap(supervisor);
+                            false
+                        }
+                        lives => lives.is_ok(),
                     }
-                    lives => lives.is_ok(),
-                }
-            });
+                });
         }
     }
 
@@ -175,9 +178,9 @@ impl Launcher {
         if let Some(answering) = answering {
             outlive_us(answering);
         }
-        control
-            .summary()
-            .ok_or_else(|| Error::system("read the run's end")(io::Error::other("it was not published")))
+        control.summary().ok_or_else(|| {
+            Error::system("read the run's end")(io::Error::other("it was not published"))
+        })
     }
 
     /// Answers the guard's calls from now on.

@@ -42,7 +42,8 @@ fn is_whole(home: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == length as u64)
     };
     let leads = |(place, target): (&str, String)| {
-        fs::read_link(home.join(place).join(PRELOAD_NAME)).is_ok_and(|led| led.as_os_str() == &*target)
+        fs::read_link(home.join(place).join(PRELOAD_NAME))
+            .is_ok_and(|led| led.as_os_str() == &*target)
     };
     file(&itself(home), backstory_recorder::LIBRARY.len())
         && file(&home.join(NARROW_FILE), backstory_recorder::TWIN32.len())
@@ -102,15 +103,25 @@ fn others_may_rename_in(directory: Option<&Path>) -> bool {
 
 fn foreign(directory: &Path) -> Error {
     let text = "others than you can write into it, or it is somebody else's: remove it, or choose another store with --store DIR";
-    Error::file("put the recorder into", directory)(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    Error::file("put the recorder into", directory)(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        text,
+    ))
 }
 
 fn make_directory(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }
 
 fn fill(directory: &Path, home: &Path) -> Result<(), Error> {
-    let new = directory.join(format!(".new-{}-{}", std::process::id(), crate::clock::counter()));
+    let new = directory.join(format!(
+        ".new-{}-{}",
+        std::process::id(),
+        crate::clock::counter()
+    ));
     let made = write_all(&new);
     let renamed = made.and_then(|()| {
         fs::rename(&new, home).or_else(|error| match error.raw_os_error() {
@@ -134,7 +145,9 @@ fn write_all(new: &Path) -> io::Result<()> {
     make_directory(new)?;
     fs::set_permissions(new, fs::Permissions::from_mode(0o755))?;
     let wide = itself(new);
-    fs::DirBuilder::new().mode(0o755).create(new.join(PRELOAD_WIDE))?;
+    fs::DirBuilder::new()
+        .mode(0o755)
+        .create(new.join(PRELOAD_WIDE))?;
     write(&wide, backstory_recorder::LIBRARY)?;
     write(&new.join(NARROW_FILE), backstory_recorder::TWIN32)?;
     links().try_for_each(|(place, target)| link(new, place, &target))
@@ -220,7 +233,12 @@ mod tests {
     #[test]
     fn where_others_could_rename_the_directory_another_is_used() {
         let place = tempfile::tempdir().unwrap();
-        for (mode, wanted) in [(0o777, false), (0o770, false), (0o1777, true), (0o755, true)] {
+        for (mode, wanted) in [
+            (0o777, false),
+            (0o770, false),
+            (0o1777, true),
+            (0o755, true),
+        ] {
             let store = place.path().join(format!("{mode:o}"));
             fs::create_dir(&store).unwrap();
             fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();
@@ -273,7 +291,8 @@ mod tests {
         for name in links().map(|(place, _)| home.join(place).join(PRELOAD_NAME)) {
             fs::remove_file(&name).unwrap();
             let mode = rustix::fs::Mode::RWXU;
-            rustix::fs::mknodat(rustix::fs::CWD, &name, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+            rustix::fs::mknodat(rustix::fs::CWD, &name, rustix::fs::FileType::Fifo, mode, 0)
+                .unwrap();
             extract(dir.path()).unwrap();
             assert!(fs::metadata(&name).unwrap().is_file(), "{}", name.display());
         }
@@ -283,6 +302,9 @@ mod tests {
     fn a_directory_that_loaders_would_split_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let entry = extract(&dir.path().join("a b:c")).unwrap();
-        assert!(entry.as_bytes().starts_with(b"/tmp/backstory-"), "{entry:?}");
+        assert!(
+            entry.as_bytes().starts_with(b"/tmp/backstory-"),
+            "{entry:?}"
+        );
     }
 }

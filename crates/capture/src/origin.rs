@@ -80,5 +80,7 @@ impl Origin {
 
 fn ignored() -> u64 {
     let is = |signal: i32| signal != libc::SIGPIPE && sys::disposition(signal) == libc::SIG_IGN;
-    (1..=64).filter(|s| is(*s)).fold(0, |set, s| set | 1 << (s - 1))
+    (1..=64)
+        .filter(|s| is(*s))
+        .fold(0, |set, s| set | 1 << (s - 1))
 }

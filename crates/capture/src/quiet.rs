@@ -45,7 +45,10 @@ pub(crate) fn just_changed(
     let open = inherited.iter().filter_map(|i| Some(i.file?.ctime));
     // A time to come is of another clock.
     let now = clock::machine();
-    changed.chain(open).filter(|at| (tick..=now).contains(at)).max()
+    changed
+        .chain(open)
+        .filter(|at| (tick..=now).contains(at))
+        .max()
 }
 
 /// What file systems' clock says now; if something was changed in this tick already, in the next.
@@ -87,7 +90,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_in_this_tick_is_seen_by_whatever_word_names_it_and_the_next_is_waited_for() {
+    fn what_was_changed_in_this_tick_is_seen_by_whatever_word_names_it_and_the_next_is_waited_for()
+    {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         let name = file.to_str().unwrap();

@@ -10,8 +10,8 @@ use crate::redact::Secrets;
 use crate::setting::{Job, Setting, Tools};
 use crate::watch::Plan;
 use crate::{
-    Contents, Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch, library, quiet,
-    recover, room, sys,
+    Contents, Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch,
+    library, quiet, recover, room, sys,
 };
 use backstory_abi as abi;
 use backstory_eventlog::Writer;
@@ -53,7 +53,9 @@ fn start(options: Options, program: std::ffi::CString, origin: Origin) -> Result
     let arena = Arena::create(&options.id, flags(&options))?;
     if !room::is_left() {
         arena.remove();
-        return Err(Error::Room { bytes: room::NEEDED });
+        return Err(Error::Room {
+            bytes: room::NEEDED,
+        });
     }
     let name = arena.path().map(Path::to_owned);
     let part = options.part.clone();
@@ -72,7 +74,11 @@ fn flags(options: &Options) -> u32 {
         GuardMode::On => abi::ARENA_GUARDED,
         GuardMode::Strict => abi::ARENA_GUARDED | abi::ARENA_STRICT,
     };
-    let suppress = if options.suppress { 0 } else { abi::ARENA_ALL_OPS };
+    let suppress = if options.suppress {
+        0
+    } else {
+        abi::ARENA_ALL_OPS
+    };
     let keep = match options.contents {
         Contents::Off => 0,
         Contents::Lazy | Contents::All => abi::ARENA_KEEP,
@@ -100,8 +106,10 @@ fn set(
         rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
     )
     .map_err(Error::system("make an event descriptor"))?;
-    let launcher_fd =
-        rustix::process::pidfd_open(rustix::process::getpid(), rustix::process::PidfdFlags::empty());
+    let launcher_fd = rustix::process::pidfd_open(
+        rustix::process::getpid(),
+        rustix::process::PidfdFlags::empty(),
+    );
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let control = Control::map().map_err(Error::system("map shared memory"))?;
     let shared = (options.guard != GuardMode::Off)
@@ -239,7 +247,9 @@ fn warning(run: &str, end: &RunEnd) -> Option<String> {
     };
     match end.incomplete_because.len() + end.warnings.len() - 1 {
         0 => Some(first),
-        more => Some(format!("{first} (and {more} more, see `backstory show {run}`)")),
+        more => Some(format!(
+            "{first} (and {more} more, see `backstory show {run}`)"
+        )),
     }
 }
 

@@ -22,7 +22,9 @@ pub(crate) fn claim(part: &Path) -> Result<File, Error> {
             path: part.to_owned(),
         }),
         // A file system without locks: nobody can tell, and nobody is kept from recording.
-        Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(file),
+        Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+            Ok(file)
+        }
         Err(error) => Err(Error::file("lock", part)(error.into())),
     }
 }
@@ -71,11 +73,14 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
                 });
                 drainer.sync();
                 if let Some(failure) = drainer.failure() {
-                    return Err(Error::file("finish", part)(io::Error::other(failure.to_owned())));
+                    return Err(Error::file("finish", part)(io::Error::other(
+                        failure.to_owned(),
+                    )));
                 }
             }
             Some(Err(Error::Arena { .. })) => {
-                end.incomplete_because.push(Reason::ArenaDamaged {}.to_string());
+                end.incomplete_because
+                    .push(Reason::ArenaDamaged {}.to_string());
                 writer.end(&end).map_err(Error::log("write", part))?;
             }
             Some(Err(error)) => return Err(error),

@@ -99,7 +99,9 @@ impl Secrets {
     }
 
     fn scrub_record(&mut self, owner: Owner, op: u16, record: &mut [u8]) {
-        let Some(raw) = Raw::parse(record) else { return };
+        let Some(raw) = Raw::parse(record) else {
+            return;
+        };
         let owner = raw.who.map_or(owner, |who: Who| (who.pid, who.tid));
         let strings: Vec<&[u8]> = raw.list().collect();
         let clean = match op {
@@ -164,7 +166,9 @@ impl Secrets {
 
     /// True if an entry (or the beginning of one) names a secret.
     fn is_secret(&self, entry: &[u8]) -> bool {
-        let Some(name) = name(entry) else { return false };
+        let Some(name) = name(entry) else {
+            return false;
+        };
         let upper = name.to_ascii_uppercase();
         SECRETS.iter().any(|p| matches(p.as_bytes(), &upper))
             || self.more.iter().any(|p| matches(p.as_bytes(), name))
@@ -200,7 +204,10 @@ fn blank(torn: &mut [u8]) {
 
 /// The name in `NAME=value`.
 fn name(entry: &[u8]) -> Option<&[u8]> {
-    entry.iter().position(|&b| b == b'=').map(|end| &entry[..end])
+    entry
+        .iter()
+        .position(|&b| b == b'=')
+        .map(|end| &entry[..end])
 }
 
 /// `*` stands for anything, `?` for one byte. Time is at most the product of the lengths: of several `*`, only the last is ever tried again.

@@ -48,7 +48,14 @@ impl Reporter {
     }
 
     /// The command was started: without the guard nobody else saw its `execve`.
-    pub(crate) fn command(&mut self, at: u64, pid: Pid, path: &[u8], arguments: &[Vec<u8>], cwd: &[u8]) {
+    pub(crate) fn command(
+        &mut self,
+        at: u64,
+        pid: Pid,
+        path: &[u8],
+        arguments: &[Vec<u8>],
+        cwd: &[u8],
+    ) {
         self.builder
             .start(op::BORN, at)
             .who(who(pid))

@@ -69,8 +69,8 @@ impl Tools {
     pub(crate) fn into_watch(self) -> (Watch, Arc<Stock>) {
         let stock = Stock::new(self.arena);
         stock.arena.survive_truncation();
-        let drainer =
-            Drainer::new(Arc::clone(&stock), self.log, self.secrets).with_privileges(self.privileges);
+        let drainer = Drainer::new(Arc::clone(&stock), self.log, self.secrets)
+            .with_privileges(self.privileges);
         let watch = Watch::new(
             self.control,
             self.bell,

@@ -161,7 +161,10 @@ pub(crate) struct ChunkWriter {
 impl ChunkWriter {
     /// A writer without a chunk yet.
     pub(crate) fn new(stock: Arc<Stock>) -> ChunkWriter {
-        ChunkWriter { stock, current: None }
+        ChunkWriter {
+            stock,
+            current: None,
+        }
     }
 
     /// Where a record of this length goes: chunk and offset.

@@ -198,9 +198,14 @@ impl Roles {
     fn watch_all(&mut self, watch: &mut Watch, control: &'static Control, job: &Job) {
         while !watch.step() {
             let places = [&self.launcher, &self.started];
-            let others: Vec<_> = places.iter().flat_map(|p| p.as_ref()).map(AsFd::as_fd).collect();
+            let others: Vec<_> = places
+                .iter()
+                .flat_map(|p| p.as_ref())
+                .map(AsFd::as_fd)
+                .collect();
             let mut woken = watch.wait(&others).into_iter();
-            let [launcher, started] = places.map(|place| place.is_some() && woken.next() == Some(true));
+            let [launcher, started] =
+                places.map(|place| place.is_some() && woken.next() == Some(true));
             if started {
                 self.started = None;
                 watch.set_starting(false);

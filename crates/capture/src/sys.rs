@@ -63,7 +63,11 @@ pub(crate) fn signal_fd() -> io::Result<OwnedFd> {
     let set = all_signals();
     // SAFETY: the set is initialised; the result is a new descriptor that nobody else owns.
     unsafe {
-        let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
+        let fd = check(libc::signalfd(
+            -1,
+            &set,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
 }
@@ -271,7 +275,12 @@ pub(crate) fn stop_timer(which: usize) {
     // SAFETY: the structure is read only.
     unsafe {
         let off: libc::itimerval = zeroed();
-        libc::syscall(libc::SYS_setitimer, which, &off, null_mut::<libc::itimerval>());
+        libc::syscall(
+            libc::SYS_setitimer,
+            which,
+            &off,
+            null_mut::<libc::itimerval>(),
+        );
     }
 }
 
@@ -493,7 +502,9 @@ pub(crate) fn describe(errno: c_int) -> String {
         if libc::strerror_r(errno, buffer.as_mut_ptr(), buffer.len() - 1) != 0 {
             return format!("error {errno}");
         }
-        CStr::from_ptr(buffer.as_ptr()).to_string_lossy().into_owned()
+        CStr::from_ptr(buffer.as_ptr())
+            .to_string_lossy()
+            .into_owned()
     }
 }
 

@@ -58,7 +58,10 @@ mod tests {
 
     #[test]
     fn a_child_is_a_descendant() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         assert!(descendants() >= 1);
         assert_eq!(parent(child.id()), Some(std::process::id()));
         child.kill().unwrap();

@@ -55,12 +55,14 @@ extern "C" fn replace(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c
             return; // sent by somebody: not for us, who ignore what is meant for the command
         }
         let start = at & !(PAGE.load(Ordering::Acquire) - 1);
-        let inside = start.wrapping_sub(BASE.load(Ordering::Acquire)) < LENGTH.load(Ordering::Acquire);
+        let inside =
+            start.wrapping_sub(BASE.load(Ordering::Acquire)) < LENGTH.load(Ordering::Acquire);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let size = PAGE.load(Ordering::Acquire);
         if !inside
-            || libc::mmap(start as *mut libc::c_void, size, protection, flags, -1, 0) == libc::MAP_FAILED
+            || libc::mmap(start as *mut libc::c_void, size, protection, flags, -1, 0)
+                == libc::MAP_FAILED
         {
             libc::signal(signal, libc::SIG_DFL); // the access is made again, and kills
             return;

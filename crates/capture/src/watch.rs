@@ -182,7 +182,10 @@ impl Watch {
             return None;
         }
         match (self.command_ended, self.told) {
-            (Some(_), Some(told)) => self.plan.detach_after.and_then(|after| told.checked_add(after)),
+            (Some(_), Some(told)) => self
+                .plan
+                .detach_after
+                .and_then(|after| told.checked_add(after)),
             (Some(ended), None) => Some(ended + GRACE),
             (None, _) => None,
         }
@@ -358,7 +361,10 @@ impl Watch {
     /// Drains what is left, ends the log, finalizes it and tells the launcher.
     fn conclude(&mut self) {
         self.look_for_keeper();
-        let told = self.at_end.take().map_or_else(Afterwards::default, |end| end());
+        let told = self
+            .at_end
+            .take()
+            .map_or_else(Afterwards::default, |end| end());
         for reason in told.reasons {
             self.add_sentence(reason);
         }

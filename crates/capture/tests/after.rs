@@ -17,7 +17,12 @@ fn resolving_says_of_every_path_what_is_there() {
     let bytes = |path: &std::path::Path| path.as_os_str().as_bytes().to_vec();
     assert!(!run.log().resolved());
     let mut resolver = backstory_capture::IdentityResolver::begin(&run.log_path()).unwrap();
-    let asked = [(&file, true), (&link, true), (&link, false), (&missing, true)];
+    let asked = [
+        (&file, true),
+        (&link, true),
+        (&link, false),
+        (&missing, true),
+    ];
     let told = asked.map(|(path, follow)| resolver.of(&bytes(path), follow));
     resolver.finish().unwrap();
     let log = run.log();
@@ -26,8 +31,14 @@ fn resolving_says_of_every_path_what_is_there() {
     let of = |path: &std::path::Path, follow| known.of(&bytes(path), follow);
     let stat = std::fs::metadata(&file).unwrap();
     let found = of(&file, true).unwrap().unwrap();
-    assert_eq!((found.dev, found.ino, found.size), (stat.dev(), stat.ino(), 5));
-    assert_eq!(found.mtime, stat.mtime() * 1_000_000_000 + stat.mtime_nsec());
+    assert_eq!(
+        (found.dev, found.ino, found.size),
+        (stat.dev(), stat.ino(), 5)
+    );
+    assert_eq!(
+        found.mtime,
+        stat.mtime() * 1_000_000_000 + stat.mtime_nsec()
+    );
     assert_eq!(of(&link, true).unwrap().unwrap().ino, stat.ino());
     assert_ne!(of(&link, false).unwrap().unwrap().ino, stat.ino());
     assert_eq!(of(&missing, true), Some(None), "looked for and not there");
@@ -62,7 +73,11 @@ fn secrets_stay_out_of_the_header() {
         assert_eq!(text(&out.stdout), "hush-hush-hush\n", "the program has it");
         let log = run.log();
         let environment = &log.header().environment;
-        assert!(environment.iter().any(|e| e.starts_with(b"MY_TOKEN=<redacted")));
+        assert!(
+            environment
+                .iter()
+                .any(|e| e.starts_with(b"MY_TOKEN=<redacted"))
+        );
         assert!(!environment.iter().any(|e| text(e).contains("hush-hush")));
         assert!(environment.contains(&b"PLAIN=seen".to_vec()));
     }
@@ -93,7 +108,8 @@ fn a_log_without_an_arena_is_recovered_too() {
     for cut in [whole.len() - 3, whole.len() / 2 + 2000] {
         std::fs::remove_file(run.log_path()).ok();
         std::fs::write(run.part_path(), &whole[..cut.min(whole.len())]).unwrap();
-        backstory_capture::recover(Some(&run.arena_path()), &run.part_path(), &run.log_path()).unwrap();
+        backstory_capture::recover(Some(&run.arena_path()), &run.part_path(), &run.log_path())
+            .unwrap();
         assert_eq!(run.reasons().len(), 1, "{:?}", run.reasons());
         run.assert_tidy();
     }
@@ -121,11 +137,14 @@ fn a_resolved_log_says_what_programs_are_run_with() {
     std::fs::write(&script, "#!/bin/sh -e\n").unwrap();
     let script = script.as_os_str().as_encoded_bytes();
     let mut resolver = backstory_capture::IdentityResolver::begin(&run.log_path()).unwrap();
-    let told = [script, b"/bin/sh", b"/dev/null", b"/nowhere"].map(|path| resolver.interpreter(path));
+    let told =
+        [script, b"/bin/sh", b"/dev/null", b"/nowhere"].map(|path| resolver.interpreter(path));
     resolver.finish().unwrap();
     assert_eq!(told[0].as_deref(), Some(&b"/bin/sh"[..]));
     assert!(
-        told[1].as_ref().is_some_and(|loader| loader.starts_with(b"/lib")),
+        told[1]
+            .as_ref()
+            .is_some_and(|loader| loader.starts_with(b"/lib")),
         "{told:?}"
     );
     assert_eq!((&told[2], &told[3]), (&None, &None));

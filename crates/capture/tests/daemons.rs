@@ -15,7 +15,10 @@ fn daemons_are_recorded_until_they_end() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
         let out = run.shell(LEAVE);
-        assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "left\n".into()));
+        assert_eq!(
+            (out.status.code(), text(&out.stdout)),
+            (Some(0), "left\n".into())
+        );
         assert!(run.recorded().contains("still_recording: true"));
         assert!(run.part_path().exists(), "recording goes on");
         std::fs::write(run.path("go"), "").unwrap();
@@ -59,7 +62,10 @@ fn readers_of_our_output_see_its_end_when_the_command_closes_it() {
         let mut out = String::new();
         std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
         assert_eq!(out, "out\n");
-        assert!(child.try_wait().unwrap().is_none(), "the command still runs");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the command still runs"
+        );
         std::fs::write(run.path("go"), "").unwrap();
         assert!(child.wait().unwrap().success());
     }

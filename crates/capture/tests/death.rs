@@ -10,7 +10,8 @@ const KILL: i32 = libc::SIGKILL;
 
 /// Starts a command that says that it runs by making `started`, and ends with 5 when `go` is made.
 fn waiting(run: &Run) -> Child {
-    let script = "touch started; while [ -e started -a ! -e go ]; do sleep 0.01; done; touch ended; exit 5";
+    let script =
+        "touch started; while [ -e started -a ! -e go ]; do sleep 0.01; done; touch ended; exit 5";
     let child = run
         .command(&["sh", "-c", script])
         .stdin(Stdio::null())
@@ -26,7 +27,9 @@ fn go(run: &Run) {
 
 fn finish(run: &Run, mut launcher: Child) -> Option<i32> {
     go(run);
-    eventually("the launcher ends", || launcher.try_wait().unwrap().is_some());
+    eventually("the launcher ends", || {
+        launcher.try_wait().unwrap().is_some()
+    });
     let status = launcher.wait().unwrap();
     assert!(run.path("ended").exists());
     status.code()
@@ -176,7 +179,9 @@ fn with_all_dead_recovery_finalizes_what_is_there() {
             kill(pid, KILL);
         }
         launcher.wait().unwrap();
-        eventually("all are gone", || ![keeper, supervisor].into_iter().any(alive));
+        eventually("all are gone", || {
+            ![keeper, supervisor].into_iter().any(alive)
+        });
         eventually("nobody records", || {
             !backstory_capture::is_recording(&run.part_path())
         });
@@ -216,7 +221,10 @@ fn a_run_that_is_being_recorded_is_not_recovered() {
         let launcher = waiting(&run);
         let refused = backstory_capture::recover(None, &run.part_path(), &run.log_path());
         assert!(
-            matches!(refused, Err(backstory_capture::Error::StillRecording { .. })),
+            matches!(
+                refused,
+                Err(backstory_capture::Error::StillRecording { .. })
+            ),
             "{refused:?}"
         );
         assert_eq!(finish(&run, launcher), Some(5));
@@ -247,7 +255,14 @@ fn calls_in_progress_are_answered_whoever_dies() {
         eventually("the command runs", || run.path("started").exists());
         let (keeper, supervisor) = others(launcher.id());
         for victim in victims {
-            kill(if *victim == "keeper" { keeper } else { supervisor }, KILL);
+            kill(
+                if *victim == "keeper" {
+                    keeper
+                } else {
+                    supervisor
+                },
+                KILL,
+            );
         }
         assert_eq!(finish(&run, launcher), Some(5), "without {victims:?}");
         assert!(!run.reasons().is_empty());
@@ -263,7 +278,11 @@ fn a_killed_group_leaves_a_finalized_log() {
         let run = Run::new(&["--guard", guard]);
         let script = "touch started; sleep 20; touch ended";
         let mut command = run.command(&["sh", "-c", script]);
-        let mut launcher = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+        let mut launcher = command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
         eventually("the command runs", || run.path("started").exists());
         let group = rustix::process::Pid::from_raw(launcher.id() as i32).unwrap();
         rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
@@ -284,9 +303,17 @@ fn a_group_that_is_killed_as_the_program_begins_leaves_a_finalized_log() {
             return;
         };
         let mut command = run.command(&[&program]);
-        let mut launcher = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+        let mut launcher = command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
         launcher.wait().unwrap();
-        assert_eq!(run.log().end().unwrap().signal, Some(KILL), "--guard={guard}");
+        assert_eq!(
+            run.log().end().unwrap().signal,
+            Some(KILL),
+            "--guard={guard}"
+        );
         eventually("the arena is gone", || !run.arena_path().exists());
     }
 }

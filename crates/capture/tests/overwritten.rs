@@ -24,7 +24,11 @@ fn keeps(content: &[u8], words: &[&str], expected: &[&[u8]]) {
     let run = Run::new(&["--contents", "lazy"]);
     fs::write(run.path("data"), content).unwrap();
     let output = run.record(words);
-    assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{words:?}: {}",
+        text(&output.stderr)
+    );
     let of_it = kept(&run).into_iter().filter(|k| k.path.ends_with("data"));
     // What only is told not to be kept, when nobody had read it yet.
     let mut bytes: Vec<_> = of_it.filter_map(|k| k.bytes.ok()).collect();
@@ -141,7 +145,10 @@ fn what_keeps_a_name_that_the_run_knows_is_not_copied() {
 #[test]
 fn what_loses_its_last_name_later_is_kept_then() {
     keeps_so_many("cp -al a b; cat b/* >/dev/null; rm -r b; rm -r a", 20);
-    keeps_so_many("cp -al a b; cat b/* >/dev/null; rm -r a & rm -r b; wait", 20);
+    keeps_so_many(
+        "cp -al a b; cat b/* >/dev/null; rm -r a & rm -r b; wait",
+        20,
+    );
     keeps_so_many(
         "cp -al a b; cat b/* >/dev/null; rm -r b; for f in a/*; do echo > $f; done",
         20,
@@ -160,19 +167,29 @@ fn what_loses_its_last_name_later_is_kept_then() {
 #[test]
 fn a_directory_that_is_gone_does_not_make_everything_worth_keeping() {
     let run = Run::new(&["--contents", "lazy"]);
-    let made =
-        "mkdir made; for d in 1 2 3; do mkdir made/$d; for f in 1 2 3; do echo $f > made/$d/$f; done; done";
-    run.shell(&format!("{made}; cat made/3/1; rm -r made; echo 1 > x; rm x"));
-    let kept: Vec<_> = kept(&run).into_iter().map(|k| text(&k.bytes.unwrap())).collect();
+    let made = "mkdir made; for d in 1 2 3; do mkdir made/$d; for f in 1 2 3; do echo $f > made/$d/$f; done; done";
+    run.shell(&format!(
+        "{made}; cat made/3/1; rm -r made; echo 1 > x; rm x"
+    ));
+    let kept: Vec<_> = kept(&run)
+        .into_iter()
+        .map(|k| text(&k.bytes.unwrap()))
+        .collect();
     assert_eq!(kept, ["1\n"]);
 }
 
 #[test]
 fn what_has_another_name_that_nobody_has_told_of_is_copied() {
-    let (run, script) = (Run::new(&["--contents", "lazy"]), "cat data >/dev/null; rm data");
+    let (run, script) = (
+        Run::new(&["--contents", "lazy"]),
+        "cat data >/dev/null; rm data",
+    );
     fs::write(run.path("data"), "content").unwrap();
     fs::hard_link(run.path("data"), run.path("second")).unwrap();
     run.shell(script);
-    let kept: Vec<_> = kept(&run).into_iter().map(|k| text(&k.bytes.unwrap())).collect();
+    let kept: Vec<_> = kept(&run)
+        .into_iter()
+        .map(|k| text(&k.bytes.unwrap()))
+        .collect();
     assert_eq!(kept, ["content"]);
 }

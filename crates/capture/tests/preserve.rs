@@ -48,15 +48,23 @@ fn keeps(options: &[&str], words: &[&str]) {
                 .is_some_and(|i| i.ino == before.ino() && i.dev == before.dev())
         })
         .collect();
-    let first = of_data.first().unwrap_or_else(|| panic!("{words:?}: not kept"));
+    let first = of_data
+        .first()
+        .unwrap_or_else(|| panic!("{words:?}: not kept"));
     assert!(first.path.starts_with(run.dir.path()), "{:?}", first.path);
     assert_eq!(first.bytes.as_deref(), Ok(&content[..]), "{words:?}");
     let ident = first.ident.unwrap();
     assert_eq!(ident.size, content.len() as i64);
-    assert_eq!(ident.mtime, before.mtime() * 1_000_000_000 + before.mtime_nsec());
+    assert_eq!(
+        ident.mtime,
+        before.mtime() * 1_000_000_000 + before.mtime_nsec()
+    );
     // A link or a new name changes the status.
     if ident.nlink == 1 && first.path.ends_with("data") {
-        assert_eq!(ident.ctime, before.ctime() * 1_000_000_000 + before.ctime_nsec());
+        assert_eq!(
+            ident.ctime,
+            before.ctime() * 1_000_000_000 + before.ctime_nsec()
+        );
     }
     run.assert_tidy();
 }
@@ -66,7 +74,10 @@ fn keeps(options: &[&str], words: &[&str]) {
 fn keeps_however_seen(script: &str) {
     for contents in ["all", "lazy"] {
         for guard in ["on", "strict"] {
-            keeps(&["--contents", contents, "--guard", guard], &["sh", "-c", script]);
+            keeps(
+                &["--contents", contents, "--guard", guard],
+                &["sh", "-c", script],
+            );
         }
         if let Some(busybox) = busybox() {
             keeps(
@@ -209,8 +220,9 @@ fn what_others_wrote_and_its_maker_read_is_kept() {
     let mut others = vec!["sh".to_owned()];
     others.extend(busybox().map(|busybox| format!("{busybox} sh")));
     for other in others {
-        let script =
-            format!("echo 1 > made; {other} -c 'echo 2 >> made'; read x < made; echo 3 > made; rm made");
+        let script = format!(
+            "echo 1 > made; {other} -c 'echo 2 >> made'; read x < made; echo 3 > made; rm made"
+        );
         // What the other found there nobody had read: it may be kept, if it is noticed in time, and need not be.
         let kept = kept_of("made", &["sh", "-c", &script]);
         assert_eq!(
@@ -322,7 +334,10 @@ fn what_lies_on_another_file_system_is_kept_by_copying() {
     let here = std::mem::replace(&mut run.dir, tempfile::tempdir_in("/dev/shm").unwrap());
     let device = |path: &Path| fs::metadata(path).unwrap().dev();
     if device(here.path()) == device(run.dir.path()) {
-        return backstory_testkit::need::skipped("contents across file systems", "there is only one");
+        return backstory_testkit::need::skipped(
+            "contents across file systems",
+            "there is only one",
+        );
     }
     let content = b"far away\n".repeat(200_000);
     for name in ["a", "b"] {
@@ -338,7 +353,10 @@ fn what_lies_on_another_file_system_is_kept_by_copying() {
     );
     let told = kept(&run);
     for name in ["a", "b"] {
-        let first = told.iter().find(|k| k.path == here.path().join(name)).unwrap();
+        let first = told
+            .iter()
+            .find(|k| k.path == here.path().join(name))
+            .unwrap();
         assert!(first.bytes.as_deref() == Ok(&content[..]), "{name}");
     }
     run.assert_tidy();
@@ -348,7 +366,10 @@ fn what_lies_on_another_file_system_is_kept_by_copying() {
 fn every_version_that_was_read_is_kept() {
     let run = Run::new(&["--contents", "lazy"]);
     run.shell("for i in 1 2 3 4 5; do echo $i$i > made; cat made; done; rm made");
-    let versions: Vec<_> = kept(&run).into_iter().map(|k| text(&k.bytes.unwrap())).collect();
+    let versions: Vec<_> = kept(&run)
+        .into_iter()
+        .map(|k| text(&k.bytes.unwrap()))
+        .collect();
     assert_eq!(versions, ["11\n", "22\n", "33\n", "44\n", "55\n"]);
 }
 
@@ -356,7 +377,9 @@ fn every_version_that_was_read_is_kept() {
 fn a_file_that_was_moved_after_it_was_read_is_kept() {
     keeps_however_seen("cat data; mv data moved; echo x > data; echo new > moved");
     keeps_however_seen("mkdir d; ln data d/data; cat d/data; mv d e; echo new > e/data");
-    keeps_however_seen("mkdir d; ln data d/data; ln -s d l; cat l/data; ln -sfn /tmp l; echo new > d/data");
+    keeps_however_seen(
+        "mkdir d; ln data d/data; ln -s d l; cat l/data; ln -sfn /tmp l; echo new > d/data",
+    );
 }
 
 /// What Python does by itself: mappings, children with a directory of their own, descriptors of directories.
@@ -440,8 +463,9 @@ fn a_content_that_cannot_be_kept_is_told_and_disturbs_nobody() {
     let (run, _, _) = run(&["--contents", "lazy"]);
     // A file where the directory should be.
     fs::write(run.path(&format!("{}.kept", run.id)), "").unwrap();
-    let output = run
-        .shell("cat data >/dev/null; echo new > data; cat data; rm data; ls data 2>/dev/null || echo gone");
+    let output = run.shell(
+        "cat data >/dev/null; echo new > data; cat data; rm data; ls data 2>/dev/null || echo gone",
+    );
     assert_eq!(text(&output.stdout), "new\ngone\n");
     let told: Vec<_> = kept(&run).into_iter().map(|k| (k.path, k.bytes)).collect();
     let refused = |path: &(PathBuf, Result<Vec<u8>, i32>)| path.1 == Err(libc::ENOTDIR);

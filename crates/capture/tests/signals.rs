@@ -15,7 +15,11 @@ const LISTEN: &str = "sub say_ { open F, '>>', 'got'; print F \"$_[0]\\n\"; clos
 
 fn listening(run: &Run) -> Child {
     let mut command = run.command(&["perl", "-e", LISTEN]);
-    let child = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+    let child = command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
     eventually("the command runs", || run.path("started").exists());
     child
 }
@@ -106,7 +110,10 @@ fn the_launcher_stops_and_goes_on_with_the_command() {
         }
         for _ in 0..20 {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            assert!(state(launcher.id()) != 'T', "the launcher stopped once more");
+            assert!(
+                state(launcher.id()) != 'T',
+                "the launcher stopped once more"
+            );
         }
         kill(command, libc::SIGSTOP);
         eventually("the launcher stops", || state(launcher.id()) == 'T');
@@ -135,12 +142,20 @@ fn job_control_on_a_terminal() {
                 .get_args()
                 .map(|w| format!("'{}'", w.to_str().unwrap().replace('\'', "'\\''"))),
         );
-        let Ok(out) = Command::new("python3").arg(&script).arg(words.join(" ")).output() else {
+        let Ok(out) = Command::new("python3")
+            .arg(&script)
+            .arg(words.join(" "))
+            .output()
+        else {
             println!("SKIPPED: needs python3");
             return;
         };
         let text = harness::text(&out.stdout);
-        assert!(out.status.success(), "{text}\n{}", harness::text(&out.stderr));
+        assert!(
+            out.status.success(),
+            "{text}\n{}",
+            harness::text(&out.stderr)
+        );
     }
 }
 

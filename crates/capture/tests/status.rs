@@ -20,7 +20,10 @@ fn exits_with_the_commands_status() {
         );
         let log = run.log();
         let end = log.end().unwrap();
-        assert_eq!((end.exit, end.signal, end.not_started), (Some(7), None, None));
+        assert_eq!(
+            (end.exit, end.signal, end.not_started),
+            (Some(7), None, None)
+        );
         assert_eq!(end.incomplete_because, Vec::<String>::new());
         assert_eq!(
             log.header().command,
@@ -66,7 +69,10 @@ fn a_command_that_cannot_be_executed_is_126() {
         std::fs::write(run.path("plain"), "text").unwrap();
         let out = run.record(&["./plain"]);
         assert_eq!(out.status.code(), Some(126));
-        assert_eq!(text(&out.stderr), "backstory: ./plain: it may not be executed\n");
+        assert_eq!(
+            text(&out.stderr),
+            "backstory: ./plain: it may not be executed\n"
+        );
         assert_eq!(run.log().end().unwrap().not_started, Some(libc::EACCES));
     }
 }
@@ -77,9 +83,13 @@ fn a_script_without_interpreter_line_runs_in_the_shell() {
         use std::os::unix::fs::PermissionsExt;
         let run = Run::new(&["--guard", guard]);
         std::fs::write(run.path("script"), "echo \"$1\"; exit 3").unwrap();
-        std::fs::set_permissions(run.path("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(run.path("script"), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
         let out = run.record(&["./script", "a b"]);
-        assert_eq!((out.status.code(), text(&out.stdout)), (Some(3), "a b\n".into()));
+        assert_eq!(
+            (out.status.code(), text(&out.stdout)),
+            (Some(3), "a b\n".into())
+        );
     }
 }
 
@@ -110,7 +120,12 @@ fn input_passes_through() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        child.stdin.take().unwrap().write_all(&[b'x'; 100_000]).unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(&[b'x'; 100_000])
+            .unwrap();
         let out = child.wait_with_output().unwrap();
         assert_eq!(text(&out.stdout), "100000\n");
     }
@@ -145,13 +160,23 @@ fn the_command_inherits_what_we_were_given() {
                     .lines()
                     // Pipes have other numbers; the filter is there and can be seen.
                     .filter(|l| {
-                        !l.contains("pipe:") && !l.starts_with("Seccomp") && !l.starts_with("NoNewPrivs")
+                        !l.contains("pipe:")
+                            && !l.starts_with("Seccomp")
+                            && !l.starts_with("NoNewPrivs")
                     })
                     .map(str::to_owned)
                     .collect()
             };
-            assert_eq!(strip(&recorded.stdout), strip(&native.stdout), "after {prefix:?}");
-            assert_eq!(text(&recorded.stderr), text(&native.stderr), "after {prefix:?}");
+            assert_eq!(
+                strip(&recorded.stdout),
+                strip(&native.stdout),
+                "after {prefix:?}"
+            );
+            assert_eq!(
+                text(&recorded.stderr),
+                text(&native.stderr),
+                "after {prefix:?}"
+            );
         }
     }
 }

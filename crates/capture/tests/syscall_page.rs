@@ -48,7 +48,11 @@ fn page() -> String {
     );
     for row in ROWS {
         let recorder = if row.recorder { "wraps it" } else { "" };
-        let (x64, i386, arm64) = (number(Some(row.x64)), number(Some(row.i386)), number(row.arm64()));
+        let (x64, i386, arm64) = (
+            number(Some(row.x64)),
+            number(Some(row.i386)),
+            number(row.arm64()),
+        );
         writeln!(
             out,
             "| `{}` | {x64} | {i386} | {arm64} | {recorder} | {} |",

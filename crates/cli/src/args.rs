@@ -669,8 +669,15 @@ pub struct StoreImportArgs {
 
 /// Seconds, from a number and a unit.
 fn age(text: &str) -> Result<i64, String> {
-    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
-    let (number, unit) = text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
+    let units = [
+        ("s", 1),
+        ("m", 60),
+        ("h", 3600),
+        ("d", 86_400),
+        ("w", 604_800),
+    ];
+    let (number, unit) =
+        text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
     let unit = units.iter().find(|(name, _)| *name == unit);
     match (number.parse::<u32>(), unit) {
         (Ok(number), Some((_, seconds))) => Ok(i64::from(number) * seconds),
@@ -792,7 +799,11 @@ mod tests {
                 .map(ToString::to_string)
                 .unwrap_or_default();
             for line in help.lines() {
-                assert!(line.chars().count() <= 80, "{}: {line:?}", command.get_name());
+                assert!(
+                    line.chars().count() <= 80,
+                    "{}: {line:?}",
+                    command.get_name()
+                );
             }
         }
     }
@@ -824,7 +835,8 @@ mod tests {
 
     #[test]
     fn what_follows_the_command_is_the_commands_also_without_dashes() {
-        let cli = Cli::try_parse_from(["backstory", "record", "tar", "-x", "--guard=off", "--", "-"]);
+        let cli =
+            Cli::try_parse_from(["backstory", "record", "tar", "-x", "--guard=off", "--", "-"]);
         let Ok(Cli {
             command: Command::Record(record),
             ..
@@ -836,7 +848,9 @@ mod tests {
             (record.guard, record.command),
             (
                 Guard::On,
-                ["tar", "-x", "--guard=off", "--", "-"].map(Into::into).to_vec()
+                ["tar", "-x", "--guard=off", "--", "-"]
+                    .map(Into::into)
+                    .to_vec()
             )
         );
     }
@@ -845,7 +859,9 @@ mod tests {
     fn a_run_can_be_asked_for_possible_edges_or_none() {
         for (args, wanted) in [(vec![], false), (vec!["--no-possible"], true)] {
             let cli = Cli::try_parse_from([vec!["backstory", "of", "x"], args].concat()).unwrap();
-            let Command::Of(of) = cli.command else { panic!() };
+            let Command::Of(of) = cli.command else {
+                panic!()
+            };
             assert_eq!(of.no_possible, wanted);
         }
     }

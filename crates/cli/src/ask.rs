@@ -91,7 +91,10 @@ impl Asked {
                 let latest = query::runs(&self.store)?
                     .first()
                     .map_or(i64::MIN, |run| run.started);
-                if let Some(newer) = recording().into_iter().find(|header| header.started > latest) {
+                if let Some(newer) = recording()
+                    .into_iter()
+                    .find(|header| header.started > latest)
+                {
                     complain(&format!(
                         "{}; this is the latest run before it",
                         still_recording(&newer.id)
@@ -111,8 +114,9 @@ impl Asked {
                         bad.run, bad.reason
                     )));
                 }
-                let meant =
-                    |header: &RunHeader| header.id == wanted || header.name.as_deref() == Some(wanted);
+                let meant = |header: &RunHeader| {
+                    header.id == wanted || header.name.as_deref() == Some(wanted)
+                };
                 match recording().into_iter().find(meant) {
                     Some(header) => Err(Failure::not_found(still_recording(&header.id))),
                     None => Err(error.into()),

@@ -76,7 +76,12 @@ enum LogError {
 /// The command line of what does in the background what is left to do in a store: this very program.
 pub fn in_background(home: &Home) -> Vec<OsString> {
     match std::env::current_exe() {
-        Ok(exe) => vec![exe.into(), "index".into(), "--store".into(), home.dir().into()],
+        Ok(exe) => vec![
+            exe.into(),
+            "index".into(),
+            "--store".into(),
+            home.dir().into(),
+        ],
         // Without /proc the first question does it.
         Err(_) => Vec::new(),
     }
@@ -237,7 +242,11 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         let known = Taking(RefCell::new(resolver), &kept);
         graph::fold(&header, Some(&end), log.events(), &known, sink)?;
         // Before the store commits: the log must give the same answers should the graph ever be built again.
-        known.0.into_inner().finish().map_err(store::Error::source_failed)
+        known
+            .0
+            .into_inner()
+            .finish()
+            .map_err(store::Error::source_failed)
     })?;
     forget_mark(home, run);
     progress.end();
@@ -345,10 +354,12 @@ fn describe(damage: &Damage) -> String {
 fn mark(home: &Home, run: String, error: &LogError) -> Result<Bad, Error> {
     let path = mark_path(home, &run);
     let reason = chain(error);
-    fs::write(&path, format!("{}\n{reason}\n", env!("CARGO_PKG_VERSION"))).map_err(|source| Error::File {
-        what: "write",
-        path,
-        source,
+    fs::write(&path, format!("{}\n{reason}\n", env!("CARGO_PKG_VERSION"))).map_err(|source| {
+        Error::File {
+            what: "write",
+            path,
+            source,
+        }
     })?;
     Ok(Bad { run, reason })
 }

@@ -150,7 +150,8 @@ impl Fields<'_> {
         self.key(key);
         self.line.push(b'[');
         for (n, item) in list.iter().enumerate() {
-            self.line.extend_from_slice(if n == 0 { b"" } else { b", " });
+            self.line
+                .extend_from_slice(if n == 0 { b"" } else { b", " });
             let _ = string(item.as_ref(), self.line);
         }
         self.line.push(b']');

@@ -80,7 +80,12 @@ pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Resul
 }
 
 /// Stores the contents of one run.
-fn keep(home: &Home, store: &mut dyn Store, run: &RunRecord, packages: &mut Packages) -> Result<(), Error> {
+fn keep(
+    home: &Home,
+    store: &mut dyn Store,
+    run: &RunRecord,
+    packages: &mut Packages,
+) -> Result<(), Error> {
     let id = &run.header.id;
     let progress = Progress::start(&format!("storing what the files of run {id} held"));
     let log = Log::open(home.log_path(id))?;
@@ -163,7 +168,11 @@ impl Keeper<'_> {
             return Ok(());
         }
         let (digest, held) = self.find(wanted)?;
-        self.gathered.push(Learned::Fact(Fact { ident, digest, held }));
+        self.gathered.push(Learned::Fact(Fact {
+            ident,
+            digest,
+            held,
+        }));
         if self.gathered.len() >= BATCH || self.put >= BATCH_BYTES {
             self.flush()?;
         }
@@ -183,7 +192,9 @@ impl Keeper<'_> {
         for path in &wanted.paths {
             match source::open(path, &wanted.ident, self.ended) {
                 Ok(source) => match self.store(source, Some(path)) {
-                    Err(Changed::Meanwhile) => why = "it was changed while it was being stored".to_owned(),
+                    Err(Changed::Meanwhile) => {
+                        why = "it was changed while it was being stored".to_owned()
+                    }
                     Err(Changed::Unreadable(error)) => why = format!("it cannot be read: {error}"),
                     Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
                     Err(Changed::Failed(error)) => return Err(error.into()),
@@ -223,7 +234,11 @@ impl Keeper<'_> {
     }
 
     /// Stores what can be read from `source`, or names the package it is from.
-    fn store(&mut self, mut source: Source, path: Option<&Path>) -> Result<(Option<Digest>, Held), Changed> {
+    fn store(
+        &mut self,
+        mut source: Source,
+        path: Option<&Path>,
+    ) -> Result<(Option<Digest>, Held), Changed> {
         let real = path.and_then(|path| self.real_path(path));
         let package = match real {
             Some(path) => self.package(&mut source, &path)?,
@@ -299,8 +314,8 @@ impl Keeper<'_> {
         if size < LARGE {
             return Ok(());
         }
-        let room =
-            rustix::fs::statvfs(&self.contents_dir).map_err(|error| Changed::Unreadable(error.into()))?;
+        let room = rustix::fs::statvfs(&self.contents_dir)
+            .map_err(|error| Changed::Unreadable(error.into()))?;
         let free = room.f_bavail.saturating_mul(room.f_frsize);
         match free / 2 < size {
             true => Err(Changed::NoRoom),

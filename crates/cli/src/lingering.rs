@@ -30,7 +30,10 @@ pub fn let_end(home: &Home) {
 }
 
 /// Headers of runs whose command has ended, though not all of its processes have, and whose logs are as asked for.
-pub fn left_running(home: &Home, wanted: impl Fn(&Path) -> bool) -> impl Iterator<Item = RunHeader> {
+pub fn left_running(
+    home: &Home,
+    wanted: impl Fn(&Path) -> bool,
+) -> impl Iterator<Item = RunHeader> {
     let runs = home.unfinished().unwrap_or_default().into_iter();
     runs.map(|run| home.part_path(&run))
         .filter(move |part| wanted(part) && capture::is_recording(part))

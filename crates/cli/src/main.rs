@@ -62,7 +62,9 @@ fn main() -> ExitCode {
 
 /// Help and version are answers; everything else is misuse, which `record` has a status of its own for.
 fn misused(error: &clap::Error, args: &[OsString]) -> ExitCode {
-    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    use clap::error::ErrorKind::{
+        DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
+    };
     match error.kind() {
         DisplayHelp | DisplayVersion => {
             let _ = error.print();
@@ -107,8 +109,14 @@ mod tests {
     #[test]
     fn the_command_is_found_behind_the_store() {
         let args = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(asked_for(&args("backstory --store record files")), Some("files"));
-        assert_eq!(asked_for(&args("backstory --store=x record -z")), Some("record"));
+        assert_eq!(
+            asked_for(&args("backstory --store record files")),
+            Some("files")
+        );
+        assert_eq!(
+            asked_for(&args("backstory --store=x record -z")),
+            Some("record")
+        );
         assert_eq!(asked_for(&args("backstory --nonsense")), None);
     }
 }

@@ -35,13 +35,19 @@ fn share(bench: &Bench, case: &Case) -> Share {
     }
     fs::remove_dir_all(bench.stage().path().join("work").join(case.name)).unwrap();
     let again = bench.stage().path().join("home").join(case.name);
-    let mut command = bench.stage().backstory(&["replay", "--json", "--output-dir"]);
+    let mut command = bench
+        .stage()
+        .backstory(&["replay", "--json", "--output-dir"]);
     command.arg(&again).env("BACKSTORY_STORE", &store);
     let output = command.output().unwrap();
     // Names that are not UTF-8 have lone surrogates, which this reader refuses.
     let text = String::from_utf8_lossy(&output.stdout).replace("\\udc", "?");
     let Ok(report) = serde_json::from_str::<Value>(&text) else {
-        return (0, 1, String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        return (
+            0,
+            1,
+            String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        );
     };
     let states: Vec<&str> = report["outputs"]
         .as_array()
@@ -53,7 +59,10 @@ fn share(bench: &Bench, case: &Case) -> Share {
     let known = states.iter().filter(|state| **state != "unknown").count();
     let mut said = String::new();
     if report["exit"] != report["recorded_exit"] {
-        said = format!("status {}, recorded {}", report["exit"], report["recorded_exit"]);
+        said = format!(
+            "status {}, recorded {}",
+            report["exit"], report["recorded_exit"]
+        );
     }
     for one in report["outputs"]
         .as_array()
@@ -85,7 +94,10 @@ fn what_is_not_said_to_differ_comes_back_as_it_was() {
             } else {
                 ""
             };
-            say(&format!("{}{restless}: {same} of {known} {said}", case.name));
+            say(&format!(
+                "{}{restless}: {same} of {known} {said}",
+                case.name
+            ));
             if !case.restless && !DIFFERENT.contains(&case.name) {
                 unexpected.push(case.name);
             }

@@ -28,7 +28,11 @@ fn differences(bench: &Bench, case: &Case, ways: &[&[&str]]) -> io::Result<Vec<S
 fn compare(case: &Case, plain: &Outcome, recorded: &Outcome, options: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     if plain.status.is_none() || plain.code() != recorded.code() {
-        lines.push(format!("status {} became {}", plain.code(), recorded.code()));
+        lines.push(format!(
+            "status {} became {}",
+            plain.code(),
+            recorded.code()
+        ));
     }
     if case.restless {
         let (before, after) = (names(plain), names(recorded));
@@ -39,7 +43,11 @@ fn compare(case: &Case, plain: &Outcome, recorded: &Outcome, options: &[&str]) -
     }
     for (stream, before, after) in [
         ("stdout", &plain.stdout, &recorded.stdout),
-        ("stderr", &plain.stderr, &own_words(&recorded.stderr, options)),
+        (
+            "stderr",
+            &plain.stderr,
+            &own_words(&recorded.stderr, options),
+        ),
     ] {
         if before != after {
             let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();

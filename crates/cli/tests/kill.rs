@@ -75,11 +75,17 @@ fn finish(child: &mut Child) -> (ExitStatus, String) {
 }
 
 fn show(bench: &Bench, store: &Path) -> Show {
-    answer::read(&bench.ask(store, &["show", "--json"]).expect("show answers")).expect("show's JSON")
+    answer::read(&bench.ask(store, &["show", "--json"]).expect("show answers"))
+        .expect("show's JSON")
 }
 
 fn files(bench: &Bench, store: &Path) -> Vec<FileLine> {
-    answer::read(&bench.ask(store, &["files", "--json"]).expect("files answers")).expect("files' JSON")
+    answer::read(
+        &bench
+            .ask(store, &["files", "--json"])
+            .expect("files answers"),
+    )
+    .expect("files' JSON")
 }
 
 /// True if the run tells that `name` was written.
@@ -118,7 +124,10 @@ fn a_command_killed_by_itself_loses_nothing() {
             .expect("processes answers"),
     )
     .expect("its JSON");
-    assert!(processes.iter().any(|p| p.signal == Some(9)), "{processes:?}");
+    assert!(
+        processes.iter().any(|p| p.signal == Some(9)),
+        "{processes:?}"
+    );
 }
 
 #[test]
@@ -233,9 +242,13 @@ fn a_run_whose_every_part_was_killed_is_still_told() {
         let _ = kill(pid);
     }
     started.child.wait().expect("the launcher is gone");
-    assert!(eventually(PATIENCE, || !alive(started.supervisor) && !alive(started.keeper)));
+    assert!(eventually(PATIENCE, || !alive(started.supervisor)
+        && !alive(started.keeper)));
     let show = show(&bench, &started.store);
-    assert!(!show.complete && !show.incomplete_because.is_empty(), "{show:?}");
+    assert!(
+        !show.complete && !show.incomplete_because.is_empty(),
+        "{show:?}"
+    );
     let lines = files(&bench, &started.store);
     assert!(
         tells_write(&lines, &started.directory, "o50"),

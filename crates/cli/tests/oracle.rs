@@ -60,7 +60,11 @@ fn hear(bench: &Bench, case: &Case, options: &[&str]) -> io::Result<Heard> {
 fn judge(heard: &Heard, marked: &[&str]) -> Verdict {
     let mut verdict = Verdict::default();
     files::compare(&heard.trace.facts, &heard.account.files, &mut verdict);
-    processes::compare(&heard.trace.processes, &heard.account.processes, &mut verdict);
+    processes::compare(
+        &heard.trace.processes,
+        &heard.account.processes,
+        &mut verdict,
+    );
     verdict.missed.extend(marks(&heard.show, marked));
     verdict
 }
@@ -68,8 +72,11 @@ fn judge(heard: &Heard, marked: &[&str]) -> Verdict {
 /// What is wrong about what a run says of its completeness, where it should be marked in these words only.
 fn marks(show: &Show, marked: &[&str]) -> Option<String> {
     let told = &show.incomplete_because;
-    let each = marked.iter().all(|mark| told.iter().any(|t| t.starts_with(mark)));
-    let right = each && told.len() == marked.len() && show.complete == marked.is_empty() && show.lost == 0;
+    let each = marked
+        .iter()
+        .all(|mark| told.iter().any(|t| t.starts_with(mark)));
+    let right =
+        each && told.len() == marked.len() && show.complete == marked.is_empty() && show.lost == 0;
     (!right).then(|| format!("the run says it is not complete: {told:?} instead of {marked:?}"))
 }
 
@@ -106,7 +113,10 @@ fn compare(bench: &Bench, cases: impl Iterator<Item = &'static Case>, options: &
         });
         if let Some(why) = case.gap {
             let gaps = verdict.missed.len() + verdict.processes.len() + verdict.invented.len();
-            say(&format!("KNOWN GAP: {}: {why}: {gaps} complaints", case.name));
+            say(&format!(
+                "KNOWN GAP: {}: {why}: {gaps} complaints",
+                case.name
+            ));
             let closed = vec!["is no gap any more: take the mark away".to_owned()];
             verdict = Verdict {
                 missed: if gaps == 0 { closed } else { vec![] },
@@ -182,7 +192,9 @@ fn what_goes_through_a_ring_is_told() {
         .flat_map(|case| {
             let found = rings::complaints(&bench, case);
             let found = found.unwrap_or_else(|error| vec![error.to_string()]);
-            found.into_iter().map(|line| format!("{}: {line}", case.name))
+            found
+                .into_iter()
+                .map(|line| format!("{}: {line}", case.name))
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -280,7 +292,10 @@ fn a_kind_of_event_that_is_dropped_is_missed() {
         };
         spoilt.trace.facts.clone_from(&heard.trace.facts);
         spoilt.trace.processes.clone_from(&heard.trace.processes);
-        assert!(drops::all(&mut spoilt.account, kind), "nothing to drop: {kind}");
+        assert!(
+            drops::all(&mut spoilt.account, kind),
+            "nothing to drop: {kind}"
+        );
         assert!(
             !judge(&spoilt, &[]).nothing_missed(),
             "the oracle does not notice that every {kind} is gone"

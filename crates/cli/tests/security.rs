@@ -21,6 +21,12 @@ mod terminal;
 /// The id of the one run that a store holds.
 fn only_run(bench: &backstory_testkit::oracle::Bench, store: &std::path::Path) -> String {
     let log = String::from_utf8(bench.ask(store, &["log", "--json"]).unwrap()).unwrap();
-    let id = log.split("\"run\":").nth(1).unwrap().split('"').nth(1).unwrap();
+    let id = log
+        .split("\"run\":")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .nth(1)
+        .unwrap();
     id.to_owned()
 }

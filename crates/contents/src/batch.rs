@@ -220,7 +220,8 @@ impl Pack {
         let path = layout::pack_index(dir, self.number);
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o600);
-        let mut index = regular::open_with(&mut options, &path).map_err(Error::io("open", &path))?;
+        let mut index =
+            regular::open_with(&mut options, &path).map_err(Error::io("open", &path))?;
         let new = layout::length(&path) == 0;
         let entries = if new {
             [index::MAGIC, &self.entries[..]].concat()

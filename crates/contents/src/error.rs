@@ -67,6 +67,10 @@ pub enum Error {
 impl Error {
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
-        move |source| Error::Io { doing, path, source }
+        move |source| Error::Io {
+            doing,
+            path,
+            source,
+        }
     }
 }

@@ -47,7 +47,10 @@ impl Contents {
                     false => given.objects += u64::from(!keep(digest)),
                 }
             }
-            let used: u64 = live.iter().map(|(_, place)| HEADER as u64 + place.stored).sum();
+            let used: u64 = live
+                .iter()
+                .map(|(_, place)| HEADER as u64 + place.stored)
+                .sum();
             if used < length {
                 given.bytes += length - used;
                 rewrite.push((pack, live));

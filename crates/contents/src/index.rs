@@ -58,7 +58,13 @@ pub fn entry(digest: &Digest, place: &Place) -> [u8; ENTRY] {
 }
 
 fn parse(bytes: &[u8], pack: u32) -> Option<(Digest, Place)> {
-    let number = |at: usize| bytes.get(at..at + 8)?.try_into().map(u64::from_le_bytes).ok();
+    let number = |at: usize| {
+        bytes
+            .get(at..at + 8)?
+            .try_into()
+            .map(u64::from_le_bytes)
+            .ok()
+    };
     let check = bytes.get(56..60)?.try_into().map(u32::from_le_bytes).ok()?;
     let place = Place {
         pack,

@@ -80,7 +80,9 @@ pub fn lock(dir: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600);
     let opened = regular::open_with(&mut options, &path);
-    opened.and_then(|file| file.lock().map(|()| file)).map_err(fail)
+    opened
+        .and_then(|file| file.lock().map(|()| file))
+        .map_err(fail)
 }
 
 /// A pack's file.
@@ -117,7 +119,9 @@ pub fn files(dir: &Path) -> Result<Vec<(Digest, PathBuf)>> {
     let mut found = Vec::new();
     for fan in entries(&dir.join("objects"))? {
         for path in entries(&fan)? {
-            let digest = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+            let digest = path
+                .file_name()
+                .and_then(|name| name.to_str()?.parse().ok());
             found.extend(digest.map(|digest| (digest, path)));
         }
     }

@@ -134,7 +134,11 @@ impl Contents {
     pub fn digests(&self) -> Result<Vec<Digest>> {
         self.sync()?;
         let mut all: Vec<Digest> = index::load(&self.dir)?.into_keys().collect();
-        all.extend(layout::files(&self.dir)?.into_iter().map(|(digest, _)| digest));
+        all.extend(
+            layout::files(&self.dir)?
+                .into_iter()
+                .map(|(digest, _)| digest),
+        );
         Ok(all)
     }
 

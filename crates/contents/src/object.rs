@@ -90,12 +90,15 @@ fn record_in(file: &File, dir: &Path, digest: &Digest, place: &Place) -> Result<
         what,
     };
     if place.stored > SMALL as u64 {
-        return Err(damaged("its index names more bytes than a small object has"));
+        return Err(damaged(
+            "its index names more bytes than a small object has",
+        ));
     }
     let mut bytes = vec![0; HEADER + place.stored as usize];
     file.read_exact_at(&mut bytes, place.offset)
         .map_err(|_| damaged("the file is shorter than it was"))?;
-    let header = Header::decode(&bytes).ok_or_else(|| damaged("its header is not as it was written"))?;
+    let header =
+        Header::decode(&bytes).ok_or_else(|| damaged("its header is not as it was written"))?;
     if (header.digest, header.stored, header.size) != (*digest, place.stored, place.size) {
         return Err(damaged("another object lies in its place"));
     }
@@ -113,7 +116,8 @@ pub fn unpack(header: &Header, stored: &[u8]) -> std::result::Result<Vec<u8>, &'
         Method::Zstd => decompress(stored, header.size.min(SMALL as u64) as usize)
             .map_err(|_| "it cannot be decompressed")?,
     };
-    if content.len() as u64 != header.size || *blake3::hash(&content).as_bytes() != header.digest.0 {
+    if content.len() as u64 != header.size || *blake3::hash(&content).as_bytes() != header.digest.0
+    {
         return Err("its content is not what its digest names");
     }
     Ok(content)

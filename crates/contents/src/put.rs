@@ -135,7 +135,9 @@ fn large(dir: &Path, batch: &mut Batch, head: &[u8], rest: &mut dyn Read) -> Res
     let path = layout::temporary(dir);
     let file = layout::new_file(&path)?;
     let written = write_large(&file, &path, head, rest);
-    let known = |header: &Header| layout::object(dir, &header.digest).exists() || batch.holds(&header.digest);
+    let known = |header: &Header| {
+        layout::object(dir, &header.digest).exists() || batch.holds(&header.digest)
+    };
     match written {
         Ok(header) if !known(&header) => {
             batch.large(file, path, &header)?;
@@ -186,7 +188,12 @@ fn write_large(file: &File, path: &Path, head: &[u8], rest: &mut dyn Read) -> Re
     })
 }
 
-fn copy(head: &[u8], rest: &mut dyn Read, out: &mut dyn Write, path: &Path) -> Result<(Digest, u64)> {
+fn copy(
+    head: &[u8],
+    rest: &mut dyn Read,
+    out: &mut dyn Write,
+    path: &Path,
+) -> Result<(Digest, u64)> {
     let mut hash = blake3::Hasher::new();
     let mut size = 0;
     let mut take = |bytes: &[u8]| {

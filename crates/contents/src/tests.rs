@@ -10,14 +10,20 @@ use super::*;
 /// Bytes that hardly compress, different for each seed.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    let mut reader = blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof();
+    let mut reader = blake3::Hasher::new()
+        .update(&seed.to_le_bytes())
+        .finalize_xof();
     reader.fill(&mut bytes);
     bytes
 }
 
 fn get(contents: &Contents, digest: &Digest) -> Vec<u8> {
     let mut bytes = Vec::new();
-    contents.read(digest).unwrap().read_to_end(&mut bytes).unwrap();
+    contents
+        .read(digest)
+        .unwrap()
+        .read_to_end(&mut bytes)
+        .unwrap();
     bytes
 }
 
@@ -112,7 +118,11 @@ fn everything_is_its_owners_only() {
     }
     for dir in ["", "packs", "objects"] {
         assert_eq!(
-            fs::metadata(store.dir().join(dir)).unwrap().permissions().mode() & 0o777,
+            fs::metadata(store.dir().join(dir))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
             0o700
         );
     }
@@ -184,10 +194,16 @@ fn a_flipped_bit_in_a_large_object_is_found() {
 fn a_crash_at_any_byte_leaves_a_store_that_opens_with_all_that_was_synced() {
     let first = vec![b"first\n".to_vec(), noise(1, 100)];
     let (_tmp, store, old) = with(&first);
-    let (pack, idx) = (layout::pack(store.dir(), 1), layout::pack_index(store.dir(), 1));
+    let (pack, idx) = (
+        layout::pack(store.dir(), 1),
+        layout::pack_index(store.dir(), 1),
+    );
     let (pack_before, idx_before) = (fs::read(&pack).unwrap(), fs::read(&idx).unwrap());
     let second = vec![noise(2, 9), b"second ".repeat(9)];
-    let new: Vec<Digest> = second.iter().map(|b| store.put(&mut &b[..]).unwrap().0).collect();
+    let new: Vec<Digest> = second
+        .iter()
+        .map(|b| store.put(&mut &b[..]).unwrap().0)
+        .collect();
     store.sync().unwrap();
     let (pack_after, idx_after) = (fs::read(&pack).unwrap(), fs::read(&idx).unwrap());
     // The index is written after the pack: either it is old, or the pack is whole.
@@ -258,17 +274,28 @@ fn writers_at_the_same_time_lose_nothing() {
     );
     for n in (0..40).chain(100..140) {
         let bytes = noise(n, 90);
-        assert_eq!(get(&store, &Digest(*blake3::hash(&bytes).as_bytes())), bytes);
+        assert_eq!(
+            get(&store, &Digest(*blake3::hash(&bytes).as_bytes())),
+            bytes
+        );
     }
     assert_eq!(store.verify(&mut |_, _| {}).unwrap(), []);
 }
 
 #[test]
 fn garbage_collection_keeps_what_is_asked_for_and_gives_the_rest_back() {
-    let many: Vec<Vec<u8>> = (0..60).map(|n| noise(1000 + n, 300)).chain(samples()).collect();
+    let many: Vec<Vec<u8>> = (0..60)
+        .map(|n| noise(1000 + n, 300))
+        .chain(samples())
+        .collect();
     let (_tmp, store, digests) = with(&many);
     let kept: Vec<bool> = (0..digests.len()).map(|n| n % 3 == 0).collect();
-    let keep = |digest: &Digest| digests.iter().position(|d| d == digest).is_some_and(|n| kept[n]);
+    let keep = |digest: &Digest| {
+        digests
+            .iter()
+            .position(|d| d == digest)
+            .is_some_and(|n| kept[n])
+    };
     let reader = Contents::open(store.dir()).unwrap();
     let before = store.stats().unwrap();
     let dry = store.gc(&keep, true).unwrap();

@@ -57,7 +57,13 @@ impl<W: Write> Writer<W> {
     }
 
     /// Appends a section of exactly `size` bytes.
-    pub fn section(&mut self, kind: Kind, name: &str, size: u64, body: &mut dyn Read) -> io::Result<()> {
+    pub fn section(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        size: u64,
+        body: &mut dyn Read,
+    ) -> io::Result<()> {
         let number = KINDS
             .iter()
             .find(|(_, k)| *k == kind)
@@ -138,7 +144,9 @@ impl<R: Read> Reader<R> {
             return Err(invalid("it is no export of backstory"));
         }
         if head[8..12] != VERSION.to_le_bytes() || head[12..] != [0; 4] {
-            return Err(invalid("it was written by a newer backstory; upgrade this one"));
+            return Err(invalid(
+                "it was written by a newer backstory; upgrade this one",
+            ));
         }
         let input = zstd::stream::read::Decoder::new(input)?.single_frame();
         Ok(Reader { input })
@@ -223,8 +231,12 @@ mod tests {
 
     fn export() -> Vec<u8> {
         let mut writer = Writer::new(Vec::new()).unwrap();
-        writer.section(Kind::Log, "abc", 5, &mut &b"hello"[..]).unwrap();
-        writer.section(Kind::Content, "", 0, &mut io::empty()).unwrap();
+        writer
+            .section(Kind::Log, "abc", 5, &mut &b"hello"[..])
+            .unwrap();
+        writer
+            .section(Kind::Content, "", 0, &mut io::empty())
+            .unwrap();
         writer
             .section(Kind::Facts, "x", 3000, &mut &[7; 3000][..])
             .unwrap();

@@ -82,7 +82,11 @@ impl Contents {
         // Without an index to say what there was, a gap between records is all that is left of one.
         found.retain(|(digest, place)| object::open_packed(&self.dir, digest, place).is_ok());
         let known = listing.objects.iter().map(|(_, place)| place.end()).max();
-        let end = if listing.whole { known.unwrap_or(0) } else { length };
+        let end = if listing.whole {
+            known.unwrap_or(0)
+        } else {
+            length
+        };
         if let Some(gap) = gap(&found, end).filter(|_| !listing.whole) {
             damages.push(Damage {
                 path,

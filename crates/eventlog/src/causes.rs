@@ -83,7 +83,11 @@ impl Causes {
             causes.sort_by_key(|c| (c.time, c.at));
         }
         for start in &self.starts {
-            let causes = if start.forked { &self.forks } else { &self.execs };
+            let causes = if start.forked {
+                &self.forks
+            } else {
+                &self.execs
+            };
             let causes = causes.get(&start.pid).map_or(&[][..], Vec::as_slice);
             let latest = causes.partition_point(|c| c.time <= start.time.saturating_add(slack));
             if let Some(cause) = causes[..latest].iter().rfind(|c| c.may_precede(start)) {
@@ -159,8 +163,14 @@ impl Births {
 
     /// A process id that a stream's owner saw, as the supervisor sees it: of the child of that number that appeared next, else last.
     pub fn translate(&self, stream: &ThreadStream, pid: u32, time: u64) -> Option<u32> {
-        let Some(own) = stream.inner else { return Some(pid) };
+        let Some(own) = stream.inner else {
+            return Some(pid);
+        };
         let known = self.inner.get(&(own, pid))?;
-        known.iter().find(|k| k.0 >= time).or(known.last()).map(|k| k.1)
+        known
+            .iter()
+            .find(|k| k.0 >= time)
+            .or(known.last())
+            .map(|k| k.1)
     }
 }

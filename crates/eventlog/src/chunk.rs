@@ -2,7 +2,9 @@
 //!
 //! Invariant: whatever the bytes are, a walk ends, stays within them, and finds every whole record before the first damage.
 
-use backstory_abi::{self as abi, Chunk, DONE, F_ALL, F_IDENT, F_WHO, LIST, RESERVED, Record, Who, op_info};
+use backstory_abi::{
+    self as abi, Chunk, DONE, F_ALL, F_IDENT, F_WHO, LIST, RESERVED, Record, Who, op_info,
+};
 
 /// A chunk's bytes.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +91,9 @@ impl<'a> View<'a> {
     /// The next offset at which a record begins whose strings are where they should be: what lies in a torn record may look like one.
     fn resync(&self, mut offset: usize) -> Option<usize> {
         while let Some(record) = Record::read(self.from(offset)) {
-            if judge(&record, self.limit - offset) == Judged::Good && self.strings_fit(offset, &record) {
+            if judge(&record, self.limit - offset) == Judged::Good
+                && self.strings_fit(offset, &record)
+            {
                 return Some(offset);
             }
             offset += 8;
@@ -113,7 +117,11 @@ enum Judged {
 }
 
 fn fixed(record: &Record) -> usize {
-    let who = if record.flags & F_WHO != 0 { Who::SIZE } else { 0 };
+    let who = if record.flags & F_WHO != 0 {
+        Who::SIZE
+    } else {
+        0
+    };
     let ident = if record.flags & F_IDENT != 0 {
         abi::Ident::SIZE
     } else {

@@ -73,8 +73,14 @@ pub fn operation(raw: &Raw<'_>) -> Option<Op> {
         },
         op::EXIT => Op::Exit { status: arg },
         op::THREAD => thread(raw)?,
-        op::KILL => Op::Kill { pid: fd, signal: arg },
-        op::LOST => Op::Lost { count: aux, why: arg },
+        op::KILL => Op::Kill {
+            pid: fd,
+            signal: arg,
+        },
+        op::LOST => Op::Lost {
+            count: aux,
+            why: arg,
+        },
         op::GONE => Op::Gone {
             status: (aux == 1).then_some(arg),
         },

@@ -4,7 +4,8 @@ use crate::chunk::{Skipped, View};
 use crate::log::Log;
 use crate::record::Raw;
 use backstory_abi::{
-    Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_OWN, F_PREDICTED, F_RESOLVED, LIST, RESERVED, op, op_info,
+    Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_OWN, F_PREDICTED, F_RESOLVED, LIST, RESERVED, op,
+    op_info,
 };
 use std::io::{Result, Write};
 

@@ -50,7 +50,9 @@ impl Outcome {
 }
 
 /// A file and one content state of it. Times in ns since 1970; `birth` is 0 where the file system does not tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Ident {
     /// Device number as `stat` gives it.
     pub dev: u64,
@@ -80,7 +82,11 @@ impl From<&Statx> for Ident {
             size: found.stx_size as i64,
             mtime: nanoseconds(&found.stx_mtime),
             ctime: nanoseconds(&found.stx_ctime),
-            birth: if born { nanoseconds(&found.stx_btime) } else { 0 },
+            birth: if born {
+                nanoseconds(&found.stx_btime)
+            } else {
+                0
+            },
             mode: u32::from(found.stx_mode),
             nlink: found.stx_nlink,
         }

@@ -36,7 +36,8 @@ impl Strings {
     }
 
     fn close(&mut self) {
-        self.whole.extend(self.open.take().map(Vec::into_boxed_slice));
+        self.whole
+            .extend(self.open.take().map(Vec::into_boxed_slice));
     }
 
     /// All of them.
@@ -78,7 +79,10 @@ impl Pending {
             let missing = usize::try_from(raw.head.arg)
                 .unwrap_or(0)
                 .saturating_sub(args.len());
-            args.extend(std::iter::repeat_n(Bytes::default(), missing.min(MOST_EMPTY)));
+            args.extend(std::iter::repeat_n(
+                Bytes::default(),
+                missing.min(MOST_EMPTY),
+            ));
         }
         let env = match self.env {
             Some(strings) => Some(strings.finish().into()),

@@ -75,7 +75,9 @@ impl Identities {
     /// What the kernel ran the program at `path` with, as the program's first bytes named it after the end: the interpreter of a
     /// script, a dynamic loader. None if it runs by itself, or if nobody looked.
     pub fn interpreter(&self, path: &[u8]) -> Option<&[u8]> {
-        self.interpreters.get(path).map(|interpreter| &**interpreter)
+        self.interpreters
+            .get(path)
+            .map(|interpreter| &**interpreter)
     }
 
     /// How many paths something is known of.

@@ -215,12 +215,19 @@ fn streams(log: &Log) -> Vec<ThreadStream> {
             continue;
         }
         threads.insert(key, streams.len());
-        let pid = hosts.get(&(chunk.epoch, chunk.pid)).copied().unwrap_or(chunk.pid);
+        let pid = hosts
+            .get(&(chunk.epoch, chunk.pid))
+            .copied()
+            .unwrap_or(chunk.pid);
         streams.push(ThreadStream {
             chunks: vec![number as u32],
             epoch: chunk.epoch,
             pid,
-            tid: if chunk.tid == chunk.pid { pid } else { chunk.tid },
+            tid: if chunk.tid == chunk.pid {
+                pid
+            } else {
+                chunk.tid
+            },
             inner: (pid != chunk.pid).then_some(chunk.pid),
             guard,
             start: 0,

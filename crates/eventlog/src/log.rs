@@ -139,7 +139,8 @@ impl Log {
             }
             Kind::Chunk => {
                 // Offsets in chunks are small numbers; no recorder's chunk is larger.
-                chunk::View::new(content).filter(|_| content.len() <= backstory_abi::CHUNK_SIZE as usize)?;
+                chunk::View::new(content)
+                    .filter(|_| content.len() <= backstory_abi::CHUNK_SIZE as usize)?;
                 self.chunks.push(frame.payload.clone());
             }
             Kind::Clock => {

@@ -238,7 +238,11 @@ impl<'a> Events<'a> {
             op::KILL => self.kill(stream, &raw)?,
             _ => decode::operation(&raw)?,
         };
-        let via = if stream.guard { Via::Kernel } else { Via::Library };
+        let via = if stream.guard {
+            Via::Kernel
+        } else {
+            Via::Library
+        };
         let time = self.log.clock().time(self.now);
         let resolved = raw.head.flags & backstory_abi::F_RESOLVED != 0;
         Some(Event {
@@ -266,11 +270,21 @@ impl<'a> Events<'a> {
         }
     }
 
-    fn pending<T>(&mut self, number: u32, pid: u32, tid: u32, take: impl FnOnce(&mut Pending)) -> Option<T> {
+    fn pending<T>(
+        &mut self,
+        number: u32,
+        pid: u32,
+        tid: u32,
+        take: impl FnOnce(&mut Pending),
+    ) -> Option<T> {
         if self.index.streams[number as usize].guard {
             take(self.watched.entry((pid, tid)).or_default());
         } else {
-            take(self.progress[number as usize].pending.get_or_insert_default());
+            take(
+                self.progress[number as usize]
+                    .pending
+                    .get_or_insert_default(),
+            );
         }
         None
     }
@@ -290,7 +304,10 @@ impl<'a> Events<'a> {
     fn translated(&self, stream: &ThreadStream, raw: &Raw<'_>, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Done(pid) if pid > 0 && stream.inner.is_some() => {
-                let outer = self.index.births.translate(stream, pid as u32, raw.head.time);
+                let outer = self
+                    .index
+                    .births
+                    .translate(stream, pid as u32, raw.head.time);
                 outer
                     .and_then(|p| i32::try_from(p).ok())
                     .map_or(Outcome::Unknown, Outcome::Done)
@@ -303,7 +320,10 @@ impl<'a> Events<'a> {
         match decode::operation(raw)? {
             Op::Kill { pid, signal } if pid > 0 && stream.inner.is_some() => {
                 // Someone whom nothing else is known of: as if it were anyone.
-                let outer = self.index.births.translate(stream, pid as u32, raw.head.time);
+                let outer = self
+                    .index
+                    .births
+                    .translate(stream, pid as u32, raw.head.time);
                 Some(Op::Kill {
                     pid: outer.and_then(|p| i32::try_from(p).ok()).unwrap_or(-1),
                     signal,

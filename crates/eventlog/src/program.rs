@@ -91,7 +91,8 @@ impl Format {
         if lines.next() != Some("enabled") {
             return None;
         }
-        let (mut interpreter, mut extension, mut offset, mut magic, mut mask) = (None, None, 0, None, None);
+        let (mut interpreter, mut extension, mut offset, mut magic, mut mask) =
+            (None, None, 0, None, None);
         for line in lines {
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
             match key {
@@ -127,7 +128,11 @@ impl Format {
                     .rposition(|byte| *byte == b'.')
                     .is_some_and(|dot| name[dot + 1..] == **extension)
             }
-            Recognised::Magic { offset, magic, mask } => {
+            Recognised::Magic {
+                offset,
+                magic,
+                mask,
+            } => {
                 let there = head.get(*offset..).and_then(|rest| rest.get(..magic.len()));
                 let bits = |there: &[u8]| {
                     there
@@ -162,7 +167,13 @@ mod tests {
             Some(&b"/usr/bin/env"[..])
         );
         assert_eq!(interpreter(b"#!bin/own\n"), Some(&b"bin/own"[..]));
-        for none in [&b"#!\n/bin/sh\n"[..], b"#!", b"text", b"", b"\x7fELF\x02\x01"] {
+        for none in [
+            &b"#!\n/bin/sh\n"[..],
+            b"#!",
+            b"text",
+            b"",
+            b"\x7fELF\x02\x01",
+        ] {
             assert_eq!(interpreter(none), None);
         }
     }
@@ -180,13 +191,21 @@ mod tests {
 
     #[test]
     fn a_registered_format_is_known_by_its_bytes_or_its_name() {
-        let text = "enabled\ninterpreter /usr/bin/qemu-arm\nflags: OCF\noffset 1\nmagic 4c00\nmask ff00\n";
+        let text =
+            "enabled\ninterpreter /usr/bin/qemu-arm\nflags: OCF\noffset 1\nmagic 4c00\nmask ff00\n";
         let arm = Format::parse(text).unwrap();
-        assert_eq!(arm.interpreter(b"/p", b"\x7fL!"), Some(&b"/usr/bin/qemu-arm"[..]));
+        assert_eq!(
+            arm.interpreter(b"/p", b"\x7fL!"),
+            Some(&b"/usr/bin/qemu-arm"[..])
+        );
         assert_eq!(arm.interpreter(b"/p", b"\x7fM!"), None);
         assert_eq!(arm.interpreter(b"/p", b"\x7fL"), None, "too short");
-        let jar = Format::parse("enabled\ninterpreter /usr/bin/jexec\nflags: \nextension .jar\n").unwrap();
-        assert_eq!(jar.interpreter(b"/d/a.jar", b""), Some(&b"/usr/bin/jexec"[..]));
+        let jar = Format::parse("enabled\ninterpreter /usr/bin/jexec\nflags: \nextension .jar\n")
+            .unwrap();
+        assert_eq!(
+            jar.interpreter(b"/d/a.jar", b""),
+            Some(&b"/usr/bin/jexec"[..])
+        );
         assert_eq!(jar.interpreter(b"/d.jar/a", b""), None);
         let off = text.replace("enabled", "disabled");
         for none in [

@@ -226,14 +226,20 @@ pub const UNDECODED: &[(&str, &str)] = &[
         undecoded::PTRACE,
         "what a tracer made its tracees do; what they did themselves is known",
     ),
-    (undecoded::ACCT, "that the kernel writes into an accounting file"),
+    (
+        undecoded::ACCT,
+        "that the kernel writes into an accounting file",
+    ),
     (
         undecoded::SWAPON,
         "that the kernel writes into a file it swaps to",
     ),
     (undecoded::MESSAGE_QUEUE, "who sent what to whom through it"),
     (undecoded::OPEN_BY_HANDLE, "which file it opened"),
-    (undecoded::WRITES_MEMORY, "what was written into another process"),
+    (
+        undecoded::WRITES_MEMORY,
+        "what was written into another process",
+    ),
     (
         undecoded::TAKES_DESCRIPTOR,
         "which file another process's descriptor was of; its use counts for who opened it",
@@ -272,7 +278,10 @@ pub const UNDECODED: &[(&str, &str)] = &[
     ),
     (undecoded::RING_SENDS, "which file it was"),
     (undecoded::RING_COMMAND, "what the device did"),
-    (undecoded::RING_OPERATION, "what a later kernel's operation does"),
+    (
+        undecoded::RING_OPERATION,
+        "what a later kernel's operation does",
+    ),
 ];
 
 #[cfg(test)]

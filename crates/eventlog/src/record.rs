@@ -2,7 +2,8 @@
 
 use crate::event::Ident;
 use backstory_abi::{
-    self as abi, DONE, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record, Who, op,
+    self as abi, DONE, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record,
+    Who, op,
 };
 
 /// Bytes a record can have: what fits into a chunk after its header.
@@ -68,7 +69,11 @@ impl<'a> Raw<'a> {
             .body
             .get(..self.head.aux as usize)
             .and_then(|b| b.strip_suffix(&[0]));
-        let end = self.body.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+        let end = self
+            .body
+            .iter()
+            .rposition(|b| *b != 0)
+            .map_or(0, |last| last + 1);
         let mut rest = told.or(Some(&self.body[..end]).filter(|r| !r.is_empty()));
         std::iter::from_fn(move || {
             let body = rest?;
@@ -265,7 +270,13 @@ impl Builder {
     }
 
     /// What the file system says of a path: its identity, or the errno with which it is not there. Finished.
-    pub fn identity(&mut self, time: u64, path: &[u8], follow: bool, found: Result<&Ident, i32>) -> &[u8] {
+    pub fn identity(
+        &mut self,
+        time: u64,
+        path: &[u8],
+        follow: bool,
+        found: Result<&Ident, i32>,
+    ) -> &[u8] {
         self.start(op::IDENT, time)
             .arg(if follow { 0 } else { NOFOLLOW })
             .string(path);

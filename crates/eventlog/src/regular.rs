@@ -20,7 +20,9 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
 /// As [`open`], in another way. Flags of the caller's own in `options` are replaced.
 pub fn open_with(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    let file = options
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(

@@ -59,7 +59,9 @@ impl RunHeader {
     /// them; 0 if that is not known. Less than a second is drift.
     pub fn to_clock_of(&self, other: &RunHeader) -> i64 {
         let set = match (self.ahead_of_boot(), other.ahead_of_boot()) {
-            (Some(own), Some(others)) if self.boot_id == other.boot_id => others.saturating_sub(own),
+            (Some(own), Some(others)) if self.boot_id == other.boot_id => {
+                others.saturating_sub(own)
+            }
             _ => 0,
         };
         if set.abs() < 1_000_000_000 { 0 } else { set }

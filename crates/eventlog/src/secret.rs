@@ -15,7 +15,8 @@ pub fn value(length: usize) -> Vec<u8> {
 
 /// True for what [`value`] made, and for nothing that anybody would set a variable to.
 pub fn is_value(value: &[u8]) -> bool {
-    value == MARK || !value.is_empty() && value.len() < MARK.len() && value.iter().all(|&byte| byte == b'*')
+    value == MARK
+        || !value.is_empty() && value.len() < MARK.len() && value.iter().all(|&byte| byte == b'*')
 }
 
 /// The mark for so many bytes of an argument: asterisks alone would be a shell's pattern.
@@ -31,7 +32,8 @@ pub fn part(length: usize) -> Vec<u8> {
 pub fn is_in(argument: &[u8]) -> bool {
     let marked = |at: usize| {
         let inside = argument[at + 1..].split(|&byte| byte == b'>').next();
-        let closed = inside.is_some_and(|inside| argument.get(at + 1 + inside.len()) == Some(&b'>'));
+        let closed =
+            inside.is_some_and(|inside| argument.get(at + 1 + inside.len()) == Some(&b'>'));
         closed
             && inside.is_some_and(|inside| {
                 inside == &MARK[1..MARK.len() - 1]

@@ -37,7 +37,12 @@ pub struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Over one stream of `index`, to which and to `causes` it adds what it finds.
-    pub fn new(log: &'a Log, index: &'a mut Index, causes: &'a mut Causes, stream: u32) -> Walk<'a> {
+    pub fn new(
+        log: &'a Log,
+        index: &'a mut Index,
+        causes: &'a mut Causes,
+        stream: u32,
+    ) -> Walk<'a> {
         Walk {
             log,
             index,
@@ -58,7 +63,9 @@ impl<'a> Walk<'a> {
         let mut last = 0;
         // Causes that this stream's process (or a child in it) makes; who it was is known when the VFORKs have come back.
         let mut execs: Vec<Exec> = Vec::new();
-        while let Some((at, record)) = next_record(self.log, &stream.chunks, &mut cursor, &mut skipped) {
+        while let Some((at, record)) =
+            next_record(self.log, &stream.chunks, &mut cursor, &mut skipped)
+        {
             let time = self.log.plausible(record.time).unwrap_or(last);
             last = time;
             self.records += 1;
@@ -94,7 +101,11 @@ impl<'a> Walk<'a> {
                     at,
                 }),
                 op::FORK if record.state == DONE && record.result > 0 => {
-                    if let Some(child) = self.index.births.translate(&stream, record.result as u32, time) {
+                    if let Some(child) =
+                        self.index
+                            .births
+                            .translate(&stream, record.result as u32, time)
+                    {
                         self.causes.fork(
                             child,
                             Cause {
@@ -106,7 +117,10 @@ impl<'a> Walk<'a> {
                     }
                 }
                 op::ENV if record.fd != 0 || record.arg != 0 => self.environment(at),
-                op::BORN => self.index.births.seen(record.fd as u32, record.arg as u32, time),
+                op::BORN => self
+                    .index
+                    .births
+                    .seen(record.fd as u32, record.arg as u32, time),
                 _ => {}
             }
         }
@@ -138,7 +152,10 @@ impl<'a> Walk<'a> {
         };
         if raw.list().next().is_some() {
             let hash = halves(&raw);
-            self.index.environments.entry(hash).or_insert((self.stream, at));
+            self.index
+                .environments
+                .entry(hash)
+                .or_insert((self.stream, at));
         }
     }
 
@@ -146,7 +163,10 @@ impl<'a> Walk<'a> {
     fn name_itself(&mut self, stream: &ThreadStream, exec: &Record) {
         let says = exec.flags & F_CHILD != 0 && exec.state == RESERVED && exec.result > 0;
         if let Some(call) = self.calls.last_mut().filter(|_| says) {
-            call.child = self.index.births.translate(stream, exec.result as u32, call.time);
+            call.child = self
+                .index
+                .births
+                .translate(stream, exec.result as u32, call.time);
         }
     }
 
@@ -164,14 +184,24 @@ impl<'a> Walk<'a> {
             _ => self.born_since(stream, &call),
         };
         let result = result.or_else(|| self.unnumbered(&call));
-        self.spawned(&call, result, execs.get_mut(call.execs..).unwrap_or(&mut []));
+        self.spawned(
+            &call,
+            result,
+            execs.get_mut(call.execs..).unwrap_or(&mut []),
+        );
     }
 
     /// A `VFORK` has come back, and the record that says so was lost.
     fn return_lost(&mut self, stream: &ThreadStream, execs: &mut [Exec]) {
         let Some(call) = self.calls.pop() else { return };
-        let result = self.born_since(stream, &call).or_else(|| self.unnumbered(&call));
-        self.spawned(&call, result, execs.get_mut(call.execs..).unwrap_or(&mut []));
+        let result = self
+            .born_since(stream, &call)
+            .or_else(|| self.unnumbered(&call));
+        self.spawned(
+            &call,
+            result,
+            execs.get_mut(call.execs..).unwrap_or(&mut []),
+        );
     }
 
     /// The first child of this process that was seen after a call; who an inner call's caller is, is not known yet.
@@ -196,7 +226,9 @@ impl<'a> Walk<'a> {
         let mut parent = stream.pid;
         let mut calls = std::mem::take(&mut self.calls).into_iter().peekable();
         while let Some(call) = calls.next() {
-            let child = call.child.or_else(|| self.index.births.child(parent, call.time));
+            let child = call
+                .child
+                .or_else(|| self.index.births.child(parent, call.time));
             let end = calls.peek().map_or(execs.len(), |next| next.execs);
             self.spawned(
                 &call,

@@ -82,7 +82,8 @@ impl Writer {
         let Some((kind, bytes)) = self.recent.pop_back() else {
             return Ok(None);
         };
-        self.shorten(bytes).map_err(Error::io("shorten", &self.path))?;
+        self.shorten(bytes)
+            .map_err(Error::io("shorten", &self.path))?;
         Ok(Some(kind))
     }
 

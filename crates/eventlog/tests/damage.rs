@@ -72,7 +72,11 @@ fn a_log_cut_at_any_byte_opens_with_all_that_was_whole() {
         assert_eq!(log.resolved(), whole >= 9);
         let damage = log.damage();
         assert_eq!(damage.no_header, whole == 0);
-        assert_eq!(damage.places > 0, !borders.contains(&length), "cut at {length}");
+        assert_eq!(
+            damage.places > 0,
+            !borders.contains(&length),
+            "cut at {length}"
+        );
     }
 }
 
@@ -99,7 +103,12 @@ fn garbage_between_frames_is_skipped_and_counted() {
     let (scratch, bytes) = sample();
     let borders = borders(&bytes);
     // Among it the beginning of a frame that never came.
-    let garbage = [b"xyz".as_slice(), &frame::MAGIC, &[2, 0, 1, 0, 255, 255, 0, 0]].concat();
+    let garbage = [
+        b"xyz".as_slice(),
+        &frame::MAGIC,
+        &[2, 0, 1, 0, 255, 255, 0, 0],
+    ]
+    .concat();
     let with = [&bytes[..borders[3]], &garbage, &bytes[borders[3]..]].concat();
     let log = open(&scratch.dir.path().join("garbage"), &with).expect("opens");
     assert_eq!(pids(&log), [1, 2, 3, 4]);
@@ -141,11 +150,20 @@ fn the_last_chunks_can_be_taken_back_for_what_matters_more() {
     let path = scratch.dir.path().join("full");
     std::fs::write(&path, &bytes[..borders[4]]).expect("write");
     let mut writer = Writer::reopen(&path).expect("reopen");
-    assert_eq!(writer.take_back().expect("nothing"), None, "of another writer");
+    assert_eq!(
+        writer.take_back().expect("nothing"),
+        None,
+        "of another writer"
+    );
     for pid in [7, 8, 9] {
         writer.chunk(chunk(pid).chunk.bytes()).expect("append");
     }
-    writer.clock(ClockPoint { counter: 9, real: 9 }).expect("append");
+    writer
+        .clock(ClockPoint {
+            counter: 9,
+            real: 9,
+        })
+        .expect("append");
     for kind in [Kind::Clock, Kind::Chunk, Kind::Chunk] {
         assert_eq!(writer.take_back().expect("taken back"), Some(kind));
     }
@@ -177,7 +195,11 @@ fn a_log_of_a_later_format_is_refused_with_its_number() {
     let (scratch, _) = sample();
     let json = b"{}";
     let head = frame::header(Kind::Header, frame::VERSION + 1, json.len() as u32, &[json]);
-    let error = open(&scratch.dir.path().join("later"), &[&head[..], json].concat()).expect_err("refused");
+    let error = open(
+        &scratch.dir.path().join("later"),
+        &[&head[..], json].concat(),
+    )
+    .expect_err("refused");
     assert!(matches!(error, Error::Newer { found, known, .. } if found == known + 1));
     assert!(error.to_string().contains("use a newer one"));
 }
@@ -191,10 +213,15 @@ fn a_log_can_not_be_made_twice_and_a_full_disk_is_an_error() {
     ));
     let mut full = Writer::reopen("/dev/full").expect("opens");
     let error = full
-        .clock(ClockPoint { counter: 1, real: 1 })
+        .clock(ClockPoint {
+            counter: 1,
+            real: 1,
+        })
         .expect_err("no space");
     assert!(
-        error.to_string().starts_with("cannot append to log /dev/full: "),
+        error
+            .to_string()
+            .starts_with("cannot append to log /dev/full: "),
         "{error}"
     );
 }
@@ -224,7 +251,9 @@ fn torn(change: impl FnOnce(&mut [u8])) -> (Vec<String>, Damage) {
     log.writer.chunk(&bytes).expect("append");
     let log = log.open();
     let name = |op| match op {
-        backstory_eventlog::event::Op::Open { path, .. } => String::from_utf8_lossy(&path).into_owned(),
+        backstory_eventlog::event::Op::Open { path, .. } => {
+            String::from_utf8_lossy(&path).into_owned()
+        }
         other => format!("{other:?}"),
     };
     (log.events().map(|e| name(e.op)).collect(), log.damage())
@@ -235,16 +264,28 @@ fn a_record_that_its_thread_died_in_costs_only_itself() {
     let around = ["file 1", "file 3"];
     // Between the reservation and the first store.
     let (names, damage) = torn(|record| record.fill(0));
-    assert_eq!((names, damage.torn_records), (around.map(String::from).into(), 1));
+    assert_eq!(
+        (names, damage.torn_records),
+        (around.map(String::from).into(), 1)
+    );
     // Before the state was stored.
     let (names, damage) = torn(|record| record[0] = 0);
-    assert_eq!((names, damage.torn_records), (around.map(String::from).into(), 1));
+    assert_eq!(
+        (names, damage.torn_records),
+        (around.map(String::from).into(), 1)
+    );
     // Before the size was stored.
     let (names, damage) = torn(|record| record[4..6].fill(0));
-    assert_eq!((names, damage.torn_records), (around.map(String::from).into(), 1));
+    assert_eq!(
+        (names, damage.torn_records),
+        (around.map(String::from).into(), 1)
+    );
     // A size that reaches beyond the chunk.
     let (names, damage) = torn(|record| record[4..6].copy_from_slice(&65_528u16.to_le_bytes()));
-    assert_eq!((names, damage.torn_records), (around.map(String::from).into(), 1));
+    assert_eq!(
+        (names, damage.torn_records),
+        (around.map(String::from).into(), 1)
+    );
     // An operation of a later version.
     let (names, damage) = torn(|record| record[2..4].copy_from_slice(&120u16.to_le_bytes()));
     assert_eq!(

@@ -25,7 +25,12 @@ fn one(op: u16, build: impl FnOnce(&mut Builder)) -> Event {
 /// fd 3, arg 4, aux 1, two strings: the event's operation.
 fn plain(op: u16) -> Op {
     one(op, |b| {
-        b.fd(3).arg(4).aux(1).result(9).string(b"one").string(b"two");
+        b.fd(3)
+            .arg(4)
+            .aux(1)
+            .result(9)
+            .string(b"one")
+            .string(b"two");
     })
     .op
 }
@@ -282,7 +287,14 @@ fn channel_operations_keep_their_fields() {
         }
     );
     assert_eq!(plain(op::SOCKET), Op::Socket { domain: 3, kind: 4 });
-    assert_eq!(plain(op::SOCKETPAIR), Op::SocketPair { a: 3, b: 4, kind: 1 });
+    assert_eq!(
+        plain(op::SOCKETPAIR),
+        Op::SocketPair {
+            a: 3,
+            b: 4,
+            kind: 1
+        }
+    );
     assert_eq!(
         address(op::CONNECT),
         Op::Connect {
@@ -297,7 +309,13 @@ fn channel_operations_keep_their_fields() {
             address: peer.clone()
         }
     );
-    assert_eq!(address(op::ACCEPT), Op::Accept { fd: 3, address: peer });
+    assert_eq!(
+        address(op::ACCEPT),
+        Op::Accept {
+            fd: 3,
+            address: peer
+        }
+    );
     assert_eq!(plain(op::LISTEN), Op::Listen { fd: 3 });
     assert_eq!(
         plain(op::PASS),
@@ -388,7 +406,11 @@ fn arguments_and_environment_are_joined_from_their_pieces() {
         b.result(0).string(b"rs").more();
     });
     stream.record(op::ARGS, 3, |b| {
-        b.result(0).string(b"t").string(b"x.c").string(b"").string(b"");
+        b.result(0)
+            .string(b"t")
+            .string(b"x.c")
+            .string(b"")
+            .string(b"");
     });
     stream.record(op::ENV, 4, |b| {
         b.fd(77).arg(-1).result(0).string(b"A=1");
@@ -441,7 +463,10 @@ fn an_environment_that_is_not_in_the_log_is_unknown_if_something_was_lost() {
         b.string(b"/bin/ld");
     });
     // Nothing was lost: it can only be the empty one.
-    assert_eq!(exec_of(&log.add(&stream).events()), [(vec![], Some(vec![]))]);
+    assert_eq!(
+        exec_of(&log.add(&stream).events()),
+        [(vec![], Some(vec![]))]
+    );
     let end = backstory_eventlog::run::RunEnd {
         lost: 1,
         ..Default::default()
@@ -468,7 +493,12 @@ fn the_guard_joins_each_threads_own_pieces() {
         });
     }
     let events = log.add(&first).add(&second).events();
-    let of = |name: &str| (vec![bytes(name)], Some(vec![bytes(&format!("NAME={name}"))]));
+    let of = |name: &str| {
+        (
+            vec![bytes(name)],
+            Some(vec![bytes(&format!("NAME={name}"))]),
+        )
+    };
     assert_eq!(exec_of(&events), [of("twenty"), of("ten")]);
     assert_eq!(events[0].pid, 20);
 }
@@ -477,7 +507,11 @@ fn the_guard_joins_each_threads_own_pieces() {
 fn a_string_that_does_not_fit_is_cut_and_says_so() {
     let long = vec![b'x'; 70_000];
     let mut builder = Builder::new();
-    let bytes = builder.start(op::OPEN, 1).string(&long).string(&long).finish();
+    let bytes = builder
+        .start(op::OPEN, 1)
+        .string(&long)
+        .string(&long)
+        .finish();
     let raw = record::Raw::parse(bytes).expect("a record");
     assert!(raw.head.flags & F_CUT != 0);
     assert_eq!(usize::from(raw.head.size), bytes.len());
@@ -510,7 +544,11 @@ fn identities_answer_for_paths() {
     assert_eq!(found.of(b"/gone", true), Some(None));
     assert_eq!(found.of(b"/through", false), None, "it may be a link");
     assert_eq!(found.of(b"/unheard-of", true), None);
-    assert_eq!(log.events().count(), 0, "what is said after the end is no event");
+    assert_eq!(
+        log.events().count(),
+        0,
+        "what is said after the end is no event"
+    );
 }
 
 #[test]

@@ -68,7 +68,11 @@ fn ident(ino: u64, ctime: i64, size: i64) -> Ident {
 fn guard() -> ThreadStream {
     let mut guard = ThreadStream::guard(0);
     guard.by(100, 100).record(op::BORN, 1_000, |b| {
-        b.fd(100).arg(90).result(0).string(b"").string(b"/home/user");
+        b.fd(100)
+            .arg(90)
+            .result(0)
+            .string(b"")
+            .string(b"/home/user");
     });
     guard.record(op::ARGS, 1_100, |b| {
         b.result(0).string(b"sh").string(b"-c").string(b"cp a b");
@@ -80,7 +84,10 @@ fn guard() -> ThreadStream {
         b.fd(-100).predicted(3).resolved().string(b"/lib/libc.so.6");
     });
     guard.by(101, 101).record(op::OPEN, 5_200, |b| {
-        b.fd(-100).predicted(-2).resolved().string(b"/etc/ld.so.preload");
+        b.fd(-100)
+            .predicted(-2)
+            .resolved()
+            .string(b"/etc/ld.so.preload");
     });
     guard.record(op::GONE, 9_100, |b| {
         b.fd(101).aux(1).result(0);
@@ -158,7 +165,9 @@ fn cp() -> ThreadStream {
         b.fd(3).arg(4).result(6);
     });
     cp.record(op::CLOSE, 6_400, |b| {
-        b.fd(4).result(0).ident(&ident(12, 1_700_000_000_000_006_000, 6));
+        b.fd(4)
+            .result(0)
+            .ident(&ident(12, 1_700_000_000_000_006_000, 6));
     });
     cp.record(op::EXIT, 6_500, |_| {});
     cp
@@ -208,7 +217,11 @@ fn read(path: &Path) -> String {
     }
     let found = log.identities();
     for path in [&b"/home/user/a"[..], b"/usr/local/bin/cp"] {
-        text.push_str(&format!("{} {:?}\n", path.escape_ascii(), found.of(path, true)));
+        text.push_str(&format!(
+            "{} {:?}\n",
+            path.escape_ascii(),
+            found.of(path, true)
+        ));
     }
     text
 }
@@ -218,7 +231,11 @@ fn every_version_is_read_as_ever() {
     for version in 1..=frame::VERSION {
         let folder = folder(version);
         let expected = std::fs::read_to_string(folder.join("pipeline.txt")).expect("golden text");
-        assert_eq!(read(&folder.join("pipeline.log")), expected, "version {version}");
+        assert_eq!(
+            read(&folder.join("pipeline.log")),
+            expected,
+            "version {version}"
+        );
     }
 }
 

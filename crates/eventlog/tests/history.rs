@@ -46,10 +46,25 @@ impl World {
         self.streams
             .push(ThreadStream::new(self.streams.len() as u64 + 1, pid, pid));
         let stream = self.streams.len() - 1;
-        self.log(stream, op::START, pid, "start", clock, if forked { 1 } else { 0 });
+        self.log(
+            stream,
+            op::START,
+            pid,
+            "start",
+            clock,
+            if forked { 1 } else { 0 },
+        );
     }
 
-    fn log(&mut self, stream: usize, op: u16, pid: u32, name: &'static str, clock: u64, value: i32) {
+    fn log(
+        &mut self,
+        stream: usize,
+        op: u16,
+        pid: u32,
+        name: &'static str,
+        clock: u64,
+        value: i32,
+    ) {
         let time = self.now + clock - SKEW;
         self.streams[stream].record(op, time, |b| {
             b.fd(-100).aux(value as u32).string(b"x");
@@ -67,7 +82,9 @@ impl World {
         let Some((pid, stream)) = (!self.alive.is_empty()).then(|| *who.get(&self.alive)) else {
             return;
         };
-        let free = PIDS.into_iter().find(|p| self.alive.iter().all(|(a, _)| a != p));
+        let free = PIDS
+            .into_iter()
+            .find(|p| self.alive.iter().all(|(a, _)| a != p));
         match (what, free) {
             (0 | 1, Some(child)) => {
                 self.log(stream, op::FORK, pid, "fork", clocks[0], child as i32);

@@ -112,5 +112,8 @@ fn no_name_reaches_the_terminal_as_it_is() {
     let mut text = Vec::new();
     dump(&scratch.open(), &mut text).expect("memory");
     let text = String::from_utf8(text).expect("UTF-8");
-    assert_eq!(text.matches(|c: char| c.is_control() && c != '\n').next(), None);
+    assert_eq!(
+        text.matches(|c: char| c.is_control() && c != '\n').next(),
+        None
+    );
 }

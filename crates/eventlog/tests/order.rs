@@ -7,7 +7,10 @@ use backstory_eventlog::event::{Event, Op, Outcome, Spawn, UNNUMBERED, Via};
 use common::{Scratch, ThreadStream};
 
 fn brief(events: &[Event]) -> Vec<(u32, i64, String)> {
-    events.iter().map(|e| (e.pid, e.time, name(&e.op))).collect()
+    events
+        .iter()
+        .map(|e| (e.pid, e.time, name(&e.op)))
+        .collect()
 }
 
 fn name(op: &Op) -> String {
@@ -135,7 +138,9 @@ fn a_program_comes_after_its_exec_even_if_its_clock_is_behind() {
 fn a_chain_of_execs_is_not_taken_for_clocks_that_differ() {
     let mut log = Scratch::new();
     // The first exec was not logged; the second start's cause is not the first one's.
-    let mut streams: Vec<ThreadStream> = (1..=3).map(|epoch| ThreadStream::new(epoch, 10, 10)).collect();
+    let mut streams: Vec<ThreadStream> = (1..=3)
+        .map(|epoch| ThreadStream::new(epoch, 10, 10))
+        .collect();
     for (i, stream) in streams.iter_mut().enumerate() {
         let time = 1_000 + 1_000 * i as u64;
         start(stream, time, 10, false);
@@ -149,7 +154,13 @@ fn a_chain_of_execs_is_not_taken_for_clocks_that_differ() {
     });
     log.clock(0).clock(10_000_000);
     let names: Vec<String> = log.events().iter().map(|e| name(&e.op)).collect();
-    let once = |i: usize| ["start".to_owned(), format!("file {i}"), "exec next".to_owned()];
+    let once = |i: usize| {
+        [
+            "start".to_owned(),
+            format!("file {i}"),
+            "exec next".to_owned(),
+        ]
+    };
     assert_eq!(names, [once(0), once(1), once(2)].concat());
     assert!(log.events().windows(2).all(|w| w[0].time < w[1].time));
 }
@@ -263,7 +274,10 @@ fn a_failed_vfork_is_a_failed_fork() {
     open(&mut stream, 3, "after");
     log.add(&stream);
     let events = log.events();
-    assert_eq!(brief(&events), [(10, 1, "fork".into()), (10, 3, "after".into())]);
+    assert_eq!(
+        brief(&events),
+        [(10, 1, "fork".into()), (10, 3, "after".into())]
+    );
     assert_eq!(events[0].outcome, Outcome::Done(-11));
 }
 
@@ -276,7 +290,11 @@ fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
         b.string(b"/bin/sleep");
     });
     guard.record(op::BORN, 3, |b| {
-        b.fd(11).arg(10).result(0).string(b"/bin/sleep").string(b"/");
+        b.fd(11)
+            .arg(10)
+            .result(0)
+            .string(b"/bin/sleep")
+            .string(b"/");
     });
     log.add(&parent).add(&guard);
     let events = log.events();

@@ -31,15 +31,20 @@ fn made() -> impl Strategy<Value = Made> {
     let small = prop_oneof![0..6i32, any::<i32>()];
     let fields = (small.clone(), any::<i32>(), any::<u32>());
     let time = prop_oneof![0..50u64, any::<u64>()];
-    (ops, time, fields, proptest::option::of(small), [text(), text()]).prop_map(
-        |(op, time, fields, result, strings)| Made {
+    (
+        ops,
+        time,
+        fields,
+        proptest::option::of(small),
+        [text(), text()],
+    )
+        .prop_map(|(op, time, fields, result, strings)| Made {
             op: op.number,
             time,
             fields,
             result,
             strings,
-        },
-    )
+        })
 }
 
 fn build<'a>(builder: &'a mut Builder, record: &Made) -> &'a [u8] {
@@ -80,7 +85,9 @@ fn head() -> impl Strategy<Value = Chunk> {
 fn log_of(chunks: &[Vec<u8>]) -> Scratch {
     let mut log = Scratch::new();
     log.clock(0).clock(40);
-    chunks.iter().for_each(|c| log.writer.chunk(c).expect("append"));
+    chunks
+        .iter()
+        .for_each(|c| log.writer.chunk(c).expect("append"));
     log
 }
 

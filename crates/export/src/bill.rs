@@ -107,7 +107,10 @@ impl Bill {
                     path: content.path.clone(),
                     version: content.version,
                     result: content.role == Role::Output
-                        && view.asked.as_ref().is_none_or(|asked| *asked == content.path),
+                        && view
+                            .asked
+                            .as_ref()
+                            .is_none_or(|asked| *asked == content.path),
                     made,
                     tool: crate::paths::is_tool(&content.path),
                     software: matches!(content.role, Role::Program | Role::Library),
@@ -142,12 +145,18 @@ fn steps(
     at_path: &BTreeMap<(usize, Bytes), Vec<usize>>,
     package_at: &BTreeMap<(usize, Bytes), usize>,
 ) -> Vec<Made> {
-    let versions =
-        |run: usize, path: &Bytes| at_path.get(&(run, path.clone())).map_or(&[][..], Vec::as_slice);
+    let versions = |run: usize, path: &Bytes| {
+        at_path
+            .get(&(run, path.clone()))
+            .map_or(&[][..], Vec::as_slice)
+    };
     let steps = view.workflow.steps.iter().map(|step| {
         let run = step.run;
         let outputs = step.outputs.iter().flat_map(|path| {
-            let made = versions(run, path).iter().copied().filter(|&at| items[at].made);
+            let made = versions(run, path)
+                .iter()
+                .copied()
+                .filter(|&at| items[at].made);
             made.max_by_key(|&at| items[at].version)
         });
         // Of what it read: what an earlier step made, or what was there before.
@@ -161,7 +170,11 @@ fn steps(
             .collect();
         Made {
             name: step.name.clone(),
-            lines: step.lines.iter().map(|line| line.shell(&line.cwd)).collect(),
+            lines: step
+                .lines
+                .iter()
+                .map(|line| line.shell(&line.cwd))
+                .collect(),
             cwd: step.lines[0].cwd.clone(),
             start: step.start,
             end: step.end,

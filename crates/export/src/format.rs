@@ -103,7 +103,9 @@ pub const ALL: &[&dyn Format] = &[
 /// The format of this name.
 pub fn find(name: &str) -> Result<&'static dyn Format> {
     let found = ALL.iter().find(|format| format.name() == name);
-    found.copied().ok_or_else(|| Error::NoFormat(name.to_owned()))
+    found
+        .copied()
+        .ok_or_else(|| Error::NoFormat(name.to_owned()))
 }
 
 /// All names.

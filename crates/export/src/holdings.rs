@@ -72,7 +72,9 @@ impl Holdings {
 
     /// Opens what a version held. [`Error::NoContent`] if nobody has it any more.
     pub fn open<'a>(&'a self, content: &'a Content) -> Result<Box<dyn Read + 'a>> {
-        if let (true, Some(digest), Some(kept)) = (content.held.is_kept(), &content.digest, &self.kept) {
+        if let (true, Some(digest), Some(kept)) =
+            (content.held.is_kept(), &content.digest, &self.kept)
+        {
             let unreadable = |source| Error::Unreadable {
                 path: shell::quote(&content.path),
                 source,

@@ -121,7 +121,11 @@ impl<'v> Tree<'v> {
             .filter(|content| is_made(content))
             .flat_map(|content| std::iter::once(&content.path).chain(&content.aliases))
             .collect();
-        for place in contents.places.iter().filter(|place| !is_kernels(&place.path)) {
+        for place in contents
+            .places
+            .iter()
+            .filter(|place| !is_kernels(&place.path))
+        {
             let at = |name: &Bytes| -> Bytes { [&place.path, &b"/"[..], name].concat().into() };
             for file in &place.looked {
                 let node = Node::Looked(file.size.min(MOST_OF_NOTHING), file.mtime, file.mode);
@@ -221,7 +225,8 @@ impl<'v> Tree<'v> {
                 here = PathBuf::from("/");
             }
             waiting.extend(components(target.as_bytes()));
-            self.nodes.insert(name, Node::Link(target.as_bytes().into()));
+            self.nodes
+                .insert(name, Node::Link(target.as_bytes().into()));
         }
         let changed = std::fs::metadata(&here)
             .map_err(|error| lost(error.to_string()))?
@@ -269,7 +274,9 @@ impl<'v> Tree<'v> {
         for path in paths {
             let mut above = parent(&path);
             while above != b"/" {
-                self.nodes.entry(above.into()).or_insert(Node::Directory(0o755));
+                self.nodes
+                    .entry(above.into())
+                    .or_insert(Node::Directory(0o755));
                 above = parent(above);
             }
         }

@@ -37,7 +37,10 @@ impl Leaving {
 }
 
 /// Makes something that is to go if the process is ended: not between the two, and not once [`take_away`] has begun.
-fn make<T>(make: impl FnOnce() -> io::Result<T>, path: impl FnOnce(&T) -> &Path) -> io::Result<(T, Leaving)> {
+fn make<T>(
+    make: impl FnOnce() -> io::Result<T>,
+    path: impl FnOnce(&T) -> &Path,
+) -> io::Result<(T, Leaving)> {
     let mut all = leavings();
     let made = make().map_err(bare)?;
     let path = path(&made);
@@ -76,7 +79,11 @@ impl Unfinished {
     /// Makes one in `directory`.
     pub fn make(directory: &Path) -> io::Result<Unfinished> {
         sweep(directory);
-        let file = || tempfile::Builder::new().prefix(PREFIX).tempfile_in(directory);
+        let file = || {
+            tempfile::Builder::new()
+                .prefix(PREFIX)
+                .tempfile_in(directory)
+        };
         let (file, leaving) = make(file, NamedTempFile::path)?;
         // Where there are no locks, what is left stays.
         let _ = flock(file.as_file(), FlockOperation::NonBlockingLockExclusive);
@@ -100,7 +107,11 @@ impl Scratch {
     /// Makes one in `directory`.
     pub fn make(directory: &Path) -> io::Result<Scratch> {
         sweep(directory);
-        let directory = || tempfile::Builder::new().prefix(PREFIX).tempdir_in(directory);
+        let directory = || {
+            tempfile::Builder::new()
+                .prefix(PREFIX)
+                .tempdir_in(directory)
+        };
         let (made, leaving) = make(directory, TempDir::path)?;
         let held = File::open(made.path())?;
         let _ = flock(&held, FlockOperation::NonBlockingLockExclusive);
@@ -184,7 +195,11 @@ pub fn is_left(path: &Path) -> bool {
         options
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-        flock(options.open(path).ok()?, FlockOperation::NonBlockingLockExclusive).ok()
+        flock(
+            options.open(path).ok()?,
+            FlockOperation::NonBlockingLockExclusive,
+        )
+        .ok()
     };
     locked().is_some()
 }

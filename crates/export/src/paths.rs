@@ -26,7 +26,10 @@ pub fn is_system(path: &[u8]) -> bool {
     if path.starts_with(b"/usr/local/") {
         return false;
     }
-    path.starts_with(b"/dev/") || SYSTEM.iter().any(|prefix| path.starts_with(prefix.as_bytes()))
+    path.starts_with(b"/dev/")
+        || SYSTEM
+            .iter()
+            .any(|prefix| path.starts_with(prefix.as_bytes()))
 }
 
 /// Where language run-times and package managers of a user keep what they brought: nobody's own work.
@@ -84,7 +87,9 @@ fn is_session(path: &[u8]) -> bool {
     let mut parts = path
         .split(|&byte| byte == b'/')
         .skip_while(|part| *part != b"incremental");
-    parts.nth(2).is_some_and(|session| session.starts_with(b"s-"))
+    parts
+        .nth(2)
+        .is_some_and(|session| session.starts_with(b"s-"))
 }
 
 /// True if the path is part of some tool rather than of somebody's work: the system, a language's libraries, caches.
@@ -97,7 +102,10 @@ pub fn is_tool(path: &[u8]) -> bool {
 
 /// True if a program keeps there what it could make again: nobody's result.
 pub fn is_cache(path: &[u8]) -> bool {
-    path.ends_with(b".pyc") || contains(path, b"/.cache/") || contains(path, b"/.npm/") || is_record(path)
+    path.ends_with(b".pyc")
+        || contains(path, b"/.cache/")
+        || contains(path, b"/.npm/")
+        || is_record(path)
 }
 
 /// True if `part` is somewhere in `text`.
@@ -123,7 +131,10 @@ pub fn relative<'p>(path: &'p [u8], base: &[u8]) -> &'p [u8] {
     if path == base {
         return b".";
     }
-    match path.strip_prefix(base).and_then(|rest| rest.strip_prefix(b"/")) {
+    match path
+        .strip_prefix(base)
+        .and_then(|rest| rest.strip_prefix(b"/"))
+    {
         Some(rest) if base != b"/" => rest,
         _ => path,
     }
@@ -166,7 +177,9 @@ mod tests {
 
     #[test]
     fn what_a_tool_brings_is_nobodys_work() {
-        assert!(is_tool(b"/home/u/.pyenv/versions/3/lib/os.py") && is_tool(b"/w/__pycache__/a.pyc"));
+        assert!(
+            is_tool(b"/home/u/.pyenv/versions/3/lib/os.py") && is_tool(b"/w/__pycache__/a.pyc")
+        );
         assert!(
             is_tool(b"/var/cache/fontconfig/x.cache-8")
                 && is_tool(b"/var/lib/dpkg/info/libc6:amd64.list")

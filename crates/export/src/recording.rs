@@ -80,7 +80,9 @@ impl Recording {
         let mut given = HashSet::new();
         for (activity, _, kind, payload) in store.extended(key)? {
             if &*kind == standard::GIVEN {
-                given.extend(standard::decode_given(&payload).map(|entity| (activity.0 as usize, entity)));
+                given.extend(
+                    standard::decode_given(&payload).map(|entity| (activity.0 as usize, entity)),
+                );
             }
             if &*kind == standard::KIND
                 && let Some(standard) = standard::decode(&payload)
@@ -108,8 +110,10 @@ impl Recording {
     /// later: either way each is reached from its root.
     fn inherit(&self, told: &HashMap<usize, Standard>) -> Vec<Standard> {
         let mut all = vec![Standard::default(); self.activities.len()];
-        let mut waiting: Vec<(usize, Standard)> =
-            self.roots().map(|root| (root, Standard::default())).collect();
+        let mut waiting: Vec<(usize, Standard)> = self
+            .roots()
+            .map(|root| (root, Standard::default()))
+            .collect();
         while let Some((at, inherited)) = waiting.pop() {
             all[at] = told.get(&at).copied().unwrap_or(inherited);
             waiting.extend(self.children[at].iter().map(|&child| (child, all[at])));
@@ -159,7 +163,12 @@ impl Recording {
 
     /// The environment of an activity where it is not the run's: variables set (with their values), and names of those gone.
     pub fn environment(&self, at: usize) -> (Vec<Bytes>, Vec<Bytes>) {
-        let run: HashMap<&[u8], &[u8]> = self.details.environment.iter().filter_map(|v| split(v)).collect();
+        let run: HashMap<&[u8], &[u8]> = self
+            .details
+            .environment
+            .iter()
+            .filter_map(|v| split(v))
+            .collect();
         let mut line: Vec<usize> = std::iter::once(at).chain(self.ancestors(at)).collect();
         line.reverse();
         let mut now: HashMap<&[u8], Option<&[u8]>> = HashMap::new();
@@ -175,7 +184,9 @@ impl Recording {
         let (mut set, mut gone) = (Vec::new(), Vec::new());
         for (name, value) in now {
             match value {
-                Some(value) if run.get(name) != Some(&value) => set.push([name, b"=", value].concat().into()),
+                Some(value) if run.get(name) != Some(&value) => {
+                    set.push([name, b"=", value].concat().into())
+                }
                 None if run.contains_key(name) => gone.push(name.into()),
                 _ => {}
             }

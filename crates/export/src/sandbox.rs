@@ -93,10 +93,14 @@ impl Sandbox {
                         let id = match known.get(path) {
                             Some(id) => id.clone(),
                             None => {
-                                let (id, text) = (names.variable(path), utf8(path, format)?.to_owned());
+                                let (id, text) =
+                                    (names.variable(path), utf8(path, format)?.to_owned());
                                 known.insert(path, id.clone());
                                 let path = text;
-                                sandbox.sources.push(Source { id: id.clone(), path });
+                                sandbox.sources.push(Source {
+                                    id: id.clone(),
+                                    path,
+                                });
                                 id
                             }
                         };
@@ -144,7 +148,8 @@ impl Sandbox {
         match below {
             // What engines take for patterns and expressions of their own.
             Some(name)
-                if name.contains(['*', '?', '[', ']', '{', '}', '\\', '\n']) || name.contains("$(") =>
+                if name.contains(['*', '?', '[', ']', '{', '}', '\\', '\n'])
+                    || name.contains("$(") =>
             {
                 Err(unsayable(path.as_bytes(), format))
             }
@@ -154,7 +159,8 @@ impl Sandbox {
     }
 
     fn script(&self, step: &Step) -> String {
-        let mut directories: BTreeSet<&[u8]> = step.outputs.iter().map(|path| parent(path)).collect();
+        let mut directories: BTreeSet<&[u8]> =
+            step.outputs.iter().map(|path| parent(path)).collect();
         directories.extend(step.lines.iter().map(|line| &*line.cwd));
         let own = |directory: &[u8]| {
             let below = |own: &Bytes| {
@@ -176,12 +182,18 @@ impl Sandbox {
             lines.push(format!("mkdir -p {}", needed.join(" ")));
         }
         let alone = step.lines.len() == 1 && lines.is_empty();
-        lines.extend(step.lines.iter().map(|line| match (self.line(line), alone) {
-            (text, true) => text,
-            // What changes the shell itself must not reach the next line.
-            (text, false) if step.lines.len() > 1 || line.is_shell() => format!("( {text} )"),
-            (text, false) => text,
-        }));
+        lines.extend(
+            step.lines
+                .iter()
+                .map(|line| match (self.line(line), alone) {
+                    (text, true) => text,
+                    // What changes the shell itself must not reach the next line.
+                    (text, false) if step.lines.len() > 1 || line.is_shell() => {
+                        format!("( {text} )")
+                    }
+                    (text, false) => text,
+                }),
+        );
         lines.join(" &&\n")
     }
 
@@ -213,7 +225,8 @@ fn relocated(text: &str, root: &str, up: &str) -> String {
         let start = text[..at].rfind(ends).map_or(0, |end| end + 1);
         let before = &text[start..at];
         let option = before.starts_with('-') && !before.contains('/');
-        if at >= rest && (before.is_empty() || option) && after.is_none_or(|c| c == '/' || ends(c)) {
+        if at >= rest && (before.is_empty() || option) && after.is_none_or(|c| c == '/' || ends(c))
+        {
             out.push_str(&text[rest..at]);
             out.push_str(up);
             rest = at + root.len();
@@ -227,13 +240,20 @@ fn relocated(text: &str, root: &str, up: &str) -> String {
 fn root(view: &View, steps: &[Step], format: &'static str) -> Result<Bytes> {
     let mut root: &[u8] = &view.base;
     for path in steps.iter().flat_map(|step| &step.outputs) {
-        while root != b"/" && !path.strip_prefix(root).is_some_and(|rest| rest.starts_with(b"/")) {
+        while root != b"/"
+            && !path
+                .strip_prefix(root)
+                .is_some_and(|rest| rest.starts_with(b"/"))
+        {
             root = parent(root);
         }
         if root == b"/" {
             return Err(Error::Unsayable {
                 format,
-                what: format!("{}, which has no directory in common with the rest", quote(path)),
+                what: format!(
+                    "{}, which has no directory in common with the rest",
+                    quote(path)
+                ),
                 advice: "leave it out with --exclude, or use make, ninja, snakemake or shell",
             });
         }
@@ -290,8 +310,15 @@ mod tests {
             moved("sort /home/u/w/in > '/home/u/w/o u'"),
             "sort ../in > '../o u'"
         );
-        assert_eq!(moved("cc -I/home/u/w/inc --to=/home/u/w"), "cc -I../inc --to=..");
-        for same in ["cat /mnt/home/u/w/in", "cat /home/u/w2/in", "cat x/home/u/w/in"] {
+        assert_eq!(
+            moved("cc -I/home/u/w/inc --to=/home/u/w"),
+            "cc -I../inc --to=.."
+        );
+        for same in [
+            "cat /mnt/home/u/w/in",
+            "cat /home/u/w2/in",
+            "cat x/home/u/w/in",
+        ] {
             assert_eq!(moved(same), same);
         }
     }
@@ -299,7 +326,8 @@ mod tests {
     #[test]
     fn variables_are_distinct() {
         let mut names = Names::default();
-        let all = [&b"/a/x.1"[..], b"/b/x.1", b"/x_1", b"/\xc3\xa4"].map(|path| names.variable(path));
+        let all =
+            [&b"/a/x.1"[..], b"/b/x.1", b"/x_1", b"/\xc3\xa4"].map(|path| names.variable(path));
         assert_eq!(all, ["f_x_1", "f_x_1_2", "f_x_1_3", "f__"]);
     }
 }

@@ -34,7 +34,10 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
             }
             // A device or a pipe is written to, not replaced.
             if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-                let mut out = fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
+                let mut out = fs::OpenOptions::new()
+                    .write(true)
+                    .open(path)
+                    .map_err(failed)?;
                 return export_to(view, format, &mut out);
             }
             let mut unfinished = Unfinished::make(&directory).map_err(failed)?;
@@ -61,9 +64,15 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
                 return Err(in_the_way(path, what));
             }
             let temporary = Scratch::make(&directory).map_err(failed)?;
-            named(path, format.write(view, Target::Directory(temporary.path())))?;
-            fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o777 & !umask()))
-                .map_err(failed)?;
+            named(
+                path,
+                format.write(view, Target::Directory(temporary.path())),
+            )?;
+            fs::set_permissions(
+                temporary.path(),
+                fs::Permissions::from_mode(0o777 & !umask()),
+            )
+            .map_err(failed)?;
             // One call for all files: a crash must not leave the name without what it stands for.
             syncfs(&temporary.held).map_err(|error| failed(error.into()))?;
             // An empty directory is replaced by a rename.

@@ -238,7 +238,10 @@ impl View {
             asked,
             holdings: Holdings::load(store, &runs, request.contents.as_deref())?,
             level: request.level,
-            base: recordings.last().map(|r| r.cwd().into()).unwrap_or_default(),
+            base: recordings
+                .last()
+                .map(|r| r.cwd().into())
+                .unwrap_or_default(),
             runs: recordings.iter().map(|r| r.details.clone()).collect(),
             activities: Vec::new(),
             entities: Vec::new(),
@@ -352,12 +355,19 @@ impl View {
         }
         let mut links = Vec::new();
         for same in by_inode.values() {
-            for (&to, &from) in same.iter().flat_map(|to| same.iter().map(move |from| (to, from))) {
+            for (&to, &from) in same
+                .iter()
+                .flat_map(|to| same.iter().map(move |from| (to, from)))
+            {
                 let (old, new) = (&self.entities[from], &self.entities[to]);
                 let (Some(was), Some(is)) = (old.ident, new.ident) else {
                     continue;
                 };
-                if old.run < new.run && old.version > 0 && new.version == 0 && same_version(&was, &is) {
+                if old.run < new.run
+                    && old.version > 0
+                    && new.version == 0
+                    && same_version(&was, &is)
+                {
                     links.push(Link {
                         from: End::Entity(from),
                         to: End::Entity(to),
@@ -378,7 +388,11 @@ impl View {
 fn programs(recordings: &[Recording], part: Option<&Part>) -> Vec<Program> {
     let mut programs = Vec::new();
     for recording in recordings {
-        for activity in recording.activities.iter().filter(|activity| activity.epoch > 0) {
+        for activity in recording
+            .activities
+            .iter()
+            .filter(|activity| activity.epoch > 0)
+        {
             let key = ActivityKey::new(recording.key, activity.id);
             if part.is_none_or(|part| part.activities.contains(&key)) {
                 programs.push(Program {
@@ -399,7 +413,9 @@ fn runs_of(store: &dyn Store, lineage: &Lineage) -> Result<Vec<String>> {
     for node in &lineage.nodes {
         let (Node::Activity { run, .. } | Node::Entity { run, .. }) = node;
         if known.insert(run) {
-            let record = store.run(run)?.ok_or_else(|| query::Error::NoRun(run.clone()))?;
+            let record = store
+                .run(run)?
+                .ok_or_else(|| query::Error::NoRun(run.clone()))?;
             runs.insert((record.header.started, run.clone()), run.clone());
         }
     }
@@ -481,7 +497,9 @@ impl Builder<'_> {
                 let key = ActivityKey::new(recording.key, recording.activities[at].id);
                 let wanted = self.part.is_none_or(|part| part.activities.contains(&key));
                 let bare = recording.activities[at].epoch == 0;
-                if wanted && (self.view.level == Level::All || !bare || self.did_something(recording, at)) {
+                if wanted
+                    && (self.view.level == Level::All || !bare || self.did_something(recording, at))
+                {
                     let index = self.view.activities.len();
                     self.activities.insert((run, at), index);
                     let activity = activity(recording, run, at, steps.get(&(run, at)).copied());
@@ -498,7 +516,10 @@ impl Builder<'_> {
 
     fn did_something(&self, recording: &Recording, at: usize) -> bool {
         recording.edges[at].iter().any(|edge| {
-            let moved = matches!(edge.relation, Relation::Read | Relation::Write | Relation::Rename);
+            let moved = matches!(
+                edge.relation,
+                Relation::Read | Relation::Write | Relation::Rename
+            );
             moved && !is_tool(&recording.entity(edge.entity).path)
         })
     }
@@ -512,14 +533,22 @@ impl Builder<'_> {
         }
         let (_, root) = step.members[0];
         let first = &recording.activities[root];
-        let lines: Vec<String> = step.lines.iter().map(|line| line.shell(&line.cwd)).collect();
+        let lines: Vec<String> = step
+            .lines
+            .iter()
+            .map(|line| line.shell(&line.cwd))
+            .collect();
         let alone = step.lines.len() == 1 && !lines[0].contains(" | ");
         self.view.activities.push(Activity {
             id: format!("{}/{}", recording.details.summary.id, step.name),
             run: step.run,
             label: lines.join(" && "),
             program: first.exec_path.clone().filter(|_| alone),
-            argv: if alone { first.argv.clone() } else { Vec::new() },
+            argv: if alone {
+                first.argv.clone()
+            } else {
+                Vec::new()
+            },
             cwd: step.lines[0].cwd.clone(),
             env_set: recording.environment(root).0,
             interval: Interval {
@@ -699,7 +728,11 @@ impl Builder<'_> {
 
 fn activity(recording: &Recording, run: usize, at: usize, step: Option<usize>) -> Activity {
     let activity = &recording.activities[at];
-    let words: Vec<String> = activity.argv.iter().map(|word| shell::quote(word)).collect();
+    let words: Vec<String> = activity
+        .argv
+        .iter()
+        .map(|word| shell::quote(word))
+        .collect();
     let label = match (words.is_empty(), &activity.exec_path) {
         (false, _) => words.join(" "),
         (true, Some(path)) => shell::quote(path),

@@ -42,13 +42,19 @@ impl Edges {
             old.interval.start = old.interval.start.min(new.interval.start);
             old.interval.end = old.interval.end.max(new.interval.end);
             old.opened = match new.certainty {
-                Certainty::Seen => new.opened && (old.opened || old.certainty == Certainty::Possible),
+                Certainty::Seen => {
+                    new.opened && (old.opened || old.certainty == Certainty::Possible)
+                }
                 Certainty::Possible => old.opened,
             };
             if new.certainty > old.certainty {
                 (old.certainty, old.via) = (new.certainty, new.via);
             }
-        } else if self.ascending.last().is_none_or(|last| last.entity <= new.entity) {
+        } else if self
+            .ascending
+            .last()
+            .is_none_or(|last| last.entity <= new.entity)
+        {
             self.ascending.push(new);
         } else {
             self.index
@@ -79,7 +85,9 @@ impl Edges {
     fn find(&mut self, entity: EntityId, relation: Relation) -> Option<&mut Use> {
         // Most edges are with an entity that was not met before.
         let end = match self.ascending.last() {
-            Some(last) if last.entity >= entity => self.ascending.partition_point(|e| e.entity <= entity),
+            Some(last) if last.entity >= entity => {
+                self.ascending.partition_point(|e| e.entity <= entity)
+            }
             _ => return None,
         };
         let same = self.ascending[..end].iter().rev();

@@ -31,7 +31,10 @@ impl Default for Follow {
 
 /// Whether content flows from an activity to an entity by this relation. Removing a file or changing its mode puts nothing into it.
 pub fn generates(relation: Relation) -> bool {
-    matches!(relation, Relation::Write | Relation::Rename | Relation::Make)
+    matches!(
+        relation,
+        Relation::Write | Relation::Rename | Relation::Make
+    )
 }
 
 /// Whether a relation is a use that is followed.
@@ -68,16 +71,24 @@ impl Reached {
 
     /// The entities.
     pub fn entities(&self) -> impl Iterator<Item = EntityId> {
-        self.nodes
-            .keys()
-            .filter_map(|n| if let Node::Entity(e) = n { Some(*e) } else { None })
+        self.nodes.keys().filter_map(|n| {
+            if let Node::Entity(e) = n {
+                Some(*e)
+            } else {
+                None
+            }
+        })
     }
 
     /// The activities.
     pub fn activities(&self) -> impl Iterator<Item = ActivityId> {
-        self.nodes
-            .keys()
-            .filter_map(|n| if let Node::Activity(a) = n { Some(*a) } else { None })
+        self.nodes.keys().filter_map(|n| {
+            if let Node::Activity(a) = n {
+                Some(*a)
+            } else {
+                None
+            }
+        })
     }
 }
 
@@ -107,7 +118,11 @@ impl<'a> Lineage<'a> {
             .filter(|e| follow.possible || e.certainty == Certainty::Seen)
         {
             lineage.of_entity.entry(edge.entity).or_default().push(edge);
-            lineage.of_activity.entry(edge.activity).or_default().push(edge);
+            lineage
+                .of_activity
+                .entry(edge.activity)
+                .or_default()
+                .push(edge);
         }
         lineage
     }
@@ -127,7 +142,10 @@ impl<'a> Lineage<'a> {
             Node::Entity(entity) => self.after_entity(entity, mirror(since)),
             Node::Activity(activity) => self.after_activity(activity, mirror(since)),
         });
-        reached.nodes.values_mut().for_each(|time| *time = mirror(*time));
+        reached
+            .nodes
+            .values_mut()
+            .for_each(|time| *time = mirror(*time));
         reached
     }
 
@@ -153,7 +171,10 @@ impl<'a> Lineage<'a> {
         let mut found: Vec<_> = used
             .map(|e| (Node::Entity(e.entity), until.min(e.interval.end)))
             .collect();
-        let informed = self.informs.iter().filter(|i| i.to == activity && informs(i.why));
+        let informed = self
+            .informs
+            .iter()
+            .filter(|i| i.to == activity && informs(i.why));
         found.extend(informed.map(|i| (Node::Activity(i.from), until.min(i.time))));
         found
     }
@@ -163,7 +184,12 @@ impl<'a> Lineage<'a> {
             .edges_of_entity(entity)
             .filter(|e| self.used(e) && e.interval.end >= since);
         let mut found: Vec<_> = used
-            .map(|e| (Node::Activity(e.activity), mirror(since.max(e.interval.start))))
+            .map(|e| {
+                (
+                    Node::Activity(e.activity),
+                    mirror(since.max(e.interval.start)),
+                )
+            })
             .collect();
         let derived = self
             .derived
@@ -197,7 +223,11 @@ impl<'a> Lineage<'a> {
     }
 
     fn edges_of_activity(&self, activity: ActivityId) -> impl Iterator<Item = &'a Edge> {
-        self.of_activity.get(&activity).into_iter().flatten().copied()
+        self.of_activity
+            .get(&activity)
+            .into_iter()
+            .flatten()
+            .copied()
     }
 }
 
@@ -215,7 +245,11 @@ fn search(from: Node, time: Time, next: impl Fn(Node, Time) -> Vec<(Node, Time)>
             continue;
         }
         reached.nodes.insert(node, time);
-        pending.extend(next(node, time).into_iter().map(|(node, time)| (time, node)));
+        pending.extend(
+            next(node, time)
+                .into_iter()
+                .map(|(node, time)| (time, node)),
+        );
     }
     reached
 }

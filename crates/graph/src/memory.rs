@@ -44,7 +44,10 @@ impl Sink for MemorySink {
     type Error = Infallible;
 
     fn activity(&mut self, activity: &Activity) -> Result<(), Infallible> {
-        debug_assert!(activity.id.0 as usize <= self.activities.len(), "ids are dense");
+        debug_assert!(
+            activity.id.0 as usize <= self.activities.len(),
+            "ids are dense"
+        );
         self.activities.insert(activity.id, activity.clone());
         Ok(())
     }
@@ -56,21 +59,27 @@ impl Sink for MemorySink {
     }
 
     fn edge(&mut self, edge: &Edge) -> Result<(), Infallible> {
-        debug_assert!(self.activities.contains_key(&edge.activity), "announced before");
+        debug_assert!(
+            self.activities.contains_key(&edge.activity),
+            "announced before"
+        );
         debug_assert!(self.entities.contains_key(&edge.entity), "announced before");
         self.edges.push(*edge);
         Ok(())
     }
 
     fn inform(&mut self, inform: &Inform) -> Result<(), Infallible> {
-        debug_assert!(self.activities.contains_key(&inform.from) && self.activities.contains_key(&inform.to));
+        debug_assert!(
+            self.activities.contains_key(&inform.from) && self.activities.contains_key(&inform.to)
+        );
         self.informs.push(*inform);
         Ok(())
     }
 
     fn derived(&mut self, derived: &Derived) -> Result<(), Infallible> {
         debug_assert!(
-            self.entities.contains_key(&derived.entity) && self.entities.contains_key(&derived.from)
+            self.entities.contains_key(&derived.entity)
+                && self.entities.contains_key(&derived.from)
         );
         self.derived.push(*derived);
         Ok(())

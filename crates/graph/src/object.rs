@@ -178,7 +178,11 @@ impl Version {
             }
         } else {
             news |= self.by_path.add(relation, certainty);
-            for plain in self.aliases.iter_mut().filter(|alias| self.soft && !alias.soft) {
+            for plain in self
+                .aliases
+                .iter_mut()
+                .filter(|alias| self.soft && !alias.soft)
+            {
                 news |= plain.by.add(relation, certainty);
             }
         }

@@ -95,7 +95,8 @@ impl Paths {
             let key = (directory.0, hash(name) ^ probe);
             match self.children.get(&key) {
                 Some(&found)
-                    if self.name(PathId(found)) == name && self.node(PathId(found)).parent == directory.0 =>
+                    if self.name(PathId(found)) == name
+                        && self.node(PathId(found)).parent == directory.0 =>
                 {
                     return PathId(found);
                 }

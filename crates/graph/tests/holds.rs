@@ -8,7 +8,8 @@ use backstory_graph::lineage::Follow;
 use backstory_graph::memory::MemorySink;
 use backstory_graph::{SLACK, fold};
 use common::{
-    After, CREAT, OUT, RDONLY, RDWR, START, STEP, Scene, TRUNC, WRONLY, bytes, came_from, header, ident, told,
+    After, CREAT, OUT, RDONLY, RDWR, START, STEP, Scene, TRUNC, WRONLY, bytes, came_from, header,
+    ident, told,
 };
 
 /// A run whose command has no recorder.
@@ -301,9 +302,14 @@ fn a_list_that_was_cut_ends_with_what_comes_next() {
 #[test]
 fn inherited_descriptors_are_used_only_as_they_are_open() {
     let mut scene = unrecorded(&["filter"]);
-    scene.header.descriptors = [(0, "pipe:[1]"), (1, "pipe:[2]"), (2, "/w/log"), (3, "pipe:[3]")]
-        .map(|(fd, text)| (fd, text.as_bytes().to_vec()))
-        .to_vec();
+    scene.header.descriptors = [
+        (0, "pipe:[1]"),
+        (1, "pipe:[2]"),
+        (2, "/w/log"),
+        (3, "pipe:[3]"),
+    ]
+    .map(|(fd, text)| (fd, text.as_bytes().to_vec()))
+    .to_vec();
     scene.header.descriptor_flags = vec![RDONLY, WRONLY, RDWR, -1];
     assert_eq!(
         told(&scene.graph()),

@@ -101,7 +101,10 @@ fn a_links_own_times_are_not_those_of_its_target() {
         },
     );
     let told = told(&s.graph());
-    assert!(told.contains("Meta l@") && !told.contains("Meta a@"), "{told}");
+    assert!(
+        told.contains("Meta l@") && !told.contains("Meta a@"),
+        "{told}"
+    );
 }
 
 /// As runc does it, all of it seen by the kernel alone: the new root is put over the old one, which is then taken away below it.

@@ -135,7 +135,11 @@ fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
         let graph = s.graph();
         let read = graph.newest(b"/w/d").unwrap();
         let known = read.ident.map(|i| (i.ino, i.mtime));
-        assert_eq!((read.version, known), (0, Some((7, before.mtime))), "{what:?}");
+        assert_eq!(
+            (read.version, known),
+            (0, Some((7, before.mtime))),
+            "{what:?}"
+        );
     }
     let (s, before) = read_and_then(|s, before| {
         s.push(2, Outcome::Done(0), meta(b"d", Meta::Times)).ident = Some(before);
@@ -194,14 +198,19 @@ fn a_file_that_was_moved_after_it_was_read_is_still_the_one_that_was_read() {
             ("e".to_owned(), ident)
         })
     };
-    assert_eq!(to_e(old, 1_000_000).map(|i| (i.ino, i.mtime)), Some((7, old)));
+    assert_eq!(
+        to_e(old, 1_000_000).map(|i| (i.ino, i.mtime)),
+        Some((7, old))
+    );
     assert_eq!(
         to_e(START + 5 * STEP, 1_000_000),
         None,
         "changed before it was moved"
     );
     assert_eq!(to_e(old, 3_000_000_000), None, "changed after it was moved");
-    let below = read_and_moved("s/d", &[("s", "t")], |_| ("t/d".to_owned(), ident(7, old, old)));
+    let below = read_and_moved("s/d", &[("s", "t")], |_| {
+        ("t/d".to_owned(), ident(7, old, old))
+    });
     assert_eq!(below.map(|i| i.ino), Some(7), "with its directory");
     let another = read_and_moved("d", &[("d", "e")], |moved| {
         let ident = Ident {
@@ -229,8 +238,15 @@ fn a_file_that_was_moved_several_times_is_still_the_one_that_was_read() {
             )
         })
     };
-    assert_eq!(to_f(old, 1_000_000).map(|i| (i.ino, i.mtime)), Some((7, old)));
-    assert_eq!(to_f(START + 5 * STEP, 1_000_000), None, "changed on its way");
+    assert_eq!(
+        to_f(old, 1_000_000).map(|i| (i.ino, i.mtime)),
+        Some((7, old))
+    );
+    assert_eq!(
+        to_f(START + 5 * STEP, 1_000_000),
+        None,
+        "changed on its way"
+    );
     assert_eq!(to_f(old, 3_000_000_000), None, "changed after it was moved");
     let below = read_and_moved("s/d", &[("s", "t"), ("t", "u")], |_| {
         ("u/d".to_owned(), ident(7, old, old))
@@ -246,29 +262,40 @@ fn a_file_that_was_moved_several_times_is_still_the_one_that_was_read() {
             },
         )
     });
-    assert_eq!(both.map(|i| i.ino), Some(7), "itself, then with its directory");
+    assert_eq!(
+        both.map(|i| i.ino),
+        Some(7),
+        "itself, then with its directory"
+    );
 }
 
 /// The file is gone after the run: what it was is known from the call that changed or removed it.
 #[test]
 fn a_file_that_was_moved_and_then_changed_is_still_the_one_that_was_read() {
     let old = START - 9 * STEP;
-    let read = |between: fn(&mut Scene), change: fn(&mut Scene) -> &mut Event, ctime: Option<i64>| {
-        let mut s = Scene::new(&["sh"]);
-        s.reads(2, "d");
-        s.rename(2, "d", "e");
-        between(&mut s);
-        s.rename(2, "e", "f");
-        let ctime = ctime.unwrap_or(s.time + 1_000_000);
-        change(&mut s).ident = Some(Ident {
-            ctime,
-            ..ident(7, old, old)
-        });
-        s.after = Some(After::default());
-        let graph = s.graph();
-        let first = |e: &&backstory_graph::model::Entity| *e.path == *b"/w/d" && e.version == 0;
-        graph.entities.values().find(first).unwrap().ident.map(|i| i.ino)
-    };
+    let read =
+        |between: fn(&mut Scene), change: fn(&mut Scene) -> &mut Event, ctime: Option<i64>| {
+            let mut s = Scene::new(&["sh"]);
+            s.reads(2, "d");
+            s.rename(2, "d", "e");
+            between(&mut s);
+            s.rename(2, "e", "f");
+            let ctime = ctime.unwrap_or(s.time + 1_000_000);
+            change(&mut s).ident = Some(Ident {
+                ctime,
+                ..ident(7, old, old)
+            });
+            s.after = Some(After::default());
+            let graph = s.graph();
+            let first = |e: &&backstory_graph::model::Entity| *e.path == *b"/w/d" && e.version == 0;
+            graph
+                .entities
+                .values()
+                .find(first)
+                .unwrap()
+                .ident
+                .map(|i| i.ino)
+        };
     let nothing: fn(&mut Scene) = |_| {};
     let removed: fn(&mut Scene) -> &mut Event = |s| s.unlink(2, "f");
     assert_eq!(read(nothing, removed, None), Some(7), "removed");
@@ -308,7 +335,13 @@ fn read_before_another_was_kept(goes: impl FnOnce(&mut Scene)) -> Option<u64> {
     });
     let graph = s.graph();
     let first = |e: &&backstory_graph::model::Entity| *e.path == *b"/w/s/d" && e.version == 0;
-    graph.entities.values().find(first).unwrap().ident.map(|i| i.ino)
+    graph
+        .entities
+        .values()
+        .find(first)
+        .unwrap()
+        .ident
+        .map(|i| i.ino)
 }
 
 #[test]
@@ -442,7 +475,10 @@ fn who_uses_a_file_by_its_new_name_did_not_use_it_by_the_old() {
         "{}",
         told_of(&s)
     );
-    assert!(told[1..].iter().all(|(_, words)| words == "Write?"), "{told:?}");
+    assert!(
+        told[1..].iter().all(|(_, words)| words == "Write?"),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -475,9 +511,10 @@ fn changed_shortly_before(quiet: Option<i64>, changed: i64) -> Option<u64> {
     s.time -= STEP;
     s.read(2, 3);
     let mut after = After::default();
-    after
-        .files
-        .insert(b"/w/d".to_vec(), ident(7, START - 9 * STEP, began + changed * MS));
+    after.files.insert(
+        b"/w/d".to_vec(),
+        ident(7, START - 9 * STEP, began + changed * MS),
+    );
     let quiet = quiet.map_or(0, |at| began + at * MS);
     let end = backstory_eventlog::run::RunEnd { quiet, ..s.end() };
     let mut graph = backstory_graph::memory::MemorySink::default();
@@ -495,7 +532,11 @@ fn changed_shortly_before(quiet: Option<i64>, changed: i64) -> Option<u64> {
 
 #[test]
 fn a_file_that_was_changed_just_before_the_run_is_known_by_the_clock_that_stamped_it() {
-    assert_eq!(changed_shortly_before(Some(1), -1), Some(7), "an earlier tick");
+    assert_eq!(
+        changed_shortly_before(Some(1), -1),
+        Some(7),
+        "an earlier tick"
+    );
     assert_eq!(
         changed_shortly_before(Some(1), 0),
         Some(7),

@@ -95,7 +95,10 @@ fn a_replaced_file_comes_from_the_temporary_one() {
          sed#1 Rename a@2
          sed#1 Write tmp@1",
     );
-    assert_eq!(came_from(&s.graph(), "/w/a", Follow::default()), ["a@0", "tmp@1"]);
+    assert_eq!(
+        came_from(&s.graph(), "/w/a", Follow::default()),
+        ["a@0", "tmp@1"]
+    );
 }
 
 #[test]
@@ -236,7 +239,11 @@ fn what_a_shell_opened_for_its_child_and_did_not_write_is_told() {
     let graph = s.graph();
     let given = graph.extended.iter().filter(|(.., kind, _)| kind == GIVEN);
     let given: Vec<String> = given
-        .flat_map(|(who, .., payload)| decode_given(payload).map(|id| (*who, id)).collect::<Vec<_>>())
+        .flat_map(|(who, .., payload)| {
+            decode_given(payload)
+                .map(|id| (*who, id))
+                .collect::<Vec<_>>()
+        })
         .map(|(who, id)| {
             format!(
                 "{} {}",
@@ -260,7 +267,11 @@ fn a_replaced_standard_descriptor_does_not_make_a_program_of_epoch_0() {
     s.exec(3, "/bin/cat", &["cat"]);
     s.start(3, 2, false);
     let graph = s.graph();
-    let epochs: Vec<String> = graph.activities.keys().map(|&a| activity(&graph, a)).collect();
+    let epochs: Vec<String> = graph
+        .activities
+        .keys()
+        .map(|&a| activity(&graph, a))
+        .collect();
     assert_eq!(epochs, ["sh#1", "cat#1"]);
 }
 
@@ -712,14 +723,23 @@ impl backstory_graph::Known for Programs {
     }
 
     fn interpreter(&self, path: &[u8]) -> Option<Box<[u8]>> {
-        self.interpreters.get(path).map(|found| found.as_slice().into())
+        self.interpreters
+            .get(path)
+            .map(|found| found.as_slice().into())
     }
 }
 
 impl Programs {
     fn told(&self, s: &Scene) -> String {
         let mut graph = MemorySink::default();
-        backstory_graph::fold(&s.header, Some(&s.end()), s.events.clone(), self, &mut graph).unwrap();
+        backstory_graph::fold(
+            &s.header,
+            Some(&s.end()),
+            s.events.clone(),
+            self,
+            &mut graph,
+        )
+        .unwrap();
         let executed = graph
             .edges
             .iter()
@@ -750,7 +770,9 @@ fn what_the_kernel_runs_a_program_with_was_executed_too() {
         ("/bin/script", "tools/run"),
         ("/w/tools/run", "/bin/sh"),
     ] {
-        programs.interpreters.insert(program.into(), interpreter.into());
+        programs
+            .interpreters
+            .insert(program.into(), interpreter.into());
     }
     let graph = programs.told(&s);
     for wanted in [
@@ -765,7 +787,9 @@ fn what_the_kernel_runs_a_program_with_was_executed_too() {
             "{wanted}: {graph}"
         );
     }
-    programs.changed.insert(b"/bin/script".to_vec(), s.time + STEP);
+    programs
+        .changed
+        .insert(b"/bin/script".to_vec(), s.time + STEP);
     let graph = programs.told(&s);
     for wanted in ["script#1 /bin/script@0", "script#1? tools/run@0"] {
         assert!(

@@ -64,7 +64,11 @@ fn source(world: &World, graph: &MemorySink, label: Label) -> Option<EntityId> {
 }
 
 /// What truly ended where: the final files and the memory of every epoch.
-fn ends(world: &World, graph: &MemorySink, strict: bool) -> Vec<(String, Vec<Node>, BTreeSet<Label>)> {
+fn ends(
+    world: &World,
+    graph: &MemorySink,
+    strict: bool,
+) -> Vec<(String, Vec<Node>, BTreeSet<Label>)> {
     let mut found = Vec::new();
     for (path, labels) in world.final_files() {
         if labels.is_empty() {
@@ -113,7 +117,12 @@ fn describe(world: &World, graph: &MemorySink) -> String {
     let events: Vec<String> = world
         .events
         .iter()
-        .map(|e| format!("{} {:?} {:?} {:?} {:?}", e.pid, e.via, e.op, e.outcome, e.ident))
+        .map(|e| {
+            format!(
+                "{} {:?} {:?} {:?} {:?}",
+                e.pid, e.via, e.op, e.outcome, e.ident
+            )
+        })
         .collect();
     format!("{}\n--\n{}", events.join("\n"), common::told(graph))
 }

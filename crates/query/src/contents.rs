@@ -119,7 +119,9 @@ pub fn born(entities: &[Entity], header: &RunHeader) -> HashSet<u32> {
         let mut at = entity;
         while let Some(before) = at.previous.and_then(|id| entities.get(id.0 as usize)) {
             let same_file = born && before.path == at.path && before.version < at.version;
-            let older = before.ident.is_some_and(|ident| ident.birth < header.started);
+            let older = before
+                .ident
+                .is_some_and(|ident| ident.birth < header.started);
             if !same_file || older || before.version == 0 && !found.insert(before.id.0) {
                 break;
             }
@@ -154,8 +156,13 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
                 .add(edge.relation, edge.interval.start);
         }
         for derived in &stream.derived {
-            became.entry(derived.from.0).or_default().push(derived.entity.0);
-            uses.entry(derived.entity.0).or_default().derived(derived.time);
+            became
+                .entry(derived.from.0)
+                .or_default()
+                .push(derived.entity.0);
+            uses.entry(derived.entity.0)
+                .or_default()
+                .derived(derived.time);
         }
     }
     let mut files = Vec::new();
@@ -170,7 +177,11 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         };
         let heirs = || super::heirs(&entity, &entities, &became, &|id| written.contains(&id)).0;
         let known = known_by(store, entity.ident.as_ref(), heirs)?;
-        let all = || std::iter::once(&entity.path).chain(&entity.aliases).cloned();
+        let all = || {
+            std::iter::once(&entity.path)
+                .chain(&entity.aliases)
+                .cloned()
+        };
         let mut names: Vec<Bytes> = all().collect();
         let stayed = stayed(&entity, used.deleted);
         let path = names.remove(stayed.first().copied().unwrap_or(0));
@@ -224,7 +235,8 @@ pub fn stayed(entity: &Entity, deleted: bool) -> Vec<usize> {
     }
     let did = |by: &ByName, relation: Relation| (by.seen | by.possible) & relation.bit() != 0;
     let by_name = entity.by_name.iter().enumerate();
-    let left = by_name.filter(|(at, by)| !did(by, Relation::Delete) && (*at == 0 || did(by, Relation::Make)));
+    let left = by_name
+        .filter(|(at, by)| !did(by, Relation::Delete) && (*at == 0 || did(by, Relation::Make)));
     left.map(|(at, _)| at).collect()
 }
 

@@ -33,7 +33,11 @@ pub fn decided_since(
 
 fn used(store: &dyn Store, run: RunKey, who: &Activity, what: &Entity) -> Result<bool> {
     let same = |other: &Activity| (&other.argv, &other.cwd) == (&who.argv, &who.cwd);
-    for activity in store.activities(run)?.iter().filter(|activity| same(activity)) {
+    for activity in store
+        .activities(run)?
+        .iter()
+        .filter(|activity| same(activity))
+    {
         let stream = store.stream(ActivityKey::new(run, activity.id))?;
         let looks = |relation| {
             matches!(

@@ -103,7 +103,9 @@ pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
     let mut by_path: BTreeMap<Bytes, [Words; 2]> = BTreeMap::new();
     for (entity, done) in entities.into_iter().zip(by_entity) {
         let by_name = by_name(&entity, done);
-        let names = std::iter::once(entity.path).chain(entity.aliases).zip(by_name);
+        let names = std::iter::once(entity.path)
+            .chain(entity.aliases)
+            .zip(by_name);
         for (path, done) in names.filter(|(path, _)| is_path(path)) {
             let all = by_path.entry(path).or_default();
             for (all, new) in all.iter_mut().zip(done.map(Done::words)) {

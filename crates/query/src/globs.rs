@@ -20,7 +20,8 @@ impl Globs {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
             let pattern = pattern.as_ref();
-            let bad = |e: globset::Error| Error::BadPattern(pattern.to_owned(), e.kind().to_string());
+            let bad =
+                |e: globset::Error| Error::BadPattern(pattern.to_owned(), e.kind().to_string());
             let mut whole = pattern.to_owned();
             if !pattern.contains('/') {
                 whole.insert_str(0, "**/");

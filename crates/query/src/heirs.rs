@@ -25,7 +25,11 @@ pub fn heirs(
                 .ident
                 .zip(entity.ident)
                 .is_some_and(|(then, now)| then.size != now.size);
-            let list = if written || grown { &mut other } else { &mut same };
+            let list = if written || grown {
+                &mut other
+            } else {
+                &mut same
+            };
             list.extend(entity.ident);
             waiting.push_back((next, written || grown));
         }

@@ -36,7 +36,9 @@ pub fn influence(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineag
 
 fn within(store: &dyn Store, scope: &Scope) -> Result<Option<RunKey>> {
     match &scope.run {
-        Some(run) => Ok(Some(crate::runs::record(store, &resolve(store, Some(run))?)?.key)),
+        Some(run) => Ok(Some(
+            crate::runs::record(store, &resolve(store, Some(run))?)?.key,
+        )),
         None => Ok(None),
     }
 }

@@ -18,5 +18,11 @@ pub fn look(path: &Path, follow: bool) -> Result<Ident, Errno> {
     } else {
         AtFlags::SYMLINK_NOFOLLOW
     };
-    statx(CWD, path, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME).map(|found| Ident::from(&found))
+    statx(
+        CWD,
+        path,
+        flags,
+        StatxFlags::BASIC_STATS | StatxFlags::BTIME,
+    )
+    .map(|found| Ident::from(&found))
 }

@@ -27,6 +27,7 @@ pub fn replaced(entities: &[Entity], removed: impl Fn(u32) -> bool) -> HashSet<u
     let made = newest.into_values().filter(|entity| {
         entity.kind == EntityKind::File && entity.version > 0 && !known.contains(&*entity.path)
     });
-    let there = |entity: &&Entity| now::ident(Path::new(OsStr::from_bytes(&entity.path)), false).is_some();
+    let there =
+        |entity: &&Entity| now::ident(Path::new(OsStr::from_bytes(&entity.path)), false).is_some();
     made.filter(there).map(|entity| entity.id.0).collect()
 }

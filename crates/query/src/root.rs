@@ -61,7 +61,11 @@ fn real(path: &Path) -> Option<PathBuf> {
     let mut at = path;
     loop {
         if let Ok(real) = at.canonicalize() {
-            return Some(rest.into_iter().rev().fold(real, |all, name| all.join(name)));
+            return Some(
+                rest.into_iter()
+                    .rev()
+                    .fold(real, |all, name| all.join(name)),
+            );
         }
         rest.push(at.file_name()?.to_owned());
         at = at.parent()?;
@@ -104,7 +108,11 @@ pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<V
 }
 
 /// By what is there now: what a run knew by one of the names asked for, else by any; of the latest run that did.
-fn identified(store: &dyn Store, asked: &Asked, run: Option<RunKey>) -> Result<Option<(EntityKey, Entity)>> {
+fn identified(
+    store: &dyn Store,
+    asked: &Asked,
+    run: Option<RunKey>,
+) -> Result<Option<(EntityKey, Entity)>> {
     let Some(ident) = now::ident(&asked.absolute, true) else {
         return Ok(None);
     };
@@ -130,7 +138,11 @@ fn identified(store: &dyn Store, asked: &Asked, run: Option<RunKey>) -> Result<O
 }
 
 /// By what had this path last. A version that some run made before one of which nothing but its path is known.
-fn named(store: &dyn Store, asked: &Asked, run: Option<RunKey>) -> Result<Option<(EntityKey, Entity)>> {
+fn named(
+    store: &dyn Store,
+    asked: &Asked,
+    run: Option<RunKey>,
+) -> Result<Option<(EntityKey, Entity)>> {
     let mut keys = Vec::new();
     for name in asked.names() {
         keys.extend(store.at_path(name)?);

@@ -11,7 +11,11 @@ use crate::{Error, Result};
 
 /// All runs, newest first.
 pub fn runs(store: &dyn Store) -> Result<Vec<RunSummary>> {
-    Ok(store.runs()?.into_iter().map(|record| summary(&record)).collect())
+    Ok(store
+        .runs()?
+        .into_iter()
+        .map(|record| summary(&record))
+        .collect())
 }
 
 /// The id of the run that `wanted` means: an id, a name (its newest run), or an unambiguous beginning of an id. The latest run
@@ -60,7 +64,10 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     for activity in activities {
         // Between fork and exec a process is its parent's image: what is known of that is known of it.
         if !activity.lookups_known && activity.epoch > 0 {
-            unknown.push((ActivityKey::new(record.key, activity.id).0, activity.exec_path));
+            unknown.push((
+                ActivityKey::new(record.key, activity.id).0,
+                activity.exec_path,
+            ));
         }
     }
     Ok(RunDetails {
@@ -160,7 +167,9 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
         .iter()
         .map(|activity| ProcessLine {
             id: ActivityKey::new(key, activity.id).0,
-            parent_id: activity.parent.map(|parent| ActivityKey::new(key, parent).0),
+            parent_id: activity
+                .parent
+                .map(|parent| ActivityKey::new(key, parent).0),
             parent_pid: parent_pid(&activities, activity),
             activity: activity.clone(),
         })

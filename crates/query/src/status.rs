@@ -52,7 +52,8 @@ fn last_written(store: &dyn Store, asked: &Asked) -> Result<Option<(EntityKey, E
     for name in asked.names() {
         for key in store.at_path(name)? {
             let entity = store.entity(key)?;
-            let rank = |key: EntityKey, entity: &Entity| (key.run(), entity.last, entity.version, key);
+            let rank =
+                |key: EntityKey, entity: &Entity| (key.run(), entity.last, entity.version, key);
             if entity.version > 0
                 && best
                     .as_ref()

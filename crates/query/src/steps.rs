@@ -90,7 +90,12 @@ pub struct Steps<'s> {
 
 impl<'s> Steps<'s> {
     /// Steps as `scope` allows them, within `run` if there is one.
-    pub fn new(store: &'s dyn Store, direction: Direction, scope: &Scope, run: Option<RunKey>) -> Self {
+    pub fn new(
+        store: &'s dyn Store,
+        direction: Direction,
+        scope: &Scope,
+        run: Option<RunKey>,
+    ) -> Self {
         let (possible, lookups) = (scope.possible, scope.lookups);
         Steps {
             store,
@@ -147,7 +152,10 @@ impl<'s> Steps<'s> {
             let doer = ActivityKey::new(key.run(), activity);
             let deeds = self.deeds(doer)?;
             for edge in deeds.edges_of(key.local()) {
-                if let Some(time) = self.meet(edge.interval, time).filter(|_| self.follows(edge)) {
+                if let Some(time) = self
+                    .meet(edge.interval, time)
+                    .filter(|_| self.follows(edge))
+                {
                     steps.push(step(Key::Activity(doer), edge, time));
                 }
             }
@@ -182,7 +190,13 @@ impl<'s> Steps<'s> {
     }
 
     /// A version that nobody in its run made came, perhaps, from another run, where one made it.
-    fn to_other_runs(&self, key: EntityKey, seen: Seen, time: Time, steps: &mut Vec<Step>) -> Result<()> {
+    fn to_other_runs(
+        &self,
+        key: EntityKey,
+        seen: Seen,
+        time: Time,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
         let Some(ident) = seen.ident.filter(|_| self.run.is_none()) else {
             return Ok(());
         };
@@ -211,7 +225,9 @@ impl<'s> Steps<'s> {
         };
         found.extend(alike.into_iter().map(|other| (other, Flow::Alike)));
         for (other, flow) in found {
-            let shift = self.header(key.run())?.to_clock_of(&*self.header(other.run())?);
+            let shift = self
+                .header(key.run())?
+                .to_clock_of(&*self.header(other.run())?);
             let interval = Interval {
                 start: ident.mtime.min(time),
                 end: ident.mtime.max(time.min(ident.ctime)),
@@ -360,7 +376,11 @@ impl Deeds {
             .zip(&stream.derived)
             .map(|(at, derived)| (end(derived), at))
             .collect();
-        let mut derived_to: Vec<EntityId> = stream.derived.iter().map(|derived| derived.entity).collect();
+        let mut derived_to: Vec<EntityId> = stream
+            .derived
+            .iter()
+            .map(|derived| derived.entity)
+            .collect();
         // In the order of the stream among those of one entity, by their places.
         edges.sort_unstable();
         derived.sort_unstable();
@@ -387,7 +407,9 @@ impl Deeds {
 /// The places that a sorted list has for an entity.
 fn places(list: &[(EntityId, u32)], entity: EntityId) -> impl Iterator<Item = usize> {
     let from = list.partition_point(|(other, _)| *other < entity);
-    let here = list[from..].iter().take_while(move |(other, _)| *other == entity);
+    let here = list[from..]
+        .iter()
+        .take_while(move |(other, _)| *other == entity);
     here.map(|(_, at)| *at as usize)
 }
 

@@ -94,7 +94,13 @@ impl Build<'_> {
         id
     }
 
-    fn entity(&mut self, path: &str, kind: EntityKind, version: u32, ident: Option<Ident>) -> EntityId {
+    fn entity(
+        &mut self,
+        path: &str,
+        kind: EntityKind,
+        version: u32,
+        ident: Option<Ident>,
+    ) -> EntityId {
         if let Some(id) = self.known.get(path) {
             return *id;
         }
@@ -147,9 +153,9 @@ impl Build<'_> {
         if let Some(id) = self.known.get(path) {
             return *id;
         }
-        let hash = path
-            .bytes()
-            .fold(7u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let hash = path.bytes().fold(7u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        });
         let unpacked = 1_700_000_000 * SECOND + (hash % 1_000_000_007) as i64;
         let ident = Ident {
             dev: 2049,
@@ -247,7 +253,9 @@ impl Build<'_> {
             if header.is_multiple_of(3) {
                 let missed = self.missing(&format!("{root}/include/{dir}{name}"));
                 self.edge(cc1, missed, Relation::Missing);
-                let missed = self.missing(&format!("/usr/lib/gcc/x86_64-linux-gnu/12/include/{dir}{name}"));
+                let missed = self.missing(&format!(
+                    "/usr/lib/gcc/x86_64-linux-gnu/12/include/{dir}{name}"
+                ));
                 self.edge(cc1, missed, Relation::Missing);
             }
             let header = self.old(&format!("/usr/include/{dir}{name}"));
@@ -464,20 +472,28 @@ fn bytes_edges_and_answers() {
         stats.bytes as f64 / stats.counts.edges as f64
     );
     let db = rusqlite::Connection::open(home.database_path()).unwrap();
-    let tables = "SELECT name, sum(pgsize), sum(payload) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 10";
+    let tables =
+        "SELECT name, sum(pgsize), sum(payload) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 10";
     let mut select = db.prepare(tables).unwrap();
     let mut rows = select.query([]).unwrap();
     while let Some(row) = rows.next().unwrap() {
-        let (name, size, payload): (String, f64, f64) =
-            (row.get(0).unwrap(), row.get(1).unwrap(), row.get(2).unwrap());
+        let (name, size, payload): (String, f64, f64) = (
+            row.get(0).unwrap(),
+            row.get(1).unwrap(),
+            row.get(2).unwrap(),
+        );
         println!(
             "  {name:<28}{:6.2} bytes per edge, {:3.0} % of them used",
             size / total as f64,
             payload / size * 100.0
         );
     }
-    let path =
-        |n: u64, name: &str| PathBuf::from(format!("/home/user/src/project{}/build/{name}", n % PROJECTS));
+    let path = |n: u64, name: &str| {
+        PathBuf::from(format!(
+            "/home/user/src/project{}/build/{name}",
+            n % PROJECTS
+        ))
+    };
     let archives: Vec<_> = (0..1000)
         .map(|n| path(n, &format!("lib{}.a", n / PROJECTS % LIBRARIES)))
         .collect();

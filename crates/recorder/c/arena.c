@@ -29,17 +29,20 @@ extern char bs_home[]; /* the library's first byte */
 
 bool bs_is_flow(u32 op)
 {
-    const u64 low = 1ull << BS_OP_OPEN | 1ull << BS_OP_TRUNCATE | 1ull << BS_OP_RENAME | 1ull << BS_OP_LINK |
-                    1ull << BS_OP_SYMLINK | 1ull << BS_OP_UNLINK | 1ull << BS_OP_MKDIR | 1ull << BS_OP_MKNOD | 1ull << BS_OP_META |
-                    1ull << BS_OP_CHDIR | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT | 1ull << BS_OP_PIVOT |
-                    1ull << BS_OP_NAMESPACE | 1ull << BS_OP_EXEC | 1ull << BS_OP_ARGS | 1ull << BS_OP_ENV | 1ull << BS_OP_CONNECT;
+    const u64 low = 1ull << BS_OP_OPEN | 1ull << BS_OP_TRUNCATE | 1ull << BS_OP_RENAME |
+                    1ull << BS_OP_LINK | 1ull << BS_OP_SYMLINK | 1ull << BS_OP_UNLINK |
+                    1ull << BS_OP_MKDIR | 1ull << BS_OP_MKNOD | 1ull << BS_OP_META |
+                    1ull << BS_OP_CHDIR | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT |
+                    1ull << BS_OP_PIVOT | 1ull << BS_OP_NAMESPACE | 1ull << BS_OP_EXEC |
+                    1ull << BS_OP_ARGS | 1ull << BS_OP_ENV | 1ull << BS_OP_CONNECT;
     return op < 64 ? low >> op & 1 : op == BS_OP_BIND;
 }
 
 /* The guard sees what it watches, since such a call then misses the gate; the rest is lost, and counted. */
 void bs_lose(u32 op)
 {
-    if (bs_arena && !muted && !(bs_arena->flags & BS_ARENA_CLOSED) && !(bs_arena->flags & BS_ARENA_GUARDED && bs_is_flow(op))) {
+    if (bs_arena && !muted && !(bs_arena->flags & BS_ARENA_CLOSED) &&
+        !(bs_arena->flags & BS_ARENA_GUARDED && bs_is_flow(op))) {
         __atomic_add_fetch(&bs_arena->lost, 1, __ATOMIC_RELAXED);
         __atomic_fetch_add(&bs_arena->told, 1, __ATOMIC_SEQ_CST);
     }
@@ -58,7 +61,8 @@ static void place_gate(void)
         return;
     u8 *instruction = (u8 *)((s64)(u64)bs_gate_ip - away) - 2;
     u64 page = (u64)instruction & ~(u64)(BS_PAGE - 1);
-    s64 got = bs_raw(__NR_mmap, page, BS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    s64 got = bs_raw(__NR_mmap, page, BS_PAGE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (got != (s64)page) {
         if ((u64)got < -4096ull)
             bs_raw(__NR_munmap, got, BS_PAGE);
@@ -67,7 +71,8 @@ static void place_gate(void)
     instruction[0] = 0x0f; /* syscall; ret */
     instruction[1] = 0x05;
     instruction[2] = 0xc3;
-    if (bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ | PROT_EXEC) < 0) { /* where new code is forbidden */
+    if (bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ | PROT_EXEC) <
+        0) { /* where new code is forbidden */
         bs_raw(__NR_munmap, page, BS_PAGE);
         return;
     }
@@ -79,7 +84,8 @@ static s64 open_arena(void)
 {
     const char *path = bs_arena_path + sizeof BS_ENV_ARENA; /* after the "=" */
     s64 fd = bs_gated(__NR_openat, BS_AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
-    bool unreachable = fd == -BS_ENOENT || fd == -BS_EACCES || fd == -BS_ENOTDIR || fd == -BS_EPERM || fd == -BS_ELOOP;
+    bool unreachable = fd == -BS_ENOENT || fd == -BS_EACCES || fd == -BS_ENOTDIR ||
+                       fd == -BS_EPERM || fd == -BS_ELOOP;
     return unreachable ? bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_ARENA, 0) : fd;
 }
 
@@ -101,10 +107,11 @@ static bool is_simulated(void)
 {
     static const u64 running_on_valgrind[6] = {0x1001};
     u64 answer = 0;
-    __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
-                     : "+d"(answer)
-                     : "a"(running_on_valgrind)
-                     : "cc", "memory", "rdi");
+    __asm__ volatile(
+        "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+        : "+d"(answer)
+        : "a"(running_on_valgrind)
+        : "cc", "memory", "rdi");
     return answer != 0;
 }
 
@@ -158,14 +165,16 @@ static bool attach(void)
     struct bs_arena *arena = (struct bs_arena *)at;
     if (!is_error(at)) /* a page that is first written to is mapped alone, which is cheaper */
         __atomic_fetch_or(&arena->wanted, 0, __ATOMIC_RELAXED);
-    if (is_error(at) || arena->magic != BS_ARENA_MAGIC || arena->version != BS_ABI_VERSION || !make_process()) {
+    if (is_error(at) || arena->magic != BS_ARENA_MAGIC || arena->version != BS_ABI_VERSION ||
+        !make_process()) {
         if (!is_error(at))
             bs_raw(__NR_munmap, at, mapped);
         muted = true;
         return false;
     }
     u32 flags = arena->flags;
-    bs_odd |= (flags & BS_ARENA_STRICT ? BS_ODD_STRICT : 0) | (flags & BS_ARENA_ALL_OPS ? BS_ODD_ALL_OPS : 0);
+    bs_odd |= (flags & BS_ARENA_STRICT ? BS_ODD_STRICT : 0) |
+              (flags & BS_ARENA_ALL_OPS ? BS_ODD_ALL_OPS : 0);
     bs_arena = arena;
     bs_redirect_stdio();
     return true;
@@ -187,7 +196,8 @@ enum how { NOT_STARTED, STARTED_BY_EXEC, STARTED_BY_FORK };
 static bool set_up(enum how *started)
 {
     u32 unlocked = 0;
-    while (!__atomic_compare_exchange_n(&bs_process->lock, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    while (!__atomic_compare_exchange_n(&bs_process->lock, &unlocked, 1, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED)) {
         if (muted)
             return false;
         bs_raw(__NR_sched_yield, 0);
@@ -199,7 +209,8 @@ static bool set_up(enum how *started)
         bs_process->pid = (u32)bs_raw(__NR_getpid, 0);
         bs_process->ppid = (u32)bs_raw(__NR_getppid, 0);
         if (bs_process->pid == 1 ||
-            bs_process->ppid <= 1) /* orphans become the supervisor's: it is a namespace's first, or its child */
+            bs_process->ppid <=
+                1) /* orphans become the supervisor's: it is a namespace's first, or its child */
             bs_other_numbers();
         /* By now an orphan's parent is the supervisor; whose it was would be lost with the parent that did not live to log the fork. */
         if (how == STARTED_BY_FORK && bs_me.pid && bs_process->ppid)
@@ -272,8 +283,9 @@ static s32 wait_for_drain(void)
     s32 index = -1;
     /* On a busy machine its turn may come late: its looks count, not the time, which is bounded all the same. */
     u32 looks = 0;
-    for (int tries = 0;
-         index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !is_dry() && !(bs_arena->flags & BS_ARENA_CLOSED); tries++) {
+    for (int tries = 0; index < 0 && tries < 1000 && looks < 30 && !waited_in_vain && !is_dry() &&
+                        !(bs_arena->flags & BS_ARENA_CLOSED);
+         tries++) {
         bs_raw(__NR_nanosleep, pause, 0);
         looks += !__atomic_load_n(&bs_arena->wanted, __ATOMIC_RELAXED);
         index = bs_claim(BS_BITMAP_WORDS);
@@ -478,7 +490,8 @@ BS_COLD bool bs_take(u32 op)
     if (taken && (!bs_me.chunk || bs_me.generation != bs_process->generation)) {
         taken = first_chunk();
         if (taken && started) {
-            bs_note(0, BS_OP_START, (s32)bs_process->pid, (s32)bs_process->ppid, started == STARTED_BY_FORK, 0);
+            bs_note(0, BS_OP_START, (s32)bs_process->pid, (s32)bs_process->ppid,
+                    started == STARTED_BY_FORK, 0);
             if (started == STARTED_BY_EXEC && !(bs_arena->flags & BS_ARENA_GUARDED))
                 bs_log_first_libraries();
             if (started == STARTED_BY_EXEC && bs_closes_are_seen())

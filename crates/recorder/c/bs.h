@@ -93,7 +93,8 @@ static inline s64 bs_through6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 
 /* The program's call, whose record is `rec`: through the gate if it is logged. */
 #define bs_call(rec, nr, ...) bs_through6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
 /* The same for calls that are cancellation points. */
-#define bs_call_cancel(rec, nr, ...) bs_cancel6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
+#define bs_call_cancel(rec, nr, ...) \
+    bs_cancel6(bs_way(rec), nr, BS_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
 
 /* `bs_through6`, cancellable while it lasts. */
 s64 bs_cancelled6(const char *way, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
@@ -112,13 +113,15 @@ static inline s64 bs_ret(s64 result)
 
 /* What is unusual about this process; all zero in nearly every one. */
 enum {
-    BS_ODD_STRICT = 1,   /* the guard logs what it watches, whatever the gate */
-    BS_ODD_ALL_OPS = 2,  /* log every read and write */
-    BS_ODD_SHARED = 4,   /* a child may run on our memory without stopping us: only the process itself logs */
+    BS_ODD_STRICT = 1,  /* the guard logs what it watches, whatever the gate */
+    BS_ODD_ALL_OPS = 2, /* log every read and write */
+    BS_ODD_SHARED =
+        4, /* a child may run on our memory without stopping us: only the process itself logs */
     BS_ODD_NO_TSC = 8,   /* the time-stamp counter must not be read */
     BS_ODD_SANDBOX = 16, /* the program limits its own system calls: none of ours any more */
     BS_ODD_CLOSED = 32,  /* the run is over: nothing is logged, and the gate stays open */
-    BS_ODD_MOVED = 64,   /* root, mounts or rules changed: our own file may be out of a child's reach */
+    BS_ODD_MOVED =
+        64, /* root, mounts or rules changed: our own file may be out of a child's reach */
 };
 extern u32 bs_odd;
 /* More than one thread was made. */
@@ -126,19 +129,20 @@ extern bool bs_threaded;
 
 /* A thread's place in the arena. */
 struct bs_thread {
-    u8 *chunk;      /* where it appends */
-    u8 *held;       /* the one before, kept until the next change: an operation may still be writing its result there */
+    u8 *chunk; /* where it appends */
+    u8 *held; /* the one before, kept until the next change: an operation may still be writing its result there */
     u32 generation; /* of the process when `chunk` was taken */
     u32 forks;      /* nested, each of which began with what its parent had mapped */
     u32 changes;    /* of chunk: tells an operation whether its record is still mapped */
     u32 count;      /* chunks taken in this epoch */
     u32 tid;
-    u32 borrowed;  /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
+    u32 borrowed; /* depth of vfork and spawn: what a child on this thread's stack does is logged here */
     u64 base;      /* of the stack where that began */
     s32 spawned;   /* pid of the child that did */
     void *scratch; /* memory that such a child could not free */
     u64 scratch_size;
-    const void *actions; /* what a spawned child was told to do first, and how much of it has been logged (spawn.c) */
+    const void *
+        actions; /* what a spawned child was told to do first, and how much of it has been logged (spawn.c) */
     u32 done;
     u32 pid;     /* of the process when `chunk` was taken */
     bool taking; /* a chunk, where signals can't be blocked */
@@ -164,7 +168,7 @@ struct bs_process {
     u64 epoch;
     u32 highest;            /* descriptor with a mark */
     s32 copy_from, copy_to; /* of the last copy in the kernel, if both are marked so */
-    u64 told;               /* own.c: what was told before that is our own, or among the first `others` */
+    u64 told; /* own.c: what was told before that is our own, or among the first `others` */
     u64 others;
     u32 own;   /* own.c: which of the files below count */
     bool owns; /* there may be one */
@@ -201,18 +205,20 @@ u64 bs_now(void);
 struct bs_reservation bs_begin(u32 op, s32 fd, s32 arg, u32 aux);
 struct bs_reservation bs_begin_at(u64 time, u32 op, s32 fd, s32 arg, u32 aux);
 struct bs_reservation bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char *path);
-struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other);
+struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
+                                     const char *other);
 /* With what the file system says of a file: `look` names it, and says whether to ask at all. */
 struct bs_look {
     s32 dir;
     const char *path;
-    u32 flags;  /* AT_* */
+    u32 flags; /* AT_* */
     u32 change; /* BS_CHANGE_* that the call will bring about, if any: its content may have to be kept first */
     bool wanted;
 };
 /* 0, or a negative error. */
 s64 bs_identify(struct bs_look look, struct bs_ident *ident);
-struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look);
+struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
+                                     const char *other, struct bs_look look);
 /* With `size` bytes of a socket address. */
 struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
 /* A list of strings in as many records as it takes. */
@@ -221,7 +227,8 @@ void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(con
 /* True if the record can still be written to. */
 static inline bool bs_open(struct bs_reservation rec)
 {
-    return BS_LIKELY(rec.record && bs_me.changes - (u32)rec.changes <= 1 && bs_me.generation == bs_process->generation);
+    return BS_LIKELY(rec.record && bs_me.changes - (u32)rec.changes <= 1 &&
+                     bs_me.generation == bs_process->generation);
 }
 
 /* The operation's outcome. */
@@ -255,7 +262,9 @@ bool bs_logs_later_oddly(u32 op);
 static inline bool bs_logs_later(u32 op)
 {
     const u32 odd = BS_ODD_STRICT | BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_CLOSED;
-    return BS_LIKELY(!(bs_odd & odd) && bs_me.chunk && bs_me.generation == bs_process->generation) || bs_logs_later_oddly(op);
+    return BS_LIKELY(!(bs_odd & odd) && bs_me.chunk &&
+                     bs_me.generation == bs_process->generation) ||
+           bs_logs_later_oddly(op);
 }
 static inline const char *bs_way_later(bool logged)
 {
@@ -271,17 +280,19 @@ bool bs_is_ready(u32 op);            /* it has one, or could be given one now */
 bool bs_change(u32 op, u32 changes); /* a new one: the old is full, unless it has changed already */
 void bs_prepare_for_sandbox(void);   /* all that would need a system call later */
 void bs_map_reserve(void);           /* confined.c: the chunks that a sandboxed process can take */
-s32 bs_claim(u32 words);             /* a free chunk's number among those of so many words of the bitmap, or -1 */
-void bs_begin_chunk(struct bs_chunk *chunk, u32 index); /* a claimed one is the thread's; its header is valid last */
-void bs_begin_thread(u32 tid);                          /* nothing of what the thread had is its own any more */
-bool bs_take_confined(void);                            /* takes one of these, without a system call */
-void bs_say_full(u8 *chunk);                            /* its owner will append no more */
-void bs_thread_ends(void);                              /* the chunk is given back */
-void bs_lose(u32 op);                                   /* an operation could not be logged */
-void bs_other_numbers(void);                            /* a process may be in another pid namespace */
-bool bs_is_another(void);                               /* record.c: with this thread's state, but another thread or process? */
-bool bs_is_flow(u32 op);                                /* the guard watches it */
-void bs_stop_clock(void);                               /* record.c: time becomes a sequence number */
+s32 bs_claim(
+    u32 words); /* a free chunk's number among those of so many words of the bitmap, or -1 */
+void bs_begin_chunk(struct bs_chunk *chunk,
+                    u32 index); /* a claimed one is the thread's; its header is valid last */
+void bs_begin_thread(u32 tid);  /* nothing of what the thread had is its own any more */
+bool bs_take_confined(void);    /* takes one of these, without a system call */
+void bs_say_full(u8 *chunk);    /* its owner will append no more */
+void bs_thread_ends(void);      /* the chunk is given back */
+void bs_lose(u32 op);           /* an operation could not be logged */
+void bs_other_numbers(void);    /* a process may be in another pid namespace */
+bool bs_is_another(void); /* record.c: with this thread's state, but another thread or process? */
+bool bs_is_flow(u32 op);  /* the guard watches it */
+void bs_stop_clock(void); /* record.c: time becomes a sequence number */
 
 /* environ.c: found when the library was loaded */
 extern char bs_arena_path[];    /* "BACKSTORY_ARENA=..."; empty: not recorded */
@@ -336,7 +347,8 @@ bool bs_exec_is_redirected(void);
 bool bs_closes_are_seen(void); /* a stream's close is logged where it meets the kernel */
 
 /* streams.c */
-void bs_log_streams_used(void); /* before set-up; the caller knows that libc's streams are what we think they are */
+void bs_log_streams_used(
+    void); /* before set-up; the caller knows that libc's streams are what we think they are */
 
 /* descriptors.c */
 void bs_fd_opened(s64 fd, int flags);
@@ -345,12 +357,14 @@ void bs_fd_copied(u32 from, u32 to);
 struct bs_reservation bs_begin_close(int fd);
 static inline u32 bs_fd_marks(int fd)
 {
-    return BS_LIKELY((u32)fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed) ? bs_process->fd[fd] : 0;
+    return BS_LIKELY((u32)fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed)
+               ? bs_process->fd[fd]
+               : 0;
 }
 void bs_fd_mark(int fd, u32 mark);
 
 /* own.c: what this process made, and nobody else has seen */
-void bs_tell(void);                              /* that something was logged which may be a read, or change what names mean */
+void bs_tell(void); /* that something was logged which may be a read, or change what names mean */
 void bs_made(int dir, const char *path, s64 fd); /* a file, by opening it */
 bool bs_reads_own_file(int dir, const char *path, s64 fd);
 static inline bool bs_reads_own(int dir, const char *path, s64 fd)
@@ -363,16 +377,19 @@ bool bs_is_own(const struct bs_ident *ident, bool goes); /* with `goes`, no long
 bool bs_nobody_else_knows(const struct bs_ident *own);
 bool bs_may_be_read(u64 dev, u64 ino);
 void bs_tell_changed(const struct bs_ident *ident); /* by us, who have not made it */
-void bs_disown_all(void);                           /* there may be somebody now who has them open */
+void bs_disown_all(void); /* there may be somebody now who has them open */
 
 /* open.c, exec.c, environ: what the redirected entries of libc land in */
-struct bs_reservation bs_begin_open(int dir, const char *path, int flags, u32 mode); /* one that may change something */
+struct bs_reservation bs_begin_open(int dir, const char *path, int flags,
+                                    u32 mode); /* one that may change something */
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode);
 s64 bs_open_how(int dir, const char *path, const void *how, u64 size);
-s64 bs_open_plainly(s64 nr, const char *path, int flags, u32 mode); /* `open` or `creat`, as calls */
+s64 bs_open_plainly(s64 nr, const char *path, int flags,
+                    u32 mode); /* `open` or `creat`, as calls */
 s64 bs_exec(int dir, const char *path, char *const *argv, char *const *envp, int flags, bool at);
 void bs_free_scratch(void); /* process.c: what a child on our memory had to leave */
-void bs_borrow(u64 base);   /* what follows is a child's, until `bs_give_back` with the child's pid or -errno */
+void bs_borrow(
+    u64 base); /* what follows is a child's, until `bs_give_back` with the child's pid or -errno */
 void bs_give_back(s64 child);
 bool bs_has_jumped_out(void); /* and somebody jumped out of it instead */
 

@@ -207,7 +207,8 @@ BS_API int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
 
 BS_API int memfd_create(const char *name, u32 flags)
 {
-    return (int)BS_BY(bs_shaped_opens, memfd_create, MEMFD, (.strings = 1, .path = 1, .arg = 2), name, flags);
+    return (int)BS_BY(bs_shaped_opens, memfd_create, MEMFD, (.strings = 1, .path = 1, .arg = 2),
+                      name, flags);
 }
 
 /* The file's name of a shared memory object; false if it can't be one. */
@@ -275,5 +276,6 @@ BS_API int signalfd(int fd, const void *mask, int flags)
 {
     if (fd >= 0)
         return (int)bs_ret(bs_raw(__NR_signalfd4, fd, mask, 8, flags));
-    return (int)BS_BY(bs_shaped_opens, signalfd4, EVENTFD, (.arg_is = __NR_signalfd4), fd, mask, 8, flags);
+    return (int)BS_BY(bs_shaped_opens, signalfd4, EVENTFD, (.arg_is = __NR_signalfd4), fd, mask, 8,
+                      flags);
 }

@@ -13,7 +13,8 @@ static u32 free_chunks(void)
 {
     u32 count = 0;
     for (u32 w = 0; w < RESERVE / 64; w++)
-        for (u64 bits = __atomic_load_n(&bs_arena->free[w], __ATOMIC_RELAXED); bits; bits &= bits - 1)
+        for (u64 bits = __atomic_load_n(&bs_arena->free[w], __ATOMIC_RELAXED); bits;
+             bits &= bits - 1)
             count++;
     return count;
 }
@@ -22,7 +23,8 @@ static u32 free_chunks(void)
 static bool wait_for_a_look(void)
 {
     const s64 pause[2] = {0, 1000000};
-    for (int tries = 0; tries < LOOKED_AFTER && __atomic_load_n(&bs_arena->wanted, __ATOMIC_ACQUIRE); tries++)
+    for (int tries = 0;
+         tries < LOOKED_AFTER && __atomic_load_n(&bs_arena->wanted, __ATOMIC_ACQUIRE); tries++)
         bs_raw(__NR_nanosleep, pause, 0);
     return !bs_arena->wanted;
 }
@@ -33,7 +35,8 @@ static void stock_up(void)
     bool guarded = bs_arena->flags & BS_ARENA_GUARDED;
     for (int asked = 0; asked < ASKED && free_chunks() < PLENTY && !bs_arena->dry; asked++) {
         __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
-        if (guarded ? bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0 : !wait_for_a_look())
+        if (guarded ? bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0
+                    : !wait_for_a_look())
             return;
     }
 }
@@ -84,12 +87,14 @@ void bs_map_reserve(void)
 static bool begin_process(void)
 {
     const struct bs_thread *parent = &bs_me;
-    if (!number_at || bs_arena->flags & BS_ARENA_PIDNS || !parent->pid || !parent->tid || parent->tid & BS_TID_UNTOLD)
+    if (!number_at || bs_arena->flags & BS_ARENA_PIDNS || !parent->pid || !parent->tid ||
+        parent->tid & BS_TID_UNTOLD)
         return false;
     u32 number = number_kept(number_at), unlocked = 0;
     if (!number || number == parent->tid)
         return false;
-    if (!__atomic_compare_exchange_n(&bs_process->lock, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&bs_process->lock, &unlocked, 1, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
         return false;
     bs_process->pid = number;
     bs_process->ppid = parent->pid;
@@ -103,7 +108,8 @@ static bool begin_process(void)
 /* A thread that begins here can't ask for its number, and gets one that no thread has; the first of a process has the process's. */
 static void begin(struct bs_thread *me, bool first)
 {
-    u32 made_up = BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) & (BS_TID_UNTOLD - 1));
+    u32 made_up = BS_TID_UNTOLD | (__atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED) &
+                                   (BS_TID_UNTOLD - 1));
     me->chunk = me->held = 0;
     bs_begin_thread(first ? bs_process->pid : made_up);
 }

@@ -24,7 +24,8 @@ static any_function *reach(struct far *far)
 }
 
 /* A read that may be news. One that fails moves nothing, and is none. */
-static __attribute__((noinline)) ssize first_read(struct far *far, s64 fd, s64 b, s64 c, s64 d, s64 e, s64 f)
+static __attribute__((noinline)) ssize first_read(struct far *far, s64 fd, s64 b, s64 c, s64 d,
+                                                  s64 e, s64 f)
 {
     u64 time = bs_now();
     bool news = is_news((int)fd, BS_FD_READ);
@@ -37,7 +38,8 @@ static __attribute__((noinline)) ssize first_read(struct far *far, s64 fd, s64 b
 }
 
 /* A write that may be news. It is logged before: if the process dies in it, it may have happened. */
-static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 b, s64 c, s64 d, s64 e, s64 f)
+static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 b, s64 c, s64 d,
+                                                   s64 e, s64 f)
 {
     if (!is_news((int)fd, BS_FD_WROTE))
         return reach(far)(fd, b, c, d, e, f);
@@ -55,8 +57,9 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
     ({ \
         static struct far far_ = {0, #name}; \
         void *next_ = __atomic_load_n(&far_.function, __ATOMIC_RELAXED); \
-        BS_LIKELY(next_ && !is_news(fd, mark)) ? ((__typeof(&name))next_)(fd, __VA_ARGS__) \
-                                               : first(&far_, fd, BS_FIVE_MORE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
+        BS_LIKELY(next_ && !is_news(fd, mark)) \
+            ? ((__typeof(&name))next_)(fd, __VA_ARGS__) \
+            : first(&far_, fd, BS_FIVE_MORE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
     })
 #define BS_FIVE_MORE(a, b, c, d, e, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e)
 #define READS(name, ...) return BY(first_read, BS_FD_READ, name, __VA_ARGS__)
@@ -132,7 +135,8 @@ BS_API ssize __recv_chk(int fd, void *to, size_t n, size_t room, int flags)
     READS(__recv_chk, fd, to, n, room, flags);
 }
 
-BS_API ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *from, u32 *size)
+BS_API ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *from,
+                            u32 *size)
 {
     if (n > room)
         return BS_NEXT(__recvfrom_chk)(fd, to, n, room, flags, from, size); /* libc aborts */
@@ -249,7 +253,8 @@ BS_ALIAS(aio_write64, aio_write);
 static bool copy_is_news(int from, int to)
 {
     bool same = bs_process->copy_from == from && bs_process->copy_to == to;
-    return !same || !(bs_fd_marks(from) & bs_fd_marks(to) & BS_FD_COPIED) || bs_odd & BS_ODD_ALL_OPS;
+    return !same || !(bs_fd_marks(from) & bs_fd_marks(to) & BS_FD_COPIED) ||
+           bs_odd & BS_ODD_ALL_OPS;
 }
 
 static ssize copied(struct bs_reservation rec, int from, int to, s64 n)
@@ -271,22 +276,24 @@ static ssize copied(struct bs_reservation rec, int from, int to, s64 n)
         rec = bs_begin(BS_OP_COPY, from, to, 0); \
     return copied(rec, from, to, bs_call_cancel(rec, __VA_ARGS__));
 
-BS_API ssize sendfile(int to, int from, s64 *at, size_t n){COPIES(from, to, __NR_sendfile, to, from, at, n)} BS_ALIAS(sendfile64,
-                                                                                                                      sendfile);
+BS_API ssize sendfile(int to, int from, s64 *at, size_t n){
+    COPIES(from, to, __NR_sendfile, to, from, at, n)} BS_ALIAS(sendfile64, sendfile);
 
-BS_API ssize copy_file_range(int from, s64 *from_at, int to, s64 *to_at, size_t n,
-                             u32 flags){COPIES(from, to, __NR_copy_file_range, from, from_at, to, to_at, n, flags)}
+BS_API ssize copy_file_range(int from, s64 *from_at, int to, s64 *to_at, size_t n, u32 flags){
+    COPIES(from, to, __NR_copy_file_range, from, from_at, to, to_at, n, flags)}
 
 BS_API ssize splice(int from, s64 *from_at, int to, s64 *to_at, size_t n,
                     u32 flags){COPIES(from, to, __NR_splice, from, from_at, to, to_at, n, flags)}
 
-BS_API ssize tee(int from, int to, size_t n, u32 flags){COPIES(from, to, __NR_tee, from, to, n, flags)}
+BS_API ssize
+    tee(int from, int to, size_t n, u32 flags){COPIES(from, to, __NR_tee, from, to, n, flags)}
 
 /* ---- truncation, mapping --------------------------------------------------------------------------------------------- */
 
 BS_API int truncate(const char *path, s64 size)
 {
-    return (int)BS_SHAPED(truncate, TRUNCATE, (.strings = 1, .path = 1, .look = BS_LOOK_BEHIND), path, size);
+    return (int)BS_SHAPED(truncate, TRUNCATE, (.strings = 1, .path = 1, .look = BS_LOOK_BEHIND),
+                          path, size);
 }
 BS_ALIAS(truncate64, truncate);
 

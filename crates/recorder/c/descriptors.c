@@ -43,7 +43,8 @@ void bs_fd_copied(u32 from, u32 to)
 struct bs_reservation bs_begin_close(int fd)
 {
     if (BS_UNLIKELY(bs_fd_marks(fd) & BS_FD_WRITER))
-        return bs_begin_ident(BS_OP_CLOSE, fd, 0, 0, 0, 0, (struct bs_look){fd, "", AT_EMPTY_PATH, 0, true});
+        return bs_begin_ident(BS_OP_CLOSE, fd, 0, 0, 0, 0,
+                              (struct bs_look){fd, "", AT_EMPTY_PATH, 0, true});
     return bs_begin(BS_OP_CLOSE, fd, 0, 0);
 }
 
@@ -123,7 +124,8 @@ static s64 control(int fd, int command, u64 arg)
 {
     struct bs_reservation none = {0};
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
-        struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, command == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0, 0);
+        struct bs_reservation rec =
+            bs_begin(BS_OP_DUP, fd, command == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0, 0);
         return copied(rec, fd, bs_call(rec, __NR_fcntl, fd, command, arg));
     }
     if (command == F_SETFD) {
@@ -168,7 +170,8 @@ BS_API int ioctl(int fd, unsigned long request, ...)
     u64 arg = va_arg(args, u64);
     va_end(args);
     u64 now = 0;
-    if (BS_UNLIKELY(request == FIOCLEX || request == FIONCLEX || request == FICLONE || request == FICLONERANGE))
+    if (BS_UNLIKELY(request == FIOCLEX || request == FIONCLEX || request == FICLONE ||
+                    request == FICLONERANGE))
         now = bs_now();
     if (BS_UNLIKELY(request == FICLONE || request == FICLONERANGE))
         bs_about_to_change(fd);

@@ -9,15 +9,18 @@ int readdir_r(void *dir, void *entry, void **result);
 int readdir64_r(void *dir, void *entry, void **result);
 int closedir(void *dir);
 void *opendir(const char *path);
-int scandir(const char *path, void ***list, int (*wanted)(const void *), int (*order)(const void **, const void **));
-int scandirat(int dir, const char *path, void ***list, int (*wanted)(const void *), int (*order)(const void **, const void **));
+int scandir(const char *path, void ***list, int (*wanted)(const void *),
+            int (*order)(const void **, const void **));
+int scandirat(int dir, const char *path, void ***list, int (*wanted)(const void *),
+              int (*order)(const void **, const void **));
 ssize getdents64(int fd, void *to, size_t n);
 
 BS_API void *opendir(const char *path)
 {
     if (bs_odd & BS_ODD_SANDBOX)
         return BS_NEXT(opendir)(path);
-    s64 fd = bs_ret(bs_open_file(BS_AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_DIRECTORY | O_CLOEXEC, 0));
+    s64 fd =
+        bs_ret(bs_open_file(BS_AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_DIRECTORY | O_CLOEXEC, 0));
     if (fd < 0)
         return 0;
     void *dir = BS_NEXT(fdopendir)((int)fd);
@@ -88,7 +91,8 @@ static int scanned(u64 time, int dir, const char *path, int count)
 {
     if (!bs_arena || bs_arena->flags & BS_ARENA_GUARDED)
         return count;
-    struct bs_reservation rec = bs_begin_path(BS_OP_OPEN, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, path);
+    struct bs_reservation rec =
+        bs_begin_path(BS_OP_OPEN, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, path);
     if (rec.record)
         rec.record->time = time;
     bs_end(rec, count >= 0 ? UNKNOWN_FD : bs_error());
@@ -99,14 +103,16 @@ static int scanned(u64 time, int dir, const char *path, int count)
     return count;
 }
 
-BS_API int scandir(const char *path, void ***to, int (*wanted)(const void *), int (*order)(const void **, const void **))
+BS_API int scandir(const char *path, void ***to, int (*wanted)(const void *),
+                   int (*order)(const void **, const void **))
 {
     u64 time = bs_now();
     return scanned(time, BS_AT_FDCWD, path, BS_NEXT(scandir)(path, to, wanted, order));
 }
 BS_ALIAS(scandir64, scandir);
 
-BS_API int scandirat(int dir, const char *path, void ***to, int (*wanted)(const void *), int (*order)(const void **, const void **))
+BS_API int scandirat(int dir, const char *path, void ***to, int (*wanted)(const void *),
+                     int (*order)(const void **, const void **))
 {
     u64 time = bs_now();
     return scanned(time, dir, path, BS_NEXT(scandirat)(dir, path, to, wanted, order));

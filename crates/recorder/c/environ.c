@@ -96,7 +96,8 @@ static char *own_entry(char *value)
 /* Keeps our entry as any program may have it. */
 static void keep_entry(const char *entry)
 {
-    static const char any[] = "/" BS_PRELOAD_ANY "/" BS_PRELOAD_NAME, wide[] = "/" BS_PRELOAD_WIDE "/" BS_PRELOAD_NAME;
+    static const char any[] = "/" BS_PRELOAD_ANY "/" BS_PRELOAD_NAME,
+                      wide[] = "/" BS_PRELOAD_WIDE "/" BS_PRELOAD_NAME;
     u32 n = bs_length(entry, ENTRY_MAX);
     if (n + sizeof any > ENTRY_MAX)
         return;
@@ -174,4 +175,5 @@ static void start(int argc, char **argv, char **env)
         hide(env);
 }
 
-__attribute__((section(".init_array"), used)) static void (*const at_start)(int, char **, char **) = start;
+__attribute__((section(".init_array"), used)) static void (*const at_start)(int, char **,
+                                                                            char **) = start;

@@ -21,17 +21,21 @@ static void log_environment(char *const *env)
     if (!seen)
         return;
     bool known = __atomic_load_n(seen, __ATOMIC_RELAXED) == hash;
-    bs_log_strings(BS_OP_ENV, (s32)(u32)hash, (s32)(u32)(hash >> 32), known || !env ? none : env, bs_is_our_variable);
+    bs_log_strings(BS_OP_ENV, (s32)(u32)hash, (s32)(u32)(hash >> 32), known || !env ? none : env,
+                   bs_is_our_variable);
     __atomic_store_n(seen, hash, __ATOMIC_RELAXED);
 }
 
-static s64 attempt(struct bs_reservation rec, int dir, const char *path, char *const *argv, char *const *env, int flags, bool at)
+static s64 attempt(struct bs_reservation rec, int dir, const char *path, char *const *argv,
+                   char *const *env, int flags, bool at)
 {
-    return at ? bs_call(rec, __NR_execveat, dir, path, argv, env, flags) : bs_call(rec, __NR_execve, path, argv, env);
+    return at ? bs_call(rec, __NR_execveat, dir, path, argv, env, flags)
+              : bs_call(rec, __NR_execve, path, argv, env);
 }
 
 /* The program itself asks; `env` is what it will get. */
-static s64 execute(int dir, const char *path, char *const *argv, char *const *shown, char *const *env, int flags, bool at)
+static s64 execute(int dir, const char *path, char *const *argv, char *const *shown,
+                   char *const *env, int flags, bool at)
 {
     static char *const none[] = {0};
     struct bs_reservation rec = {0};
@@ -59,7 +63,8 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
 {
     u32 unused;
     bs_disown_all(); /* what is executed is somebody else, with our descriptors */
-    if (!bs_measure(path, BS_PATH_MAX, &unused) || !bs_list_readable(argv) || !bs_list_readable(env)) {
+    if (!bs_measure(path, BS_PATH_MAX, &unused) || !bs_list_readable(argv) ||
+        !bs_list_readable(env)) {
         struct bs_reservation rec = bs_begin_path(BS_OP_EXEC, dir, 0, (u32)flags, path);
         return bs_end(rec, attempt(rec, dir, path, argv, env, flags, at)); /* it fails */
     }
@@ -68,7 +73,8 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
     u64 pointers = (room.count + 1) * sizeof(char *), size = pointers + room.bytes;
     if (size <= ON_STACK) {
         char *memory[(size + sizeof(char *) - 1) / sizeof(char *)];
-        char *const *repaired = bs_environment_repaired(env, memory, (char *)memory + pointers, wide);
+        char *const *repaired =
+            bs_environment_repaired(env, memory, (char *)memory + pointers, wide);
         return execute(dir, path, argv, env, repaired, flags, at);
     }
     /* Too much for a spawned child's stack. Where the exec succeeds in a memory that lives on, its owner frees it. */
@@ -78,7 +84,8 @@ s64 bs_exec(int dir, const char *path, char *const *argv, char *const *env, int 
         return execute(dir, path, argv, env, env, flags, at);
     bs_me.scratch = (void *)memory;
     bs_me.scratch_size = size;
-    char *const *repaired = bs_environment_repaired(env, (char **)memory, (char *)memory + pointers, wide);
+    char *const *repaired =
+        bs_environment_repaired(env, (char **)memory, (char *)memory + pointers, wide);
     s64 result = execute(dir, path, argv, env, repaired, flags, at);
     bs_free_scratch();
     return result;
@@ -145,8 +152,8 @@ static const char *search_path(void)
 /* Goes on to the next directory after this error? */
 static bool goes_on(s64 error)
 {
-    return error == -BS_EACCES || error == -BS_ENOENT || error == -BS_ESTALE || error == -BS_ENOTDIR || error == -BS_ENODEV ||
-           error == -BS_ETIMEDOUT;
+    return error == -BS_EACCES || error == -BS_ENOENT || error == -BS_ESTALE ||
+           error == -BS_ENOTDIR || error == -BS_ENODEV || error == -BS_ETIMEDOUT;
 }
 
 /*

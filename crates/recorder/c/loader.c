@@ -38,10 +38,12 @@ static bool asks_for_wide_loader(const u8 *text, u64 size)
 {
     static const char wide[] = "/lib64/ld-linux-x86-64.so.2";
     const struct elf *elf = (const struct elf *)text;
-    if (size < sizeof *elf || elf->class != ELF_64 || elf->machine != MACHINE_X86_64 || elf->header_size != sizeof(struct header))
+    if (size < sizeof *elf || elf->class != ELF_64 || elf->machine != MACHINE_X86_64 ||
+        elf->header_size != sizeof(struct header))
         return false;
     u64 at = elf->headers;
-    for (u32 i = 0; i < elf->header_count && at <= size - sizeof(struct header); i++, at += sizeof(struct header)) {
+    for (u32 i = 0; i < elf->header_count && at <= size - sizeof(struct header);
+         i++, at += sizeof(struct header)) {
         struct header header;
         bs_copy(&header, text + at, sizeof header);
         if (header.type == PT_INTERP)
@@ -57,7 +59,8 @@ static const char *interpreter(u8 *text, u64 size)
     u64 from = 2, to;
     while (from < size && (text[from] == ' ' || text[from] == '\t'))
         from++;
-    for (to = from; to < size && text[to] && text[to] != ' ' && text[to] != '\t' && text[to] != '\n'; to++)
+    for (to = from;
+         to < size && text[to] && text[to] != ' ' && text[to] != '\t' && text[to] != '\n'; to++)
         ;
     if (to == from || to == size)
         return 0;
@@ -69,14 +72,16 @@ static const char *interpreter(u8 *text, u64 size)
 __attribute__((noinline)) bool bs_has_wide_loader(int dir, const char *path)
 {
     u8 text[READ] __attribute__((aligned(8)));
-    if (bs_odd & (BS_ODD_STRICT | BS_ODD_SANDBOX | BS_ODD_CLOSED | BS_ODD_MOVED) || !bs_is_ready(BS_OP_EXEC))
+    if (bs_odd & (BS_ODD_STRICT | BS_ODD_SANDBOX | BS_ODD_CLOSED | BS_ODD_MOVED) ||
+        !bs_is_ready(BS_OP_EXEC))
         return false;
     for (int i = 0; i < INTERPRETERS; i++) {
         s64 size = read_beginning(dir, path, text);
         if (size < 4)
             return false;
         if (text[0] != '#' || text[1] != '!')
-            return text[0] == 0x7f && text[1] == 'E' && text[2] == 'L' && text[3] == 'F' && asks_for_wide_loader(text, (u64)size);
+            return text[0] == 0x7f && text[1] == 'E' && text[2] == 'L' && text[3] == 'F' &&
+                   asks_for_wide_loader(text, (u64)size);
         path = interpreter(text, (u64)size);
         if (!path)
             return false;

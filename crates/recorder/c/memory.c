@@ -15,7 +15,8 @@ static inline bool is_stack(u64 at)
     u64 here = (u64)__builtin_frame_address(0);
     if (at < here)
         return false;
-    return at / BS_PAGE == here / BS_PAGE || (at < bs_stack_end && bs_stack_end - here < FIRST_STACK_AT_MOST);
+    return at / BS_PAGE == here / BS_PAGE ||
+           (at < bs_stack_end && bs_stack_end - here < FIRST_STACK_AT_MOST);
 }
 
 /* Asks for a change of the signal mask that does not exist: the kernel reads the new mask before it says so. */

@@ -7,32 +7,39 @@ int rename(const char *path, const char *to);
 
 BS_API int rename(const char *path, const char *to)
 {
-    return (int)BS_SHAPED(rename, RENAME, (.strings = 2, .path = 1, .other = 2, .arg_is = BS_AT_FDCWD, .look = BS_LOOK_AT_OTHER),
-                          path, to);
+    return (int)BS_SHAPED(
+        rename, RENAME,
+        (.strings = 2, .path = 1, .other = 2, .arg_is = BS_AT_FDCWD, .look = BS_LOOK_AT_OTHER),
+        path, to);
 }
 
 BS_API int renameat(int dir, const char *path, int to_dir, const char *to)
 {
-    return (int)BS_SHAPED(renameat, RENAME, (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .look = BS_LOOK_AT_OTHER), dir,
-                          path, to_dir, to);
+    return (int)BS_SHAPED(
+        renameat, RENAME,
+        (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .look = BS_LOOK_AT_OTHER), dir,
+        path, to_dir, to);
 }
 
 BS_API int renameat2(int dir, const char *path, int to_dir, const char *to, u32 flags)
 {
     return (int)BS_SHAPED(renameat2, RENAME,
-                          (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .aux = 5, .look = BS_LOOK_AT_OTHER), dir, path,
-                          to_dir, to, flags);
+                          (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .aux = 5,
+                           .look = BS_LOOK_AT_OTHER),
+                          dir, path, to_dir, to, flags);
 }
 
 BS_API int link(const char *path, const char *to)
 {
-    return (int)BS_SHAPED(link, LINK, (.strings = 2, .path = 1, .other = 2, .arg_is = BS_AT_FDCWD), path, to);
+    return (int)BS_SHAPED(link, LINK, (.strings = 2, .path = 1, .other = 2, .arg_is = BS_AT_FDCWD),
+                          path, to);
 }
 
 BS_API int linkat(int dir, const char *path, int to_dir, const char *to, int flags)
 {
-    return (int)BS_SHAPED(linkat, LINK, (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .aux = 5), dir, path, to_dir, to,
-                          flags);
+    return (int)BS_SHAPED(linkat, LINK,
+                          (.strings = 2, .fd = 1, .path = 2, .arg = 3, .other = 4, .aux = 5), dir,
+                          path, to_dir, to, flags);
 }
 
 BS_API int symlink(const char *target, const char *path)
@@ -42,13 +49,18 @@ BS_API int symlink(const char *target, const char *path)
 
 BS_API int symlinkat(const char *target, int dir, const char *path)
 {
-    return (int)BS_SHAPED(symlinkat, SYMLINK, (.strings = 2, .path = 1, .fd = 2, .other = 3), target, dir, path);
+    return (int)BS_SHAPED(symlinkat, SYMLINK, (.strings = 2, .path = 1, .fd = 2, .other = 3),
+                          target, dir, path);
 }
 
 static const struct bs_shape unlink_shape = {
     .nr = __NR_unlink, .op = BS_OP_UNLINK, .strings = 1, .path = 1, .look = BS_LOOK_AT_PATH};
-static const struct bs_shape rmdir_shape = {
-    .nr = __NR_rmdir, .op = BS_OP_UNLINK, .strings = 1, .path = 1, .arg_is = AT_REMOVEDIR, .look = BS_LOOK_AT_PATH};
+static const struct bs_shape rmdir_shape = {.nr = __NR_rmdir,
+                                            .op = BS_OP_UNLINK,
+                                            .strings = 1,
+                                            .path = 1,
+                                            .arg_is = AT_REMOVEDIR,
+                                            .look = BS_LOOK_AT_PATH};
 
 BS_API int unlink(const char *path)
 {
@@ -57,8 +69,9 @@ BS_API int unlink(const char *path)
 
 BS_API int unlinkat(int dir, const char *path, int flags)
 {
-    return (int)BS_SHAPED(unlinkat, UNLINK, (.strings = 1, .fd = 1, .path = 2, .arg = 3, .look = BS_LOOK_AT_PATH), dir, path,
-                          flags);
+    return (int)BS_SHAPED(unlinkat, UNLINK,
+                          (.strings = 1, .fd = 1, .path = 2, .arg = 3, .look = BS_LOOK_AT_PATH),
+                          dir, path, flags);
 }
 
 BS_API int rmdir(const char *path)
@@ -88,12 +101,14 @@ BS_API int mkdir(const char *path, u32 mode)
 
 BS_API int mkdirat(int dir, const char *path, u32 mode)
 {
-    return (int)BS_SHAPED(mkdirat, MKDIR, (.strings = 1, .fd = 1, .path = 2, .aux = 3), dir, path, mode);
+    return (int)BS_SHAPED(mkdirat, MKDIR, (.strings = 1, .fd = 1, .path = 2, .aux = 3), dir, path,
+                          mode);
 }
 
 static inline int make_node(int dir, const char *path, u32 mode, u64 device)
 {
-    return (int)BS_SHAPED(mknodat, MKNOD, (.strings = 1, .fd = 1, .path = 2, .aux = 3), dir, path, mode, (u32)device);
+    return (int)BS_SHAPED(mknodat, MKNOD, (.strings = 1, .fd = 1, .path = 2, .aux = 3), dir, path,
+                          mode, (u32)device);
 }
 
 BS_API int mknod(const char *path, u32 mode, u64 device)
@@ -180,18 +195,22 @@ int pivot_root(const char *root, const char *old);
 
 BS_API int pivot_root(const char *root, const char *old)
 {
-    return (int)BS_BY(bs_shaped_moves, pivot_root, PIVOT, (.strings = 2, .path = 1, .other = 2), root, old);
+    return (int)BS_BY(bs_shaped_moves, pivot_root, PIVOT, (.strings = 2, .path = 1, .other = 2),
+                      root, old);
 }
 
-BS_API int mount(const char *source, const char *target, const char *type, u64 flags, const void *options)
+BS_API int mount(const char *source, const char *target, const char *type, u64 flags,
+                 const void *options)
 {
-    return (int)BS_BY(bs_shaped_moves, mount, MOUNT, (.strings = 2, .path = 1, .other = 2, .aux = 4), source, target, type, flags,
+    return (int)BS_BY(bs_shaped_moves, mount, MOUNT,
+                      (.strings = 2, .path = 1, .other = 2, .aux = 4), source, target, type, flags,
                       options);
 }
 
 BS_API int umount2(const char *target, int flags)
 {
-    return (int)BS_BY(bs_shaped_moves, umount2, MOUNT, (.strings = 2, .other = 1, .arg_is = 1), target, flags);
+    return (int)BS_BY(bs_shaped_moves, umount2, MOUNT, (.strings = 2, .other = 1, .arg_is = 1),
+                      target, flags);
 }
 
 BS_API int umount(const char *target)

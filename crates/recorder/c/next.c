@@ -12,7 +12,13 @@ extern u64 _DYNAMIC[];
 
 /* ---- the loader's tables --------------------------------------------------------------------------------------------- */
 
-enum { DT_NULL = 0, DT_STRTAB = 5, DT_SYMTAB = 6, DT_GNU_HASH = 0x6ffffef5, DT_VERSYM = 0x6ffffff0 };
+enum {
+    DT_NULL = 0,
+    DT_STRTAB = 5,
+    DT_SYMTAB = 6,
+    DT_GNU_HASH = 0x6ffffef5,
+    DT_VERSYM = 0x6ffffff0
+};
 enum { STT_FUNC = 2, HIDDEN_VERSION = 0x8000 };
 
 struct symbol {
@@ -81,7 +87,8 @@ static void *find_in_libraries(const char *name)
         struct tables t;
         u32 i = after && find_tables(l, &t) ? find_symbol(&t, name, hash) : 0;
         if (i) /* what is neither function nor data must be asked for in the loader's own way */
-            return (t.symbols[i].info & 15) <= STT_FUNC ? (void *)(l->base + t.symbols[i].value) : 0;
+            return (t.symbols[i].info & 15) <= STT_FUNC ? (void *)(l->base + t.symbols[i].value)
+                                                        : 0;
         after |= l->dynamic == _DYNAMIC;
         if (l == bs_last_library)
             return 0;

@@ -126,12 +126,15 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     switch (nr) {
     /* Files by name, and names. */
     case __NR_open: return bs_ret(bs_open_plainly(nr, AT(a), (int)b, (u32)c));
-    case __NR_creat: return bs_ret(bs_open_plainly(nr, AT(a), O_WRONLY | O_CREAT | O_TRUNC, (u32)b));
+    case __NR_creat:
+        return bs_ret(bs_open_plainly(nr, AT(a), O_WRONLY | O_CREAT | O_TRUNC, (u32)b));
     case __NR_openat: return openat((int)a, AT(b), (int)c, (u32)d);
     case __NR_open_tree: return open_tree((int)a, AT(b), (u32)c);
     case __NR_openat2: return bs_ret(bs_open_how((int)a, AT(b), AT(c), (u64)d));
     case __NR_stat: return BS_LOOKED(stat, STAT, (.strings = 1, .path = 1), a, b);
-    case __NR_lstat: return BS_LOOKED(lstat, STAT, (.strings = 1, .path = 1, .arg_is = AT_SYMLINK_NOFOLLOW), a, b);
+    case __NR_lstat:
+        return BS_LOOKED(lstat, STAT, (.strings = 1, .path = 1, .arg_is = AT_SYMLINK_NOFOLLOW), a,
+                         b);
     case __NR_newfstatat: return fstatat((int)a, AT(b), TO(c), (int)d);
     case __NR_statx: return statx((int)a, AT(b), (int)c, (u32)d, TO(e));
     case __NR_access: return access(AT(a), (int)b);
@@ -213,7 +216,8 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_fallocate: return fallocate((int)a, (int)b, c, d);
     case __NR_ftruncate: return ftruncate((int)a, b);
     case __NR_sendfile: return sendfile((int)a, (int)b, TO(c), (size_t)d);
-    case __NR_copy_file_range: return copy_file_range((int)a, TO(b), (int)c, TO(d), (size_t)e, (u32)f);
+    case __NR_copy_file_range:
+        return copy_file_range((int)a, TO(b), (int)c, TO(d), (size_t)e, (u32)f);
     case __NR_splice: return splice((int)a, TO(b), (int)c, TO(d), (size_t)e, (u32)f);
     case __NR_tee: return tee((int)a, (int)b, (size_t)c, (u32)d);
     case __NR_mmap: return (s64)mmap(TO(a), (size_t)b, (int)c, (int)d, (int)e, f);
@@ -312,7 +316,9 @@ static bool is_for_the_guard(s64 nr)
 static s64 child_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     enum { SHARES_MEMORY = 0x100, NEW_PIDS = 0x20000000 };
-    u64 flags = nr == __NR_clone ? (u64)a : nr == __NR_clone3 && bs_readable((void *)a, sizeof(u64)) ? *(const u64 *)a : 0;
+    u64 flags = nr == __NR_clone                                           ? (u64)a
+                : nr == __NR_clone3 && bs_readable((void *)a, sizeof(u64)) ? *(const u64 *)a
+                                                                           : 0;
     bs_is_ready(BS_OP_FORK);
     if (flags & NEW_PIDS)
         bs_other_numbers();

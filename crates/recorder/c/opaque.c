@@ -75,7 +75,8 @@ BS_API int open_by_handle_at(int mount, void *handle, int flags)
     return (int)bs_ret(bs_call_cancel(none, __NR_open_by_handle_at, mount, handle, flags));
 }
 
-BS_API ssize process_vm_writev(int pid, const void *from, u64 parts, const void *to, u64 to_parts, u64 flags)
+BS_API ssize process_vm_writev(int pid, const void *from, u64 parts, const void *to, u64 to_parts,
+                               u64 flags)
 {
     bs_say_opaque(BS_OPAQUE_MEMORY);
     return bs_ret(bs_raw(__NR_process_vm_writev, pid, from, parts, to, to_parts, flags));

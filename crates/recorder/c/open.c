@@ -6,7 +6,8 @@
 /* An open that changes nothing, and so is logged when it has been made. */
 static inline bool only_reads(int flags)
 {
-    return flags & O_PATH || !(flags & (O_ACCMODE | O_CREAT | O_TRUNC | (BS_O_TMPFILE & ~O_DIRECTORY)));
+    return flags & O_PATH ||
+           !(flags & (O_ACCMODE | O_CREAT | O_TRUNC | (BS_O_TMPFILE & ~O_DIRECTORY)));
 }
 
 static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
@@ -16,7 +17,8 @@ static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
     s64 fd = bs_cancel6(bs_way_later(logged), __NR_openat, dir, (s64)path, flags, mode, 0, 0);
     bs_fd_opened(fd, flags);
     if (BS_LIKELY(logged))
-        bs_note_path(time, BS_OP_OPEN | (bs_reads_own(dir, path, fd) ? BS_OWN_READ : 0), dir, flags, mode, path, fd);
+        bs_note_path(time, BS_OP_OPEN | (bs_reads_own(dir, path, fd) ? BS_OWN_READ : 0), dir, flags,
+                     mode, path, fd);
     if (BS_UNLIKELY(bs_environment_end && fd >= 0 && bs_starts(path, "/proc")))
         bs_opened_proc(path);
     return fd;
@@ -25,12 +27,15 @@ static inline s64 open_to_read(int dir, const char *path, int flags, u32 mode)
 /* What is about to be overwritten is identified first, unless it must be new. */
 struct bs_reservation bs_begin_open(int dir, const char *path, int flags, u32 mode)
 {
-    bool new = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & BS_O_TMPFILE) == BS_O_TMPFILE;
+    bool new = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ||
+               (flags & BS_O_TMPFILE) == BS_O_TMPFILE;
     if (new || !(flags & (O_ACCMODE | O_TRUNC)))
         return bs_begin_path(BS_OP_OPEN, dir, flags, mode, path);
     struct bs_look look = {.dir = dir, .path = path, .wanted = true};
     look.flags = flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
-    look.change = flags & O_TRUNC ? BS_CHANGE_WRITE : (flags & O_ACCMODE) == O_WRONLY ? BS_CHANGE_PART : BS_CHANGE_UPDATE;
+    look.change = flags & O_TRUNC                   ? BS_CHANGE_WRITE
+                  : (flags & O_ACCMODE) == O_WRONLY ? BS_CHANGE_PART
+                                                    : BS_CHANGE_UPDATE;
     return bs_begin_ident(BS_OP_OPEN, dir, flags, mode, path, 0, look);
 }
 
@@ -45,7 +50,8 @@ static s64 opened(struct bs_reservation rec, int dir, const char *path, int flag
     bs_fd_opened(fd, flags);
     if (new)
         bs_made(dir, path, fd);
-    else if (fd >= 0 && (flags & (O_ACCMODE | O_TRUNC)) == O_WRONLY && bs_arena && bs_arena->flags & BS_ARENA_KEEP)
+    else if (fd >= 0 && (flags & (O_ACCMODE | O_TRUNC)) == O_WRONLY && bs_arena &&
+             bs_arena->flags & BS_ARENA_KEEP)
         bs_fd_mark((int)fd, BS_FD_PART);
     return bs_end(rec, fd);
 }
@@ -54,7 +60,8 @@ static s64 open_to_write(int dir, const char *path, int flags, u32 mode)
 {
     struct bs_reservation rec = bs_begin_open(dir, path, flags, mode);
     bool new = is_new(rec, flags);
-    return opened(rec, dir, path, flags, new, bs_call_cancel(rec, __NR_openat, dir, path, flags, mode));
+    return opened(rec, dir, path, flags, new,
+                  bs_call_cancel(rec, __NR_openat, dir, path, flags, mode));
 }
 
 s64 bs_open_plainly(s64 nr, const char *path, int flags, u32 mode)
@@ -67,7 +74,8 @@ s64 bs_open_plainly(s64 nr, const char *path, int flags, u32 mode)
 
 s64 bs_open_file(int dir, const char *path, int flags, u32 mode)
 {
-    return BS_LIKELY(only_reads(flags)) ? open_to_read(dir, path, flags, mode) : open_to_write(dir, path, flags, mode);
+    return BS_LIKELY(only_reads(flags)) ? open_to_read(dir, path, flags, mode)
+                                        : open_to_write(dir, path, flags, mode);
 }
 
 static inline bool takes_mode(int flags)
@@ -169,6 +177,7 @@ BS_API int open_tree(int dir, const char *path, u32 flags)
     if (nameless && dir != BS_AT_FDCWD)
         bs_note(time, BS_OP_DUP, dir, 0, 0, fd);
     else
-        bs_note_path(time, BS_OP_OPEN, dir, O_PATH | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0, nameless ? "." : path, fd);
+        bs_note_path(time, BS_OP_OPEN, dir, O_PATH | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0),
+                     0, nameless ? "." : path, fd);
     return (int)bs_ret(fd);
 }

@@ -22,7 +22,8 @@ static u32 *own_names(void)
 /* Whether this thread is the process itself, and knows what it does. */
 static bool knows(void)
 {
-    return bs_process->generation && !bs_me.borrowed && !(bs_odd & (BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_STRICT));
+    return bs_process->generation && !bs_me.borrowed &&
+           !(bs_odd & (BS_ODD_SHARED | BS_ODD_SANDBOX | BS_ODD_STRICT));
 }
 
 /* One number for each file, never 0, and another one after each `bs_disown_all`. */
@@ -37,14 +38,16 @@ static u64 tag(const struct bs_ident *ident)
 /* Where a file stands, or is to stand: one of two places side by side, the first if both are another's. */
 static u64 *place(u64 tag)
 {
-    u64 *at = own_files() + (tag >> 40) % BS_OWN, *beside = own_files() + ((tag >> 40) % BS_OWN ^ 1);
+    u64 *at = own_files() + (tag >> 40) % BS_OWN,
+        *beside = own_files() + ((tag >> 40) % BS_OWN ^ 1);
     return *beside == tag || (*at && *at != tag && !*beside) ? beside : at;
 }
 
 static void raise(u64 *to, u64 value)
 {
     u64 old = __atomic_load_n(to, __ATOMIC_RELAXED);
-    while (old < value && !__atomic_compare_exchange_n(to, &old, value, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    while (old < value &&
+           !__atomic_compare_exchange_n(to, &old, value, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         ;
 }
 
@@ -70,7 +73,8 @@ static bool others_are_known(void)
         raise(&bs_process->others, told);
         __atomic_store_n(&bs_process->told, told, __ATOMIC_RELEASE);
     }
-    return __atomic_load_n(&bs_process->others, __ATOMIC_ACQUIRE) <= __atomic_load_n(&bs_arena->known, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&bs_process->others, __ATOMIC_ACQUIRE) <=
+           __atomic_load_n(&bs_arena->known, __ATOMIC_ACQUIRE);
 }
 
 struct bits {
@@ -82,14 +86,17 @@ struct bits {
 static struct bits bits(u64 dev, u64 ino)
 {
     u64 *filter = (u64 *)((u8 *)bs_arena + BS_ARENA_READS);
-    const u64 hash = BS_READS_HASH(dev, ino), first = BS_READS_FIRST(hash), second = BS_READS_SECOND(hash);
-    return (struct bits){filter + first / 64, filter + second / 64, 1ull << first % 64, 1ull << second % 64};
+    const u64 hash = BS_READS_HASH(dev, ino), first = BS_READS_FIRST(hash),
+              second = BS_READS_SECOND(hash);
+    return (struct bits){filter + first / 64, filter + second / 64, 1ull << first % 64,
+                         1ull << second % 64};
 }
 
 bool bs_may_be_read(u64 dev, u64 ino)
 {
     struct bits b = bits(dev, ino);
-    return __atomic_load_n(b.first, __ATOMIC_RELAXED) & b.in_first && __atomic_load_n(b.second, __ATOMIC_RELAXED) & b.in_second;
+    return __atomic_load_n(b.first, __ATOMIC_RELAXED) & b.in_first &&
+           __atomic_load_n(b.second, __ATOMIC_RELAXED) & b.in_second;
 }
 
 static void put(u64 dev, u64 ino)
@@ -146,7 +153,8 @@ BS_COLD bool bs_reads_own_file(int dir, const char *path, s64 fd)
     u32 asked = name(dir, path);
     if (!knows() || __atomic_load_n(name_place(asked), __ATOMIC_RELAXED) != asked)
         return false;
-    if (look_at((int)fd, &ident) < 0 || !bs_is_own(&ident, false) || bs_may_be_read(ident.dev, ident.ino ^ BS_READS_CHANGED))
+    if (look_at((int)fd, &ident) < 0 || !bs_is_own(&ident, false) ||
+        bs_may_be_read(ident.dev, ident.ino ^ BS_READS_CHANGED))
         return false;
     bs_fd_mark((int)fd, BS_FD_OWN);
     return (bs_fd_marks((int)fd) & BS_FD_OWN) != 0;
@@ -187,7 +195,8 @@ bool bs_is_own(const struct bs_ident *ident, bool goes)
 
 bool bs_nobody_else_knows(const struct bs_ident *own)
 {
-    return others_are_known() && !bs_may_be_read(own->dev, own->ino) && !bs_may_be_read(own->dev, own->ino ^ BS_READS_CHANGED);
+    return others_are_known() && !bs_may_be_read(own->dev, own->ino) &&
+           !bs_may_be_read(own->dev, own->ino ^ BS_READS_CHANGED);
 }
 
 void bs_disown_all(void)

@@ -17,7 +17,8 @@ static void ask(struct bs_look look, u32 change, const struct bs_ident *ident)
         change |= BS_CHANGE_ITSELF;
     u64 where = (u32)look.dir | ident->dev << 32;
     for (u32 tries = 0; tries < TRIES; tries++)
-        if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_PRESERVE, look.path, where, change, ident->ino) != -BS_EINTR)
+        if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_PRESERVE, look.path, where, change,
+                   ident->ino) != -BS_EINTR)
             return;
 }
 
@@ -46,7 +47,8 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
         return;
     u32 type = ident->mode & S_IFMT;
     if (type == S_IFREG) {
-        bool again = look.change == BS_CHANGE_PART && bs_may_be_read(ident->dev, ident->ino ^ BS_READS_CHANGED);
+        bool again = look.change == BS_CHANGE_PART &&
+                     bs_may_be_read(ident->dev, ident->ino ^ BS_READS_CHANGED);
         u32 change = again ? BS_CHANGE_WRITE : look.change;
         if (is_our_own(ident, change) || ident->size == 0)
             return;
@@ -55,7 +57,8 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
         if (!is_known() || matters || bs_may_be_read(ident->dev, ident->ino))
             ask(look, change, ident);
     } else if (type == S_IFLNK && look.change == BS_CHANGE_REMOVE && !is_known()) {
-        ask(look, BS_CHANGE_NAME, ident); /* what was read by way of it is looked at while it still leads there */
+        ask(look, BS_CHANGE_NAME,
+            ident); /* what was read by way of it is looked at while it still leads there */
     }
 }
 
@@ -65,7 +68,8 @@ BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
  */
 BS_COLD void bs_preserve_open(int fd)
 {
-    struct bs_look look = {.dir = fd, .path = "", .flags = AT_EMPTY_PATH, .change = BS_CHANGE_WRITE, .wanted = true};
+    struct bs_look look = {
+        .dir = fd, .path = "", .flags = AT_EMPTY_PATH, .change = BS_CHANGE_WRITE, .wanted = true};
     struct bs_ident ident;
     bs_process->fd[fd] &= (u8)~BS_FD_PART;
     if (!bs_arena || bs_odd & (BS_ODD_STRICT | BS_ODD_SANDBOX | BS_ODD_CLOSED))

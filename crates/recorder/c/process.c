@@ -18,7 +18,8 @@ static int fork_by(int (*real)(void))
     bs_disown_all();
     int pid = real();
     if (pid == 0 && bs_me.chunk)
-        bs_process->copy_to = -1; /* the child's first look at this page would map it, and its first write again */
+        bs_process->copy_to =
+            -1; /* the child's first look at this page would map it, and its first write again */
     if (pid != 0)
         bs_disown_all(); /* what another thread made meanwhile */
     if (pid != 0)
@@ -50,7 +51,8 @@ BS_API int clone(child_function *function, void *stack, int flags, void *argumen
 {
     va_list args;
     va_start(args, argument);
-    void *parent_tid = va_arg(args, void *), *tls = va_arg(args, void *), *child_tid = va_arg(args, void *);
+    void *parent_tid = va_arg(args, void *), *tls = va_arg(args, void *),
+         *child_tid = va_arg(args, void *);
     va_end(args);
     bs_is_ready(BS_OP_FORK);
     if (flags & CLONE_NEWPID)
@@ -102,7 +104,8 @@ bool bs_has_jumped_out(void)
 {
     enum { OUR_FRAMES = 512 };
     u64 here = (u64)__builtin_frame_address(0), base = bs_me.base;
-    return here + OUR_FRAMES > base && here < bs_stack_end && bs_stack_end - base < FIRST_STACK_AT_MOST;
+    return here + OUR_FRAMES > base && here < bs_stack_end &&
+           bs_stack_end - base < FIRST_STACK_AT_MOST;
 }
 
 /* Called around the instruction in gate.S. */

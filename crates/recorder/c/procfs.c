@@ -63,7 +63,8 @@ static BS_COLD void set_environment_end(u64 end)
 void bs_opened_proc(const char *path)
 {
     u32 n = bs_length(path, 64);
-    if (bs_environment_end && n >= 8 && n < 64 && bs_same(path + n - 8, "/environ") && !(bs_odd & BS_ODD_SANDBOX)) {
+    if (bs_environment_end && n >= 8 && n < 64 && bs_same(path + n - 8, "/environ") &&
+        !(bs_odd & BS_ODD_SANDBOX)) {
         set_environment_end(bs_environment_end);
         bs_environment_end = 0;
     }

@@ -35,7 +35,8 @@ void bs_stop_clock(void)
 bool bs_is_another(void)
 {
     const struct bs_thread *me = &bs_me;
-    bool owned = me->chunk && me->generation == bs_process->generation && !(bs_odd & BS_ODD_SANDBOX);
+    bool owned =
+        me->chunk && me->generation == bs_process->generation && !(bs_odd & BS_ODD_SANDBOX);
     return owned && (u32)bs_raw(__NR_gettid, 0) != me->tid;
 }
 
@@ -104,14 +105,18 @@ static struct bs_reservation reserve(u32 op, u32 size, u32 flags)
  */
 static inline void tell(u32 op, s32 arg)
 {
-    const u64 moves = 1ull << BS_OP_RENAME | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT | 1ull << BS_OP_PIVOT |
-                      1ull << BS_OP_NAMESPACE | 1ull << BS_OP_FORK | 1ull << BS_OP_EXEC;
-    bool reads = op == BS_OP_OPEN ? !(arg & (O_ACCMODE | O_PATH | O_DIRECTORY)) : op < 64 ? moves >> op & 1 : op == BS_OP_LOAD;
+    const u64 moves = 1ull << BS_OP_RENAME | 1ull << BS_OP_CHROOT | 1ull << BS_OP_MOUNT |
+                      1ull << BS_OP_PIVOT | 1ull << BS_OP_NAMESPACE | 1ull << BS_OP_FORK |
+                      1ull << BS_OP_EXEC;
+    bool reads = op == BS_OP_OPEN ? !(arg & (O_ACCMODE | O_PATH | O_DIRECTORY))
+                 : op < 64        ? moves >> op & 1
+                                  : op == BS_OP_LOAD;
     if (reads && bs_arena->flags & BS_ARENA_KEEP)
         bs_tell();
 }
 
-static inline struct bs_reservation publish(struct bs_reservation rec, u64 time, s32 fd, s32 arg, u32 aux)
+static inline struct bs_reservation publish(struct bs_reservation rec, u64 time, s32 fd, s32 arg,
+                                            u32 aux)
 {
     struct bs_record *record = rec.record;
     record->time = time ? time : bs_now();
@@ -162,7 +167,8 @@ void bs_note_path(u64 time, u32 op, s32 fd, s32 arg, u32 aux, const char *path, 
         return;
     u32 n = bs_length(path, BS_PATH_MAX);
     u32 flags = (n == BS_PATH_MAX ? BS_F_CUT : 0) | (op & BS_OWN_READ ? BS_F_OWN : 0);
-    struct bs_reservation rec = reserve(op | BS_LATE, rounded(sizeof(struct bs_record) + n + 1), flags);
+    struct bs_reservation rec =
+        reserve(op | BS_LATE, rounded(sizeof(struct bs_record) + n + 1), flags);
     struct bs_record *record = rec.record;
     if (BS_UNLIKELY(!record))
         return;
@@ -182,14 +188,16 @@ struct bs_reservation bs_begin_path(u32 op, s32 fd, s32 arg, u32 aux, const char
     u32 n;
     if (!bs_measure(path, BS_PATH_MAX, &n))
         return nothing;
-    struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + n + 1), n == BS_PATH_MAX ? BS_F_CUT : 0);
+    struct bs_reservation rec =
+        reserve(op, rounded(sizeof(struct bs_record) + n + 1), n == BS_PATH_MAX ? BS_F_CUT : 0);
     if (BS_UNLIKELY(!rec.record))
         return rec;
     put((char *)(rec.record + 1), path, n);
     return publish(rec, 0, fd, arg, aux);
 }
 
-struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other)
+struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
+                                     const char *other)
 {
     return bs_begin_ident(op, fd, arg, aux, path, other ? other : "", (struct bs_look){0});
 }
@@ -198,19 +206,22 @@ struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const cha
 s64 bs_identify(struct bs_look look, struct bs_ident *ident)
 {
     struct statx s;
-    s64 error = bs_gated(__NR_statx, look.dir, look.path, look.flags | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &s);
+    s64 error = bs_gated(__NR_statx, look.dir, look.path, look.flags | AT_NO_AUTOMOUNT,
+                         STATX_BASIC_STATS | STATX_BTIME, &s);
     if (error < 0)
         return error;
     if (look.flags & AT_EMPTY_PATH && (s.stx_mode & S_IFMT) != S_IFREG)
         return -BS_EINVAL;
     u64 major = s.stx_dev_major, minor = s.stx_dev_minor;
     *ident = (struct bs_ident){
-        .dev = (minor & 0xff) | (major & 0xfff) << 8 | (minor & ~0xffull) << 12 | (major & ~0xfffull) << 32,
+        .dev = (minor & 0xff) | (major & 0xfff) << 8 | (minor & ~0xffull) << 12 |
+               (major & ~0xfffull) << 32,
         .ino = s.stx_ino,
         .size = (s64)s.stx_size,
         .mtime = s.stx_mtime.tv_sec * 1000000000ll + s.stx_mtime.tv_nsec,
         .ctime = s.stx_ctime.tv_sec * 1000000000ll + s.stx_ctime.tv_nsec,
-        .birth = s.stx_mask & STATX_BTIME ? s.stx_btime.tv_sec * 1000000000ll + s.stx_btime.tv_nsec : 0,
+        .birth =
+            s.stx_mask & STATX_BTIME ? s.stx_btime.tv_sec * 1000000000ll + s.stx_btime.tv_nsec : 0,
         .mode = s.stx_mode,
         .nlink = s.stx_nlink,
     };
@@ -226,7 +237,8 @@ static bool length(const char *path, bool proved, u32 *n)
     return true;
 }
 
-struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path, const char *other, struct bs_look look)
+struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
+                                     const char *other, struct bs_look look)
 {
     struct bs_ident ident;
     bool strict = bs_odd & BS_ODD_STRICT && bs_is_flow(op);
@@ -249,7 +261,8 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
     if (two && !length(other, proved && look.path == other, &m))
         return nothing;
     u32 flags = (known ? BS_F_IDENT : 0) | (n == BS_PATH_MAX || m == BS_PATH_MAX ? BS_F_CUT : 0);
-    u32 size = sizeof(struct bs_record) + (known ? sizeof ident : 0) + (named ? n + 1 : 0) + (two ? m + 1 : 0);
+    u32 size = sizeof(struct bs_record) + (known ? sizeof ident : 0) + (named ? n + 1 : 0) +
+               (two ? m + 1 : 0);
     struct bs_reservation rec = reserve(op, rounded(size), flags);
     if (BS_UNLIKELY(!rec.record))
         return rec;
@@ -329,7 +342,8 @@ void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(con
         u32 used = piece(&ahead, 0, skip, &cut);
         bool last = total + used > MOST;
         u32 flags = (cut ? BS_F_MORE : 0) | (last && *ahead.list ? BS_F_CUT : 0);
-        struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + used), last ? flags & ~BS_F_MORE : flags);
+        struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + used),
+                                            last ? flags & ~BS_F_MORE : flags);
         if (!rec.record)
             return;
         bool ignored;

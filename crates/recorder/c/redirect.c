@@ -73,7 +73,8 @@ enum { TABLE_ENTRIES = 21 };
 
 static bool is_table(void **table)
 {
-    return table && table[14] == (void *)real_read && table[15] == (void *)real_write && table[17] == (void *)real_close;
+    return table && table[14] == (void *)real_read && table[15] == (void *)real_write &&
+           table[17] == (void *)real_close;
 }
 
 static void redirect_table(void **table)
@@ -94,7 +95,8 @@ void bs_redirect_stdio(void)
         return;
     void **low = plain < wide ? plain : wide, **high = plain < wide ? wide : plain;
     u64 page = (u64)low & ~(u64)(BS_PAGE - 1), end = (u64)(high + TABLE_ENTRIES);
-    if (end - page > 4 * BS_PAGE || bs_raw(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE) < 0)
+    if (end - page > 4 * BS_PAGE ||
+        bs_raw(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE) < 0)
         return;
     redirect_table(plain);
     redirect_table(wide);
@@ -111,7 +113,8 @@ static bool is_plain_call(const u8 *function, u32 nr)
 {
     if (*(const u32 *)function == (u32)ENDBR64)
         function += 4;
-    return function[0] == 0xb8 && *(const u32 *)(function + 1) == nr && function[5] == 0x0f && function[6] == 0x05;
+    return function[0] == 0xb8 && *(const u32 *)(function + 1) == nr && function[5] == 0x0f &&
+           function[6] == 0x05;
 }
 
 /* glibc's `open` without cancellation: soon after its beginning it asks for `openat`. */
@@ -119,7 +122,8 @@ static bool is_open_nocancel(const u8 *function)
 {
     enum { SOON = 128, NEARBY = 32 };
     const u8 *number = function + JUMP_SIZE;
-    while (number < function + SOON && !(number[0] == 0xb8 && *(const u32 *)(number + 1) == __NR_openat))
+    while (number < function + SOON &&
+           !(number[0] == 0xb8 && *(const u32 *)(number + 1) == __NR_openat))
         number++;
     for (const u8 *c = number + 5; c < number + NEARBY && c < function + SOON; c++)
         if (c[0] == 0x0f && c[1] == 0x05)
@@ -150,7 +154,8 @@ static int open_for_libc(const char *path, int flags, ...)
     va_start(args, flags);
     u32 mode = va_arg(args, u32);
     va_end(args);
-    s64 fd = bs_me.actions ? bs_spawned_open(path, flags, mode) : bs_open_file(BS_AT_FDCWD, path, flags, mode);
+    s64 fd = bs_me.actions ? bs_spawned_open(path, flags, mode)
+                           : bs_open_file(BS_AT_FDCWD, path, flags, mode);
     return (int)bs_ret(fd);
 }
 

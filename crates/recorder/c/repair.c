@@ -55,7 +55,8 @@ static bool welcome(void)
 /* The entry with the library's own directory in the place of what a loader would have to find out. */
 static void make_wide(char *entry)
 {
-    static const char any[] = "/" BS_PRELOAD_ANY "/" BS_PRELOAD_NAME, wide[] = "/" BS_PRELOAD_WIDE "/" BS_PRELOAD_NAME;
+    static const char any[] = "/" BS_PRELOAD_ANY "/" BS_PRELOAD_NAME,
+                      wide[] = "/" BS_PRELOAD_WIDE "/" BS_PRELOAD_NAME;
     u32 n = bs_length(entry, ~0u);
     if (n >= sizeof any && bs_same(entry + n - (sizeof any - 1), any))
         bs_copy(entry + n - (sizeof any - 1), wide, sizeof wide);

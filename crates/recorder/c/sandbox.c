@@ -4,7 +4,14 @@
  */
 #include "bs.h"
 
-enum { PR_SET_SECCOMP = 22, PR_SET_TSC = 26, PR_SET_DISPATCH = 59, MODE_STRICT = 1, MODE_FILTER = 2, TSC_SIGSEGV = 2 };
+enum {
+    PR_SET_SECCOMP = 22,
+    PR_SET_TSC = 26,
+    PR_SET_DISPATCH = 59,
+    MODE_STRICT = 1,
+    MODE_FILTER = 2,
+    TSC_SIGSEGV = 2
+};
 
 /* Limits that hold; threads whose calls are dispatched, or were. */
 static u32 limits, dispatches;
@@ -12,12 +19,14 @@ static u32 limits, dispatches;
 /* What it executes is neither limited nor dispatched. */
 bool bs_only_dispatches(void)
 {
-    return __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST) && !__atomic_load_n(&limits, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST) &&
+           !__atomic_load_n(&limits, __ATOMIC_SEQ_CST);
 }
 
 static bool holds(void)
 {
-    return __atomic_load_n(&limits, __ATOMIC_SEQ_CST) || __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&limits, __ATOMIC_SEQ_CST) ||
+           __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST);
 }
 
 /*

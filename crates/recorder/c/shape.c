@@ -14,8 +14,10 @@ static inline s64 pick(u32 source, s64 constant, const s64 *args)
 static struct bs_look status_look(u32 op, s32 fd, const char *path, u32 aux)
 {
     bool follow = op == BS_OP_LINK ? aux & AT_SYMLINK_FOLLOW : !(aux & AT_SYMLINK_NOFOLLOW);
-    u32 flags = (follow ? 0 : AT_SYMLINK_NOFOLLOW) | (aux & AT_EMPTY_PATH) | (path ? 0 : AT_EMPTY_PATH);
-    return (struct bs_look){fd, path ? path : "", flags, 0, path || !(bs_fd_marks(fd) & BS_FD_WRITER)};
+    u32 flags =
+        (follow ? 0 : AT_SYMLINK_NOFOLLOW) | (aux & AT_EMPTY_PATH) | (path ? 0 : AT_EMPTY_PATH);
+    return (struct bs_look){fd, path ? path : "", flags, 0,
+                            path || !(bs_fd_marks(fd) & BS_FD_WRITER)};
 }
 
 static struct bs_reservation begin(const struct bs_shape *shape, const s64 *args)
@@ -32,7 +34,8 @@ static struct bs_reservation begin(const struct bs_shape *shape, const s64 *args
     const char *other = (const char *)pick(shape->other, (s64) "", args);
     if (shape->strings == 2 && !other)
         other = "";
-    struct bs_look look = {fd, path, AT_SYMLINK_NOFOLLOW, BS_CHANGE_REMOVE, shape->look != BS_LOOK_NOT};
+    struct bs_look look = {fd, path, AT_SYMLINK_NOFOLLOW, BS_CHANGE_REMOVE,
+                           shape->look != BS_LOOK_NOT};
     if (shape->look == BS_LOOK_AT_OTHER) {
         look.dir = arg;
         look.path = other;
@@ -42,7 +45,9 @@ static struct bs_reservation begin(const struct bs_shape *shape, const s64 *args
         look.flags = 0;
         look.change = BS_CHANGE_PART;
     } else if (status) {
-        look = status_look(shape->op, fd, path, aux); /* without a path nothing of the program's has to be proved readable */
+        look = status_look(
+            shape->op, fd, path,
+            aux); /* without a path nothing of the program's has to be proved readable */
     }
     return bs_begin_ident(shape->op, fd, arg, aux, path, shape->strings == 2 ? other : 0, look);
 }
@@ -67,8 +72,9 @@ s64 bs_look_up(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
     bool logged = bs_logs_later(shape->op);
     s64 result = bs_through6(bs_way_later(logged), shape->nr, a, b, c, d, e, 0);
     if (BS_LIKELY(logged))
-        bs_note_path(time, shape->op, (s32)pick(shape->fd, BS_AT_FDCWD, args), (s32)pick(shape->arg, shape->arg_is, args),
-                     (u32)pick(shape->aux, 0, args), (const char *)args[shape->path - 1], result);
+        bs_note_path(time, shape->op, (s32)pick(shape->fd, BS_AT_FDCWD, args),
+                     (s32)pick(shape->arg, shape->arg_is, args), (u32)pick(shape->aux, 0, args),
+                     (const char *)args[shape->path - 1], result);
     return result;
 }
 

@@ -8,7 +8,12 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { BS_LOOK_NOT, BS_LOOK_AT_PATH, BS_LOOK_AT_OTHER, BS_LOOK_BEHIND /* at what the path leads to */ };
+enum {
+    BS_LOOK_NOT,
+    BS_LOOK_AT_PATH,
+    BS_LOOK_AT_OTHER,
+    BS_LOOK_BEHIND /* at what the path leads to */
+};
 
 /* A field that names an argument counts from 1; 0 is a constant: AT_FDCWD for `fd`, `arg_is` for `arg`, else none. */
 struct bs_shape {
@@ -33,7 +38,8 @@ s64 bs_shaped_opens(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s6
 /* The name of the call and of the operation, the fields of its shape in parentheses, its arguments. */
 #define BS_BY(how, call, operation, fields, ...) \
     ({ \
-        static const struct bs_shape shape_ = {.nr = __NR_##call, .op = BS_OP_##operation, BS_OPEN fields}; \
+        static const struct bs_shape shape_ = { \
+            .nr = __NR_##call, .op = BS_OP_##operation, BS_OPEN fields}; \
         how(&shape_, BS_FIVE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
     })
 #define BS_OPEN(...) __VA_ARGS__

@@ -4,8 +4,8 @@
  */
 #include "bs.h"
 
-typedef int spawn_function(int *pid, const char *path, const void *actions, const void *attributes, char *const *argv,
-                           char *const *env);
+typedef int spawn_function(int *pid, const char *path, const void *actions, const void *attributes,
+                           char *const *argv, char *const *env);
 spawn_function posix_spawn, posix_spawnp;
 int system(const char *command);
 void *popen(const char *command, const char *mode);
@@ -95,8 +95,8 @@ void bs_spawned_exec(void)
 
 /* ---- posix_spawn ----------------------------------------------------------------------------------------------------- */
 
-static int spawn(spawn_function *real, int *pid, const char *path, const void *actions, const void *attributes, char *const *argv,
-                 char *const *env)
+static int spawn(spawn_function *real, int *pid, const char *path, const void *actions,
+                 const void *attributes, char *const *argv, char *const *env)
 {
     bs_redirect_internal();
     mark_spawn(BS_SPAWN_POSIX);
@@ -110,7 +110,8 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
         /* The exec is not ours: the guard logs it, and we can only see to the environment. */
         struct bs_room room = bs_environment_room(env);
         char *array[room.count + 1], text[room.bytes];
-        error = real(&child, path, actions, attributes, argv, bs_environment_repaired(env, array, text, false));
+        error = real(&child, path, actions, attributes, argv,
+                     bs_environment_repaired(env, array, text, false));
     }
     if (!error && pid)
         *pid = child;
@@ -118,13 +119,14 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
     return error;
 }
 
-BS_API int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes, char *const *argv, char *const *env)
+BS_API int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes,
+                       char *const *argv, char *const *env)
 {
     return spawn(BS_NEXT(posix_spawn), pid, path, actions, attributes, argv, env);
 }
 
-BS_API int posix_spawnp(int *pid, const char *path, const void *actions, const void *attributes, char *const *argv,
-                        char *const *env)
+BS_API int posix_spawnp(int *pid, const char *path, const void *actions, const void *attributes,
+                        char *const *argv, char *const *env)
 {
     return spawn(BS_NEXT(posix_spawnp), pid, path, actions, attributes, argv, env);
 }
@@ -157,7 +159,8 @@ BS_API void *popen(const char *command, const char *mode)
         reads |= *c == 'r';
         cloexec |= *c == 'e';
     }
-    struct bs_reservation pipe = bs_begin(BS_OP_PIPE, reads ? -1 : CHILDS_END, reads ? CHILDS_END : -1, O_CLOEXEC);
+    struct bs_reservation pipe =
+        bs_begin(BS_OP_PIPE, reads ? -1 : CHILDS_END, reads ? CHILDS_END : -1, O_CLOEXEC);
     mark_spawn(BS_SPAWN_POPEN);
     bs_note(0, BS_OP_DUP, CHILDS_END, 0, 1, reads ? 1 : 0);
     LEND();

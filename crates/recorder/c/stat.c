@@ -6,7 +6,8 @@ static __attribute__((noinline)) int status(int dir, const char *path, void *to,
 {
     u64 time = bs_now();
     bool logged = bs_logs_later(BS_OP_STAT);
-    s64 result = bs_through6(bs_way_later(logged), __NR_newfstatat, dir, (s64)path, (s64)to, flags, 0, 0);
+    s64 result =
+        bs_through6(bs_way_later(logged), __NR_newfstatat, dir, (s64)path, (s64)to, flags, 0, 0);
     if (BS_LIKELY(logged))
         bs_note_path(time, BS_OP_STAT, dir, flags, 0, path, result);
     return (int)bs_ret(result);
@@ -73,7 +74,8 @@ BS_API int statx(int dir, const char *path, int flags, u32 mask, void *to)
 {
     if (flags & AT_EMPTY_PATH)
         return (int)descriptors_or_names(__NR_statx, dir, path, flags, mask, (s64)to, flags);
-    return (int)BS_LOOKED(statx, STAT, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path, flags, mask, to);
+    return (int)BS_LOOKED(statx, STAT, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path,
+                          flags, mask, to);
 }
 
 BS_API int access(const char *path, int mode)
@@ -86,9 +88,15 @@ int faccessat(int dir, const char *path, int mode, int flags);
 BS_API int faccessat(int dir, const char *path, int mode, int flags)
 {
     if (!flags)
-        return (int)BS_LOOKED(faccessat, ACCESS, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir, path, mode);
-    static const struct bs_shape shape = {
-        .nr = __NR_faccessat2, .op = BS_OP_ACCESS, .strings = 1, .fd = 1, .path = 2, .arg = 3, .aux = 4};
+        return (int)BS_LOOKED(faccessat, ACCESS, (.strings = 1, .fd = 1, .path = 2, .arg = 3), dir,
+                              path, mode);
+    static const struct bs_shape shape = {.nr = __NR_faccessat2,
+                                          .op = BS_OP_ACCESS,
+                                          .strings = 1,
+                                          .fd = 1,
+                                          .path = 2,
+                                          .arg = 3,
+                                          .aux = 4};
     s64 result = bs_look_up(&shape, dir, (s64)path, mode, flags, 0);
     return result == -BS_ENOSYS ? BS_NEXT(faccessat)(dir, path, mode, flags) : (int)bs_ret(result);
 }
@@ -115,7 +123,8 @@ BS_API ssize readlink(const char *path, char *to, size_t size)
 BS_API ssize readlinkat(int dir, const char *path, char *to, size_t size)
 {
     if (BS_LIKELY(apart(path, to, size)))
-        return BS_LOOKED(readlinkat, READLINK, (.strings = 1, .fd = 1, .path = 2), dir, path, to, size);
+        return BS_LOOKED(readlinkat, READLINK, (.strings = 1, .fd = 1, .path = 2), dir, path, to,
+                         size);
     return BS_SHAPED(readlinkat, READLINK, (.strings = 1, .fd = 1, .path = 2), dir, path, to, size);
 }
 

@@ -73,7 +73,8 @@ BS_API void *freopen(const char *path, const char *mode, void *stream)
     if (!path)
         return result;
     int flags = open_flags(mode), fd = result ? BS_NEXT(fileno)(result) : -1;
-    struct bs_reservation rec = bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, flags < 0 ? 0 : flags, 0666, path);
+    struct bs_reservation rec =
+        bs_begin_path(BS_OP_OPEN, BS_AT_FDCWD, flags < 0 ? 0 : flags, 0666, path);
     if (rec.record)
         rec.record->time = time;
     bs_fd_opened(fd, flags < 0 ? 0 : flags);
@@ -102,7 +103,8 @@ BS_ALIAS(_IO_fclose, fclose);
 /*
  * Six random characters, as libc does it. `make` returns what is to be returned, or -EEXIST to try another name.
  */
-static s64 with_unique_name(char *pattern, int suffix, int flags, s64 (*make)(const char *path, int flags))
+static s64 with_unique_name(char *pattern, int suffix, int flags,
+                            s64 (*make)(const char *path, int flags))
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     u32 n = bs_length(pattern, BS_PATH_MAX);

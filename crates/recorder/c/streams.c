@@ -15,7 +15,8 @@ struct stream {
     struct stream *next;
     int fd;
 };
-_Static_assert(offsetof(struct stream, next) == 104 && offsetof(struct stream, fd) == 112, "glibc's FILE");
+_Static_assert(offsetof(struct stream, next) == 104 && offsetof(struct stream, fd) == 112,
+               "glibc's FILE");
 
 enum { END_SEEN = 0x10, ERROR_SEEN = 0x20, WRITES = 0x800, AT_MOST = 1000 };
 
@@ -68,7 +69,8 @@ static void end(void)
         return;
     bool used = false;
     u32 count = 0;
-    for (const struct stream *s = first_stream(); s && !used && count < AT_MOST; s = s->next, count++)
+    for (const struct stream *s = first_stream(); s && !used && count < AT_MOST;
+         s = s->next, count++)
         used = s->fd >= 0 && (has_read(s) || is_writing(s));
     if (used)
         bs_is_ready(BS_OP_START);

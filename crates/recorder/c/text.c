@@ -13,7 +13,9 @@ u32 bs_length(const char *s, u32 limit)
     const __m128i zero = _mm_setzero_si128();
     u64 skip = (u64)s & 15;
     const char *block = s - skip;
-    u32 ends = (u32)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128((const __m128i *)block), zero)) >> skip;
+    u32 ends =
+        (u32)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128((const __m128i *)block), zero)) >>
+        skip;
     if (ends)
         return (u32)__builtin_ctz(ends) < limit ? (u32)__builtin_ctz(ends) : limit;
     for (;;) {

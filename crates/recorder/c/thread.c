@@ -45,8 +45,10 @@ static void ends(void *rounds)
 static void make_key(void)
 {
     u32 none = 0;
-    if (__atomic_compare_exchange_n(&key_state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        __atomic_store_n(&key_state, BS_NEXT(pthread_key_create)(&key, ends) == 0 ? 2 : 0, __ATOMIC_RELEASE);
+    if (__atomic_compare_exchange_n(&key_state, &none, 1, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        __atomic_store_n(&key_state, BS_NEXT(pthread_key_create)(&key, ends) == 0 ? 2 : 0,
+                         __ATOMIC_RELEASE);
 }
 
 static struct beginning take(void *memory)
@@ -92,7 +94,8 @@ static void created(struct bs_reservation rec, u64 handle, s64 result)
     bs_end(rec, result);
 }
 
-BS_API int pthread_create(u64 *thread, const void *attributes, thread_function *function, void *argument)
+BS_API int pthread_create(u64 *thread, const void *attributes, thread_function *function,
+                          void *argument)
 {
     struct beginning *b = prepare();
     bs_threaded = true;

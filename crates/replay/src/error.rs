@@ -25,7 +25,9 @@ pub enum Error {
     #[error(transparent)]
     Steps(#[from] backstory_export::Error),
     /// The run's command could not be started.
-    #[error("the command of run {0} could not be started when it was recorded: there is nothing to replay")]
+    #[error(
+        "the command of run {0} could not be started when it was recorded: there is nothing to replay"
+    )]
     NeverRan(String),
     /// The run's files were not kept.
     #[error(
@@ -33,7 +35,9 @@ pub enum Error {
     )]
     NoContents(String),
     /// Some of what the run read cannot be had.
-    #[error("run {run} cannot be replayed: {what}; --allow-host takes from this machine what is there")]
+    #[error(
+        "run {run} cannot be replayed: {what}; --allow-host takes from this machine what is there"
+    )]
     Lacking {
         /// The run.
         run: String,
@@ -126,8 +130,15 @@ impl Error {
         }
     }
 
-    pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn io(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
-        move |source| Error::Build { doing, path, source }
+        move |source| Error::Build {
+            doing,
+            path,
+            source,
+        }
     }
 }

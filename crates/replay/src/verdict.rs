@@ -100,7 +100,11 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
             fed_by,
         });
     }
-    let known: HashSet<&[u8]> = plan.expected.iter().map(|expected| &*expected.real).collect();
+    let known: HashSet<&[u8]> = plan
+        .expected
+        .iter()
+        .map(|expected| &*expected.real)
+        .collect();
     let gone: HashSet<&[u8]> = plan.gone.iter().map(|path| &**path).collect();
     let new = left.iter().filter(|left| !known.contains(&*left.path));
     let (made, new): (Vec<_>, Vec<_>) = new.partition(|left| gone.contains(&*left.path));
@@ -109,7 +113,10 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
         state: State::Unknown(REMOVED.to_owned()),
         fed_by: Vec::new(),
     }));
-    verdict.new = new.into_iter().map(|left| left.path.as_slice().into()).collect();
+    verdict.new = new
+        .into_iter()
+        .map(|left| left.path.as_slice().into())
+        .collect();
     Ok(verdict)
 }
 
@@ -170,17 +177,23 @@ fn source(relation: Relation, kind: EntityKind, path: &[u8]) -> Option<String> {
         (Relation::Read, _) if matches!(path, b"/dev/urandom" | b"/dev/random") => {
             Some(format!("randomness ({})", name()))
         }
-        (Relation::Read, EntityKind::Socket) => Some(format!("the network or another program ({})", name())),
+        (Relation::Read, EntityKind::Socket) => {
+            Some(format!("the network or another program ({})", name()))
+        }
         // Which file systems the kernel knows is read by whatever is linked with libselinux, and says nothing.
         (Relation::Read, _) if path == b"/proc/filesystems" => None,
         (Relation::Read, _) if path.starts_with(b"/proc/") => {
             Some(format!("what the kernel told ({})", name()))
         }
-        (Relation::Read, _) if path.starts_with(b"/sys/") => Some(format!("the machine ({})", name())),
+        (Relation::Read, _) if path.starts_with(b"/sys/") => {
+            Some(format!("the machine ({})", name()))
+        }
         (Relation::List, EntityKind::Directory) if is_tool(path) => {
             Some("the order of entries in directories of the system".to_owned())
         }
-        (Relation::List, EntityKind::Directory) => Some(format!("the order of entries in {}", name())),
+        (Relation::List, EntityKind::Directory) => {
+            Some(format!("the order of entries in {}", name()))
+        }
         _ => None,
     }
 }

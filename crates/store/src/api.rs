@@ -265,7 +265,13 @@ impl Sink for Appender<'_> {
     fn derived(&mut self, derived: &Derived) -> Result<()> {
         self.sink.derived(derived)
     }
-    fn extended(&mut self, activity: ActivityId, time: Time, kind: &[u8], payload: &[u8]) -> Result<()> {
+    fn extended(
+        &mut self,
+        activity: ActivityId,
+        time: Time,
+        kind: &[u8],
+        payload: &[u8],
+    ) -> Result<()> {
         self.sink.extended(activity, time, kind, payload)
     }
     fn unknown(&mut self, reason: &str) -> Result<()> {

@@ -97,7 +97,9 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A stored record can't be decoded.
-    #[error("a stored {0} is damaged; move the database away and the runs are indexed again from their logs")]
+    #[error(
+        "a stored {0} is damaged; move the database away and the runs are indexed again from their logs"
+    )]
     Damaged(&'static str),
     /// The run is in the store already.
     #[error("run {0} is in the store already")]
@@ -153,7 +155,11 @@ impl Error {
                 dir: path,
                 reason: source.to_string(),
             },
-            _ => Error::Database { doing, path, source },
+            _ => Error::Database {
+                doing,
+                path,
+                source,
+            },
         }
     }
 }

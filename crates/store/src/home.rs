@@ -45,9 +45,15 @@ impl Home {
         Self::directory_from(chosen, |name| std::env::var_os(name).map(PathBuf::from))
     }
 
-    fn directory_from(chosen: Option<&Path>, var: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
+    fn directory_from(
+        chosen: Option<&Path>,
+        var: impl Fn(&str) -> Option<PathBuf>,
+    ) -> Result<PathBuf> {
         let var = |name| var(name).filter(|v| !v.as_os_str().is_empty());
-        if let Some(dir) = chosen.map(Path::to_owned).or_else(|| var("BACKSTORY_STORE")) {
+        if let Some(dir) = chosen
+            .map(Path::to_owned)
+            .or_else(|| var("BACKSTORY_STORE"))
+        {
             return std::path::absolute(&dir).map_err(|e| Error::io("find the store", &dir, e));
         }
         if let Some(data) = var("XDG_DATA_HOME").filter(|d| d.is_absolute()) {
@@ -61,17 +67,21 @@ impl Home {
 
     /// Opens the store at `dir` for recording and indexing; makes it, for its owner only, if it is not there.
     pub fn open(dir: &Path) -> Result<Home> {
-        let home = Home { dir: dir.to_owned() };
+        let home = Home {
+            dir: dir.to_owned(),
+        };
         home.make()?;
         home.check_owner()?;
         home.check_format()?;
         for part in [&home.dir, &home.runs_dir()] {
-            rustix::fs::access(part, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).map_err(
-                |e| Error::NotWritable {
-                    dir: dir.to_owned(),
-                    reason: io::Error::from(e).to_string(),
-                },
-            )?;
+            rustix::fs::access(
+                part,
+                rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+            )
+            .map_err(|e| Error::NotWritable {
+                dir: dir.to_owned(),
+                reason: io::Error::from(e).to_string(),
+            })?;
         }
         Ok(home)
     }
@@ -81,13 +91,17 @@ impl Home {
         match fs::metadata(dir) {
             Ok(meta) if !meta.is_dir() => return Err(Error::NotADirectory(dir.to_owned())),
             Ok(_) => {}
-            Err(e) if e.kind() == ErrorKind::NotFound => return Err(Error::NoStore(dir.to_owned())),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Err(Error::NoStore(dir.to_owned()));
+            }
             Err(e) if e.kind() == ErrorKind::NotADirectory => {
                 return Err(Error::NotADirectory(dir.to_owned()));
             }
             Err(e) => return Err(Error::io("open the store", dir, e)),
         }
-        let home = Home { dir: dir.to_owned() };
+        let home = Home {
+            dir: dir.to_owned(),
+        };
         if home.read_format()?.is_none() {
             return Err(Error::NoStore(dir.to_owned()));
         }
@@ -106,7 +120,9 @@ impl Home {
             .mode(0o700)
             .create(self.runs_dir())
             .map_err(|e| match e.kind() {
-                ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Error::NotADirectory(self.dir.clone()),
+                ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+                    Error::NotADirectory(self.dir.clone())
+                }
                 _ => Error::NotWritable {
                     dir: self.dir.clone(),
                     reason: e.to_string(),
@@ -317,7 +333,11 @@ mod tests {
 
     #[test]
     fn the_store_is_where_the_first_source_says() {
-        let all = [("BACKSTORY_STORE", "/b"), ("XDG_DATA_HOME", "/x"), ("HOME", "/h")];
+        let all = [
+            ("BACKSTORY_STORE", "/b"),
+            ("XDG_DATA_HOME", "/x"),
+            ("HOME", "/h"),
+        ];
         assert_eq!(from(Some("/s"), &all).unwrap(), Path::new("/s"));
         assert_eq!(from(None, &all).unwrap(), Path::new("/b"));
         assert_eq!(from(None, &all[1..]).unwrap(), Path::new("/x/backstory"));
@@ -343,7 +363,10 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("a/b");
         let home = Home::open(&dir).unwrap();
-        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(&dir).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         assert_eq!(fs::read_to_string(dir.join("format")).unwrap(), "1\n");
         assert!(home.runs_dir().is_dir());
         Home::open(&dir).unwrap();
@@ -360,7 +383,10 @@ mod tests {
                 "{dir:?}"
             );
         }
-        assert!(matches!(Home::open_to_read(&file), Err(Error::NotADirectory(_))));
+        assert!(matches!(
+            Home::open_to_read(&file),
+            Err(Error::NotADirectory(_))
+        ));
         assert!(matches!(
             Home::open_to_read(&tmp.path().join("no")),
             Err(Error::NoStore(_))
@@ -380,7 +406,10 @@ mod tests {
                 ..
             })
         ));
-        assert_eq!(fs::read_to_string(tmp.path().join("format")).unwrap(), "7\n");
+        assert_eq!(
+            fs::read_to_string(tmp.path().join("format")).unwrap(),
+            "7\n"
+        );
         fs::write(tmp.path().join("format"), "x").unwrap();
         assert!(matches!(Home::open(tmp.path()), Err(Error::BadFormat(_))));
     }

@@ -21,8 +21,8 @@ mod order;
 mod sqlite;
 
 pub use api::{
-    ActivityKey, Appender, Body, Counts, EntityKey, Reading, Role, RunKey, RunRecord, Stats, Store, Stream,
-    catch_up, same_version,
+    ActivityKey, Appender, Body, Counts, EntityKey, Reading, Role, RunKey, RunRecord, Stats, Store,
+    Stream, catch_up, same_version,
 };
 pub use error::{Error, Result};
 pub use home::{FORMAT, Home};

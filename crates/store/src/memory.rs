@@ -6,12 +6,15 @@ use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{
-    Activity, ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed, Relation, Sink,
+    Activity, ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed, Relation,
+    Sink,
 };
 
 use crate::api::{Appender, Body, same_version};
 use crate::facts::{self, DirectorySnapshot, Learned, Mark};
-use crate::{ActivityKey, Counts, EntityKey, Error, Result, Role, RunKey, RunRecord, Stats, Store, Stream};
+use crate::{
+    ActivityKey, Counts, EntityKey, Error, Result, Role, RunKey, RunRecord, Stats, Store, Stream,
+};
 
 /// A store that ends with the process.
 #[derive(Debug, Default)]
@@ -130,7 +133,8 @@ impl Sink for Run {
 
     fn activity(&mut self, activity: &Activity) -> Result<()> {
         let id = activity.id.0 as usize;
-        self.activities.resize(self.activities.len().max(id + 1), None);
+        self.activities
+            .resize(self.activities.len().max(id + 1), None);
         self.activities[id] = Some(activity.clone());
         Ok(())
     }
@@ -164,9 +168,16 @@ impl Sink for Run {
         Ok(())
     }
 
-    fn extended(&mut self, activity: ActivityId, time: Time, kind: &[u8], payload: &[u8]) -> Result<()> {
+    fn extended(
+        &mut self,
+        activity: ActivityId,
+        time: Time,
+        kind: &[u8],
+        payload: &[u8],
+    ) -> Result<()> {
         self.check_activity(activity)?;
-        self.extended.push((activity, time, kind.into(), payload.into()));
+        self.extended
+            .push((activity, time, kind.into(), payload.into()));
         Ok(())
     }
 
@@ -195,7 +206,9 @@ impl MemoryStore {
             .values_mut()
             .filter_map(|run| run.record.as_mut())
             .find(|record| record.header.id == id);
-        record.map(change).ok_or_else(|| Error::NoRun(id.to_owned()))
+        record
+            .map(change)
+            .ok_or_else(|| Error::NoRun(id.to_owned()))
     }
 
     fn find(&self, mut wanted: impl FnMut(&Run, &Entity) -> bool) -> Vec<EntityKey> {
@@ -272,7 +285,11 @@ impl Store for MemoryStore {
     }
 
     fn runs(&self) -> Result<Vec<RunRecord>> {
-        let mut runs: Vec<_> = self.runs.values().filter_map(|run| run.record.clone()).collect();
+        let mut runs: Vec<_> = self
+            .runs
+            .values()
+            .filter_map(|run| run.record.clone())
+            .collect();
         crate::newest_first(&mut runs);
         Ok(runs)
     }
@@ -367,14 +384,16 @@ impl Store for MemoryStore {
     }
 
     fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
-        Ok(self
-            .find(|_, entity| &*entity.path == path || entity.aliases.iter().any(|alias| &**alias == path)))
+        Ok(self.find(|_, entity| {
+            &*entity.path == path || entity.aliases.iter().any(|alias| &**alias == path)
+        }))
     }
 
     fn same(&self, ident: &Ident, role: Role) -> Result<Vec<EntityKey>> {
         use EntityKind::*;
         let same = |e: &Entity| {
-            matches!(e.kind, File | Directory | Symlink) && e.ident.is_some_and(|i| same_version(&i, ident))
+            matches!(e.kind, File | Directory | Symlink)
+                && e.ident.is_some_and(|i| same_version(&i, ident))
         };
         Ok(self.find(|run, entity| same(entity) && (role == Role::Any || run.made(entity.id))))
     }
@@ -396,7 +415,9 @@ impl Store for MemoryStore {
                         .iter()
                         .position(|old| same_version(&old.ident, &fact.ident));
                     match old {
-                        Some(at) if fact.replaces(&self.contents[at]) => self.contents[at] = fact.clone(),
+                        Some(at) if fact.replaces(&self.contents[at]) => {
+                            self.contents[at] = fact.clone()
+                        }
                         Some(_) => {}
                         None => self.contents.push(fact.clone()),
                     }
@@ -426,7 +447,10 @@ impl Store for MemoryStore {
     }
 
     fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>> {
-        let alike = self.contents.iter().filter(|fact| fact.digest == Some(*digest));
+        let alike = self
+            .contents
+            .iter()
+            .filter(|fact| fact.digest == Some(*digest));
         Ok(alike.map(|fact| fact.ident).collect())
     }
 

@@ -62,19 +62,31 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_does_not_make_the_next_run_the_older() {
-        let runs = vec![run(1, "a", 10, 9_000), run(2, "a", 20, 500), run(3, "a", 30, 510)];
+        let runs = vec![
+            run(1, "a", 10, 9_000),
+            run(2, "a", 20, 500),
+            run(3, "a", 30, 510),
+        ];
         assert_eq!(order(runs), ["a30", "a20", "a10"]);
     }
 
     #[test]
     fn a_clock_that_was_wrong_once_does_not_hide_the_runs_of_later_boots() {
-        let runs = vec![run(1, "a", 10, 9_000), run(2, "a", 20, 500), run(3, "b", 5, 600)];
+        let runs = vec![
+            run(1, "a", 10, 9_000),
+            run(2, "a", 20, 500),
+            run(3, "b", 5, 600),
+        ];
         assert_eq!(order(runs), ["b5", "a20", "a10"]);
     }
 
     #[test]
     fn without_a_time_since_boot_the_calendar_decides_and_then_who_came_last() {
-        let runs = vec![run(1, "a", 0, 300), run(2, "a", 0, 100), run(3, "a", 0, 300)];
+        let runs = vec![
+            run(1, "a", 0, 300),
+            run(2, "a", 0, 100),
+            run(3, "a", 0, 300),
+        ];
         let keys = |mut runs: Vec<RunRecord>| {
             newest_first(&mut runs);
             runs.iter().map(|run| run.key.0).collect::<Vec<_>>()

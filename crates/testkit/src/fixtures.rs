@@ -50,7 +50,10 @@ fn build_all(from: &Path, target: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn recipe(source: &Path) -> io::Result<String> {
     let text = fs::read_to_string(source)?;
-    let first = text.lines().next().and_then(|l| l.strip_prefix("// build: "));
+    let first = text
+        .lines()
+        .next()
+        .and_then(|l| l.strip_prefix("// build: "));
     Ok(first.unwrap_or(DEFAULT).to_owned())
 }
 
@@ -127,7 +130,9 @@ mod tests {
     use super::*;
 
     fn says(fixtures: &[PathBuf]) -> String {
-        let output = Command::new(&fixtures[0]).output().expect("the fixture runs");
+        let output = Command::new(&fixtures[0])
+            .output()
+            .expect("the fixture runs");
         String::from_utf8(output.stdout).expect("text")
     }
 
@@ -137,7 +142,8 @@ mod tests {
             return skipped("fixtures", "needs gcc");
         }
         let place = tempfile::tempdir().expect("a place");
-        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("a source");
+        let write =
+            |name: &str, text: &str| fs::write(place.path().join(name), text).expect("a source");
         write(
             "one.c",
             "#include <stdio.h>\n#include \"near.h\"\nint main(void) { puts(WORD); }\n",

@@ -19,7 +19,11 @@ pub fn find(tool: &str) -> Option<PathBuf> {
 
 /// True if every tool is there; else says `SKIPPED: …` on stderr, past the test harness's capture, and returns false.
 pub fn needs(what: &str, tools: &[&str]) -> bool {
-    let missing: Vec<&str> = tools.iter().copied().filter(|t| find(t).is_none()).collect();
+    let missing: Vec<&str> = tools
+        .iter()
+        .copied()
+        .filter(|t| find(t).is_none())
+        .collect();
     if missing.is_empty() {
         return true;
     }

@@ -23,7 +23,13 @@ pub fn children(pid: u32) -> Vec<u32> {
 pub fn parent(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything; what follows the last bracket may not.
-    status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    status
+        .rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// True if a thread of `pid` is there and not a zombie: what the process held open is closed only when the last one is gone.

@@ -86,7 +86,9 @@ pub fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
             (Some(a), Some(b)) if a.mode != b.mode => {
                 lines.push(format!("{shown}: mode {:o} became {:o}", a.mode, b.mode))
             }
-            (Some(a), Some(b)) if a.contents != b.contents => lines.push(format!("{shown}: contents differ")),
+            (Some(a), Some(b)) if a.contents != b.contents => {
+                lines.push(format!("{shown}: contents differ"))
+            }
             (Some(a), Some(b)) if a.same_as != b.same_as => {
                 lines.push(format!("{shown}: linked differently"))
             }

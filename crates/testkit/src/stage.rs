@@ -96,7 +96,9 @@ impl Stage {
             .env("HOME", self.path().join("home"))
             .env("LANG", "C.UTF-8")
             .env("TZ", "UTC");
-        command.env("FIX", self.path().join("bin")).env("TMPDIR", "/tmp");
+        command
+            .env("FIX", self.path().join("bin"))
+            .env("TMPDIR", "/tmp");
         for who in ["AUTHOR", "COMMITTER"] {
             command
                 .env(format!("GIT_{who}_NAME"), "Test")

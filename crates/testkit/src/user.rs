@@ -112,7 +112,10 @@ mod tests {
     #[test]
     fn an_ordinary_user_is_not_root() {
         let mut id = Command::new("id");
-        let output = User::ordinary().runs(id.arg("-u")).output().expect("id runs");
+        let output = User::ordinary()
+            .runs(id.arg("-u"))
+            .output()
+            .expect("id runs");
         assert_ne!(String::from_utf8_lossy(&output.stdout).trim(), "0");
     }
 }

@@ -25,7 +25,10 @@ fn bench() -> Bench {
 
 fn complaints(bench: &Bench, case: &Case) -> Vec<String> {
     let lines = compare(bench, case).unwrap_or_else(|error| vec![error.to_string()]);
-    lines.iter().map(|l| format!("{}: {l}", case.name)).collect()
+    lines
+        .iter()
+        .map(|l| format!("{}: {l}", case.name))
+        .collect()
 }
 
 fn compare(bench: &Bench, case: &Case) -> io::Result<Vec<String>> {
@@ -33,7 +36,11 @@ fn compare(bench: &Bench, case: &Case) -> io::Result<Vec<String>> {
     let (traced, trace) = bench.traced(case)?;
     let mut lines = Vec::new();
     if plain.status != traced.status {
-        lines.push(format!("status {} alone, {} traced", plain.code(), traced.code()));
+        lines.push(format!(
+            "status {} alone, {} traced",
+            plain.code(),
+            traced.code()
+        ));
     }
     if !case.restless {
         lines.extend(snapshot::differences(&plain.files, &traced.files));
@@ -52,11 +59,27 @@ fn compare(bench: &Bench, case: &Case) -> io::Result<Vec<String>> {
         lines.push("a process without an end".into());
     }
     if std::env::var_os("BACKSTORY_ORACLE_SHOW").is_some() {
-        say(&format!("{}: {} {}", case.name, plain.code(), shown(&plain)));
+        say(&format!(
+            "{}: {} {}",
+            case.name,
+            plain.code(),
+            shown(&plain)
+        ));
         for fact in &trace.facts {
-            let names: Vec<_> = fact.names.iter().map(|n| String::from_utf8_lossy(n)).collect();
-            let kind = if fact.required { "required" } else { "permitted" };
-            say(&format!("  {kind} {:?} {names:?} ({})", fact.words, fact.call));
+            let names: Vec<_> = fact
+                .names
+                .iter()
+                .map(|n| String::from_utf8_lossy(n))
+                .collect();
+            let kind = if fact.required {
+                "required"
+            } else {
+                "permitted"
+            };
+            say(&format!(
+                "  {kind} {:?} {names:?} ({})",
+                fact.words, fact.call
+            ));
         }
         for process in &trace.processes {
             say(&format!("  {process:?}"));

@@ -62,7 +62,9 @@ fn the_process_tree_is_told() {
         "tree",
         "(cat a; exit 3); sh -c 'kill -9 $$'; cat b & wait; exit 7",
     );
-    let Some((_, trace)) = traced(case) else { return };
+    let Some((_, trace)) = traced(case) else {
+        return;
+    };
     let mut shapes: Vec<_> = trace
         .processes
         .iter()

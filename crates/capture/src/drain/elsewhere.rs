@@ -106,7 +106,10 @@ mod tests {
         elsewhere.heard(7, 1, 2);
         assert!(elsewhere.silent().is_empty());
         elsewhere.does(7, 1, Told::Program(b"/bin/sh"));
-        assert!(elsewhere.silent().is_empty(), "told once more, it was not later");
+        assert!(
+            elsewhere.silent().is_empty(),
+            "told once more, it was not later"
+        );
         elsewhere.does(7, 2, Told::Spawned(8, b"/bin/cp"));
         assert_eq!(elsewhere.silent(), BTreeSet::from([&b"/bin/cp"[..]]));
         elsewhere.heard(8, 7, 3);
@@ -118,7 +121,11 @@ mod tests {
         let mut elsewhere = Elsewhere::default();
         for pid in 2..6 {
             elsewhere.heard(pid, pid - 1, u64::from(pid));
-            elsewhere.does(pid, u64::from(pid), Told::Program(format!("/{pid}").as_bytes()));
+            elsewhere.does(
+                pid,
+                u64::from(pid),
+                Told::Program(format!("/{pid}").as_bytes()),
+            );
         }
         assert!(elsewhere.silent().is_empty());
         elsewhere.does(4, 4, Told::Root);

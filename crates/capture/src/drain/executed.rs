@@ -28,7 +28,9 @@ pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
 
 /// Calls `told` with everything of that kind, in its order.
 pub(super) fn each(chunk: &[u8], mut told: impl FnMut(Told<'_>)) {
-    let Some((_, view)) = View::new(chunk) else { return };
+    let Some((_, view)) = View::new(chunk) else {
+        return;
+    };
     let mut at = abi::Chunk::SIZE;
     while let Some((found, record)) = view.next(at, &mut Skipped::default()) {
         at = found + usize::from(record.size);

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 /// True if somebody else than the chunk's dead owner may append to it. `newest` has the latest recorder start of processes.
 pub(super) fn is_lent(chunk: &[u8], newest: &HashMap<Pid, u64>) -> bool {
     let epoch = abi::Chunk::read(chunk).unwrap_or_default().epoch;
-    let Some(last) = last(chunk) else { return false };
+    let Some(last) = last(chunk) else {
+        return false;
+    };
     let child = last.flags & abi::F_CHILD != 0;
     match last.op {
         op::VFORK => true,
@@ -67,7 +69,11 @@ mod tests {
                 false,
                 &[(op::VFORK, 0, 0), (op::VFORKED, 0, 7), (op::CLOSE, 0, 0)],
             ),
-            ("a child began", true, &[(op::CLOSE, 0, 0), (op::VFORK, 0, 0)]),
+            (
+                "a child began",
+                true,
+                &[(op::CLOSE, 0, 0), (op::VFORK, 0, 0)],
+            ),
             (
                 "a child goes on",
                 true,

@@ -34,7 +34,8 @@ impl Privileges {
     /// For a run with this guard, asked before the guard's filter is installed. Where a container has taken the privileges away
     /// already, recording takes none.
     pub(crate) fn of_run(guard: GuardMode) -> Privileges {
-        let all = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
+        let all =
+            capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
         let gone = no_new_privs().unwrap_or(false);
         Privileges {
             lost: guard != GuardMode::Off && !all && !gone,
@@ -84,8 +85,8 @@ fn privilege(file: &Path) -> Option<&'static str> {
         _ if has_capabilities(file) => "file capabilities",
         _ => return None,
     };
-    let ignored =
-        is_script(file) || statvfs(file).is_ok_and(|there| there.f_flag.contains(StatVfsMountFlags::NOSUID));
+    let ignored = is_script(file)
+        || statvfs(file).is_ok_and(|there| there.f_flag.contains(StatVfsMountFlags::NOSUID));
     (!ignored).then_some(privilege)
 }
 

@@ -63,7 +63,9 @@ impl Unwatched {
 
     /// Looks at the programs executed in a chunk.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
-        let Some((head, _)) = View::new(chunk) else { return };
+        let Some((head, _)) = View::new(chunk) else {
+            return;
+        };
         let pid = if head.host_pid == 0 {
             head.pid
         } else {
@@ -90,7 +92,9 @@ impl Unwatched {
             }
             Told::Directory(_) | Told::Root => {}
             Told::Program(_) | Told::Spawned(..) if self.elsewhere.is(pid) => {}
-            Told::Program(path) | Told::Spawned(_, path) if path.starts_with(b"/") => self.program(path),
+            Told::Program(path) | Told::Spawned(_, path) if path.starts_with(b"/") => {
+                self.program(path)
+            }
             Told::Program(path) | Told::Spawned(_, path) => {
                 match self.went.get(&pid).and_then(|places| places.last()) {
                     Some(place) => {
@@ -114,11 +118,18 @@ impl Unwatched {
             let places = self.of_ancestors(*parent);
             let files = places.into_iter().map(|place| joined(place, path));
             let unseen = |file: &PathBuf| !self.seen.contains(file.as_os_str().as_bytes());
-            found.extend(files.filter(unseen).find(|file| takes_no_recorder(file, DEPTH)));
+            found.extend(
+                files
+                    .filter(unseen)
+                    .find(|file| takes_no_recorder(file, DEPTH)),
+            );
         }
         let silent = self.elsewhere.silent().into_iter();
         found.extend(silent.map(|path| PathBuf::from(OsStr::from_bytes(path))));
-        let mut found: Vec<String> = found.iter().map(|file| file.display().to_string()).collect();
+        let mut found: Vec<String> = found
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
         found.sort();
         found
     }
@@ -184,8 +195,9 @@ fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     };
     if head.starts_with(b"#!") {
         return depth > 0
-            && program::interpreter(&head)
-                .is_some_and(|name| takes_no_recorder(Path::new(OsStr::from_bytes(name)), depth - 1));
+            && program::interpreter(&head).is_some_and(|name| {
+                takes_no_recorder(Path::new(OsStr::from_bytes(name)), depth - 1)
+            });
     }
     let raised = meta.mode() & 0o4000 != 0 && meta.uid() != rustix::process::geteuid().as_raw();
     head.starts_with(b"\x7fELF") && (raised || !has_loader(&head) || is_go(&head))
@@ -198,7 +210,11 @@ fn has_loader(head: &[u8]) -> bool {
         head.get(at..at + 2)
             .map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])))
     };
-    let machine = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+    let machine = if cfg!(target_arch = "x86_64") {
+        62
+    } else {
+        183
+    };
     if head.get(4) != Some(&ELF64) || half(18) != Some(machine) {
         return false;
     }
@@ -249,7 +265,11 @@ mod tests {
     fn elf(class: u8, kinds: &[u32]) -> Vec<u8> {
         let mut head = vec![0; 64 + 56 * kinds.len()];
         head[..5].copy_from_slice(&[0x7f, b'E', b'L', b'F', class]);
-        head[18] = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+        head[18] = if cfg!(target_arch = "x86_64") {
+            62
+        } else {
+            183
+        };
         (head[32], head[54], head[56]) = (64, 56, kinds.len() as u8);
         for (n, kind) in kinds.iter().enumerate() {
             head[64 + 56 * n..][..4].copy_from_slice(&kind.to_le_bytes());
@@ -328,7 +348,9 @@ mod tests {
         let mut go = elf(2, &[1, 3, PT_NOTE]);
         let note = go.len() as u8;
         (go[64 + 2 * 56 + 8], go[64 + 2 * 56 + 32]) = (note, 20);
-        go.extend([4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, b'G', b'o', 0, 0, 1, 2, 3, 4]);
+        go.extend([
+            4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, b'G', b'o', 0, 0, 1, 2, 3, 4,
+        ]);
         assert!(has_loader(&go) && is_go(&go) && !is_go(&go[..go.len() - 20]));
         let go = file("go", &go);
         let mut unwatched = Unwatched::new();

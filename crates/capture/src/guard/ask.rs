@@ -168,7 +168,8 @@ impl Ask {
                 link,
             } => {
                 let flags = a.int(flags);
-                let itself = flags & libc::AT_EMPTY_PATH != 0 || op == LookUp::Readlink && dir != CWD;
+                let itself =
+                    flags & libc::AT_EMPTY_PATH != 0 || op == LookUp::Readlink && dir != CWD;
                 let link = link || flags & libc::AT_SYMLINK_NOFOLLOW != 0;
                 Ask::Look {
                     op,
@@ -378,10 +379,18 @@ fn list(a: &mut Arguments<'_>, abi: Abi, at: Arg) -> Result<List, Unreadable> {
     let (count, whole) = a
         .memory
         .strings(a.number(at), abi.pointer(), EXEC_LIMIT, &mut bytes)?;
-    Ok(List { bytes, count, whole })
+    Ok(List {
+        bytes,
+        count,
+        whole,
+    })
 }
 
-fn address(a: &mut Arguments<'_>, op: Peer, [socket, at, length]: [u64; 3]) -> Result<Ask, Unreadable> {
+fn address(
+    a: &mut Arguments<'_>,
+    op: Peer,
+    [socket, at, length]: [u64; 3],
+) -> Result<Ask, Unreadable> {
     let mut address = vec![0; (length as u32 as usize).min(ADDRESS)];
     a.memory.exact(at, &mut address)?;
     let path = unix_path(&address).filter(|_| op == Peer::Connect);
@@ -410,8 +419,11 @@ mod tests {
     /// What `docs/security.md` promises of hostile calls.
     #[test]
     fn the_page_on_security_names_these_bounds() {
-        let page =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security.md")).unwrap();
+        let page = std::fs::read_to_string(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/security.md"
+        ))
+        .unwrap();
         let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
         let (path, list) = (PATH_MAX >> 10, EXEC_LIMIT >> 20);
         for claim in [

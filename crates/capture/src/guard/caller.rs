@@ -126,7 +126,12 @@ fn root_key(st: &libc::statx) -> (u64, u64, u64) {
 impl Callers {
     /// Nobody met yet.
     pub fn new() -> io::Result<Callers> {
-        let proc = sys::openat2(libc::AT_FDCWD, c"/proc", libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        let proc = sys::openat2(
+            libc::AT_FDCWD,
+            c"/proc",
+            libc::O_PATH | libc::O_DIRECTORY,
+            0,
+        )?;
         let own = root_key(&sys::statx(libc::AT_FDCWD, c"/", 0)?);
         let own_namespace = |link| {
             let mut text = [0; 64];
@@ -360,7 +365,12 @@ impl Callers {
     /// What the link `what` of a thread's `/proc` directory says, if that is a path.
     pub fn link(&self, tid: u32, what: std::fmt::Arguments<'_>) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];
-        let path = sys::readlink(self.proc(), &name(format_args!("{tid}/{what}")), &mut buffer).ok()?;
+        let path = sys::readlink(
+            self.proc(),
+            &name(format_args!("{tid}/{what}")),
+            &mut buffer,
+        )
+        .ok()?;
         (path.first() == Some(&b'/') && !path.ends_with(b" (deleted)")).then(|| path.to_vec())
     }
 }
@@ -395,7 +405,9 @@ impl Rights {
 
     /// True if the file's group is one of the further groups.
     fn further(&self, group: u32) -> bool {
-        self.groups.get_or_init(|| groups(self.tid)).contains(&group)
+        self.groups
+            .get_or_init(|| groups(self.tid))
+            .contains(&group)
     }
 
     /// True if a file of this owner and mode gives `wanted` (4 read, 2 write, 1 execute). Root passes, except that a file that
@@ -427,7 +439,10 @@ mod tests {
         let (by_pidfd, _) = callers.identify(tid).unwrap();
         let (by_status, start) = callers.identify_by_status(tid).unwrap();
         assert_eq!(by_status.tgid, std::process::id());
-        assert_eq!((by_pidfd.tgid, by_pidfd.ppid), (by_status.tgid, by_status.ppid));
+        assert_eq!(
+            (by_pidfd.tgid, by_pidfd.ppid),
+            (by_status.tgid, by_status.ppid)
+        );
         assert_eq!(
             (by_pidfd.fsuid, by_pidfd.fsgid),
             (by_status.fsuid, by_status.fsgid)
@@ -448,7 +463,12 @@ mod tests {
         assert_eq!((second.pid, second.new), (first.pid, false));
         assert!(callers.mark(first.tid, 1));
         assert_ne!(second.tid, first.tid);
-        assert!(!callers.meet(sys::gettid(), sys::now() + 10 * MOMENT).unwrap().new);
+        assert!(
+            !callers
+                .meet(sys::gettid(), sys::now() + 10 * MOMENT)
+                .unwrap()
+                .new
+        );
         assert!(!callers.mark(first.tid, 1), "later, it is still the same");
     }
 

@@ -28,7 +28,11 @@ impl Context<'_> {
             Ok((parent, OK)) => {
                 let sticky = parent.st.stx_mode & 0o1000 != 0;
                 let own = [there.st.stx_uid, parent.st.stx_uid].contains(&rights.uid);
-                if sticky && !own { fails(libc::EPERM) } else { OK }
+                if sticky && !own {
+                    fails(libc::EPERM)
+                } else {
+                    OK
+                }
             }
             Ok((_, failed)) => failed,
         })
@@ -45,7 +49,9 @@ impl Context<'_> {
         if name.inside.ends_with(b"/..") {
             return Ok(fails(libc::ENOTEMPTY));
         }
-        let empty = self.resolver.is_empty(self.caller, &name.inside, self.now)?;
+        let empty = self
+            .resolver
+            .is_empty(self.caller, &name.inside, self.now)?;
         Ok(match empty {
             Some(true) => OK,
             Some(false) => fails(libc::ENOTEMPTY),
@@ -54,7 +60,12 @@ impl Context<'_> {
     }
 
     /// What a call changes; none where it is not there, which is then what came of the call.
-    fn existing(&mut self, fields: &mut Fields, name: &Named, follow: bool) -> Concluded<Option<There>> {
+    fn existing(
+        &mut self,
+        fields: &mut Fields,
+        name: &Named,
+        follow: bool,
+    ) -> Concluded<Option<There>> {
         match self.look(name, follow)? {
             Looked::There(there) => Ok(Some(there)),
             Looked::Error(e) => {
@@ -64,7 +75,12 @@ impl Context<'_> {
         }
     }
 
-    pub(super) fn unlink(&mut self, fields: &mut Fields, name: &Named, directory: bool) -> Concluded<()> {
+    pub(super) fn unlink(
+        &mut self,
+        fields: &mut Fields,
+        name: &Named,
+        directory: bool,
+    ) -> Concluded<()> {
         let Some(there) = self.existing(fields, name, false)? else {
             return Ok(());
         };
@@ -146,7 +162,9 @@ impl Context<'_> {
             Looked::Error(_) => match self.parent(to)? {
                 Err(e) => fails(e),
                 Ok((_, verdict)) if verdict == fails(libc::EROFS) => verdict,
-                Ok((parent, _)) if parent.st.stx_mnt_id != source.st.stx_mnt_id => fails(libc::EXDEV),
+                Ok((parent, _)) if parent.st.stx_mnt_id != source.st.stx_mnt_id => {
+                    fails(libc::EXDEV)
+                }
                 Ok(_) if !self.may_link(&source) => fails(libc::EPERM),
                 Ok((_, verdict)) if verdict != OK => verdict,
                 Ok(_) if source.kind() == libc::S_IFDIR => fails(libc::EPERM),
@@ -159,8 +177,10 @@ impl Context<'_> {
     /// The kernel's protection of hard links: only the owner, or who may read and write a plain file, gives it another name.
     fn may_link(&self, source: &There) -> bool {
         static PROTECTED: OnceLock<bool> = OnceLock::new();
-        let read =
-            || std::fs::read("/proc/sys/fs/protected_hardlinks").is_ok_and(|text| text.starts_with(b"1"));
+        let read = || {
+            std::fs::read("/proc/sys/fs/protected_hardlinks")
+                .is_ok_and(|text| text.starts_with(b"1"))
+        };
         let rights = self.rights();
         let plain = source.kind() == libc::S_IFREG && source.st.stx_mode & 0o4000 == 0;
         [0, source.st.stx_uid].contains(&rights.uid)

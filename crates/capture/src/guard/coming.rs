@@ -57,7 +57,8 @@ pub(super) struct Target {
 impl<S: RecordSink> Worker<S> {
     /// The file whose content is lost by a call unless it is kept, where contents are kept.
     pub(super) fn about_to_lose(&mut self, caller: &Caller, ask: &Ask, time: u64) -> Coming {
-        let (Some(keep), Some((name, follow, mut kind))) = (self.common.hooks.keep(), target(ask)) else {
+        let (Some(keep), Some((name, follow, mut kind))) = (self.common.hooks.keep(), target(ask))
+        else {
             return Coming::default();
         };
         let looked = self.resolver.look(caller, &name.inside, follow, time).ok();
@@ -118,7 +119,9 @@ pub(super) fn target(ask: &Ask) -> Option<(&Named, bool, ChangeKind)> {
 /// every name that was read as it is; and what is read by a new name, or in a new directory, is told then.
 pub(super) fn may_read(ask: &Ask) -> bool {
     match ask {
-        Ask::Open { flags, .. } => flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0,
+        Ask::Open { flags, .. } => {
+            flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0
+        }
         Ask::Exec { .. }
         | Ask::Rename { .. }
         | Ask::Chroot { .. }

@@ -118,7 +118,9 @@ impl Ask {
             Ask::Unlink { name, directory } => cx.unlink(fields, name, *directory)?,
             Ask::Truncate { name } => cx.truncate(fields, name)?,
             Ask::Meta { what, name, link } => cx.meta(fields, *what, name, !link)?,
-            Ask::Address { name: Some(name), .. } => fields.result = cx.connect(name)?,
+            Ask::Address {
+                name: Some(name), ..
+            } => fields.result = cx.connect(name)?,
             _ => {}
         }
         Ok(())
@@ -140,7 +142,8 @@ impl Context<'_> {
         if let Some(ahead) = self.ahead.take_if(same) {
             return Ok(ahead.looked);
         }
-        self.resolver.look(self.caller, &name.inside, follow, self.now)
+        self.resolver
+            .look(self.caller, &name.inside, follow, self.now)
     }
 
     /// True if nothing can be changed where the file is. That is the same everywhere in a mount, so it is asked once for a call.
@@ -196,7 +199,9 @@ impl Context<'_> {
         if let Looked::There(_) = self.look(name, false)? {
             return Ok(fails(libc::EEXIST));
         }
-        Ok(self.parent(name)?.map_or_else(fails, |(_, verdict)| verdict))
+        Ok(self
+            .parent(name)?
+            .map_or_else(fails, |(_, verdict)| verdict))
     }
 
     /// True if a file has to be identified now, because later its name may mean something else.
@@ -216,20 +221,25 @@ impl Context<'_> {
         let mut may_wait = false;
         match self.look(name, follow)? {
             // Found afterwards, it may be what this call made, or what came since.
-            Looked::There(there) if self.after(&there) && (exclusive || flags & libc::O_CREAT == 0) => {
+            Looked::There(there)
+                if self.after(&there) && (exclusive || flags & libc::O_CREAT == 0) =>
+            {
                 fields.ident = self.fleeting(name).then(|| there.ident());
             }
             Looked::There(_) if exclusive => fields.result = fails(libc::EEXIST),
             Looked::There(there) => {
                 fields.result = self.open_there(&there, flags, temporary);
-                let writes = flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 && flags & libc::O_PATH == 0;
+                let writes =
+                    flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 && flags & libc::O_PATH == 0;
                 if !temporary && (writes && !self.resolver.waits() || self.fleeting(name)) {
                     fields.ident = Some(there.ident());
                 }
                 may_wait = !matches!(there.kind(), libc::S_IFREG | libc::S_IFDIR);
             }
             Looked::Error(libc::ENOENT) if flags & libc::O_CREAT != 0 && !temporary => {
-                fields.result = self.parent(name)?.map_or_else(fails, |(_, verdict)| verdict);
+                fields.result = self
+                    .parent(name)?
+                    .map_or_else(fails, |(_, verdict)| verdict);
             }
             Looked::Error(e) => fields.result = fails(e),
         }
@@ -265,7 +275,9 @@ impl Context<'_> {
             fails(libc::ENXIO)
         } else if changes && self.readonly(there) {
             fails(libc::EROFS)
-        } else if kind == libc::S_IFCHR && !matches!(there.st.stx_rdev_major, MEMORY_DEVICES | 136..=143) {
+        } else if kind == libc::S_IFCHR
+            && !matches!(there.st.stx_rdev_major, MEMORY_DEVICES | 136..=143)
+        {
             // `/dev/tty` and others may still say that there is no such device.
             Outcome::Unknown
         } else {
@@ -282,7 +294,9 @@ impl Context<'_> {
     fn exec(&mut self, name: &Named) -> Concluded<Outcome> {
         Ok(match self.look(name, true)? {
             Looked::Error(e) => fails(e),
-            Looked::There(there) if there.kind() != libc::S_IFREG || !self.may(&there.st, EXECUTE) => {
+            Looked::There(there)
+                if there.kind() != libc::S_IFREG || !self.may(&there.st, EXECUTE) =>
+            {
                 fails(libc::EACCES)
             }
             Looked::There(_) => Outcome::Unknown,

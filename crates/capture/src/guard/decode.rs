@@ -122,7 +122,9 @@ impl Arguments<'_> {
             let cwd = || self.callers.link(tid, format_args!("cwd"));
             self.cwd.get_or_init(cwd).as_deref().map(Cow::Borrowed)
         } else {
-            self.callers.link(tid, format_args!("fd/{fd}")).map(Cow::Owned)
+            self.callers
+                .link(tid, format_args!("fd/{fd}"))
+                .map(Cow::Owned)
         };
         let Some(base) = base else {
             return Named {
@@ -183,8 +185,8 @@ fn absolute(caller: &Caller, raw: &[u8]) -> Named {
 
 /// Drops empty and `.` components. `..` stays: what is above depends on links.
 fn tidy(path: &[u8]) -> Vec<u8> {
-    let plain =
-        !path.windows(2).any(|w| w == b"//" || w == b"/.") && (path.len() == 1 || !path.ends_with(b"/"));
+    let plain = !path.windows(2).any(|w| w == b"//" || w == b"/.")
+        && (path.len() == 1 || !path.ends_with(b"/"));
     if plain {
         return path.to_vec();
     }
@@ -242,7 +244,14 @@ mod tests {
         let callers = Callers::new().unwrap();
         let caller = callers.meet(sys::gettid(), sys::now()).unwrap();
         let mut memory = Memory::of(caller.tid);
-        let args = [fd as u64, c"./x".as_ptr() as u64, 0, c"".as_ptr() as u64, 0, 0];
+        let args = [
+            fd as u64,
+            c"./x".as_ptr() as u64,
+            0,
+            c"".as_ptr() as u64,
+            0,
+            0,
+        ];
         let mut a = Arguments {
             args: &args,
             memory: &mut memory,
@@ -259,7 +268,14 @@ mod tests {
         );
         assert!(a.path(0, 3, false).unwrap().empty && !joined.dot);
         assert_eq!(a.path(0, 2, false), Err(Unreadable::Fault));
-        let args = [libc::AT_FDCWD as u32 as u64, c"y".as_ptr() as u64, 0, 0, 0, 0];
+        let args = [
+            libc::AT_FDCWD as u32 as u64,
+            c"y".as_ptr() as u64,
+            0,
+            0,
+            0,
+            0,
+        ];
         a.args = &args;
         let cwd = std::env::current_dir().unwrap();
         assert_eq!(

@@ -55,7 +55,12 @@ fn name(parts: std::fmt::Arguments<'_>) -> CString {
 impl Lister {
     /// Knows nothing of anybody's descriptors yet.
     pub(super) fn new() -> io::Result<Lister> {
-        let proc = sys::openat2(libc::AT_FDCWD, c"/proc", libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        let proc = sys::openat2(
+            libc::AT_FDCWD,
+            c"/proc",
+            libc::O_PATH | libc::O_DIRECTORY,
+            0,
+        )?;
         let (read, _write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let info = info(proc.as_raw_fd(), std::process::id(), read.as_raw_fd());
         let pipes = info.and_then(|info| info.place).map(|(mount, _)| mount);
@@ -68,14 +73,20 @@ impl Lister {
 
     /// The descriptors of a thread that carry data, by number, and whether these are all. Of those that `kept` says no to, by their flags,
     /// nothing more is asked.
-    pub(super) fn list(&self, tid: u32, kept: impl Fn(u32) -> bool) -> io::Result<(Vec<Descriptor>, bool)> {
+    pub(super) fn list(
+        &self,
+        tid: u32,
+        kept: impl Fn(u32) -> bool,
+    ) -> io::Result<(Vec<Descriptor>, bool)> {
         let (open, whole) = match self.try_numbers(tid) {
             Some(open) => (open, true),
             None => self.read_directory(tid)?,
         };
         let held = |(number, info): (i32, Option<Info>)| {
             let flags = info.map_or(HOLD_UNKNOWN, |info| info.flags);
-            let target = kept(flags).then(|| self.target(tid, number, info)).flatten()?;
+            let target = kept(flags)
+                .then(|| self.target(tid, number, info))
+                .flatten()?;
             // Events, timers, other processes: nothing is read from a file or written to one.
             let carries = !target.starts_with(b"anon_inode:");
             carries.then_some(Descriptor {
@@ -91,8 +102,14 @@ impl Lister {
     fn try_numbers(&self, tid: u32) -> Option<Open> {
         // Since Linux 6.2 the directory's size is their number.
         let directory = name(format_args!("{tid}/fd"));
-        let count = sys::statx(self.proc.as_raw_fd(), &directory, 0).ok()?.stx_size as usize;
-        let tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let count = sys::statx(self.proc.as_raw_fd(), &directory, 0)
+            .ok()?
+            .stx_size as usize;
+        let tried = self
+            .tried
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if count == 0 || count > tried.len() {
             return None;
         }
@@ -139,7 +156,11 @@ impl Lister {
             return;
         }
         let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
-        let new: Vec<i32> = numbers.iter().copied().filter(|n| !tried.contains(n)).collect();
+        let new: Vec<i32> = numbers
+            .iter()
+            .copied()
+            .filter(|n| !tried.contains(n))
+            .collect();
         if tried.len() + new.len() > TRIED {
             tried.clear();
             tried.extend_from_slice(numbers);
@@ -165,7 +186,13 @@ impl Lister {
 
 /// How a descriptor is open.
 pub(super) fn flags(tid: u32, number: i32) -> Option<u32> {
-    let proc = sys::openat2(libc::AT_FDCWD, c"/proc", libc::O_PATH | libc::O_DIRECTORY, 0).ok()?;
+    let proc = sys::openat2(
+        libc::AT_FDCWD,
+        c"/proc",
+        libc::O_PATH | libc::O_DIRECTORY,
+        0,
+    )
+    .ok()?;
     info(proc.as_raw_fd(), tid, number).map(|info| info.flags)
 }
 
@@ -214,10 +241,16 @@ mod tests {
         let (read, write) = rustix::pipe::pipe().unwrap();
         let file = std::fs::File::open("/etc/passwd").unwrap();
         let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
-        let (list, whole) = Lister::new().unwrap().list(std::process::id(), ALL).unwrap();
+        let (list, whole) = Lister::new()
+            .unwrap()
+            .list(std::process::id(), ALL)
+            .unwrap();
         assert!(whole);
         let of = |fd: i32| list.iter().find(|held| held.number == fd);
-        let (from, to) = (of(read.as_raw_fd()).unwrap(), of(write.as_raw_fd()).unwrap());
+        let (from, to) = (
+            of(read.as_raw_fd()).unwrap(),
+            of(write.as_raw_fd()).unwrap(),
+        );
         let link = std::fs::read_link(format!("/proc/self/fd/{}", read.as_raw_fd())).unwrap();
         assert!(from.target == link.into_os_string().into_vec() && from.target == to.target);
         assert_eq!(
@@ -244,7 +277,12 @@ mod tests {
             .spawn()
             .unwrap();
         let mut ready = [0];
-        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut ready)
+            .unwrap();
         child
     }
 
@@ -279,8 +317,10 @@ mod tests {
                 .collect();
             expected.sort_unstable();
             let (list, whole) = lister.list(child.id(), ALL).unwrap();
-            let found: Vec<(i32, Vec<u8>)> =
-                list.into_iter().map(|held| (held.number, held.target)).collect();
+            let found: Vec<(i32, Vec<u8>)> = list
+                .into_iter()
+                .map(|held| (held.number, held.target))
+                .collect();
             assert_eq!((found, whole), (expected, true), "{script}");
             drop(child.stdin.take());
             child.wait().unwrap();
@@ -295,7 +335,13 @@ mod tests {
             place: Some((16, 1_780_461)),
         };
         assert_eq!(parse(text), Some(whole));
-        assert_eq!(parse(&text[..46]), Some(Info { place: None, ..whole }));
+        assert_eq!(
+            parse(&text[..46]),
+            Some(Info {
+                place: None,
+                ..whole
+            })
+        );
         assert_eq!(parse(b"pos:\t0\nfla"), None);
     }
 }

@@ -70,7 +70,10 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         asked: None,
     };
     let conclusion = ask.conclude(&mut cx).unwrap_or_else(|_| ask.unknown());
-    let stamp = (fingerprint(&notification, &ask), who(&caller, &notification));
+    let stamp = (
+        fingerprint(&notification, &ask),
+        who(&caller, &notification),
+    );
     let mut out = RecordWriter::new(Bytes(&mut records));
     write(&mut out, stamp, &ask, &conclusion, &Environments::default());
     drop(out);

@@ -89,7 +89,14 @@ impl Exits {
         } else {
             epoll::EventFlags::IN
         };
-        if epoll::add(&self.epoll, &pidfd, epoll::EventData::new_u64(pid.into()), events).is_ok() {
+        if epoll::add(
+            &self.epoll,
+            &pidfd,
+            epoll::EventData::new_u64(pid.into()),
+            events,
+        )
+        .is_ok()
+        {
             followed.insert(pid, pidfd);
             self.any.store(true, Ordering::Relaxed);
         }
@@ -117,7 +124,11 @@ impl Exits {
         let mut events = Vec::with_capacity(64);
         loop {
             let timeout = if ended.is_none() { Some(&GRACE) } else { None };
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout) {
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                timeout,
+            ) {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(_) => return,
                 Ok(0) if ended.is_none() => return,

@@ -85,7 +85,8 @@ impl Ask {
                 ..Fields::of(op::ACCESS)
             },
             Ask::Look {
-                op: LookUp::Readlink, ..
+                op: LookUp::Readlink,
+                ..
             } => Fields::of(op::READLINK),
             Ask::Look { link, flags, .. } => {
                 let nofollow = if *link { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
@@ -97,7 +98,9 @@ impl Ask {
             Ask::Chdir { .. } => Fields::of(op::CHDIR),
             Ask::Chroot { .. } => Fields::of(op::CHROOT),
             Ask::Pivot { .. } => Fields::of(op::PIVOT),
-            Ask::Mount { unmounted, flags, .. } => Fields {
+            Ask::Mount {
+                unmounted, flags, ..
+            } => Fields {
                 arg: i32::from(*unmounted),
                 aux: *flags,
                 ..Fields::of(op::MOUNT)
@@ -106,7 +109,9 @@ impl Ask {
                 aux: *flags,
                 ..Fields::of(op::NAMESPACE)
             },
-            Ask::Address { op: peer, socket, .. } => {
+            Ask::Address {
+                op: peer, socket, ..
+            } => {
                 let number = if *peer == Peer::Bind {
                     op::BIND
                 } else {

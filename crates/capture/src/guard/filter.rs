@@ -39,7 +39,9 @@ pub enum InstallError {
     )]
     OuterListener,
     /// The kernel lacks what the guard needs.
-    #[error("cannot install the system call filter: this kernel does not support it (5.19 is needed)")]
+    #[error(
+        "cannot install the system call filter: this kernel does not support it (5.19 is needed)"
+    )]
     OldKernel,
     /// Anything else.
     #[error("cannot install the system call filter: {0}")]
@@ -323,10 +325,14 @@ fn assemble(mut code: Vec<Step>, spec: &FilterSpec) -> Vec<sock_filter> {
         .enumerate()
         .map(|(i, step)| match *step {
             Step::Load(k) => instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, k, 0, 0),
-            Step::Jump { op, k, yes, no } => instruction(libc::BPF_JMP | libc::BPF_K | op, k, yes, no),
+            Step::Jump { op, k, yes, no } => {
+                instruction(libc::BPF_JMP | libc::BPF_K | op, k, yes, no)
+            }
             Step::Skip(k) => instruction(libc::BPF_JMP | libc::BPF_JA, k, 0, 0),
             Step::Return(k) => instruction(libc::BPF_RET | libc::BPF_K, k, 0, 0),
-            Step::Goto(action) => instruction(libc::BPF_JMP | libc::BPF_JA, target(action, i), 0, 0),
+            Step::Goto(action) => {
+                instruction(libc::BPF_JMP | libc::BPF_JA, target(action, i), 0, 0)
+            }
         })
         .collect()
 }

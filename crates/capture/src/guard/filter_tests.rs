@@ -99,11 +99,18 @@ fn the_whole_table_is_filtered_as_its_rows_say() {
             lookups: true,
             ..SPEC
         },
-        FilterSpec { strict: true, ..SPEC },
+        FilterSpec {
+            strict: true,
+            ..SPEC
+        },
     ] {
         let filter = Filter::build(&spec);
         for abi in [Abi::X64, Abi::X32, Abi::I386] {
-            let arch = if abi == Abi::I386 { ARCH_I386 } else { ARCH_X86_64 };
+            let arch = if abi == Abi::I386 {
+                ARCH_I386
+            } else {
+                ARCH_X86_64
+            };
             for nr in (0..700u32).map(|nr| if abi == Abi::X32 { nr | X32_BIT } else { nr }) {
                 for ip in [GATE, GATE + 1, GATE - 1, GATE | 1 << 40, 0x7fff_0000_0000] {
                     let call = Call {
@@ -116,7 +123,9 @@ fn the_whole_table_is_filtered_as_its_rows_say() {
                     let through = abi == Abi::X64 && ip == GATE && !spec.strict;
                     let notified = match abi.row(nr).map(|row| &row.guard) {
                         Some(Guard::Flow(When::Always | When::Without { .. }, _)) => !through,
-                        Some(Guard::Flow(When::OneOf { values, .. }, _)) => values.contains(&0) && !through,
+                        Some(Guard::Flow(When::OneOf { values, .. }, _)) => {
+                            values.contains(&0) && !through
+                        }
                         Some(Guard::View(when, _)) => *when == When::Always,
                         Some(Guard::Lookup(_)) => spec.lookups && !through,
                         _ => false,
@@ -205,14 +214,21 @@ fn a_filter_fits_the_kernel() {
         lookups: true,
         ..SPEC
     };
-    assert!(Filter::build(&all).len() < 1000, "{}", Filter::build(&all).len());
+    assert!(
+        Filter::build(&all).len() < 1000,
+        "{}",
+        Filter::build(&all).len()
+    );
 }
 
 #[test]
 fn a_call_from_the_gate_passes_after_few_instructions() {
     let filter = Filter::build(&SPEC);
     let steps = |name: &str| {
-        let nr = ROWS.iter().find(|row| row.name == name).map(|row| row.x64 as u32);
+        let nr = ROWS
+            .iter()
+            .find(|row| row.name == name)
+            .map(|row| row.x64 as u32);
         let call = Call {
             nr: nr.unwrap(),
             arch: ARCH_X86_64,

@@ -176,16 +176,27 @@ impl Holders {
         if self.lock().is_empty() {
             return None;
         }
-        let forked =
-            self.state(caller.parent) == Some(State::Recorded) && same_program(caller.parent, caller.pid);
-        Some(if forked { State::Recorded } else { State::Listed })
+        let forked = self.state(caller.parent) == Some(State::Recorded)
+            && same_program(caller.parent, caller.pid);
+        Some(if forked {
+            State::Recorded
+        } else {
+            State::Listed
+        })
     }
 
     /// Writes down all that a thread's process holds, or what the `exec` that it is about to call leaves of it.
-    fn write_list<S: RecordSink>(&self, out: &mut RecordWriter<S>, time: u64, who: Who, exec: bool) {
+    fn write_list<S: RecordSink>(
+        &self,
+        out: &mut RecordWriter<S>,
+        time: u64,
+        who: Who,
+        exec: bool,
+    ) {
         // Who may not be asked may not be read either, and is noted for that.
-        let kept =
-            |flags: u32| !exec || flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32;
+        let kept = |flags: u32| {
+            !exec || flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32
+        };
         let Ok((list, whole)) = self.lister.list(who.tid, kept) else {
             return;
         };
@@ -204,9 +215,19 @@ impl Holders {
             };
             out.put(time, who, &known, &[name]);
         }
-        out.put(time, who, &fields(-1, u32::from(exec), list.len() as i32), &[b""]);
+        out.put(
+            time,
+            who,
+            &fields(-1, u32::from(exec), list.len() as i32),
+            &[b""],
+        );
         for held in list {
-            out.put(time, who, &fields(held.number, held.flags, 0), &[&held.target]);
+            out.put(
+                time,
+                who,
+                &fields(held.number, held.flags, 0),
+                &[&held.target],
+            );
         }
     }
 }

@@ -64,7 +64,12 @@ pub type Find<'a> = &'a mut dyn FnMut() -> Result<Option<Found>, TooMuch>;
 /// Keeps contents, while the call that will change the file waits.
 pub trait Keep: Send + Sync {
     /// Keeps a content, if it has to be. `find` looks for the file, if that is asked for; it may find another.
-    fn keep(&self, change: &Change<'_>, effort: Effort, find: Find<'_>) -> Result<Option<Kept>, TooMuch>;
+    fn keep(
+        &self,
+        change: &Change<'_>,
+        effort: Effort,
+        find: Find<'_>,
+    ) -> Result<Option<Kept>, TooMuch>;
     /// A call that no recorder knows of will change this file; it has not been answered yet. False if somebody did before.
     fn changes(&self, device: u32, inode: u64) -> bool;
     /// What names lead to is about to change.

@@ -33,7 +33,11 @@ pub(super) struct Late {
 
 impl Common {
     /// Works through the queue until no receiver is left that could add to it.
-    pub(super) fn run_late<S: RecordSink>(&self, mut out: RecordWriter<S>, queue: &Receiver<Box<Late>>) {
+    pub(super) fn run_late<S: RecordSink>(
+        &self,
+        mut out: RecordWriter<S>,
+        queue: &Receiver<Box<Late>>,
+    ) {
         let mut resolver = Resolver::new(Mounts::new(self.mounts_changed.clone()), true);
         for job in queue {
             if !job.going.ends() {

@@ -69,7 +69,10 @@ impl Memory {
     /// Reads what can be read at `at`, at most the buffer's length: at least one byte, and up to a page's end.
     fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<usize, Unreadable> {
         let first = buffer.len().min((PAGE - at % PAGE) as usize);
-        let pieces = [(at, first), (at.wrapping_add(first as u64), buffer.len() - first)];
+        let pieces = [
+            (at, first),
+            (at.wrapping_add(first as u64), buffer.len() - first),
+        ];
         match sys::read_memory(self.tid, buffer, &pieces) {
             Ok(0) => Err(Unreadable::Fault),
             Ok(n) => Ok(n),
@@ -84,7 +87,8 @@ impl Memory {
     /// The other way, for where the first is forbidden or missing.
     fn read_file(&mut self, at: u64, buffer: &mut [u8]) -> Result<usize, Unreadable> {
         if self.file.is_none() {
-            self.file = Some(File::open(format!("/proc/{}/mem", self.tid)).map_err(|e| refused(&e))?);
+            self.file =
+                Some(File::open(format!("/proc/{}/mem", self.tid)).map_err(|e| refused(&e))?);
         }
         let file = self.file.as_ref().ok_or(Unreadable::Forbidden)?;
         match file.read_at(buffer, at) {
@@ -128,7 +132,12 @@ impl Memory {
     }
 
     /// As [`Memory::string`], for strings that lie near each other: what is around one is read with it.
-    fn near_string(&mut self, at: u64, limit: usize, out: &mut Vec<u8>) -> Result<bool, Unreadable> {
+    fn near_string(
+        &mut self,
+        at: u64,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Unreadable> {
         let found = self.near(at, |rest| {
             CStr::from_bytes_until_nul(rest).ok().map(CStr::to_bytes)
         });
@@ -261,7 +270,10 @@ mod tests {
             at.add(4092).copy_from(c"end".as_ptr().cast(), 4);
         }
         let mut out = Vec::new();
-        assert_eq!(here().string(at as u64 + 4092, PATH_MAX, &mut out), Ok(true));
+        assert_eq!(
+            here().string(at as u64 + 4092, PATH_MAX, &mut out),
+            Ok(true)
+        );
         assert_eq!(out, b"end");
         assert_eq!(
             here().string(at as u64 + 4096, PATH_MAX, &mut out),
@@ -273,12 +285,18 @@ mod tests {
     fn a_long_string_is_read_over_pages_and_cut_at_the_limit() {
         let text = vec![b'x'; 10_000];
         let mut out = Vec::new();
-        assert_eq!(here().string(text.as_ptr() as u64, 6_000, &mut out), Ok(false));
+        assert_eq!(
+            here().string(text.as_ptr() as u64, 6_000, &mut out),
+            Ok(false)
+        );
         assert_eq!(out.len(), 6_000);
         let mut text = vec![b'y'; 9_000];
         text.push(0);
         out.clear();
-        assert_eq!(here().string(text.as_ptr() as u64, 9_000, &mut out), Ok(true));
+        assert_eq!(
+            here().string(text.as_ptr() as u64, 9_000, &mut out),
+            Ok(true)
+        );
         assert_eq!(out, text[..9_000]);
     }
 

@@ -51,7 +51,9 @@ mod uring_ops;
 mod write;
 
 pub use filter::{Filter, FilterSpec, InstallError};
-pub use hooks::{Change, ChangeKind, Effort, Find, Found, Hooks, Keep, Kept, TooMuch, Waiting, Watch};
+pub use hooks::{
+    Change, ChangeKind, Effort, Find, Found, Hooks, Keep, Kept, TooMuch, Waiting, Watch,
+};
 pub use receivers::Receivers;
 pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain, serve_waiting};
 pub use spare::Looker;

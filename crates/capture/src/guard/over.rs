@@ -78,7 +78,9 @@ impl Going {
         match std::fs::read_to_string(format!("/proc/{tid}/syscall")) {
             Ok(told) => stands(&told, &self.call),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Stands::Gone,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.ran.is_some() => Stands::Gone,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.ran.is_some() => {
+                Stands::Gone
+            }
             Err(_) => Stands::Untold,
         }
     }
@@ -103,8 +105,9 @@ fn stands(told: &str, call: &Notification) -> Stands {
     let values: Vec<u64> = words
         .filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok())
         .collect();
-    let same =
-        number == Some(call.nr) && values.get(..6) == Some(&call.args) && values.last() == Some(&call.ip);
+    let same = number == Some(call.nr)
+        && values.get(..6) == Some(&call.args)
+        && values.last() == Some(&call.ip);
     if same { Stands::Inside } else { Stands::Past }
 }
 
@@ -156,7 +159,10 @@ mod tests {
 
     #[test]
     fn who_ends_while_it_waits_in_a_call_got_no_answer() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let path = format!("/proc/{}/syscall", child.id());
         // What it waits in is what we take for the call.
         let mut told = String::new();

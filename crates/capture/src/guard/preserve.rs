@@ -170,13 +170,18 @@ impl Preservers {
                 return None;
             }
             state.idle += 1;
-            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .work
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
     }
 
     fn done(&self, job: Job) {
-        self.state().begun.retain(|(call, _)| call.id != job.call.id);
+        self.state()
+            .begun
+            .retain(|(call, _)| call.id != job.call.id);
         drop(job.waiting);
     }
 
@@ -210,7 +215,9 @@ impl Preservers {
 }
 
 fn run<S: RecordSink>(common: &Weak<Common>, mut out: RecordWriter<S>) {
-    let Some(common) = common.upgrade() else { return };
+    let Some(common) = common.upgrade() else {
+        return;
+    };
     let mut resolver = Resolver::new(Mounts::new(common.mounts_changed.clone()), true);
     while let Some(job) = common.preservers.next() {
         if let Some(keep) = common.hooks.keep() {
@@ -405,7 +412,9 @@ fn where_open(name: &[u8], there: &There) -> Option<Vec<u8>> {
 }
 
 fn log_kept<S: RecordSink>(out: &mut RecordWriter<S>, at: &Occasion<'_>, done: Option<Done>) {
-    let Some((caller, path, kept)) = done else { return };
+    let Some((caller, path, kept)) = done else {
+        return;
+    };
     let fields = Fields {
         arg: kept.number,
         aux: kept.how,
@@ -435,7 +444,12 @@ pub(super) fn not_kept<S: RecordSink>(
     match about {
         About::Seen(all) => {
             for seen in all {
-                out.put(time, who(&seen.caller, call), &fields, &[&seen.target.name.path]);
+                out.put(
+                    time,
+                    who(&seen.caller, call),
+                    &fields,
+                    &[&seen.target.name.path],
+                );
             }
         }
         About::Asked => out.put(time, who(&nobody, call), &fields, &[b""]),

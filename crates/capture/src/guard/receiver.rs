@@ -146,7 +146,8 @@ impl<S: RecordSink> Worker<S> {
             (
                 Some(_),
                 Some(Row {
-                    guard: Guard::Magic, ..
+                    guard: Guard::Magic,
+                    ..
                 }),
             ) => self.magic(call, time),
             (Some(abi), Some(row)) => self.observe(call, time, abi, row, &mut late),
@@ -283,7 +284,10 @@ impl<S: RecordSink> Worker<S> {
         let local = self.resolver.all_local(at.time);
         common.hooks.keep().is_some_and(|keep| {
             let (resolver, out) = (&mut self.resolver, &mut self.out);
-            local && common.preserve(keep, Effort::Little, at, resolver, out).is_ok()
+            local
+                && common
+                    .preserve(keep, Effort::Little, at, resolver, out)
+                    .is_ok()
         })
     }
 
@@ -353,7 +357,13 @@ impl<S: RecordSink> Worker<S> {
                 if matches!(ask, Ask::Exec { .. }) && !conclusion.fields.result_failed() {
                     common.holders.execs(&mut self.out, &at);
                 }
-                write(&mut self.out, stamp, &ask, &conclusion, &common.environments);
+                write(
+                    &mut self.out,
+                    stamp,
+                    &ask,
+                    &conclusion,
+                    &common.environments,
+                );
             }
             Err(_) if repeated => {}
             Err(_) => {
@@ -371,7 +381,9 @@ impl<S: RecordSink> Worker<S> {
 
     /// What concerns only the recorder and us: opens of the arena and of our own files.
     fn ours(&self, call: &Notification, caller: &Caller, time: u64, ask: &Ask) -> Option<Answer> {
-        let Ask::Open { name, .. } = ask else { return None };
+        let Ask::Open { name, .. } = ask else {
+            return None;
+        };
         let watch = &self.common.watch;
         if name.inside == watch.arena_path && !name.inside.is_empty() {
             let trusted = watch.strict && watch.gate == Some(call.ip);
@@ -381,7 +393,10 @@ impl<S: RecordSink> Worker<S> {
             self.common.holders.silent(caller.pid);
             return Some(Answer::Error(libc::EOPNOTSUPP));
         }
-        let hidden = watch.hidden.iter().any(|prefix| name.inside.starts_with(prefix));
+        let hidden = watch
+            .hidden
+            .iter()
+            .any(|prefix| name.inside.starts_with(prefix));
         // `clone3` is never notified; in a program with a recorder, that has seen it. Numbers matter to recorders alone: this is before the
         // first of them can be in the namespace.
         if hidden
@@ -390,7 +405,8 @@ impl<S: RecordSink> Worker<S> {
         {
             self.common.hooks.pid_namespace();
         }
-        let found = matches!(caller.view, View::Own) && Abi::of(call.arch, call.nr) == Some(Abi::X64);
+        let found =
+            matches!(caller.view, View::Own) && Abi::of(call.arch, call.nr) == Some(Abi::X64);
         if hidden && found {
             self.common.holders.recorded(caller.pid);
             if let Some(keep) = self.common.hooks.keep() {
@@ -424,11 +440,19 @@ impl<S: RecordSink> Worker<S> {
 
     fn unreadable(&mut self, caller: &Caller, call: &Notification, time: u64) {
         if self.common.callers.mark(caller.tid, 1 << 31) {
-            self.common.hooks.note(Reason::Unreadable { pid: caller.pid });
+            self.common
+                .hooks
+                .note(Reason::Unreadable { pid: caller.pid });
             let ask = Ask::Opaque(undecoded::PROTECTED);
             let conclusion = ask.unknown();
             let stamp = (time, who(caller, call));
-            write(&mut self.out, stamp, &ask, &conclusion, &self.common.environments);
+            write(
+                &mut self.out,
+                stamp,
+                &ask,
+                &conclusion,
+                &self.common.environments,
+            );
         }
     }
 
@@ -439,7 +463,9 @@ impl<S: RecordSink> Worker<S> {
         match request {
             MAGIC_ANNOUNCE => {
                 if let Ok(caller) = common.callers.meet(call.tid, time) {
-                    common.hooks.announce(argument as u32, caller.pid, caller.tid);
+                    common
+                        .hooks
+                        .announce(argument as u32, caller.pid, caller.tid);
                     common.holders.recorded(caller.pid);
                     if caller.new {
                         let orphan = common.hooks.tells_end(caller.parent);

@@ -105,7 +105,11 @@ impl<S: RecordSink> RecordWriter<S> {
         let mut rest = list;
         loop {
             let (piece, more, after) = split(rest);
-            let flags = if more { fields.flags | F_MORE } else { fields.flags };
+            let flags = if more {
+                fields.flags | F_MORE
+            } else {
+                fields.flags
+            };
             self.start(time, who, &Fields { flags, ..*fields });
             self.buffer.extend_from_slice(piece);
             if more {

@@ -154,7 +154,9 @@ impl Resolver {
                 match self.look_locally(caller, path, nofollow, now)? {
                     Local::Found(found) => found,
                     Local::Link(_) if links == 0 => return Ok(Looked::Error(libc::ELOOP)),
-                    Local::Link(target) => return self.look_through(caller, &target, follow, now, links - 1),
+                    Local::Link(target) => {
+                        return self.look_through(caller, &target, follow, now, links - 1);
+                    }
                 }
             }
             found => found,
@@ -208,7 +210,12 @@ impl Resolver {
             let found = sys::openat2(fd.as_raw_fd(), &rest, libc::O_PATH | nofollow, inside);
             return match found.as_ref().err().and_then(std::io::Error::raw_os_error) {
                 Some(libc::ELOOP) if nofollow == 0 => {
-                    let link = sys::openat2(fd.as_raw_fd(), &rest, libc::O_PATH | libc::O_NOFOLLOW, inside);
+                    let link = sys::openat2(
+                        fd.as_raw_fd(),
+                        &rest,
+                        libc::O_PATH | libc::O_NOFOLLOW,
+                        inside,
+                    );
                     target(path, &link.map_err(|_| NotCached)?)
                         .map(Local::Link)
                         .ok_or(NotCached)
@@ -222,7 +229,12 @@ impl Resolver {
 
     /// Whether a directory of the caller's has no names in it. Looked at only where that makes nobody wait and leaves no trace in the
     /// directory's times.
-    pub fn is_empty(&mut self, caller: &Caller, path: &[u8], now: u64) -> Result<Option<bool>, NotCached> {
+    pub fn is_empty(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        now: u64,
+    ) -> Result<Option<bool>, NotCached> {
         let Looked::There(there) = self.look_carefully(caller, path, false, now)? else {
             return Ok(None);
         };
@@ -299,7 +311,8 @@ impl There {
     /// Its identity and content state.
     pub fn ident(&self) -> Ident {
         let st = &self.st;
-        let nanoseconds = |t: libc::statx_timestamp| t.tv_sec * 1_000_000_000 + i64::from(t.tv_nsec);
+        let nanoseconds =
+            |t: libc::statx_timestamp| t.tv_sec * 1_000_000_000 + i64::from(t.tv_nsec);
         Ident {
             dev: libc::makedev(st.stx_dev_major, st.stx_dev_minor),
             ino: st.stx_ino,
@@ -319,7 +332,8 @@ impl There {
 
 /// Opens a path, however long. What lies beyond the first piece of a long one in another root is looked for below that.
 fn open(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
-    let name = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::ENOENT));
+    let name =
+        |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::ENOENT));
     let (mut above, mut rest, mut how): (Option<OwnedFd>, _, _) = (None, path, resolve);
     while let Some((piece, more)) = deep::split(rest) {
         let from = above.as_ref().map_or(root, AsRawFd::as_raw_fd);
@@ -410,7 +424,10 @@ mod tests {
 
     #[test]
     fn a_name_of_proc_self_is_the_callers() {
-        let me = Caller { tid: 42, ..caller() };
+        let me = Caller {
+            tid: 42,
+            ..caller()
+        };
         assert_eq!(
             rewrite(&me, b"/proc/self/exe").as_deref(),
             Some(&b"/proc/42/exe"[..])
@@ -419,7 +436,10 @@ mod tests {
             rewrite(&me, b"/dev/stdin").as_deref(),
             Some(&b"/proc/42/fd/0"[..])
         );
-        assert_eq!(rewrite(&me, b"/dev/fd/7").as_deref(), Some(&b"/proc/42/fd/7"[..]));
+        assert_eq!(
+            rewrite(&me, b"/dev/fd/7").as_deref(),
+            Some(&b"/proc/42/fd/7"[..])
+        );
         assert_eq!(rewrite(&me, b"/proc/selfish"), None);
         assert_eq!(rewrite(&me, b"/dev/stdinx"), None);
     }
@@ -432,7 +452,12 @@ mod tests {
         let mut resolver = Resolver::new(Mounts::new(Arc::default()), false);
         let mut look = |path: &std::path::Path| {
             resolver
-                .look(&caller(), path.as_os_str().as_encoded_bytes(), true, sys::now())
+                .look(
+                    &caller(),
+                    path.as_os_str().as_encoded_bytes(),
+                    true,
+                    sys::now(),
+                )
                 .ok()
         };
         assert!(matches!(look(&deep), Some(Looked::There(there)) if there.kind() == libc::S_IFDIR));
@@ -451,7 +476,9 @@ mod tests {
         let places = table.lines().filter_map(|line| line.split(' ').nth(4));
         for place in places.filter(|place| !place.contains('\\')) {
             let look = resolver.look_carefully(&caller(), place.as_bytes(), true, 1);
-            let Ok(Looked::There(opened)) = look else { continue };
+            let Ok(Looked::There(opened)) = look else {
+                continue;
+            };
             let Some(mount) = mounts.find(sys::gettid(), opened.st.stx_mnt_id, 1) else {
                 continue;
             };

@@ -4,9 +4,9 @@
 //! A test compares names and numbers with the headers of the machine it runs on: a call without a row fails.
 
 use super::shape::Shape::{
-    Address, Chdir, Chroot, Creat, Exec, Fchdir, Link, Listener, Look, Mkdir, Mknod, Mount, MoveMount,
-    Opaque, Open, OpenHow, Pivot, Rename, RingEnter, RingRegister, RingSetup, Rmdir, Setns, Symlink,
-    Truncate, Umount, Unlink, Unshare,
+    Address, Chdir, Chroot, Creat, Exec, Fchdir, Link, Listener, Look, Mkdir, Mknod, Mount,
+    MoveMount, Opaque, Open, OpenHow, Pivot, Rename, RingEnter, RingRegister, RingSetup, Rmdir,
+    Setns, Symlink, Truncate, Umount, Unlink, Unshare,
 };
 use super::shape::{Changed, LookUp, Peer};
 use super::shape::{look, look_at, look_link, meta, meta_at, meta_fd, meta_link};
@@ -27,7 +27,8 @@ pub(super) const FD_TABLE: &str =
 const CHILD: &str = "makes a child: never notified, for a signal would make it fail; the child is met at its first notification";
 pub(super) const ENDS: &str = "must not be disturbed: a notified call can fail with EINTR";
 pub(super) const WAITS: &str = "the exit status is known from the recorder or from a pidfd";
-pub(super) const CHANNEL: &str = "an anonymous channel or its traffic; connect and bind name the peers";
+pub(super) const CHANNEL: &str =
+    "an anonymous channel or its traffic; connect and bind name the peers";
 pub(super) const SHM: &str =
     "System V memory, queues and semaphores name no files; what goes through them is not told";
 const SIGNALS: &str = "sends a signal, no content; the recorder tells of those it wraps";

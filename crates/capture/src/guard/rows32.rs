@@ -3,8 +3,8 @@
 //! The columns are those of `rows.rs`.
 
 use super::rows::{
-    ___, ASKS, CHANNEL, CREDENTIALS, ENDS, FD_DATA, FD_TABLE, FLUSH, SETTINGS, SHM, UNIMPLEMENTED, WAITING,
-    WAITS,
+    ___, ASKS, CHANNEL, CREDENTIALS, ENDS, FD_DATA, FD_TABLE, FLUSH, SETTINGS, SHM, UNIMPLEMENTED,
+    WAITING, WAITS,
 };
 use super::shape::Changed::{Owner, Times};
 use super::shape::LookUp::Stat;

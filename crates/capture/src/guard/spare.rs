@@ -85,7 +85,8 @@ impl Common {
         self.running[PLACE].store(sys::gettid(), Ordering::Release);
         while !self.stop.load(Ordering::Acquire) {
             let alarms = self.alarms.load(Ordering::Acquire);
-            let calls = std::mem::take(&mut *self.stuck.lock().unwrap_or_else(PoisonError::into_inner));
+            let calls =
+                std::mem::take(&mut *self.stuck.lock().unwrap_or_else(PoisonError::into_inner));
             let all_stuck = || (0..THREADS).all(|place| self.is_stuck(place, &calls));
             while !self.stop.load(Ordering::Acquire) && all_stuck() {
                 self.let_one_go_on();
@@ -114,7 +115,10 @@ fn waits_for_memory(tid: u32) -> bool {
     let Ok(call) = std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")) else {
         return true;
     };
-    let number = call.split(' ').next().and_then(|number| number.parse().ok());
+    let number = call
+        .split(' ')
+        .next()
+        .and_then(|number| number.parse().ok());
     number.is_some_and(|number| [libc::SYS_process_vm_readv, libc::SYS_pread64].contains(&number))
 }
 

@@ -25,7 +25,9 @@ pub struct Standby {
 
 impl Standby {
     /// Not started yet.
-    pub fn new(start: impl FnOnce() -> io::Result<Vec<JoinHandle<()>>> + Send + 'static) -> Standby {
+    pub fn new(
+        start: impl FnOnce() -> io::Result<Vec<JoinHandle<()>>> + Send + 'static,
+    ) -> Standby {
         Standby {
             state: Mutex::new(State::Waiting(Box::new(start))),
             begun: AtomicBool::new(false),

@@ -37,7 +37,14 @@ pub fn install_filter(program: &[libc::sock_filter], flags: c_ulong) -> io::Resu
         filter: program.as_ptr().cast_mut(),
     };
     // SAFETY: `prog` and the instructions it points to outlive the call, which only reads them.
-    let fd = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &prog) };
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &prog,
+        )
+    };
     check(fd).map(own)
 }
 
@@ -68,8 +75,17 @@ pub fn notification_sizes_fit(notif: usize, resp: usize) -> bool {
         seccomp_data: 0,
     };
     // SAFETY: the kernel writes one structure of this type.
-    let r = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_NOTIF_SIZES, 0, &mut sizes) };
-    r == 0 && usize::from(sizes.seccomp_notif) <= notif && usize::from(sizes.seccomp_notif_resp) <= resp
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_GET_NOTIF_SIZES,
+            0,
+            &mut sizes,
+        )
+    };
+    r == 0
+        && usize::from(sizes.seccomp_notif) <= notif
+        && usize::from(sizes.seccomp_notif_resp) <= resp
 }
 
 fn ioctl<T>(fd: BorrowedFd<'_>, request: libc::Ioctl, argument: *mut T) -> io::Result<c_int> {
@@ -88,7 +104,13 @@ pub unsafe fn receive(listener: BorrowedFd<'_>, place: *mut libc::seccomp_notif)
 
 /// Lets the call go on. An error of `ENOENT`: it is no longer waiting.
 pub fn answer_continue(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
-    answer(listener, id, 0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32)
+    answer(
+        listener,
+        id,
+        0,
+        0,
+        libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+    )
 }
 
 /// Makes the call fail with `errno`.
@@ -155,7 +177,8 @@ pub fn read_memory(tid: u32, buffer: &mut [u8], pieces: &[(u64, usize); 2]) -> i
     let count = if pieces[1].1 == 0 { 1 } else { 2 };
     // SAFETY: the kernel writes at most `iov_len` bytes to `local`, which is the whole of `buffer`; remote addresses are
     // looked up in the other process and never used here.
-    let r = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), count, 0) };
+    let r =
+        unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), count, 0) };
     check(r as c_long).map(|n| n as usize)
 }
 
@@ -237,7 +260,8 @@ pub fn is_empty(directory: &OwnedFd) -> io::Result<bool> {
 /// Reads a symbolic link into `buffer`.
 pub fn readlink<'a>(dir: RawFd, path: &CStr, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     // SAFETY: the kernel writes at most the buffer's length into it.
-    let n = unsafe { libc::readlinkat(dir, path.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    let n =
+        unsafe { libc::readlinkat(dir, path.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
     let n = check(n as c_long)? as usize;
     Ok(buffer.get(..n).unwrap_or_default())
 }
@@ -385,7 +409,9 @@ pub fn gettid() -> u32 {
 pub fn come_first() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter outlives the call, which only reads it; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &lowest) == 0 }
+    unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &lowest) == 0
+    }
 }
 
 /// The signal that makes a receiver look up from a blocking call.

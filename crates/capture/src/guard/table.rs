@@ -52,7 +52,13 @@ impl Row {
     }
 }
 
-pub(super) const fn row(name: &'static str, x64: i16, i386: i16, recorder: bool, guard: Guard) -> Row {
+pub(super) const fn row(
+    name: &'static str,
+    x64: i16,
+    i386: i16,
+    recorder: bool,
+    guard: Guard,
+) -> Row {
     Row {
         name,
         x64,
@@ -264,7 +270,11 @@ mod tests {
             for (name, nr) in calls {
                 let bit = if abi == Abi::X32 { X32_BIT } else { 0 };
                 let row = abi.row(nr as u32 | bit);
-                assert_eq!(row.map(|row| row.name), Some(name.as_str()), "{nr} in {file}");
+                assert_eq!(
+                    row.map(|row| row.name),
+                    Some(name.as_str()),
+                    "{nr} in {file}"
+                );
             }
         }
     }
@@ -359,7 +369,14 @@ mod tests {
             ("sync_file_range2", "sync_file_range"),
         ];
         // Calls of other architectures, for which an x86 kernel has an empty function.
-        const ELSEWHERE: &[&str] = &["gethostname", "pciconfig", "rtas", "s390", "spu_", "subpage"];
+        const ELSEWHERE: &[&str] = &[
+            "gethostname",
+            "pciconfig",
+            "rtas",
+            "s390",
+            "spu_",
+            "subpage",
+        ];
         let row = |name: &str| ROWS.iter().any(|row| row.name == name);
         for call in calls
             .into_iter()
@@ -416,7 +433,10 @@ mod tests {
 
     #[test]
     fn the_x32_and_i386_numbers_of_execve_are_found() {
-        assert_eq!(Abi::X32.row(520 | X32_BIT).map(|row| row.name), Some("execve"));
+        assert_eq!(
+            Abi::X32.row(520 | X32_BIT).map(|row| row.name),
+            Some("execve")
+        );
         assert_eq!(Abi::I386.row(11).map(|row| row.name), Some("execve"));
         assert_eq!(Abi::X64.row(59).map(|row| row.name), Some("execve"));
     }

@@ -87,7 +87,10 @@ impl Rings {
     fn setups(&self, pid: u32) -> Vec<Setup> {
         let state = self.lock();
         let own = |mine: bool| {
-            let known = state.setups.iter().filter(move |known| !mine || known.0 == pid);
+            let known = state
+                .setups
+                .iter()
+                .filter(move |known| !mine || known.0 == pid);
             known.map(|known| known.1).collect::<Vec<_>>()
         };
         Some(own(true))
@@ -238,19 +241,33 @@ impl<S: RecordSink> Worker<S> {
             return;
         }
         let common = self.common.clone();
-        for number in (0..numbers.len()).step_by(4).map(|i| word(&numbers, i) as i32) {
-            let name = arguments(&[0; 6], &mut *at.memory, at.caller, &common.callers).name(number, b"");
+        for number in (0..numbers.len())
+            .step_by(4)
+            .map(|i| word(&numbers, i) as i32)
+        {
+            let name =
+                arguments(&[0; 6], &mut *at.memory, at.caller, &common.callers).name(number, b"");
             let flags = descriptors::flags(at.caller.tid, number).unwrap_or(0);
             // Pipes and sockets have no path, nor has what was deleted.
             if number < 0 || name.inside.is_empty() || flags & libc::O_PATH as u32 != 0 {
                 continue;
             }
             let flags = flags as i32 & libc::O_ACCMODE;
-            let ask = Ask::Open { name, flags, mode: 0 };
+            let ask = Ask::Open {
+                name,
+                flags,
+                mode: 0,
+            };
             let mut conclusion = ask.unknown();
             conclusion.fields.result = Outcome::Predicted(0);
             let stamp = (at.time, who(at.caller, at.call));
-            write(&mut self.out, stamp, &ask, &conclusion, &common.environments);
+            write(
+                &mut self.out,
+                stamp,
+                &ask,
+                &conclusion,
+                &common.environments,
+            );
             self.count(may_read(&ask), false);
         }
     }
@@ -298,7 +315,13 @@ impl<S: RecordSink> Worker<S> {
         }
     }
 
-    fn ring_entry(&mut self, at: RingCall<'_>, entry: &Entry, batch: &mut Batch, late: &mut Vec<Late>) {
+    fn ring_entry(
+        &mut self,
+        at: RingCall<'_>,
+        entry: &Entry,
+        batch: &mut Batch,
+        late: &mut Vec<Late>,
+    ) {
         let waits = std::mem::replace(&mut batch.linked, entry.links());
         let certain = !waits && entry.immediate();
         match entry.meaning() {
@@ -344,7 +367,13 @@ impl<S: RecordSink> Worker<S> {
                 batch.note(&ask);
                 let (reads, before) = (may_read(&ask), late.len());
                 if certain {
-                    self.log(&call, at.caller.clone(), at.time, (ask, coming.looked), late);
+                    self.log(
+                        &call,
+                        at.caller.clone(),
+                        at.time,
+                        (ask, coming.looked),
+                        late,
+                    );
                 } else {
                     let stamp = (at.time, who(at.caller, &call));
                     write(
@@ -365,7 +394,11 @@ impl<S: RecordSink> Worker<S> {
         if fields.op == op::CLOSE {
             rings.closed(at.caller.pid, fields.fd);
         }
-        let result = if certain { fields.result } else { Outcome::Unknown };
+        let result = if certain {
+            fields.result
+        } else {
+            Outcome::Unknown
+        };
         if rings.told(at.caller.pid, &fields, at.time) {
             return;
         }
@@ -374,7 +407,8 @@ impl<S: RecordSink> Worker<S> {
             _ => &[],
         };
         let fields = Fields { result, ..fields };
-        self.out.put(at.time, who(at.caller, at.call), &fields, strings);
+        self.out
+            .put(at.time, who(at.caller, at.call), &fields, strings);
     }
 }
 
@@ -394,7 +428,8 @@ fn carries_descriptors(header: u64, operation: u16, memory: &mut Memory) -> bool
     }
     let rights = [libc::SOL_SOCKET as u32, libc::SCM_RIGHTS as u32];
     operation == op::READ
-        || memory.exact(control, &mut first).is_ok() && [word(&first, 8), word(&first, 12)] == rights
+        || memory.exact(control, &mut first).is_ok()
+            && [word(&first, 8), word(&first, 12)] == rights
 }
 
 /// What the entries before one do.
@@ -414,7 +449,8 @@ impl Batch {
             let rest = name.inside.strip_prefix(touched);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         };
-        let touched = |name: &Named| name.inside.is_empty() || self.touched.iter().any(|t| below(name, t));
+        let touched =
+            |name: &Named| name.inside.is_empty() || self.touched.iter().any(|t| below(name, t));
         !self.touched.is_empty() && ask.names().into_iter().flatten().any(touched)
     }
 

@@ -265,7 +265,8 @@ impl Ring<'_> {
             first.word(layout.entries.into())?,
             first.word(layout.completions.into())?,
         );
-        let setup = self.setup(|s| s.own.is_none() && (s.entries, s.completions) == (entries, completions));
+        let setup =
+            self.setup(|s| s.own.is_none() && (s.entries, s.completions) == (entries, completions));
         let setup = setup
             .or_else(|| self.setup(|s| s.own.is_none()))
             .ok_or(Hidden::Unknown)?;
@@ -289,7 +290,9 @@ impl Ring<'_> {
     fn setup(&self, fits: impl Fn(&Setup) -> bool) -> Option<Setup> {
         let mut fitting = self.setups.iter().filter(|s| s.known() && fits(s));
         let one = fitting.next()?;
-        fitting.all(|other| other.form() == one.form()).then_some(*one)
+        fitting
+            .all(|other| other.form() == one.form())
+            .then_some(*one)
     }
 
     /// A ring in memory that the program gave. `ring` is held until it has been read.
@@ -334,7 +337,10 @@ fn take(
     count: u32,
     layout: &Layout,
 ) -> Result<Vec<Entry>, Hidden> {
-    let (first, last) = (head.word(layout.head.into())?, head.word(layout.tail.into())?);
+    let (first, last) = (
+        head.word(layout.head.into())?,
+        head.word(layout.tail.into())?,
+    );
     let (entries, completions) = (
         head.word(layout.entries.into())?,
         head.word(layout.completions.into())?,

@@ -204,7 +204,10 @@ impl Entry {
             37 => (libc::SYS_mkdirat, [fd, address, length, 0, 0, 0]),
             38 => (libc::SYS_symlinkat, [address, fd, second, 0, 0, 0]),
             39 => (libc::SYS_linkat, [fd, address, length, second, flags, 0]),
-            42 => (libc::SYS_setxattr, [third, address, second, length, flags, 0]),
+            42 => (
+                libc::SYS_setxattr,
+                [third, address, second, length, flags, 0],
+            ),
             44 => (libc::SYS_getxattr, [third, address, second, length, 0, 0]),
             56 => (libc::SYS_bind, [fd, address, second, 0, 0, 0]),
             _ => return None,

@@ -77,7 +77,9 @@ pub fn write<S: RecordSink>(
 ) {
     let fields = &conclusion.fields;
     match ask {
-        Ask::Exec { name, args, env, .. } => {
+        Ask::Exec {
+            name, args, env, ..
+        } => {
             write_exec(
                 out,
                 (time, who),
@@ -140,11 +142,19 @@ fn write_exec<S: RecordSink>(
             arg: (hash >> 32) as i32,
             ..Fields::of(op::ENV)
         };
-        let list = if environments.first(hash) { &bytes[..] } else { &[] };
+        let list = if environments.first(hash) {
+            &bytes[..]
+        } else {
+            &[]
+        };
         out.put_list(time, who, &fields, list);
         cut |= !env.whole;
     }
-    let flags = if cut { fields.flags | F_CUT } else { fields.flags };
+    let flags = if cut {
+        fields.flags | F_CUT
+    } else {
+        fields.flags
+    };
     out.put(time, who, &Fields { flags, ..*fields }, &[path]);
 }
 
@@ -154,7 +164,8 @@ fn without_ours(environment: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = environment;
     while !rest.is_empty() {
         let before = &environment[..environment.len() - rest.len()];
-        let length = CStr::from_bytes_until_nul(rest).map_or(rest.len(), |entry| entry.count_bytes() + 1);
+        let length =
+            CStr::from_bytes_until_nul(rest).map_or(rest.len(), |entry| entry.count_bytes() + 1);
         let (entry, after) = rest.split_at(length);
         rest = after;
         match as_given(entry) {
@@ -258,8 +269,14 @@ mod tests {
     fn the_recorders_variables_are_not_logged() {
         let given =
             b"A=1\0LD_PRELOAD=/x/mine.so:/y/$LIB/linux-backstory.so\0BACKSTORY_ARENA=/dev/shm/a\0B=2\0";
-        assert_eq!(&without_ours(given)[..], b"A=1\0LD_PRELOAD=/x/mine.so\0B=2\0");
-        assert_eq!(&without_ours(b"LD_PRELOAD=/y/linux-backstory.so\0")[..], b"");
+        assert_eq!(
+            &without_ours(given)[..],
+            b"A=1\0LD_PRELOAD=/x/mine.so\0B=2\0"
+        );
+        assert_eq!(
+            &without_ours(b"LD_PRELOAD=/y/linux-backstory.so\0")[..],
+            b""
+        );
         assert_eq!(
             &without_ours(b"LD_PRELOAD=/x/mine.so\0no value\0")[..],
             b"LD_PRELOAD=/x/mine.so\0no value\0"

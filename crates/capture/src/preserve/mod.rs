@@ -110,9 +110,11 @@ impl Preserver {
     /// The content of this file, which is about to change, must not be lost: how it changes, or `Part` if that is the only reason.
     /// Asked once before each change.
     fn wants(&self, shard: &Shard, change: &Change<'_>, file: FileKey) -> Option<ChangeKind> {
-        let linked = shard.get(&file).is_some_and(|earlier| earlier.linked.is_some());
-        let read =
-            self.contents == Contents::All || self.reads.take(&self.stock, file, &|| change.all_logged());
+        let linked = shard
+            .get(&file)
+            .is_some_and(|earlier| earlier.linked.is_some());
+        let read = self.contents == Contents::All
+            || self.reads.take(&self.stock, file, &|| change.all_logged());
         match change.kind {
             ChangeKind::Part if read || linked || !change.all_logged() => Some(ChangeKind::Write),
             kind @ (ChangeKind::Update | ChangeKind::Part) => Some(kind),
@@ -192,7 +194,13 @@ impl Preserver {
     }
 
     /// Keeps the content of what was found, which was `before` when its `shard` was locked already.
-    fn keep_it(&self, shard: &mut Shard, how: (ChangeKind, Effort), found: &Found, before: &Statx) -> Tried {
+    fn keep_it(
+        &self,
+        shard: &mut Shard,
+        how: (ChangeKind, Effort),
+        found: &Found,
+        before: &Statx,
+    ) -> Tried {
         let file = key(&Ident::from(before));
         let stays = || self.contents == Contents::Lazy && self.reads.stays(file, &found.path);
         if how.0 == ChangeKind::Remove && before.stx_nlink > 1 && stays() {

@@ -48,7 +48,9 @@ impl Names {
             return false;
         };
         // Where it cannot be told which one goes, none counts.
-        let Some(going) = name(path) else { return false };
+        let Some(going) = name(path) else {
+            return false;
+        };
         let before = names.len();
         names.retain(|(known, path)| *known != going && file_at(path) == Some(file));
         self.count -= before - names.len();

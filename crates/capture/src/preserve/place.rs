@@ -41,17 +41,33 @@ impl Place {
     pub(super) fn link(&self, file: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
         let source = format!("/proc/self/fd/{}", file.as_raw_fd());
         let name = number.to_string();
-        rustix::fs::linkat(CWD, &source, self.directory()?, &name, AtFlags::SYMLINK_FOLLOW)
+        rustix::fs::linkat(
+            CWD,
+            &source,
+            self.directory()?,
+            &name,
+            AtFlags::SYMLINK_FOLLOW,
+        )
     }
 
     /// Copies a file (an `O_PATH` descriptor), sharing its blocks where the file system can. `before` is what it was when it was looked
     /// at: a copy of something else is none. Returns how it was done.
-    pub(super) fn copy(&self, file: BorrowedFd<'_>, before: &Statx, number: i32) -> Result<u32, Errno> {
+    pub(super) fn copy(
+        &self,
+        file: BorrowedFd<'_>,
+        before: &Statx,
+        number: i32,
+    ) -> Result<u32, Errno> {
         self.copy_as(file, before, &number.to_string())
     }
 
     /// Puts a copy in the place of a link, because the file itself is about to change.
-    pub(super) fn replace(&self, file: BorrowedFd<'_>, before: &Statx, number: i32) -> Result<(), Errno> {
+    pub(super) fn replace(
+        &self,
+        file: BorrowedFd<'_>,
+        before: &Statx,
+        number: i32,
+    ) -> Result<(), Errno> {
         let (name, new) = (number.to_string(), format!("{number}.new"));
         self.copy_as(file, before, &new)?;
         let directory = self.directory()?;
@@ -61,7 +77,8 @@ impl Place {
     fn copy_as(&self, file: BorrowedFd<'_>, before: &Statx, name: &str) -> Result<u32, Errno> {
         let from = reopen(file)?;
         let directory = self.directory()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let to = rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
         let done = fill(&from, &to, before.stx_size).and_then(|how| {
             let after = look(from.as_fd())?;

@@ -10,7 +10,9 @@
 use super::names::Names;
 use super::paths::{Paths, ThreadKey};
 use crate::stock::Stock;
-use backstory_abi::{CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op};
+use backstory_abi::{
+    CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op,
+};
 use backstory_eventlog::program;
 use backstory_eventlog::record::Raw;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
@@ -200,7 +202,8 @@ impl Reads {
         }
         let mut starts = arrived.starts.into_iter().peekable();
         for record in &records {
-            while let Some((_, pid, directory)) = starts.next_if(|(time, ..)| *time <= record.time) {
+            while let Some((_, pid, directory)) = starts.next_if(|(time, ..)| *time <= record.time)
+            {
                 known.paths.starts(pid, directory);
             }
             known.apply(record);
@@ -225,7 +228,10 @@ impl Known {
         // A record that is only begun is looked at next time; its thread has read nothing yet.
         while let Some(record) = bytes.get(at..).and_then(Record::read) {
             let end = at + usize::from(record.size);
-            if end < at + Record::SIZE || end > bytes.len() || ![RESERVED, DONE].contains(&record.state) {
+            if end < at + Record::SIZE
+                || end > bytes.len()
+                || ![RESERVED, DONE].contains(&record.state)
+            {
                 break;
             }
             if matters(&record) {
@@ -298,7 +304,8 @@ impl Known {
         let h = raw.head;
         let flags = h.arg;
         // A directory is none of those that are kept; it may be gone by now (`rm -r`), which says nothing.
-        let reads = h.op != op::OPEN || flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0;
+        let reads =
+            h.op != op::OPEN || flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0;
         let gives = h.op == op::OPEN && h.state == DONE && raw.who.is_none();
         if !reads && !gives || name.is_empty() {
             return;
@@ -323,8 +330,13 @@ impl Known {
 
     /// What a name for something that is open already (`/dev/fd/3`) leads to, if that was opened in this run.
     fn open_already(&self, pid: u32, path: &[u8]) -> Option<Vec<u8>> {
-        let rest = OPEN_ALREADY.iter().find_map(|way| path.strip_prefix(*way))?;
-        let end = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+        let rest = OPEN_ALREADY
+            .iter()
+            .find_map(|way| path.strip_prefix(*way))?;
+        let end = rest
+            .iter()
+            .position(|&byte| byte == b'/')
+            .unwrap_or(rest.len());
         let (number, below) = rest.split_at(end);
         let number = std::str::from_utf8(number).ok()?.parse().ok()?;
         let opened = self.paths.directory(pid, None, number)?;
@@ -345,7 +357,14 @@ impl Known {
         path
     }
 
-    fn path(&self, record: &Taken, raw: &Raw<'_>, pid: u32, dir: i32, name: &[u8]) -> Option<Vec<u8>> {
+    fn path(
+        &self,
+        record: &Taken,
+        raw: &Raw<'_>,
+        pid: u32,
+        dir: i32,
+        name: &[u8],
+    ) -> Option<Vec<u8>> {
         if name.first() == Some(&b'/') {
             return Some(name.to_vec());
         }

@@ -62,7 +62,12 @@ enum Extent {
 
 impl Secrets {
     /// What is kept of an argument, and what is known of the next. `more`: it goes on in the next piece.
-    pub(super) fn argument(&self, argument: &[u8], reading: Reading, more: bool) -> (Vec<u8>, Reading) {
+    pub(super) fn argument(
+        &self,
+        argument: &[u8],
+        reading: Reading,
+        more: bool,
+    ) -> (Vec<u8>, Reading) {
         let all = 0..argument.len();
         let (parts, extent) = match reading {
             Reading::RestOfValue => (vec![all], Extent::Argument),
@@ -165,7 +170,9 @@ impl Secrets {
             Some(b'=') if self.is_secret_name(name) => start,
             // An option of a script, and the word after it. What is a whole argument is told by the one before.
             Some(b' ')
-                if extent == Extent::Word && self.takes_secret(name) && text.get(start) != Some(&b'-') =>
+                if extent == Extent::Word
+                    && self.takes_secret(name)
+                    && text.get(start) != Some(&b'-') =>
             {
                 start
             }
@@ -189,7 +196,10 @@ impl Secrets {
         let is_option = bare.len() < name.len() || bare.iter().any(u8::is_ascii_lowercase);
         let patterns = if is_option { OPTIONS } else { SECRETS };
         !bare.is_empty()
-            && (patterns.iter().any(|p| matches(p.as_bytes(), &as_variable(bare))) || self.is_named(bare))
+            && (patterns
+                .iter()
+                .any(|p| matches(p.as_bytes(), &as_variable(bare)))
+                || self.is_named(bare))
     }
 
     /// True for an option whose value is the next argument, a secret.

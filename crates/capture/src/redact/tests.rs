@@ -27,14 +27,23 @@ fn the_values_of_secrets_are_replaced() {
 
 #[test]
 fn other_variables_are_kept_as_they_are() {
-    for entry in ["PATH=/bin", "KEYBOARD=de", "MONKEY=1", "no equals sign", "=odd"] {
+    for entry in [
+        "PATH=/bin",
+        "KEYBOARD=de",
+        "MONKEY=1",
+        "no equals sign",
+        "=odd",
+    ] {
         assert_eq!(one(entry, &[]), entry);
     }
 }
 
 #[test]
 fn the_user_can_name_more() {
-    assert_eq!(one("MY_DSN=user:pass@host", &["MY_?SN"]), "MY_DSN=<redacted>");
+    assert_eq!(
+        one("MY_DSN=user:pass@host", &["MY_?SN"]),
+        "MY_DSN=<redacted>"
+    );
     assert_eq!(one("MY_DSN=u:p@h", &["OTHER*"]), "MY_DSN=u:p@h");
 }
 
@@ -109,7 +118,10 @@ fn chunk(records: &[(&[&str], bool)], told: bool) -> Vec<u8> {
 #[test]
 fn what_a_dying_program_left_half_written_holds_no_secret() {
     let whole = chunk(
-        &[(&["A=1", "MY_TOKEN=0123456789abcdef"], false), (&["B=2"], false)],
+        &[
+            (&["A=1", "MY_TOKEN=0123456789abcdef"], false),
+            (&["B=2"], false),
+        ],
         true,
     );
     let size = abi::Record::read(&whole[abi::Chunk::SIZE..]).unwrap().size;
@@ -162,12 +174,18 @@ fn secrets_in_a_chunk_are_replaced_in_their_place() {
 fn a_secret_that_goes_on_in_the_next_records_is_replaced_in_all() {
     let mut secrets = Secrets::default();
     let mut first = chunk(
-        &[(&["A=1", "MY_TOKEN=0123456789abcdef"], true), (&["ghijkl"], true)],
+        &[
+            (&["A=1", "MY_TOKEN=0123456789abcdef"], true),
+            (&["ghijkl"], true),
+        ],
         true,
     );
     let mut second = chunk(&[(&["mnopqr", "Z=9"], false)], true);
     secrets.scrub(&mut first);
     secrets.scrub(&mut second);
-    assert_eq!(strings(&first), [vec!["A=1", "MY_TOKEN=<redacted>"], vec![""]]);
+    assert_eq!(
+        strings(&first),
+        [vec!["A=1", "MY_TOKEN=<redacted>"], vec![""]]
+    );
     assert_eq!(strings(&second), [vec!["", "Z=9"]]);
 }

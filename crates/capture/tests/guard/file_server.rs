@@ -80,7 +80,11 @@ fn mount(dir: &Path, private: bool) -> bool {
     if private && call(libc::SYS_unshare, [libc::CLONE_NEWNS as usize, 0, 0, 0, 0]) != 0 {
         return false;
     }
-    let Ok(device) = std::fs::File::options().read(true).write(true).open("/dev/fuse") else {
+    let Ok(device) = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+    else {
         return false;
     };
     if private {
@@ -133,8 +137,9 @@ fn read_through_a_server(private: bool) -> Option<(String, Outcome<bool>)> {
             return false;
         }
         let target = c(base.to_str().unwrap());
-        let read =
-            (0..5).all(|i| std::fs::read(base.join(format!("file{i}"))).is_ok_and(|text| text.is_empty()));
+        let read = (0..5).all(|i| {
+            std::fs::read(base.join(format!("file{i}"))).is_ok_and(|text| text.is_empty())
+        });
         // Unmounting ends the server.
         assert_eq!(
             call(

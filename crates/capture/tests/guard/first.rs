@@ -4,13 +4,19 @@ use crate::stage::watch;
 
 /// Scheduling policy of a thread of ours, by the kernel's number: the 39th word after its name.
 fn policy(stat: &str) -> Option<i32> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(38)?.parse().ok()
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(38)?
+        .parse()
+        .ok()
 }
 
 /// Policies of all threads of this process that have this name.
 fn policies(name: &str) -> Vec<i32> {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    let stats =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
     stats
         .filter(|stat| stat.contains(&format!("({name})")))
         .filter_map(|stat| policy(&stat))

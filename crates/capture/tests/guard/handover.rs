@@ -14,7 +14,10 @@ impl RecordSink for Nowhere {
 }
 
 fn open_hosts() -> i64 {
-    call(libc::SYS_open, [c"/etc/hosts".as_ptr() as usize, 0, 0, 0, 0])
+    call(
+        libc::SYS_open,
+        [c"/etc/hosts".as_ptr() as usize, 0, 0, 0, 0],
+    )
 }
 
 /// Runs `act` in a child process that is killed once it has done so.
@@ -46,7 +49,11 @@ fn a_call_that_a_dead_supervisor_had_received_goes_on() {
     assert!(!caller.is_finished());
     assert_eq!(answer_pending(listener.as_fd(), &shared), 1);
     assert!(caller.join().unwrap() > 0);
-    assert_eq!(answer_pending(listener.as_fd(), &shared), 0, "nobody waits twice");
+    assert_eq!(
+        answer_pending(listener.as_fd(), &shared),
+        0,
+        "nobody waits twice"
+    );
     assert_eq!(serve_plain(listener.as_fd(), &shared), 0);
 }
 
@@ -125,7 +132,10 @@ fn supervisors_killed_in_the_middle_of_calls_leave_nobody_waiting() {
         let threads: Vec<_> = (0..3)
             .map(|_| std::thread::spawn(|| (0..400).filter(|_| open_and_close()).count()))
             .collect();
-        threads.into_iter().map(|t| t.join().unwrap()).sum::<usize>()
+        threads
+            .into_iter()
+            .map(|t| t.join().unwrap())
+            .sum::<usize>()
     })
     .unwrap();
     let shared = Arc::new(SharedMap::create().unwrap());

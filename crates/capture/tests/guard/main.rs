@@ -29,7 +29,11 @@ fn a_static_program_is_seen_from_its_exec_to_its_exit() {
     assert_eq!(seen.result, (Some(0), "hello".to_owned()));
     let pid = executor(&seen, "/bin/busybox");
     assert_eq!(seen.list(op::ARGS, pid), ["/bin/busybox", "cat", &file]);
-    assert!(seen.list(op::ENV, pid).iter().any(|v| v.starts_with("PATH=")));
+    assert!(
+        seen.list(op::ENV, pid)
+            .iter()
+            .any(|v| v.starts_with("PATH="))
+    );
     let exec = seen.one(op::EXEC, "/bin/busybox");
     assert_eq!((exec.record.arg, exec.predicted()), (3, None));
     let open = seen.one(op::OPEN, &file);
@@ -127,7 +131,10 @@ fn an_execvp_search_tells_which_programs_were_missing() {
     }
     let seen = command(&["/usr/bin/python3", "-c", &script]);
     assert_eq!(seen.result.0, Some(0));
-    let of = |dir: &std::path::Path| seen.one(op::EXEC, dir.join("true").to_str().unwrap()).predicted();
+    let of = |dir: &std::path::Path| {
+        seen.one(op::EXEC, dir.join("true").to_str().unwrap())
+            .predicted()
+    };
     assert_eq!(of(&empty), Some(-libc::ENOENT));
     assert_eq!(of(&forbidden), Some(-libc::EACCES));
     assert_eq!(seen.one(op::EXEC, "/bin/true").predicted(), None);
@@ -203,7 +210,9 @@ fn freestanding(dir: &std::path::Path, flags: &[&str], source: &str) -> Option<S
         .args([&program, &text])
         .output();
     let program = program.to_str().unwrap().to_owned();
-    if !compiler.is_ok_and(|c| c.status.success()) || std::process::Command::new(&program).status().is_err() {
+    if !compiler.is_ok_and(|c| c.status.success())
+        || std::process::Command::new(&program).status().is_err()
+    {
         eprintln!("SKIPPED: programs made with cc {flags:?} can't be made or run here");
         return None;
     }
@@ -270,7 +279,9 @@ fn look_ups_are_seen_where_all_are_asked_for() {
     use backstory_capture::guard::{FilterSpec, Watch};
     let ask = || {
         let missing = std::fs::metadata("/no/such/file").is_err();
-        missing && std::fs::read_link("/proc/self/exe").is_ok() && std::fs::exists("/etc/hostname").unwrap()
+        missing
+            && std::fs::read_link("/proc/self/exe").is_ok()
+            && std::fs::exists("/etc/hostname").unwrap()
     };
     assert!(watch(ask).of(op::STAT, "/no/such/file").is_empty());
     let all = FilterSpec {
@@ -284,5 +295,8 @@ fn look_ups_are_seen_where_all_are_asked_for() {
         Some(-libc::ENOENT)
     );
     assert_eq!(seen.one(op::STAT, "/etc/hostname").predicted(), Some(0));
-    assert_eq!(seen.one(op::READLINK, "/proc/self/exe").predicted(), Some(0));
+    assert_eq!(
+        seen.one(op::READLINK, "/proc/self/exe").predicted(),
+        Some(0)
+    );
 }

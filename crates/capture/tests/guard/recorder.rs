@@ -46,7 +46,9 @@ fn the_arena_is_handed_out_where_its_path_does_not_reach() {
     };
     let outcome = watch_with(spec(), watch, Arc::default(), || {
         let fd = magic(MAGIC_ARENA, 0);
-        std::fs::metadata(format!("/proc/self/fd/{fd}")).unwrap().ino()
+        std::fs::metadata(format!("/proc/self/fd/{fd}"))
+            .unwrap()
+            .ino()
     });
     assert_eq!(outcome.result, ino);
 }
@@ -62,7 +64,9 @@ fn a_recorder_that_waits_for_room_goes_on_when_there_is_some() {
         }
         assert!(!other.is_finished());
         // Others are served meanwhile.
-        assert!(std::fs::metadata("/etc/hostname").is_ok() && std::fs::read("/etc/hostname").is_ok());
+        assert!(
+            std::fs::metadata("/etc/hostname").is_ok() && std::fs::read("/etc/hostname").is_ok()
+        );
         hooks.waiting.lock().unwrap().clear();
         other.join().unwrap()
     });
@@ -78,7 +82,8 @@ fn a_recorder_whose_gate_does_not_pass_is_told_so() {
         ..watch()
     };
     let outcome = watch_with(spec(), watch, Arc::default(), || {
-        let open = |path: &std::ffi::CStr| call(libc::SYS_open, [path.as_ptr() as usize, 0, 0, 0, 0]);
+        let open =
+            |path: &std::ffi::CStr| call(libc::SYS_open, [path.as_ptr() as usize, 0, 0, 0, 0]);
         (
             open(c"/dev/shm/backstory-x.arena"),
             open(c"/opt/ours/linux-backstory.so"),
@@ -121,11 +126,19 @@ fn calls_from_the_gate_are_seen_only_where_the_guard_is_strict() {
             ..Watch::default()
         };
         let outcome = watch_with(spec, watch, Arc::default(), || {
-            assert!(call(libc::SYS_open, [c"/etc/hostname".as_ptr() as usize, 0, 0, 0, 0]) > 0);
+            assert!(
+                call(
+                    libc::SYS_open,
+                    [c"/etc/hostname".as_ptr() as usize, 0, 0, 0, 0]
+                ) > 0
+            );
             std::fs::read("/etc/hosts").unwrap().len()
         });
         assert_eq!(outcome.of(op::OPEN, "/etc/hosts").len(), 1);
-        assert_eq!(outcome.of(op::OPEN, "/etc/hostname").len(), usize::from(strict));
+        assert_eq!(
+            outcome.of(op::OPEN, "/etc/hostname").len(),
+            usize::from(strict)
+        );
     }
 }
 

@@ -20,7 +20,10 @@ const COPY: usize = 0xc028_aa03;
 
 /// Pages that this process fills when somebody reads them; none if it may not do that.
 fn unfilled(pages: usize) -> Option<(usize, usize)> {
-    let filler = call(libc::SYS_userfaultfd, [libc::O_CLOEXEC as usize, 0, 0, 0, 0]);
+    let filler = call(
+        libc::SYS_userfaultfd,
+        [libc::O_CLOEXEC as usize, 0, 0, 0, 0],
+    );
     if filler < 0 {
         eprintln!("SKIPPED: pages that are filled when they are read: needs root");
         return None;
@@ -46,7 +49,10 @@ fn unfilled(pages: usize) -> Option<(usize, usize)> {
 /// Waits until somebody reads a page that is not filled, and returns where it is.
 fn asked(filler: usize) -> u64 {
     let mut message = [0u64; 4];
-    let got = call(libc::SYS_read, [filler, message.as_mut_ptr() as usize, 32, 0, 0]);
+    let got = call(
+        libc::SYS_read,
+        [filler, message.as_mut_ptr() as usize, 32, 0, 0],
+    );
     assert_eq!(got, 32);
     message[2] & !(PAGE as u64 - 1)
 }
@@ -56,7 +62,10 @@ fn fill(filler: usize, at: u64) -> bool {
     let mut path = [0u8; PAGE];
     path[..10].copy_from_slice(b"/etc/group");
     let mut copy = [at, path.as_ptr() as u64, PAGE as u64, 0, 0];
-    call(libc::SYS_ioctl, [filler, COPY, copy.as_mut_ptr() as usize, 0, 0]) == 0
+    call(
+        libc::SYS_ioctl,
+        [filler, COPY, copy.as_mut_ptr() as usize, 0, 0],
+    ) == 0
 }
 
 /// Fills so many pages as they are asked for, each after a watched call of its own. Returns how many such calls were made: two who wait for a
@@ -81,10 +90,14 @@ fn opened(threads: usize) -> Option<(Opened, Vec<Seen>, Vec<Reason>)> {
         let (filler, at) = unfilled(threads)?;
         let open = |page: usize| call(libc::SYS_openat, [0, at + page * PAGE, 0, 0, 0]) >= 0;
         let opened = scope(|scope| {
-            let opens: Vec<_> = (0..threads).map(|page| scope.spawn(move || open(page))).collect();
+            let opens: Vec<_> = (0..threads)
+                .map(|page| scope.spawn(move || open(page)))
+                .collect();
             sleep(Duration::from_millis(50));
             let calls = fill_all(filler, threads);
-            let opened = opens.into_iter().map(|open| usize::from(open.join().unwrap()));
+            let opened = opens
+                .into_iter()
+                .map(|open| usize::from(open.join().unwrap()));
             (opened.sum::<usize>(), calls)
         });
         Some(opened)
@@ -99,7 +112,8 @@ fn opened(threads: usize) -> Option<(Opened, Vec<Seen>, Vec<Reason>)> {
         gate: Some(NOWHERE),
         ..Watch::default()
     };
-    let receivers = Receivers::start(listener, shared, watch, || log.clone(), told.clone()).unwrap();
+    let receivers =
+        Receivers::start(listener, shared, watch, || log.clone(), told.clone()).unwrap();
     let (looker, ended) = (receivers.looker(), Arc::new(AtomicBool::new(false)));
     let over = ended.clone();
     let looks = spawn(move || {

@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use backstory_abi::{F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op};
+use backstory_abi::{
+    F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op,
+};
 use backstory_capture::guard::{
     Filter, FilterSpec, Hooks, InstallError, Receivers, SharedMap, Waiting, Watch,
 };
@@ -132,7 +134,11 @@ impl<T> Outcome<T> {
     /// The strings of all records of an operation by a process, as one list.
     pub fn list(&self, op: u16, pid: u32) -> Vec<String> {
         let mut bytes = Vec::new();
-        for seen in self.seen.iter().filter(|s| s.record.op == op && s.who.pid == pid) {
+        for seen in self
+            .seen
+            .iter()
+            .filter(|s| s.record.op == op && s.who.pid == pid)
+        {
             let end = seen.body.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
             bytes.extend_from_slice(&seen.body[..end]);
             if seen.record.flags & F_MORE == 0 {
@@ -214,7 +220,10 @@ pub fn command(words: &[&str]) -> Outcome<(Option<i32>, String)> {
     watch(move || {
         let output = Command::new(&words[0]).args(&words[1..]).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
-        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&text).into_owned(),
+        )
     })
 }
 

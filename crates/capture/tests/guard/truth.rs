@@ -44,10 +44,17 @@ fn two(nr: i64, op: u16, first: &'static str, second: &'static str) -> Try {
 }
 
 fn tries() -> Vec<Try> {
-    use libc::{O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY};
-    use libc::{SYS_chmod, SYS_link, SYS_mkdir, SYS_open, SYS_rename, SYS_rmdir, SYS_truncate, SYS_unlink};
+    use libc::{
+        O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC, O_WRONLY,
+    };
+    use libc::{
+        SYS_chmod, SYS_link, SYS_mkdir, SYS_open, SYS_rename, SYS_rmdir, SYS_truncate, SYS_unlink,
+    };
     let open = |path, flags: i32| one(SYS_open, op::OPEN, path, [flags as usize, 0o644]);
-    let unknown = |t: Try| Try { open_end: true, ..t };
+    let unknown = |t: Try| Try {
+        open_end: true,
+        ..t
+    };
     vec![
         open("file", 0),
         open("missing", 0),
@@ -258,16 +265,30 @@ fn a_path_is_joined_to_the_directory_it_starts_at() {
         assert_eq!(call(libc::SYS_fchmod, [made as usize, 0o600, 0, 0, 0]), 0);
         assert_eq!(call(libc::SYS_utimensat, [made as usize, 0, 0, 0, 0]), 0);
         // A thread of its own directory, so that no other test notices.
-        assert_eq!(call(libc::SYS_unshare, [libc::CLONE_FS as usize, 0, 0, 0, 0]), 0);
-        assert_eq!(call(libc::SYS_chdir, [c(&base).as_ptr() as usize, 0, 0, 0, 0]), 0);
+        assert_eq!(
+            call(libc::SYS_unshare, [libc::CLONE_FS as usize, 0, 0, 0, 0]),
+            0
+        );
+        assert_eq!(
+            call(libc::SYS_chdir, [c(&base).as_ptr() as usize, 0, 0, 0, 0]),
+            0
+        );
         call(libc::SYS_open, [c"made".as_ptr() as usize, 0, 0, 0, 0]) > 0
     });
     assert!(outcome.result);
     let made = path(&real, "made");
     let opens = outcome.of(op::OPEN, &made);
     assert_eq!(opens.len(), 2);
-    assert!(opens.iter().all(|o| o.resolved() && o.predicted() == Some(0)));
-    let meta: Vec<i32> = outcome.of(op::META, &made).iter().map(|m| m.record.arg).collect();
+    assert!(
+        opens
+            .iter()
+            .all(|o| o.resolved() && o.predicted() == Some(0))
+    );
+    let meta: Vec<i32> = outcome
+        .of(op::META, &made)
+        .iter()
+        .map(|m| m.record.arg)
+        .collect();
     assert_eq!(meta, [backstory_abi::META_MODE, backstory_abi::META_TIMES]);
     let chdir = outcome.one(op::CHDIR, real.to_str().unwrap());
     assert_eq!(chdir.string(1), real.to_str().unwrap());
@@ -282,7 +303,13 @@ fn a_call_that_a_signal_restarts_is_logged_once() {
     assert_eq!(
         call(
             libc::SYS_mknod,
-            [name.as_ptr() as usize, (libc::S_IFIFO | 0o600) as usize, 0, 0, 0]
+            [
+                name.as_ptr() as usize,
+                (libc::S_IFIFO | 0o600) as usize,
+                0,
+                0,
+                0
+            ]
         ),
         0
     );
@@ -354,7 +381,11 @@ fn a_connect_to_a_path_where_nobody_can_listen_is_known_to_fail() {
             })
             .unwrap();
         // Whether somebody listens is nothing that can be looked up.
-        assert_eq!(record.predicted(), (result != 0).then_some(result), "{name:?}");
+        assert_eq!(
+            record.predicted(),
+            (result != 0).then_some(result),
+            "{name:?}"
+        );
     }
 }
 

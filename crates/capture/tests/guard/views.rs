@@ -31,15 +31,25 @@ fn in_a_chroot_an_absolute_link_stays_inside() {
     if !available(&["/bin/busybox", "chroot", root, "/bin/busybox", "true"]) {
         return;
     }
-    let script = "/bin/busybox cat /etc/link; cd /etc; /bin/busybox cat target /missing ../../etc/target";
-    let seen = command(&["/bin/busybox", "chroot", root, "/bin/busybox", "sh", "-c", script]);
+    let script =
+        "/bin/busybox cat /etc/link; cd /etc; /bin/busybox cat target /missing ../../etc/target";
+    let seen = command(&[
+        "/bin/busybox",
+        "chroot",
+        root,
+        "/bin/busybox",
+        "sh",
+        "-c",
+        script,
+    ]);
     assert!(seen.result.1.contains("insideinside"), "{}", seen.result.1);
     assert_eq!(
         seen.one(op::OPEN, &format!("{root}/etc/link")).predicted(),
         Some(0)
     );
     assert_eq!(
-        seen.one(op::OPEN, &format!("{root}/etc/target")).predicted(),
+        seen.one(op::OPEN, &format!("{root}/etc/target"))
+            .predicted(),
         Some(0)
     );
     assert_eq!(
@@ -72,7 +82,9 @@ fn in_a_sandbox_files_are_identified_as_the_sandbox_sees_them() {
         return;
     }
     let seen = command(&[&inside[..], &["cat", "/etc/link", "/etc/hostname"]].concat());
-    let ino = std::fs::metadata(dir.path().join("etc/target")).unwrap().ino();
+    let ino = std::fs::metadata(dir.path().join("etc/target"))
+        .unwrap()
+        .ino();
     let link = seen.one(op::OPEN, "/etc/link");
     assert_eq!(link.predicted(), Some(0));
     assert_eq!(link.ident.map(|i| i.ino), Some(ino));
@@ -88,8 +100,9 @@ fn in_a_sandbox_files_are_identified_as_the_sandbox_sees_them() {
 fn a_mount_in_a_new_namespace_hides_what_lies_under_it() {
     let Some(dir) = jail() else { return };
     let etc = dir.path().join("etc").to_str().unwrap().to_owned();
-    let script =
-        format!("mount -t tmpfs none {etc} && /bin/busybox cat {etc}/target; echo x >{etc}/new; true");
+    let script = format!(
+        "mount -t tmpfs none {etc} && /bin/busybox cat {etc}/target; echo x >{etc}/new; true"
+    );
     let words = ["unshare", "-Urm", "/bin/sh", "-c", &script];
     if !available(&["unshare", "-Urm", "true"]) {
         return;
@@ -161,12 +174,17 @@ impl Remounter {
     /// A mount of its own, that nobody else sees.
     fn ready(&self) -> bool {
         let alone = (libc::CLONE_NEWUSER | libc::CLONE_NEWNS) as usize;
-        call(libc::SYS_unshare, [alone, 0, 0, 0, 0]) == 0 && self.mount(&self.base, libc::MS_BIND as usize)
+        call(libc::SYS_unshare, [alone, 0, 0, 0, 0]) == 0
+            && self.mount(&self.base, libc::MS_BIND as usize)
     }
 
     fn remount(&self, readonly: bool) -> bool {
         let flags = (libc::MS_REMOUNT | libc::MS_BIND) as usize | self.flags;
-        let readonly = if readonly { libc::MS_RDONLY as usize } else { 0 };
+        let readonly = if readonly {
+            libc::MS_RDONLY as usize
+        } else {
+            0
+        };
         self.mount(&self.base, flags | readonly)
     }
 
@@ -183,7 +201,10 @@ impl Remounter {
             call(libc::SYS_chmod, [file, 0o600, 0, 0, 0]),
             call(libc::SYS_truncate, [file, 1, 0, 0, 0]),
             call(libc::SYS_unlink, [link, 0, 0, 0, 0]),
-            call(libc::SYS_symlink, [c"file".as_ptr() as usize, link, 0, 0, 0]),
+            call(
+                libc::SYS_symlink,
+                [c"file".as_ptr() as usize, link, 0, 0, 0],
+            ),
         ]
         .map(|result| if result < 0 { -result as u8 } else { 0 })
     }
@@ -250,5 +271,8 @@ fn proc_self_is_the_callers() {
     assert_eq!(seen.result.1, "cat\n");
     let open = seen.one(op::OPEN, "/proc/self/comm");
     assert_eq!(open.predicted(), Some(0));
-    assert!(open.ident.is_some(), "the name alone would mean someone else's");
+    assert!(
+        open.ident.is_some(),
+        "the name alone would mean someone else's"
+    );
 }

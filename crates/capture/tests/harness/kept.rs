@@ -39,7 +39,11 @@ pub fn kept(run: &Run) -> Vec<Kept> {
 pub fn kept_of(name: &str, words: &[&str]) -> Vec<String> {
     let run = Run::new(&["--contents", "lazy"]);
     let output = run.record(words);
-    assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{words:?}: {}",
+        text(&output.stderr)
+    );
     run.assert_tidy();
     let of_it = kept(&run).into_iter().filter(|k| k.path.ends_with(name));
     of_it.map(|k| text(&k.bytes.unwrap())).collect()

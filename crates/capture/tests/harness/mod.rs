@@ -121,7 +121,8 @@ pub fn gone(events: &[Event]) -> Vec<i32> {
 /// A process's direct child, by name, whichever of its threads has made it.
 pub fn child_named(parent: u32, name: &str) -> Option<u32> {
     let threads = fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten();
-    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists
         .collect::<String>()
         .split_ascii_whitespace()

@@ -66,8 +66,13 @@ fn of_path(asked: &Asked, args: &ContentsArgs) -> Result<Digest, Failure> {
 
 /// Written beside and renamed: the file is there wholly or not at all. What is no file (a pipe, a terminal) is written to in place.
 fn to_file(object: &mut Object, path: &Path) -> Result<(), Failure> {
-    let fail =
-        |error: io::Error| Failure::not_found(format!("cannot write {}: {}", path.display(), chain(&error)));
+    let fail = |error: io::Error| {
+        Failure::not_found(format!(
+            "cannot write {}: {}",
+            path.display(),
+            chain(&error)
+        ))
+    };
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         let mut file = OpenOptions::new().write(true).open(path).map_err(fail)?;
         return io::copy(object, &mut file).map(drop).map_err(fail);

@@ -28,7 +28,10 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
         (None, [x, y]) => {
             let path = || PathBuf::from(&args.a);
             let (x, y) = (asked.run(Some(x))?, asked.run(Some(y))?);
-            (Subject::File(path(), Some(x)), Subject::File(path(), Some(y)))
+            (
+                Subject::File(path(), Some(x)),
+                Subject::File(path(), Some(y)),
+            )
         }
         _ => {
             return Err(Failure::misuse(
@@ -47,18 +50,27 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
 /// Contents are stored in the background: whoever compares or builds on them wants them now.
 pub fn store_contents(asked: &mut Asked) {
     if let Err(error) = keep::bring_up_to_date(&asked.home, &mut asked.store, Busy::Wait) {
-        complain(&format!("not all contents could be stored: {}", chain(&error)));
+        complain(&format!(
+            "not all contents could be stored: {}",
+            chain(&error)
+        ));
     }
 }
 
 /// `PATH@RUN`, a run, else a file.
 fn subject(asked: &Asked, wanted: &OsStr) -> Result<Subject, Failure> {
     let bytes = wanted.as_bytes();
-    if let Some(at) = bytes.iter().rposition(|&byte| byte == b'@').filter(|&at| at > 0)
+    if let Some(at) = bytes
+        .iter()
+        .rposition(|&byte| byte == b'@')
+        .filter(|&at| at > 0)
         && let Ok(run) = std::str::from_utf8(&bytes[at + 1..])
         && let Ok(run) = asked.run(Some(run).filter(|run| !run.is_empty()))
     {
-        return Ok(Subject::File(OsStr::from_bytes(&bytes[..at]).into(), Some(run)));
+        return Ok(Subject::File(
+            OsStr::from_bytes(&bytes[..at]).into(),
+            Some(run),
+        ));
     }
     let path = Path::new(wanted);
     let name = wanted.to_str().filter(|name| !name.contains('/'));
@@ -75,7 +87,10 @@ fn fields(diff: &Diff) -> Vec<(&'static str, Value)> {
         ("same", diff.differences.is_empty().into()),
         ("a", runs(&diff.a)),
         ("b", runs(&diff.b)),
-        ("earliest", diff.differences.first().map_or(Value::Null, object)),
+        (
+            "earliest",
+            diff.differences.first().map_or(Value::Null, object),
+        ),
         (
             "differences",
             Value::Array(diff.differences.iter().map(object).collect()),
@@ -144,16 +159,30 @@ fn text(diff: &Diff, style: Style, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn lines(diff: &Diff, difference: &Difference, style: Style, out: &mut impl Write) -> io::Result<()> {
+fn lines(
+    diff: &Diff,
+    difference: &Difference,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let of = shell::quote(&difference.of);
     writeln!(
         out,
         "  {} {of}",
         style.paint(Role::Dim, &format!("{:<11}", difference.kind.word()))
     )?;
-    for (side, role, value) in [("a", Role::Bad, &difference.a), ("b", Role::Good, &difference.b)] {
-        let shown = value.as_ref().map_or("–".to_owned(), |value| shell::quote(value));
-        writeln!(out, "    {side} {}", style.paint(role, shown.trim_matches('\'')))?;
+    for (side, role, value) in [
+        ("a", Role::Bad, &difference.a),
+        ("b", Role::Good, &difference.b),
+    ] {
+        let shown = value
+            .as_ref()
+            .map_or("–".to_owned(), |value| shell::quote(value));
+        writeln!(
+            out,
+            "    {side} {}",
+            style.paint(role, shown.trim_matches('\''))
+        )?;
     }
     if difference.kind == Kind::Output {
         let named = |&at: &usize| {
@@ -163,13 +192,23 @@ fn lines(diff: &Diff, difference: &Difference, style: Style, out: &mut impl Writ
         let mut fed: Vec<String> = difference.fed_by.iter().take(5).map(named).collect();
         match difference.fed_by.len() {
             0 if diff.differences.iter().any(Difference::is_general) => {
-                fed.push("nothing that was read: the environment or the machine, time or chance".to_owned());
+                fed.push(
+                    "nothing that was read: the environment or the machine, time or chance"
+                        .to_owned(),
+                );
             }
-            0 => fed.push("nothing that was recorded: time, chance, or a process number".to_owned()),
+            0 => {
+                fed.push("nothing that was recorded: time, chance, or a process number".to_owned())
+            }
             more if more > 5 => fed.push(format!("{} more", more - 5)),
             _ => {}
         }
-        writeln!(out, "    {} {}", style.paint(Role::Dim, "fed by"), fed.join(", "))?;
+        writeln!(
+            out,
+            "    {} {}",
+            style.paint(Role::Dim, "fed by"),
+            fed.join(", ")
+        )?;
     }
     Ok(())
 }

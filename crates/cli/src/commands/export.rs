@@ -72,7 +72,10 @@ fn list() -> Outcome {
 }
 
 fn about(format: &dyn Format) -> String {
-    let hint = format.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let hint = format
+        .hint()
+        .map(|hint| format!("; {hint}"))
+        .unwrap_or_default();
     let directory = if format.shape() == Shape::Directory {
         " (a directory)"
     } else {
@@ -88,7 +91,9 @@ impl From<Error> for Failure {
             Error::Query(error) => error.into(),
             Error::Store(error) => error.into(),
             Error::Stream(error) => error.into(),
-            Error::NoFormat(_) | Error::NotAStream(_) | Error::InTheWay { .. } => Failure::misuse(line),
+            Error::NoFormat(_) | Error::NotAStream(_) | Error::InTheWay { .. } => {
+                Failure::misuse(line)
+            }
             _ => Failure::not_found(line),
         }
     }

@@ -29,7 +29,9 @@ pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
     answer(|out| match &versions {
         Some(versions) => json::lines(
             out,
-            files.iter().map(|file| json(file, versions.json(&file.path))),
+            files
+                .iter()
+                .map(|file| json(file, versions.json(&file.path))),
         ),
         None => table(&files, args.all, Style::of_stdout(), out),
     })
@@ -82,7 +84,12 @@ pub fn certainty(certainty: Certainty) -> &'static str {
 
 /// One line a path. Counted instead, unless all are wanted: system files that were not changed, and paths that were only looked
 /// for or at.
-fn table(files: &[FileUse], all: bool, style: Style, out: &mut impl std::io::Write) -> std::io::Result<()> {
+fn table(
+    files: &[FileUse],
+    all: bool,
+    style: Style,
+    out: &mut impl std::io::Write,
+) -> std::io::Result<()> {
     let mut groups = Groups::default();
     let mut looked_at = 0;
     for file in files {
@@ -104,7 +111,12 @@ fn table(files: &[FileUse], all: bool, style: Style, out: &mut impl std::io::Wri
                 ""
             };
             let words = format!("{:<16}", format!("{}{maybe}", words.join(",")));
-            writeln!(out, "{}  {}", style.paint(Role::Dim, &words), shown(&file.path))?;
+            writeln!(
+                out,
+                "{}  {}",
+                style.paint(Role::Dim, &words),
+                shown(&file.path)
+            )?;
         }
     }
     let mut notes = Vec::new();

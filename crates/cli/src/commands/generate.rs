@@ -37,7 +37,9 @@ fn write_pages(dir: &Path) -> std::io::Result<()> {
     for command in std::iter::once(&command).chain(commands) {
         let mut page = Vec::new();
         clap_mangen::Man::new(command.clone()).render(&mut page)?;
-        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+        let name = command
+            .get_display_name()
+            .unwrap_or_else(|| command.get_name());
         fs::write(dir.join(format!("{name}.1")), page)?;
     }
     Ok(())

@@ -59,10 +59,12 @@ fn was_wanted(store: &dyn Store, file: &Content) -> query::Result<bool> {
 impl Kept {
     /// For `show --json`.
     pub fn json(&self) -> Value {
-        let missing = self
-            .missing
-            .iter()
-            .map(|(path, why)| Value::Object(vec![("path", path.into()), ("because", why.as_str().into())]));
+        let missing = self.missing.iter().map(|(path, why)| {
+            Value::Object(vec![
+                ("path", path.into()),
+                ("because", why.as_str().into()),
+            ])
+        });
         Value::Object(vec![
             ("settled", self.settled.into()),
             ("kept", self.kept.into()),

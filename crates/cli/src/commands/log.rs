@@ -27,8 +27,13 @@ pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
     let asked = Asked::open(store)?;
     let runs = query::runs(&asked.store)?;
     answer(|out| match args.json {
-        true => json::lines(out, runs.iter().map(|run| Value::Object(summary_fields(run)))),
-        false => runs.iter().try_for_each(|run| line(run, Style::of_stdout(), out)),
+        true => json::lines(
+            out,
+            runs.iter().map(|run| Value::Object(summary_fields(run))),
+        ),
+        false => runs
+            .iter()
+            .try_for_each(|run| line(run, Style::of_stdout(), out)),
     })?;
     mention_the_rest(&asked.home);
     Ok(0)
@@ -98,7 +103,10 @@ fn mention_the_rest(home: &Home) {
         .iter()
         .filter_map(|run| index::bad(home, run))
     {
-        complain(&format!("run {} could not be indexed: {}", bad.run, bad.reason));
+        complain(&format!(
+            "run {} could not be indexed: {}",
+            bad.run, bad.reason
+        ));
     }
 }
 

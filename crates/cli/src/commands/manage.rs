@@ -69,9 +69,10 @@ pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
     }
     let mut asked = Asked::open(store)?;
     let run = asked.run(Some(&args.run))?;
-    asked
-        .store
-        .set_name(&run, Some(args.name.as_str()).filter(|name| !name.is_empty()))?;
+    asked.store.set_name(
+        &run,
+        Some(args.name.as_str()).filter(|name| !name.is_empty()),
+    )?;
     Ok(0)
 }
 
@@ -79,9 +80,10 @@ pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
 pub fn note(args: NoteArgs, store: Option<&Path>) -> Outcome {
     let mut asked = Asked::open(store)?;
     let run = asked.run(Some(&args.run))?;
-    asked
-        .store
-        .set_note(&run, Some(args.text.as_str()).filter(|text| !text.is_empty()))?;
+    asked.store.set_note(
+        &run,
+        Some(args.text.as_str()).filter(|text| !text.is_empty()),
+    )?;
     Ok(0)
 }
 
@@ -94,9 +96,13 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let failed = index::bring_up_to_date(&home, &mut store, busy, args.wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     for bad in &failed {
-        complain(&format!("run {} could not be indexed: {}", bad.run, bad.reason));
+        complain(&format!(
+            "run {} could not be indexed: {}",
+            bad.run, bad.reason
+        ));
     }
-    keep::bring_up_to_date(&home, &mut store, busy).map_err(|error| Failure::not_found(chain(&error)))?;
+    keep::bring_up_to_date(&home, &mut store, busy)
+        .map_err(|error| Failure::not_found(chain(&error)))?;
     // Questions that came meanwhile have the database open, so that closing it would not do it.
     if store.has_long_log() {
         store.bring_in_log()?;

@@ -26,7 +26,9 @@ use crate::error::Failure;
 pub type Outcome = Result<u8, Failure>;
 
 /// Lets a command write its answer, and flushes it.
-fn answer(write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> std::io::Result<()>) -> Outcome {
+fn answer(
+    write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> std::io::Result<()>,
+) -> Outcome {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     write(&mut out)?;
     out.flush()?;

@@ -52,7 +52,11 @@ fn json(line: &ProcessLine) -> Value {
 
 /// Children below the epoch that started them, in order of their start.
 fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) -> io::Result<()> {
-    let index: HashMap<u64, usize> = lines.iter().enumerate().map(|(at, line)| (line.id, at)).collect();
+    let index: HashMap<u64, usize> = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| (line.id, at))
+        .collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); lines.len()];
     let mut roots = Vec::new();
     for at in 0..lines.len() {
@@ -64,7 +68,9 @@ fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) 
     }
     let start = |at: &usize| lines[*at].activity.interval.start;
     roots.sort_by_key(start);
-    children.iter_mut().for_each(|group| group.sort_by_key(start));
+    children
+        .iter_mut()
+        .for_each(|group| group.sort_by_key(start));
     let mut stack: Vec<(usize, usize)> = roots.into_iter().rev().map(|at| (at, 0)).collect();
     while let Some((at, depth)) = stack.pop() {
         let line = &lines[at];
@@ -122,7 +128,9 @@ fn outcome(line: &ProcessLine, style: Style) -> String {
     let ended = match (activity.exit, activity.signal, activity.execed) {
         (Some(0), ..) => String::new(),
         (Some(code), ..) => format!(", {}", style.paint(Role::Bad, &format!("exit {code}"))),
-        (None, Some(signal), _) => format!(", {}", style.paint(Role::Bad, &format!("signal {signal}"))),
+        (None, Some(signal), _) => {
+            format!(", {}", style.paint(Role::Bad, &format!("signal {signal}")))
+        }
         (None, None, true) => ", then exec".to_owned(),
         (None, None, false) => ", end not seen".to_owned(),
     };

@@ -23,7 +23,10 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     if let Some(path) = prepared.summary
         && let Err(error) = write_summary(&path, prepared.name, &recorded)
     {
-        line.get_or_insert(format!("cannot write the summary to {}: {error}", path.display()));
+        line.get_or_insert(format!(
+            "cannot write the summary to {}: {error}",
+            path.display()
+        ));
     }
     if let Some(line) = line {
         complain(&line);
@@ -130,7 +133,10 @@ fn library_dir(home: &Home) -> PathBuf {
     }
     let shared = PathBuf::from("/run/backstory");
     // Whatever the umask: who can write there decides what root's programs run.
-    let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(&shared);
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&shared);
     let private = fs::symlink_metadata(&shared)
         .is_ok_and(|m| m.is_dir() && m.uid() == 0 && m.permissions().mode() & 0o022 == 0);
     match made {
@@ -140,7 +146,11 @@ fn library_dir(home: &Home) -> PathBuf {
 }
 
 /// Written in place, because FILE may be a pipe or `/dev/fd/3`.
-fn write_summary(path: &Path, name: Option<String>, recorded: &capture::Recorded) -> std::io::Result<()> {
+fn write_summary(
+    path: &Path,
+    name: Option<String>,
+    recorded: &capture::Recorded,
+) -> std::io::Result<()> {
     let mut text = Vec::new();
     json::object(
         &mut text,

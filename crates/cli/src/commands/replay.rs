@@ -112,14 +112,18 @@ fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
         allow_host: args.allow_host,
         network: args.network,
         env: variables(&args.env)?,
-        command: args.command.iter().map(|arg| arg.as_bytes().into()).collect(),
+        command: args
+            .command
+            .iter()
+            .map(|arg| arg.as_bytes().into())
+            .collect(),
         ..Deviations::default()
     };
     for arg in &args.arg {
         let (number, value) = split(arg, "N=VALUE, as in --arg 2=-v")?;
         let number = number.to_str().and_then(|number| number.parse().ok());
-        let number =
-            number.ok_or_else(|| Failure::misuse("--arg takes the number of an argument: --arg 2=-v"))?;
+        let number = number
+            .ok_or_else(|| Failure::misuse("--arg takes the number of an argument: --arg 2=-v"))?;
         wanted.args.push((number, value.as_bytes().into()));
     }
     for input in &args.input {
@@ -132,7 +136,10 @@ fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
 /// At its first equals sign, if something is before that.
 fn split(text: &OsStr, what: &str) -> Result<(OsString, OsString), Failure> {
     let bytes = text.as_bytes();
-    let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
+    let at = bytes
+        .iter()
+        .position(|&byte| byte == b'=')
+        .filter(|&at| at > 0);
     let at = at.ok_or_else(|| Failure::misuse(format!("{} is not {what}", text.display())))?;
     Ok((
         OsStr::from_bytes(&bytes[..at]).to_owned(),
@@ -230,8 +237,9 @@ fn take_away(own: &Path) {
 
 /// Builds the root in a process of its own, runs the command there and waits.
 fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Played, Failure> {
-    let fail =
-        |what: &str, error: io::Error| Failure::not_found(format!("cannot {what} the replay: {error}"));
+    let fail = |what: &str, error: io::Error| {
+        Failure::not_found(format!("cannot {what} the replay: {error}"))
+    };
     let stdin = stdin(asked, &plan)?;
     let env = plan.env.clone();
     let job = Job {
@@ -249,7 +257,11 @@ fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Play
     file.write_all(&text).map_err(|error| fail("plan", error))?;
     let program = std::env::current_exe().map_err(|error| fail("start", error))?;
     let mut command = Command::new(program);
-    command.arg("replay-enter").arg(own).env_clear().stdin(stdin);
+    command
+        .arg("replay-enter")
+        .arg(own)
+        .env_clear()
+        .stdin(stdin);
     if args.json {
         // Where the command would print is where the report goes.
         command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
@@ -269,7 +281,8 @@ fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Play
         .and_then(|text| serde_json::from_slice::<Played>(&text).ok());
     match read {
         Some(Played {
-            failure: Some(line), ..
+            failure: Some(line),
+            ..
         }) => Err(Failure::not_found(line)),
         Some(played) => Ok(played),
         None => Err(Failure::not_found(format!(
@@ -321,7 +334,9 @@ fn program_here(played: &Played, plan: &Plan) -> Option<Vec<u8>> {
     let search = plan.env.iter().find(|(name, _)| name == b"PATH");
     let mut directories: Vec<&[u8]> = match (name.contains(&b'/'), search) {
         (true, _) => vec![&plan.cwd],
-        (false, search) => search.map_or(Vec::new(), |(_, dirs)| dirs.split(|&byte| byte == b':').collect()),
+        (false, search) => search.map_or(Vec::new(), |(_, dirs)| {
+            dirs.split(|&byte| byte == b':').collect()
+        }),
     };
     directories.retain(|directory| directory.starts_with(b"/"));
     let mut paths = directories

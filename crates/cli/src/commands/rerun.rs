@@ -108,14 +108,20 @@ fn planned(steps: &[Step], at: usize, step: &Step) -> Value {
         ])
     });
     let fed = step.fed_by.iter().map(|(from, path)| {
-        Value::Object(vec![("step", (&steps[*from].name).into()), ("path", path.into())])
+        Value::Object(vec![
+            ("step", (&steps[*from].name).into()),
+            ("path", path.into()),
+        ])
     });
     Value::Object(vec![
         ("step", (&step.name).into()),
         ("state", standing(steps, at).into()),
         ("script", (&step.script).into()),
         ("run", (&step.run).into()),
-        ("outputs", Value::array(step.outputs.iter().map(|(path, _)| path))),
+        (
+            "outputs",
+            Value::array(step.outputs.iter().map(|(path, _)| path)),
+        ),
         ("reasons", Value::Array(reasons.collect())),
         ("fed_by", Value::Array(fed.collect())),
     ])
@@ -156,10 +162,19 @@ fn explain(steps: &[Step], style: Style, out: &mut impl Write) -> io::Result<()>
             style.paint(Role::Command, &step.script.replace('\n', "; "))
         )?;
         for reason in step.reasons.iter().take(SHOWN) {
-            writeln!(out, "         {}: {}", quote(reason.subject()), reason.words())?;
+            writeln!(
+                out,
+                "         {}: {}",
+                quote(reason.subject()),
+                reason.words()
+            )?;
         }
         if step.reasons.len() > SHOWN {
-            writeln!(out, "         and {} more reasons", step.reasons.len() - SHOWN)?;
+            writeln!(
+                out,
+                "         and {} more reasons",
+                step.reasons.len() - SHOWN
+            )?;
         }
         if standing == "waits" {
             let open = step

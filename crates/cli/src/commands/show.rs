@@ -38,10 +38,12 @@ pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
 fn fields(details: &RunDetails, kept: Option<&Kept>) -> Vec<(&'static str, Value)> {
     let mut fields = summary_fields(&details.summary);
     let (machine, modes) = (&details.machine, &details.modes);
-    let unknown = details
-        .lookups_unknown
-        .iter()
-        .map(|(id, path)| Value::Object(vec![("id", (*id).into()), ("exec_path", path.as_ref().into())]));
+    let unknown = details.lookups_unknown.iter().map(|(id, path)| {
+        Value::Object(vec![
+            ("id", (*id).into()),
+            ("exec_path", path.as_ref().into()),
+        ])
+    });
     fields.extend([
         ("warnings", Value::array(&details.warnings)),
         ("peers", Value::array(&details.peers)),
@@ -93,10 +95,20 @@ pub fn summary_fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn text(details: &RunDetails, kept: Option<&Kept>, style: Style, out: &mut impl Write) -> io::Result<()> {
+fn text(
+    details: &RunDetails,
+    kept: Option<&Kept>,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let run = &details.summary;
-    let mut line =
-        |key: &str, value: &str| writeln!(out, "{} {value}", style.paint(Role::Dim, &format!("{key:<12}")));
+    let mut line = |key: &str, value: &str| {
+        writeln!(
+            out,
+            "{} {value}",
+            style.paint(Role::Dim, &format!("{key:<12}"))
+        )
+    };
     match run.complete {
         true => line("complete", &style.paint(Role::Good, "yes"))?,
         false => line("complete", &style.paint(Role::Bad, "no"))?,
@@ -147,9 +159,17 @@ fn text(details: &RunDetails, kept: Option<&Kept>, style: Style, out: &mut impl 
     if let Some(kept) = kept {
         line("contents", &kept.text())?;
         for (path, why) in kept.missing.iter().take(NAMED) {
-            line("  not kept", &one_line(&format!("{}: {why}", shell::quote(path))))?;
+            line(
+                "  not kept",
+                &one_line(&format!("{}: {why}", shell::quote(path))),
+            )?;
         }
-        if let Some(more) = kept.missing.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        if let Some(more) = kept
+            .missing
+            .len()
+            .checked_sub(NAMED)
+            .filter(|more| *more > 0)
+        {
             line("  not kept", &format!("{more} more (--json lists them)"))?;
         }
     }

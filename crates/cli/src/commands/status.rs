@@ -37,7 +37,8 @@ pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
 
 /// As its run left it, and so are its inputs as far as is known: that one could not be told for certain is said, but is no change.
 fn is_current(file: &FileStatus) -> bool {
-    let changed = |(_, state): &(_, FileState)| matches!(state, FileState::Modified | FileState::Removed);
+    let changed =
+        |(_, state): &(_, FileState)| matches!(state, FileState::Modified | FileState::Removed);
     file.state == FileState::Current && !file.changed_inputs.iter().any(changed)
 }
 
@@ -68,10 +69,9 @@ fn word(state: FileState) -> &'static str {
 }
 
 fn json(file: &FileStatus) -> Value {
-    let inputs = file
-        .changed_inputs
-        .iter()
-        .map(|(path, state)| Value::Object(vec![("path", path.into()), ("state", word(*state).into())]));
+    let inputs = file.changed_inputs.iter().map(|(path, state)| {
+        Value::Object(vec![("path", path.into()), ("state", word(*state).into())])
+    });
     Value::Object(vec![
         ("path", (&file.path).into()),
         ("run", file.run.as_ref().into()),

@@ -201,9 +201,16 @@ mod tests {
             .iter()
             .find(|place| place.path.ends_with(b"/real"))
             .unwrap();
-        let mut names: Vec<&[u8]> = real.entries.iter().flatten().map(|entry| &*entry.name).collect();
+        let mut names: Vec<&[u8]> = real
+            .entries
+            .iter()
+            .flatten()
+            .map(|entry| &*entry.name)
+            .collect();
         names.sort();
-        let sub = places.iter().find(|place| place.path.ends_with(b"/real/sub"));
+        let sub = places
+            .iter()
+            .find(|place| place.path.ends_with(b"/real/sub"));
         let looked = sub.and_then(|place| place.looked.first()).unwrap();
         assert!(*looked.name == *b"f" && looked.size == 4, "{looked:?}");
         assert_eq!(names, [&b"g"[..], b"sub"]);

@@ -51,8 +51,8 @@ pub fn open(path: &Path, wanted: &Ident, ended: i64) -> Result<Source, String> {
 
 /// Opens what was preserved of a version.
 pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
-    let source =
-        open_any(path).map_err(|error| format!("what was preserved of it cannot be opened: {error}"))?;
+    let source = open_any(path)
+        .map_err(|error| format!("what was preserved of it cannot be opened: {error}"))?;
     let now = &source.before;
     let same = match kept.how {
         Some(Kept::Link) => same_version(now, &kept.ident),

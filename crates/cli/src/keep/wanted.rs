@@ -150,7 +150,8 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
     let done = used.into_iter().zip(made).zip(became);
     for (entity, ((used, made), became)) in entities.into_iter().zip(done) {
         let made_up = [&b"/proc/"[..], b"/sys/", b"/dev/"];
-        if entity.path.first() != Some(&b'/') || made_up.iter().any(|prefix| entity.path.starts_with(prefix))
+        if entity.path.first() != Some(&b'/')
+            || made_up.iter().any(|prefix| entity.path.starts_with(prefix))
         {
             continue;
         }

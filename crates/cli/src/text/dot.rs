@@ -13,10 +13,17 @@ use super::shell;
 use super::words::{Direction, did};
 
 /// Writes the graph. Without `all`, system files that lead nowhere are drawn as one box for each directory.
-pub fn draw(lineage: &Lineage, direction: Direction, all: bool, out: &mut impl Write) -> io::Result<()> {
+pub fn draw(
+    lineage: &Lineage,
+    direction: Direction,
+    all: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let outline = Outline::new(lineage, direction, true);
     let name = |index: usize| match &lineage.nodes[index] {
-        Node::Entity { path, .. } if !all && index >= lineage.roots && outline.is_system_leaf(index) => {
+        Node::Entity { path, .. }
+            if !all && index >= lineage.roots && outline.is_system_leaf(index) =>
+        {
             format!("system {}", shown(system_group(path)))
         }
         _ => format!("n{index}"),
@@ -32,7 +39,11 @@ pub fn draw(lineage: &Lineage, direction: Direction, all: bool, out: &mut impl W
             *systems.entry(id).or_default() += 1;
             continue;
         }
-        let weight = if index < lineage.roots { ", penwidth=2" } else { "" };
+        let weight = if index < lineage.roots {
+            ", penwidth=2"
+        } else {
+            ""
+        };
         match node {
             Node::Entity { path, version, .. } => {
                 let label = if *version > 1 {
@@ -130,7 +141,10 @@ mod tests {
             text.contains(r#"label="'/w/a\"];evil\\'", penwidth=2];"#),
             "{text}"
         );
-        assert!(text.contains("\"n1\" -> \"n0\" [label=\"wrote\"];"), "{text}");
+        assert!(
+            text.contains("\"n1\" -> \"n0\" [label=\"wrote\"];"),
+            "{text}"
+        );
     }
 
     #[test]

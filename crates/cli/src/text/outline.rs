@@ -66,7 +66,9 @@ impl<'a> Outline<'a> {
             .links
             .iter()
             .filter(|link| link.flow == Flow::Informed(Informed::Exec));
-        for link in execs.filter(|link| is_forked(&lineage.nodes[link.from]) && link.from >= lineage.roots) {
+        for link in
+            execs.filter(|link| is_forked(&lineage.nodes[link.from]) && link.from >= lineage.roots)
+        {
             whole[link.from] = link.to;
         }
         let mut links = vec![Vec::new(); lineage.nodes.len()];
@@ -152,9 +154,15 @@ impl<'a> Outline<'a> {
 
     /// How a node that is no stop is passed: with which words for what lies behind it. None: it is a stop. A socket is one where nobody of
     /// the lineage is at its other end.
-    fn way(&self, link: &Link, other: usize, way: Option<&'static str>) -> Option<Option<&'static str>> {
+    fn way(
+        &self,
+        link: &Link,
+        other: usize,
+        way: Option<&'static str>,
+    ) -> Option<Option<&'static str>> {
         let of = self.direction == Direction::Of;
-        let channel = |words: [&'static str; 2]| (!self.possible).then_some(Some(words[usize::from(!of)]));
+        let channel =
+            |words: [&'static str; 2]| (!self.possible).then_some(Some(words[usize::from(!of)]));
         match (&link.flow, &self.lineage.nodes[other]) {
             (Flow::Same, _) => Some(way),
             (_, Node::Entity { kind, .. }) => match kind {
@@ -176,7 +184,9 @@ impl<'a> Outline<'a> {
         let dead_end = other != root && self.around(other).all(|(_, next)| next == root);
         match link.flow {
             Flow::Used(_) => self.execs(link.to) || file(link.from) || dead_end,
-            Flow::Generated(_) if self.direction == Direction::Uses => self.execs(link.from) || dead_end,
+            Flow::Generated(_) if self.direction == Direction::Uses => {
+                self.execs(link.from) || dead_end
+            }
             Flow::Generated(_) => {
                 is_found(&self.lineage.nodes[link.to])
                     || is_forked(&self.lineage.nodes[link.from]) && self.is_told_by_another(link)
@@ -212,9 +222,9 @@ impl<'a> Outline<'a> {
             (Flow::Used(_), Direction::Of) => self
                 .around(other)
                 .any(|(made, by)| by == node && generated(&made.flow)),
-            (Flow::Derived, Direction::Of) => self
-                .around(node)
-                .any(|(made, by)| generated(&made.flow) && self.around(by).any(|(_, used)| used == other)),
+            (Flow::Derived, Direction::Of) => self.around(node).any(|(made, by)| {
+                generated(&made.flow) && self.around(by).any(|(_, used)| used == other)
+            }),
             (Flow::Derived, Direction::Uses) => self.around(node).any(|(_, by)| {
                 self.around(by)
                     .any(|(made, file)| file == other && generated(&made.flow))
@@ -227,7 +237,11 @@ impl<'a> Outline<'a> {
     fn prefer_seen(&self, node: usize, steps: &mut Steps) {
         let entity = matches!(self.lineage.nodes[node], Node::Entity { .. });
         let seen = |step: &Step| step.writes && step.certainty == Certainty::Seen;
-        if self.possible || self.direction == Direction::Uses || !entity || !steps.shown.iter().any(seen) {
+        if self.possible
+            || self.direction == Direction::Uses
+            || !entity
+            || !steps.shown.iter().any(seen)
+        {
             return;
         }
         let before = steps.shown.len();
@@ -240,8 +254,9 @@ impl<'a> Outline<'a> {
     /// A pipe that a whole build inherits (its output, a jobserver's) connects everything with everything, possibly. That many
     /// possibilities tell a reader nothing.
     fn leave_out_crowds(&self, steps: &mut Steps) {
-        let crowd =
-            |step: &Step| step.certainty == Certainty::Possible && PIPED.contains(&step.words.as_str());
+        let crowd = |step: &Step| {
+            step.certainty == Certainty::Possible && PIPED.contains(&step.words.as_str())
+        };
         if self.possible || steps.shown.iter().filter(|step| crowd(step)).count() <= CROWD {
             return;
         }
@@ -315,7 +330,11 @@ fn one(group: Vec<Step>) -> Option<Step> {
     let text = match (seen.is_empty(), possible.is_empty()) {
         (true, _) => possible.join(" and "),
         (false, true) => seen.join(" and "),
-        (false, false) => format!("{} and possibly {}", seen.join(" and "), possible.join(" and ")),
+        (false, false) => format!(
+            "{} and possibly {}",
+            seen.join(" and "),
+            possible.join(" and ")
+        ),
     };
     Some(Step {
         node: group.first()?.node,

@@ -83,7 +83,11 @@ fn gathered(paths: &[Vec<u8>]) -> Vec<(Vec<u8>, u64)> {
         let directory = &parts[..parts.len() - 1];
         let key = directory.iter().take(4).copied().collect();
         let (common, count) = groups.entry(key).or_insert_with(|| (directory.to_vec(), 0));
-        let shared = common.iter().zip(directory).take_while(|(a, b)| a == b).count();
+        let shared = common
+            .iter()
+            .zip(directory)
+            .take_while(|(a, b)| a == b)
+            .count();
         common.truncate(shared);
         *count += 1;
     }
@@ -99,9 +103,13 @@ mod tests {
 
     #[test]
     fn what_people_install_themselves_is_not_the_systems() {
-        assert!(is_system(b"/usr/lib/x.so") && is_system(b"/dev/null") && is_system(b"/etc/passwd"));
         assert!(
-            !is_system(b"/usr/local/bin/tool") && !is_system(b"/opt/x") && !is_system(b"/home/u/usr/lib/x")
+            is_system(b"/usr/lib/x.so") && is_system(b"/dev/null") && is_system(b"/etc/passwd")
+        );
+        assert!(
+            !is_system(b"/usr/local/bin/tool")
+                && !is_system(b"/opt/x")
+                && !is_system(b"/home/u/usr/lib/x")
         );
     }
 
@@ -116,7 +124,10 @@ mod tests {
         ] {
             groups.add(path.as_bytes());
         }
-        assert_eq!(groups.text(), "2 files under /usr/lib, 1 under /etc, 1 elsewhere");
+        assert_eq!(
+            groups.text(),
+            "2 files under /usr/lib, 1 under /etc, 1 elsewhere"
+        );
     }
 
     #[test]

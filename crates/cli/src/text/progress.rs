@@ -31,7 +31,9 @@ impl Progress {
             }
         };
         // Without a thread there is no line, and nothing else is missing.
-        let thread = std::thread::Builder::new().name("progress".into()).spawn(show);
+        let thread = std::thread::Builder::new()
+            .name("progress".into())
+            .spawn(show);
         Progress {
             waiting: thread.ok().map(|thread| (over, thread)),
         }
@@ -39,7 +41,10 @@ impl Progress {
 
     /// Shows that a run is being indexed.
     pub fn of_run(run: &str, bytes: u64) -> Progress {
-        Progress::start(&format!("indexing run {run} ({})", super::when::size(bytes)))
+        Progress::start(&format!(
+            "indexing run {run} ({})",
+            super::when::size(bytes)
+        ))
     }
 
     /// Takes the line away.

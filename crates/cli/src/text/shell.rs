@@ -93,7 +93,9 @@ impl Call<'_> {
         match (self.exec_path, self.argv.first()) {
             (None, None) => "(a process whose program is not known)".to_owned(),
             (Some(path), None) => quote_name(path),
-            (Some(path), Some(name)) if !calls(name) => join(std::iter::once(quote_name(path)).chain(rest())),
+            (Some(path), Some(name)) if !calls(name) => {
+                join(std::iter::once(quote_name(path)).chain(rest()))
+            }
             (_, Some(name)) => join(std::iter::once(quote_name(name)).chain(rest())),
         }
     }
@@ -153,7 +155,12 @@ mod tests {
     #[test]
     fn a_plain_command_stays_plain() {
         assert_eq!(
-            line(&[b"sort", b"-k2,2", b"--key=1", b"a.txt"], b"/here", &[], &[]),
+            line(
+                &[b"sort", b"-k2,2", b"--key=1", b"a.txt"],
+                b"/here",
+                &[],
+                &[]
+            ),
             "sort -k2,2 --key=1 a.txt"
         );
     }
@@ -177,7 +184,10 @@ mod tests {
 
     #[test]
     fn an_environment_that_would_hide_the_command_is_counted_instead() {
-        let (argv, set) = (boxed(&[b"cc"]), boxed(&[b"COLLECT_GCC_OPTIONS=-O2", b"A=1"]));
+        let (argv, set) = (
+            boxed(&[b"cc"]),
+            boxed(&[b"COLLECT_GCC_OPTIONS=-O2", b"A=1"]),
+        );
         let call = Call {
             exec_path: None,
             argv: &argv,

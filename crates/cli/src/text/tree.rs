@@ -134,7 +134,8 @@ impl<'l> Tree<'l, '_> {
                 ("├─ ", "│  ")
             };
             let lead = style.paint(Role::Dim, &format!("{}{branch}", level.prefix));
-            let (parent, run, prefix) = (level.node, level.run, format!("{}{indent}", level.prefix));
+            let (parent, run, prefix) =
+                (level.node, level.run, format!("{}{indent}", level.prefix));
             match line {
                 Line::Note(note) => writeln!(out, "{lead}{}", style.paint(Role::Dim, &note))?,
                 Line::Step(step) => {
@@ -163,7 +164,11 @@ impl<'l> Tree<'l, '_> {
             notes.push("(cut here: a larger --depth shows more)".to_owned());
         }
         let unfolded = || self.unfolded.iter().copied();
-        if unfolded().any(|node| self.below(node).iter().any(|line| matches!(line, Line::Note(_)))) {
+        if unfolded().any(|node| {
+            self.below(node)
+                .iter()
+                .any(|line| matches!(line, Line::Note(_)))
+        }) {
             notes.push("(--all lists the files that were only counted)".to_owned());
         }
         let hidden: usize = unfolded().map(|node| self.steps(node).hidden).sum();
@@ -261,7 +266,9 @@ impl<'l> Tree<'l, '_> {
         let mut listed = Vec::new();
         for step in &steps.shown {
             match &self.outline.lineage.nodes[step.node] {
-                Node::Entity { path, .. } if self.is_counted(node, step.node, far) => groups.add(path),
+                Node::Entity { path, .. } if self.is_counted(node, step.node, far) => {
+                    groups.add(path)
+                }
                 _ => listed.push(step.clone()),
             }
         }
@@ -298,8 +305,8 @@ impl<'l> Tree<'l, '_> {
             &self.outline.lineage.nodes[file],
         ) {
             (Node::Activity { cwd, .. }, Node::Entity { path, .. }) => {
-                let near =
-                    path.starts_with(cwd) && (cwd.ends_with(b"/") || path.get(cwd.len()) == Some(&b'/'));
+                let near = path.starts_with(cwd)
+                    && (cwd.ends_with(b"/") || path.get(cwd.len()) == Some(&b'/'));
                 self.outline.is_leaf(file) && !is_system(path) && !near
             }
             _ => false,

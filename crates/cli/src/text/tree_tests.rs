@@ -153,7 +153,12 @@ fn a_file_nobody_made_says_so() {
 #[test]
 fn a_circle_of_epochs_ends() {
     // A writes g; B reads g and writes h; A reads h.
-    let nodes = vec![file("/w/g", 1), command("a", 1), file("/w/h", 1), command("b", 1)];
+    let nodes = vec![
+        file("/w/g", 1),
+        command("a", 1),
+        file("/w/h", 1),
+        command("b", 1),
+    ];
     let links = vec![
         link(1, 0, Flow::Generated(Relation::Write)),
         link(2, 1, Flow::Used(Relation::Read)),
@@ -199,7 +204,9 @@ fn what_only_could_have_happened_is_counted_and_told_when_asked_for() {
     lineage.links[1].certainty = Certainty::Possible;
     let text = drawn(&lineage, Direction::Of, false);
     assert!(
-        text.ends_with("(--possible shows 1 more link, of what could have happened but was not seen to)\n"),
+        text.ends_with(
+            "(--possible shows 1 more link, of what could have happened but was not seen to)\n"
+        ),
         "{text}"
     );
     let mut out = Vec::new();
@@ -381,7 +388,10 @@ fn what_was_seen_does_not_make_the_rest_of_a_line_certain() {
         cut: false,
     };
     let text = drawn(&lineage, Direction::Of, false);
-    assert!(text.contains("started by and possibly piped from"), "{text}");
+    assert!(
+        text.contains("started by and possibly piped from"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -436,7 +446,9 @@ fn many_files_of_one_place_are_counted() {
         roots: 1,
         ..Lineage::default()
     };
-    lineage.links.push(link(1, 0, Flow::Generated(Relation::Write)));
+    lineage
+        .links
+        .push(link(1, 0, Flow::Generated(Relation::Write)));
     for n in 0..20 {
         lineage
             .links
@@ -461,9 +473,11 @@ fn a_chain_of_ten_thousand_commands_is_drawn_without_overflow() {
     for step in 0..10_000 {
         lineage.nodes.push(command("next", 1));
         lineage.nodes.push(file("/w/f", 1));
-        lineage
-            .links
-            .push(link(2 * step + 1, 2 * step, Flow::Generated(Relation::Write)));
+        lineage.links.push(link(
+            2 * step + 1,
+            2 * step,
+            Flow::Generated(Relation::Write),
+        ));
         lineage
             .links
             .push(link(2 * step + 2, 2 * step + 1, Flow::Used(Relation::Read)));
@@ -554,7 +568,11 @@ fn the_crowd_behind_a_shared_pipe_is_counted() {
     // As many as a reader may want to know of are told.
     lineage.links.truncate(4);
     let text = drawn(&lineage, Direction::Of, false);
-    assert_eq!(text.matches("possibly piped from cc\n").count(), 2, "{text}");
+    assert_eq!(
+        text.matches("possibly piped from cc\n").count(),
+        2,
+        "{text}"
+    );
 }
 
 #[test]

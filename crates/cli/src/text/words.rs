@@ -73,8 +73,8 @@ fn done(relation: Relation) -> &'static str {
 /// The name of a signal that programs are killed by.
 pub fn signal(number: i32) -> Option<&'static str> {
     const NAMES: [&str; 15] = [
-        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
-        "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM",
+        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE",
+        "SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM",
     ];
     let index = usize::try_from(number).ok()?.checked_sub(1)?;
     match number {

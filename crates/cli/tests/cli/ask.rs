@@ -47,7 +47,8 @@ fn what_others_write_to_the_commands_output_is_not_its_own() {
         let files = place.json(&["files", run, "--json"]);
         let files = files.as_array().unwrap().iter();
         let wrote = files.filter(|f| {
-            f["path"] == shared.as_str() && f["access"].as_array().unwrap().contains(&"write".into())
+            f["path"] == shared.as_str()
+                && f["access"].as_array().unwrap().contains(&"write".into())
         });
         wrote
             .map(|f| f["certainty"].as_str().unwrap().to_owned())
@@ -66,10 +67,14 @@ fn what_an_unseen_program_writes_to_its_output_is_its_own() {
     }
     let place = Place::new();
     place.write("a", "text\n");
-    let shell = place.shell("echo before > out; \"$B\" record -- busybox cat a >> out; echo after >> out");
+    let shell =
+        place.shell("echo before > out; \"$B\" record -- busybox cat a >> out; echo after >> out");
     assert_eq!((shell.status, shell.err.as_str()), (0, ""));
     let lineage = place.json(&["of", "out", "--json", "--no-possible"]);
-    assert!(paths(&lineage).contains(&place.path("a").as_str()), "{lineage}");
+    assert!(
+        paths(&lineage).contains(&place.path("a").as_str()),
+        "{lineage}"
+    );
 }
 
 #[test]
@@ -102,7 +107,10 @@ fn lineage_crosses_runs() {
         .unwrap()
         .to_owned();
     let within = place.json(&["of", "c", "--json", "--run", &run]);
-    assert!(!paths(&within).contains(&place.path("a").as_str()), "{within}");
+    assert!(
+        !paths(&within).contains(&place.path("a").as_str()),
+        "{within}"
+    );
     let near = place.json(&["of", "c", "--json", "--depth", "1"]);
     assert!(!paths(&near).contains(&place.path("a").as_str()), "{near}");
 }
@@ -120,10 +128,19 @@ fn excluded_files_and_what_lies_behind_them_are_left_out() {
         "{json}"
     );
     let files = place
-        .run(&["files", "--exclude", "/usr/**", "--exclude", "**/b", "--all"])
+        .run(&[
+            "files",
+            "--exclude",
+            "/usr/**",
+            "--exclude",
+            "**/b",
+            "--all",
+        ])
         .out;
     assert!(
-        !files.contains("/usr/") && !files.contains(&place.path("b")) && files.contains(&place.path("c")),
+        !files.contains("/usr/")
+            && !files.contains(&place.path("b"))
+            && files.contains(&place.path("c")),
         "{files}"
     );
 }
@@ -144,7 +161,11 @@ fn the_graph_can_be_drawn() {
             let dot = place.run(&[question[0], question[1], "--dot"]).out;
             place.write("graph.dot", &dot);
             let mut draw = place.stage.command("dot");
-            let drawn = Answer::of(draw.args(["-Tsvg", &place.path("graph.dot")]).output().unwrap());
+            let drawn = Answer::of(
+                draw.args(["-Tsvg", &place.path("graph.dot")])
+                    .output()
+                    .unwrap(),
+            );
             assert_eq!((drawn.status, drawn.err.as_str()), (0, ""), "{dot}");
             assert!(drawn.out.contains("cp a b"), "{}", drawn.out);
         }
@@ -205,7 +226,10 @@ fn names_that_are_not_utf8_come_back_as_surrogates() {
     let files = place.run(&["files", "--json"]).out;
     assert!(files.contains("/na\\udcffme\\n'x\""), "{files}");
     assert!(files.contains("/b\\udcfe\""), "{files}");
-    let of = place.run(&[std::ffi::OsStr::new("of"), std::ffi::OsStr::from_bytes(b"b\xfe")]);
+    let of = place.run(&[
+        std::ffi::OsStr::new("of"),
+        std::ffi::OsStr::from_bytes(b"b\xfe"),
+    ]);
     assert!(of.out.contains("na\\377me\\n\\'x'"), "{of:?}");
 }
 
@@ -228,7 +252,10 @@ fn files_and_processes_have_the_promised_fields() {
     };
     assert!(access("a").contains(&"read".into()), "{files}");
     assert!(access("b").contains(&"write".into()), "{files}");
-    assert!(access("no-such-file").contains(&"missing".into()), "{files}");
+    assert!(
+        access("no-such-file").contains(&"missing".into()),
+        "{files}"
+    );
     for file in files.as_array().unwrap() {
         assert!(
             ["library", "kernel"].contains(&file["via"].as_str().unwrap()),
@@ -241,7 +268,10 @@ fn files_and_processes_have_the_promised_fields() {
     }
     let processes = place.json(&["processes", "--json"]);
     let processes = processes.as_array().unwrap();
-    let cat = processes.iter().find(|one| one["argv"][0] == "cat").unwrap();
+    let cat = processes
+        .iter()
+        .find(|one| one["argv"][0] == "cat")
+        .unwrap();
     assert_eq!(
         (&cat["exit"], &cat["cwd"]),
         (&1.into(), &place.work().to_str().unwrap().into()),
@@ -253,8 +283,10 @@ fn files_and_processes_have_the_promised_fields() {
         .unwrap();
     assert_eq!(parent["pid"], cat["parent"]);
     assert!(cat["start"].as_f64().unwrap() <= cat["end"].as_f64().unwrap());
-    let ids: std::collections::HashSet<u64> =
-        processes.iter().map(|one| one["id"].as_u64().unwrap()).collect();
+    let ids: std::collections::HashSet<u64> = processes
+        .iter()
+        .map(|one| one["id"].as_u64().unwrap())
+        .collect();
     assert_eq!(ids.len(), processes.len());
 }
 
@@ -269,7 +301,10 @@ fn show_says_first_whether_the_record_is_complete() {
         "{json}"
     );
     assert_eq!(json["incomplete_because"], serde_json::json!([]));
-    assert!(json["peers"].is_array() && json["command"][0] == "sh", "{json}");
+    assert!(
+        json["peers"].is_array() && json["command"][0] == "sh",
+        "{json}"
+    );
     let text = place.run(&["show"]).out;
     assert!(text.starts_with("complete     yes\n"), "{text}");
 }
@@ -348,8 +383,12 @@ fn a_reader_that_goes_away_is_no_error() {
 fn what_was_never_seen_is_not_found() {
     let place = Place::new();
     place.record("true");
-    place.run(&["of", "never-seen"]).is_error(1, &["never-seen"]);
-    place.run(&["uses", "/never/seen"]).is_error(1, &["/never/seen"]);
+    place
+        .run(&["of", "never-seen"])
+        .is_error(1, &["never-seen"]);
+    place
+        .run(&["uses", "/never/seen"])
+        .is_error(1, &["/never/seen"]);
 }
 
 #[test]
@@ -375,14 +414,19 @@ fn the_pipes_of_a_program_that_uses_only_its_standard_streams_are_seen() {
 /// The nodes of an answer from which a way along its links leads back to them.
 fn on_cycles(lineage: &serde_json::Value) -> Vec<String> {
     let link = |l: &serde_json::Value| (l["from"].as_u64().unwrap(), l["to"].as_u64().unwrap());
-    let links: Vec<_> = lineage["links"].as_array().unwrap().iter().map(link).collect();
+    let links: Vec<_> = lineage["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(link)
+        .collect();
     let nodes = lineage["nodes"].as_array().unwrap();
     let mut left: std::collections::BTreeSet<u64> = (0..nodes.len() as u64).collect();
-    while let Some(end) = left
-        .iter()
-        .copied()
-        .find(|node| !links.iter().any(|(from, to)| to == node && left.contains(from)))
-    {
+    while let Some(end) = left.iter().copied().find(|node| {
+        !links
+            .iter()
+            .any(|(from, to)| to == node && left.contains(from))
+    }) {
         left.remove(&end);
     }
     left.iter()

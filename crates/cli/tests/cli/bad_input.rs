@@ -77,7 +77,8 @@ impl Place {
         let path = self.path(name);
         let files = self.json(&["files", "--json"]);
         let wrote = |file: &&serde_json::Value| {
-            file["path"] == path.as_str() && file["access"].as_array().unwrap().contains(&"write".into())
+            file["path"] == path.as_str()
+                && file["access"].as_array().unwrap().contains(&"write".into())
         };
         files.as_array().unwrap().iter().find(wrote).is_some()
     }

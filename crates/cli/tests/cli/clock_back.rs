@@ -15,7 +15,10 @@ fn later(seconds: u32) -> String {
 fn permitted(place: &Place) -> bool {
     let may = place.shell(&format!("{} true", later(1))).status == 0;
     if !may {
-        skipped("a clock that is set back", "no time namespace may be made here");
+        skipped(
+            "a clock that is set back",
+            "no time namespace may be made here",
+        );
     }
     may
 }

@@ -242,7 +242,11 @@ fn what_was_changed_without_being_read_comes_back() {
 
 #[test]
 fn what_is_taken_as_a_directory_tells_it_comes_back() {
-    come_back(&["tar cf t.tar a d", "ls -U d > second", "find . -name '?' > found"]);
+    come_back(&[
+        "tar cf t.tar a d",
+        "ls -U d > second",
+        "find . -name '?' > found",
+    ]);
     let place = Place::furnished();
     for name in ["m", "c", "q", "e", "z", "b", "k"] {
         place.write(format!("d/{name}"), "");

@@ -17,7 +17,10 @@ fn recorded() -> Place {
         "sort data/in > sorted\nuniq -c < sorted\necho \"$GREETING\"\n",
     );
     let mut command = place.command(&["record", "--contents=lazy", "--", "sh", "run.sh"]);
-    let output = command.env("GREETING", "good 'morning' $HOME").output().unwrap();
+    let output = command
+        .env("GREETING", "good 'morning' $HOME")
+        .output()
+        .unwrap();
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stdout), EXPECTED);
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
@@ -124,7 +127,11 @@ fn a_container_runs_without_any_of_the_original_files() {
     export(&place, "docker-archive", "docker.tar");
     let build = export(&place, "dockerfile", "build");
     unlink(&place);
-    for image in ["oci:oci", "oci-archive:oci.tar", "docker-archive:docker.tar"] {
+    for image in [
+        "oci:oci",
+        "oci-archive:oci.tar",
+        "docker-archive:docker.tar",
+    ] {
         assert_eq!(podman.run(&place.work(), image), EXPECTED, "{image}");
     }
     let output = podman
@@ -137,7 +144,11 @@ fn a_container_runs_without_any_of_the_original_files() {
         String::from_utf8_lossy(&output.stderr)
     );
     let image = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(podman.run(&place.work(), image.trim()), EXPECTED, "dockerfile");
+    assert_eq!(
+        podman.run(&place.work(), image.trim()),
+        EXPECTED,
+        "dockerfile"
+    );
 }
 
 /// Of its sources it looks at no more than when they were written, if it has compiled them before; and of other files whether they are there.
@@ -188,7 +199,10 @@ fn a_python_program_whose_modules_are_compiled_runs_in_a_container() {
     std::fs::rename(place.path("../oci"), place.path("oci")).unwrap();
     let said = podman.run(&place.work(), "oci:oci");
     let sorted = |text: &str| {
-        let mut words: Vec<String> = text.split(['[', ']', ',', ' ']).map(str::to_owned).collect();
+        let mut words: Vec<String> = text
+            .split(['[', ']', ',', ' '])
+            .map(str::to_owned)
+            .collect();
         words.sort();
         words
     };
@@ -217,7 +231,8 @@ fn an_ordinary_user_runs_an_image_without_any_of_the_original_files() {
     );
     // A test has no terminal.
     let config = place.work().join("bundle/config.json");
-    let mut settings: serde_json::Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    let mut settings: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
     settings["process"]["terminal"] = false.into();
     std::fs::write(&config, settings.to_string()).unwrap();
     let output = place
@@ -267,10 +282,16 @@ fn an_image_has_what_was_used_and_no_more_with_the_users_files_apart() {
     let base = place.work();
     let base = base.to_str().unwrap().trim_start_matches('/');
     for name in ["data/in", "run.sh"] {
-        assert!(own.contains(&format!("{base}/{name}\n")), "no {name} in {own}");
+        assert!(
+            own.contains(&format!("{base}/{name}\n")),
+            "no {name} in {own}"
+        );
     }
     for name in ["secret", "sorted"] {
-        assert!(!own.contains(&format!("{base}/{name}\n")), "{name} in {own}");
+        assert!(
+            !own.contains(&format!("{base}/{name}\n")),
+            "{name} in {own}"
+        );
     }
     let packages = list("layer0.tar");
     assert!(
@@ -369,14 +390,19 @@ fn damage_that_is_met_in_the_middle_of_a_content_is_told_by_the_file_s_name() {
     for (format, output) in [("oci", "image"), ("reprozip", "a.rpz")] {
         let answer = place.run(&["export", format, "-o", output, &run]);
         assert_eq!(answer.status, 1, "{answer:?}");
-        assert!(answer.err.contains("/work/big held: the content "), "{answer:?}");
+        assert!(
+            answer.err.contains("/work/big held: the content "),
+            "{answer:?}"
+        );
         assert!(!place.work().join(output).exists());
     }
     let answer = place.replay(&run, &[]);
     if !answer.err.contains("namespace") {
         assert_eq!(answer.status, 1, "{answer:?}");
         assert!(
-            answer.err.contains("/work/big for the replay: the content "),
+            answer
+                .err
+                .contains("/work/big for the replay: the content "),
             "{answer:?}"
         );
         assert!(

@@ -9,7 +9,11 @@ impl Place {
     /// Of the file in the latest run: whether its content is kept, and its package with the manager and whether it is verified.
     fn owner_of(&self, path: &str) -> (bool, String) {
         let files = self.json(&["files", "--json"]);
-        let file = files.as_array().unwrap().iter().find(|file| file["path"] == path);
+        let file = files
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|file| file["path"] == path);
         let version = &file.unwrap()["versions"][0];
         let package = &version["package"];
         let words = [&package["manager"], &package["name"]].map(|word| word.as_str().unwrap());
@@ -42,7 +46,10 @@ impl Place {
             .iter()
             .rev()
             .find(|node| node["path"] == path.as_str() && node["digest"].is_string())?;
-        Some(self.run(&["contents", node["digest"].as_str().unwrap()]).out)
+        Some(
+            self.run(&["contents", node["digest"].as_str().unwrap()])
+                .out,
+        )
     }
 }
 
@@ -119,7 +126,10 @@ fn what_was_written_by_one_name_of_a_file_is_what_is_read_by_the_other() {
         place.write("a", "one\n");
         fs::hard_link(place.path("a"), place.path("b")).unwrap();
         place.age("a");
-        place.keep(&format!("{write}; cat a > out; {change}"), &["--contents=lazy"]);
+        place.keep(
+            &format!("{write}; cat a > out; {change}"),
+            &["--contents=lazy"],
+        );
         let shown = place.json(&["show", "--json"]);
         assert_eq!(
             shown["contents"]["not_kept"],
@@ -127,7 +137,9 @@ fn what_was_written_by_one_name_of_a_file_is_what_is_read_by_the_other() {
             "{write}; {change}"
         );
         let lineage = place.run(&["of", "out", "--tree"]).out;
-        let read = lineage.find("/a\n").and_then(|at| lineage[at..].find("echo two"));
+        let read = lineage
+            .find("/a\n")
+            .and_then(|at| lineage[at..].find("echo two"));
         assert!(read.is_some(), "{write}; {change}: {lineage}");
         assert_eq!(
             place.kept_ancestor("out", "b").as_deref(),
@@ -150,13 +162,19 @@ fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {
         let program = ["busybox", "perl"]
             .into_iter()
             .find(|tool| change.starts_with(tool));
-        if program.is_some_and(|tool| !backstory_testkit::need::needs("another file at the name", &[tool])) {
+        if program.is_some_and(|tool| {
+            !backstory_testkit::need::needs("another file at the name", &[tool])
+        }) {
             continue;
         }
         let place = Place::new();
         for directory in ["d", "e"] {
             fs::create_dir(place.path(directory)).unwrap();
-            place.stage.user().owns(&place.work().join(directory)).unwrap();
+            place
+                .stage
+                .user()
+                .owns(&place.work().join(directory))
+                .unwrap();
         }
         for name in ["other", "e/in"] {
             place.write_aged(name, "another file\n");
@@ -238,12 +256,18 @@ fn what_a_package_verifies_is_named_and_not_kept_unless_asked_for() {
     place
         .run(&["contents", &cat])
         .is_error(1, &["coreutils", "dpkg", "--self-contained"]);
-    assert_eq!(place.owner_of(&cat), (false, "dpkg coreutils true".to_owned()));
+    assert_eq!(
+        place.owner_of(&cat),
+        (false, "dpkg coreutils true".to_owned())
+    );
     place.keep("cat in > out", &["--contents=lazy", "--self-contained"]);
     place.run(&["contents", &cat, "-o", "kept-cat"]);
     assert!(fs::read(place.path("kept-cat")).unwrap() == fs::read(&cat).unwrap());
     // It is the package's all the same: a bill of materials names that.
-    assert_eq!(place.owner_of(&cat), (true, "dpkg coreutils true".to_owned()));
+    assert_eq!(
+        place.owner_of(&cat),
+        (true, "dpkg coreutils true".to_owned())
+    );
     let bill = place.json(&["export", "cyclonedx", "-o", "-"]);
     let components = bill["components"].as_array().unwrap();
     let named = |name: &str| components.iter().any(|component| component["name"] == name);
@@ -268,10 +292,16 @@ fn what_a_package_owns_and_cannot_verify_is_kept_and_named() {
     assert_eq!(place.run(&["contents", &file]).out, "text\n");
     let bill = place.json(&["export", "cyclonedx", "-o", "-"]);
     let components = bill["components"].as_array().unwrap();
-    let purls: Vec<&str> = components.iter().filter_map(|one| one["purl"].as_str()).collect();
+    let purls: Vec<&str> = components
+        .iter()
+        .filter_map(|one| one["purl"].as_str())
+        .collect();
     assert!(purls.contains(&"pkg:npm/%40s/x@1.2.3"), "{purls:?}");
     // What the run itself made there is its result, whoever's directory it is in.
-    place.keep("echo more > node_modules/@s/x/built.js", &["--contents=lazy"]);
+    place.keep(
+        "echo more > node_modules/@s/x/built.js",
+        &["--contents=lazy"],
+    );
     let bill = place.json(&["export", "cyclonedx", "-o", "-"]);
     let made = place.path("node_modules/@s/x/built.js");
     let components = bill["components"].as_array().unwrap();
@@ -294,12 +324,18 @@ fn an_export_brings_runs_and_contents_to_another_store_once() {
     there.stage.user().owns(file.as_ref()).unwrap();
     for known in [false, true] {
         let answer = there.json(&["store", "import", &file, "--json"]);
-        assert_eq!(answer[if known { "known" } else { "runs" }][0], run.as_str());
+        assert_eq!(
+            answer[if known { "known" } else { "runs" }][0],
+            run.as_str()
+        );
         let out = here.path("out");
         assert_eq!(there.run(&["contents", &out]).out, "text to hand on\n");
     }
     assert_eq!(there.json(&["log", "--json"]).as_array().unwrap().len(), 1);
-    assert_eq!(there.json(&["show", "given", "--json"])["run"], run.as_str());
+    assert_eq!(
+        there.json(&["show", "given", "--json"])["run"],
+        run.as_str()
+    );
     assert_eq!(there.run(&["store", "verify"]).status, 0);
     let (a, b) = (
         here.json(&["files", &run, "--json"]),
@@ -355,7 +391,10 @@ fn garbage_collection_takes_what_no_run_refers_to_and_nothing_else() {
     assert_eq!(objects(&place), before);
     let given = place.json(&["store", "gc", "--json"]);
     assert_eq!(dry["contents"], given["contents"]);
-    assert_eq!(objects(&place), before - given["contents"].as_u64().unwrap());
+    assert_eq!(
+        objects(&place),
+        before - given["contents"].as_u64().unwrap()
+    );
     assert!(given["contents"].as_u64().unwrap() >= 2, "{given}");
     assert_eq!(place.run(&["contents", "both"]).out, "read by both runs\n");
     let forgotten = place.json(&["store", "gc", "--max-size", "1", "--json"]);

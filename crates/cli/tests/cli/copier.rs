@@ -56,7 +56,9 @@ fn script(seed: u64, reads: usize) -> (String, Vec<String>) {
                 "" => format!("f={file}; [ -s $f ] || echo first > $f; {change}"),
                 // Its own applets, without a path to find others by. What it changes by another hard link is in `docs/limits.md`.
                 busybox if !change.contains("python3") && !change.contains("second") => {
-                    format!("{busybox}sh -c 'PATH=; f={file}; [ -s $f ] || echo first > $f; {change}'")
+                    format!(
+                        "{busybox}sh -c 'PATH=; f={file}; [ -s $f ] || echo first > $f; {change}'"
+                    )
                 }
                 _ => format!("f={file}; [ -s $f ] || echo first > $f; {change}"),
             };
@@ -64,7 +66,11 @@ fn script(seed: u64, reads: usize) -> (String, Vec<String>) {
         }
         let file = format!("f{}", dice.below(3));
         let hand = HANDS[dice.below(2)];
-        writeln!(text, "echo {file} >&8; read x <&9; {hand}cat {file} > out{at}").unwrap();
+        writeln!(
+            text,
+            "echo {file} >&8; read x <&9; {hand}cat {file} > out{at}"
+        )
+        .unwrap();
         read.push(file);
     }
     (text, read)
@@ -103,7 +109,11 @@ fn every_version_that_was_read_is_the_one_that_an_eager_copier_took() {
         assert_eq!(copies.len(), read.len());
         for (at, (file, copy)) in read.iter().zip(&copies).enumerate() {
             let out = format!("out{at}");
-            assert_eq!(fs::read(place.path(&out)).unwrap(), *copy, "the copier is right");
+            assert_eq!(
+                fs::read(place.path(&out)).unwrap(),
+                *copy,
+                "the copier is right"
+            );
             // An empty file has no content to keep: it has been read to its end all the same.
             if copy.is_empty() {
                 continue;
@@ -124,7 +134,10 @@ fn every_version_that_was_read_is_the_one_that_an_eager_copier_took() {
 fn copy_eagerly(place: &Place) -> Vec<Vec<u8>> {
     use std::io::{BufRead, BufReader, Write};
     let request = fs::File::open(place.path("request")).unwrap();
-    let mut done = fs::File::options().write(true).open(place.path("done")).unwrap();
+    let mut done = fs::File::options()
+        .write(true)
+        .open(place.path("done"))
+        .unwrap();
     let mut copies = Vec::new();
     for name in BufReader::new(request).lines() {
         let name = name.unwrap();
@@ -146,6 +159,9 @@ impl Place {
         let node = nodes
             .iter()
             .find(|node| node["path"] == path.as_str() && node["digest"].is_string())?;
-        Some(self.run(&["contents", node["digest"].as_str().unwrap()]).out)
+        Some(
+            self.run(&["contents", node["digest"].as_str().unwrap()])
+                .out,
+        )
     }
 }

@@ -89,7 +89,10 @@ fn a_checker_of_memory_finds_only_what_the_program_did() {
         // It is a static program and takes no recorder, so without a guard nobody sees what it does.
         match guard {
             "off" => {
-                assert!(answer.err.starts_with("backstory: ") && answer.err.contains("without the guard"))
+                assert!(
+                    answer.err.starts_with("backstory: ")
+                        && answer.err.contains("without the guard")
+                )
             }
             _ => assert_eq!(answer.err, ""),
         }

@@ -37,7 +37,9 @@ impl Place {
 fn an_argument_a_variable_or_another_command_changes_what_comes_out() {
     let (place, run) = recorded("sort $HOW in > out; echo $WHO >> out");
     assert_eq!(
-        place.replay(&run, &["--env", "HOW=-r", "--env", "WHO=me"]).status,
+        place
+            .replay(&run, &["--env", "HOW=-r", "--env", "WHO=me"])
+            .status,
         1
     );
     assert_eq!(place.left("out"), "b\na\nme\n");
@@ -118,7 +120,9 @@ fn what_comes_and_goes_on_the_machine_meanwhile_disturbs_no_replay_beside_it() {
                 (0..100).for_each(|i| fs::remove_file(passing(i)).unwrap());
             }
         });
-        let answers: Vec<Answer> = (0..5).map(|_| place.replay(&run, &["--allow-host"])).collect();
+        let answers: Vec<Answer> = (0..5)
+            .map(|_| place.replay(&run, &["--allow-host"]))
+            .collect();
         over.store(true, Ordering::Relaxed);
         answers
     });
@@ -163,7 +167,11 @@ fn where_namespaces_are_denied_the_container_is_named_as_the_way_out() {
         "sh",
     ]);
     command.arg(replay.get_program()).args(replay.get_args());
-    command.envs(replay.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.envs(
+        replay
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let answer = Answer::of(command.current_dir(place.work()).output().unwrap());
     if answer.err.contains("unshare") {
         skipped("a replay without namespaces", &answer.err);
@@ -210,7 +218,10 @@ fn a_package_that_was_moved_aside_is_named_or_in_the_store_if_it_was_asked_for()
     let second = Place::new();
     let elsewhere = install(&second);
     second.write_aged("in", "text\n");
-    second.write_aged("work.py", &fs::read_to_string(place.path("work.py")).unwrap());
+    second.write_aged(
+        "work.py",
+        &fs::read_to_string(place.path("work.py")).unwrap(),
+    );
     let alone = second.keep(&line.replace(&packages, &elsewhere), &["--contents=lazy"]);
     for (place, packages) in [(&place, &packages), (&second, &elsewhere)] {
         fs::rename(packages, place.path("../home/aside")).unwrap();
@@ -272,7 +283,11 @@ fn an_output_that_was_removed_before_it_was_stored_is_named_with_the_reason() {
 fn a_place_that_cannot_be_written_to_is_named_and_a_full_one_left_alone() {
     let (place, run) = recorded("cat in > out");
     place.write("file", "mine\n");
-    for bad in ["/proc/again", &place.path("file"), &place.path("file/below")] {
+    for bad in [
+        "/proc/again",
+        &place.path("file"),
+        &place.path("file/below"),
+    ] {
         place
             .run(&["replay", &run, "--output-dir", bad])
             .is_error(1, &[bad, "--output-dir"]);
@@ -289,7 +304,11 @@ fn endless(place: &Place, run: &str) -> std::process::Child {
     let again = place.path("../home/again");
     let mut command = place.command(&["replay", run, "--output-dir", &again]);
     command.args(["--", "sh", "-c", "cat in > out; while :; do :; done"]);
-    let child = command.process_group(0).stderr(Stdio::null()).spawn().unwrap();
+    let child = command
+        .process_group(0)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let root = std::path::Path::new(&again).join("root");
     assert!(eventually(Duration::from_secs(60), || root.exists()));
     child
@@ -305,7 +324,10 @@ fn what_is_interrupted_leaves_nothing() {
     // It tells that its command was ended; if that had only just been started, it ends as it.
     let status = child.wait().unwrap();
     let key = Some(rustix::process::Signal::INT.as_raw());
-    assert!(status.code() == Some(1) || status.signal() == key, "{status}");
+    assert!(
+        status.code() == Some(1) || status.signal() == key,
+        "{status}"
+    );
     place.leaves_nothing();
 }
 

@@ -9,7 +9,8 @@ use super::Place;
 fn told(answer: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let all = answer["differences"].as_array().unwrap().iter();
-    all.map(|one| (text(&one["kind"]), text(&one["of"]))).collect()
+    all.map(|one| (text(&one["kind"]), text(&one["of"])))
+        .collect()
 }
 
 fn diff(place: &Place, args: &[&str]) -> Value {
@@ -37,8 +38,11 @@ fn what_the_next_run_made_anew_at_once_was_left_by_the_one_before_and_is_not_tol
     };
     let lock = place.stage.store().join("index.lock");
     let mut both = place.stage.command("flock");
-    both.arg(lock)
-        .args(["sh", "-c", &format!("{} && {}", record("one"), record("two"))]);
+    both.arg(lock).args([
+        "sh",
+        "-c",
+        &format!("{} && {}", record("one"), record("two")),
+    ]);
     both.env("BACKSTORY_STORE", place.stage.store());
     let output = both.current_dir(place.work()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -60,7 +64,10 @@ fn two_runs_of_the_same_are_the_same() {
     assert_eq!(told(&answer), []);
     assert_eq!(answer["same_outputs"][0], "out");
     let text = place.run(&["diff", &a, &b]);
-    assert!(text.status == 0 && text.out.contains("no difference"), "{text:?}");
+    assert!(
+        text.status == 0 && text.out.contains("no difference"),
+        "{text:?}"
+    );
 }
 
 #[test]
@@ -76,7 +83,9 @@ fn a_changed_input_comes_first_and_is_what_fed_the_output() {
     assert_eq!(answer["earliest"]["kind"], "input");
     assert_eq!(answer["earliest"]["of"], "in");
     let out = answer["differences"].as_array().unwrap().iter();
-    let out = out.filter(|one| one["kind"] == "output").collect::<Vec<_>>();
+    let out = out
+        .filter(|one| one["kind"] == "output")
+        .collect::<Vec<_>>();
     assert_eq!(out.len(), 2, "{answer}");
     for one in out {
         assert_eq!(one["fed_by"], serde_json::json!([0]), "{answer}");
@@ -206,7 +215,8 @@ fn each_kind_of_difference_is_told_by_its_word() {
         ("variable", "set", "export SET=one\n", "export SET=two\n"),
         ("exit", "ends", "exit 1\n", "exit 2\n"),
     ];
-    let line = "./tool data > out; cat data >> out; . ./set; sh -c 'echo $SET >> out'; sh ends; true";
+    let line =
+        "./tool data > out; cat data >> out; . ./set; sh -c 'echo $SET >> out'; sh ends; true";
     let write = |name: &str, text: &str| {
         use std::os::unix::fs::PermissionsExt;
         place.write_aged(name, text);
@@ -214,7 +224,9 @@ fn each_kind_of_difference_is_told_by_its_word() {
         std::fs::set_permissions(place.path(name), mode).unwrap();
         place.age(name);
     };
-    changes.iter().for_each(|(_, name, text, _)| write(name, text));
+    changes
+        .iter()
+        .for_each(|(_, name, text, _)| write(name, text));
     let mut before = place.keep(line, &["--contents=lazy"]);
     for (kind, name, _, text) in changes {
         write(name, text);
@@ -251,7 +263,10 @@ fn another_library_is_told_as_one() {
     build("2");
     let b = place.keep(line, &["--contents=lazy"]);
     let answer = diff(&place, &[&a, &b]);
-    assert_eq!(told(&answer), [("library".to_owned(), "libown.so.1".to_owned())]);
+    assert_eq!(
+        told(&answer),
+        [("library".to_owned(), "libown.so.1".to_owned())]
+    );
     assert_eq!(answer["same_outputs"], serde_json::json!(["out"]));
 }
 
@@ -282,7 +297,11 @@ fn another_kernel_is_told_before_all_else() {
     assert!(older.status().unwrap().success());
     let answer = diff(&place, &[&a, "older"]);
     let first = &answer["earliest"];
-    assert_eq!([&first["kind"], &first["of"]], ["machine", "kernel"], "{answer}");
+    assert_eq!(
+        [&first["kind"], &first["of"]],
+        ["machine", "kernel"],
+        "{answer}"
+    );
     assert!(first["b"].as_str().unwrap().contains("2.6"), "{answer}");
 }
 
@@ -290,7 +309,8 @@ fn another_kernel_is_told_before_all_else() {
 fn work_done_in_two_directories_is_the_same_work() {
     let place = Place::new();
     place.write_aged("in", "text\n");
-    let line = |dir: &str| format!("mkdir {dir} && cp in {dir} && cd {dir} && exec sh -c 'cat in > out'");
+    let line =
+        |dir: &str| format!("mkdir {dir} && cp in {dir} && cd {dir} && exec sh -c 'cat in > out'");
     let a = place.keep(&line("one"), &["--contents=lazy"]);
     let b = place.keep(&line("one2"), &["--contents=lazy"]);
     let all = told(&diff(&place, &[&a, &b]));
@@ -306,6 +326,10 @@ fn what_cannot_be_compared_says_what_to_give() {
     let place = Place::new();
     let a = place.record("true");
     place.run(&["diff", &a]).is_error(2, &["--in"]);
-    place.run(&["diff", &a, "nothing"]).is_error(1, &["nothing"]);
-    place.run(&["diff", &a, "./nothing"]).is_error(1, &["nothing"]);
+    place
+        .run(&["diff", &a, "nothing"])
+        .is_error(1, &["nothing"]);
+    place
+        .run(&["diff", &a, "./nothing"])
+        .is_error(1, &["nothing"]);
 }

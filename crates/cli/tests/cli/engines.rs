@@ -7,7 +7,9 @@ use super::Place;
 use backstory_testkit::need::{find, skipped};
 
 fn repository(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name)
 }
 
 /// What `scripts/setup` puts apart from the Python of all tests.

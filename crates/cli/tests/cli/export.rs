@@ -43,7 +43,12 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
             match path.is_dir() {
                 true => waiting.push(path),
                 false => {
-                    let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                    let name = path
+                        .strip_prefix(root)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned();
                     files.insert(name, std::fs::read(path).unwrap());
                 }
             }
@@ -167,7 +172,11 @@ fn snakemake_makes_the_outputs_again_and_only_what_changed_after() {
     };
     made_again(&place, "snakemake", snakemake());
     let again = snakemake().current_dir(place.work()).output().unwrap();
-    assert!(text(&again).contains("Nothing to be done"), "{}", text(&again));
+    assert!(
+        text(&again).contains("Nothing to be done"),
+        "{}",
+        text(&again)
+    );
     only_what_changed(&place, &expected, snakemake());
 }
 
@@ -206,7 +215,13 @@ fn cwltool_makes_the_outputs_again_and_only_what_changed_after() {
     exported_and_removed(&place, "cwl");
     let cwltool = || {
         let mut command = Command::new(&program);
-        command.args(["--no-container", "--cachedir", "cache", "--outdir", "results"]);
+        command.args([
+            "--no-container",
+            "--cachedir",
+            "cache",
+            "--outdir",
+            "results",
+        ]);
         command.arg("again").env("HOME", place.work());
         command
     };
@@ -224,7 +239,10 @@ fn cwltool_makes_the_outputs_again_and_only_what_changed_after() {
     let (said, given) = into_results(&place, cwltool());
     assert_eq!(ran(&said), expected.len() + 1, "{said}");
     let step = |name: &str| format!("{}] Output of job", name.replace('.', "_"));
-    assert!(expected.iter().all(|name| said.contains(&step(name))), "{said}");
+    assert!(
+        expected.iter().all(|name| said.contains(&step(name))),
+        "{said}"
+    );
     assert_eq!(given, natively(&place));
 }
 
@@ -284,7 +302,9 @@ fn odd_names_and_words_come_through_every_workflow_language() {
         let command = match format {
             "snakemake" => engine("odd names in snakemake", format).map(|program| {
                 let mut command = Command::new(program);
-                command.args(["-c1", "-s", "again"]).env("HOME", place.work());
+                command
+                    .args(["-c1", "-s", "again"])
+                    .env("HOME", place.work());
                 command
             }),
             "shell" => Some(tool(&place, &["bash", "again"])),
@@ -308,7 +328,10 @@ fn odd_names_and_words_come_through_every_workflow_language() {
         assert_eq!(into_results(&place, command).1, before);
     }
     if let Some(mut command) = nextflow("odd names in nextflow", &place) {
-        assert_eq!(place.run(&["export", "nextflow", "-o", "again.nf"]).status, 0);
+        assert_eq!(
+            place.run(&["export", "nextflow", "-o", "again.nf"]).status,
+            0
+        );
         command.args(["run", "again.nf", "-ansi-log", "false"]);
         assert_eq!(into_results(&place, command).1, before);
     }
@@ -384,7 +407,10 @@ fn an_export_of_a_file_has_only_what_it_came_from() {
         rules.contains("uniq out/2.txt out/u2.txt") && rules.contains("sort in2.txt > out/2.txt"),
         "{rules}"
     );
-    assert!(!rules.contains("in1.txt") && !rules.contains("paste"), "{rules}");
+    assert!(
+        !rules.contains("in1.txt") && !rules.contains("paste"),
+        "{rules}"
+    );
 }
 
 #[test]
@@ -401,7 +427,11 @@ fn what_a_driver_wrote_itself_is_not_lost() {
         assert_eq!(place.run(&["export", "shell", "-o", "again"]).status, 0);
         std::fs::remove_file(place.work().join("two")).unwrap();
         assert!(tool(&place, &["bash", "again"]).status().unwrap().success());
-        assert_eq!(std::fs::read(place.work().join("two")).unwrap(), two, "{shell}");
+        assert_eq!(
+            std::fs::read(place.work().join("two")).unwrap(),
+            two,
+            "{shell}"
+        );
     }
 }
 
@@ -414,7 +444,11 @@ fn compile_commands_name_every_source_of_a_build() {
     let place = Place::new();
     for directory in ["include", "one", "two"] {
         std::fs::create_dir(place.path(directory)).unwrap();
-        place.stage.user().owns(place.path(directory).as_ref()).unwrap();
+        place
+            .stage
+            .user()
+            .owns(place.path(directory).as_ref())
+            .unwrap();
     }
     place.write("include/both.h", "int one(void);\nint two(void);\n");
     place.write(
@@ -525,7 +559,10 @@ fn what_cannot_be_exported_is_said() {
         .is_error(2, &["bpmn", "make", "snakemake"]);
     place
         .run(&["export", "make", "-o", "no/such/dir"])
-        .is_error(1, &["no/such/dir", "there is no directory no/such", "make it"]);
+        .is_error(
+            1,
+            &["no/such/dir", "there is no directory no/such", "make it"],
+        );
     // The temporary name beside it is nobody's business.
     let answer = place.run(&["export", "oci", "-o", "/proc/image"]);
     answer.is_error(1, &["/proc/image", "No such file"]);
@@ -550,5 +587,8 @@ fn what_cannot_be_exported_is_said() {
     });
     assert_eq!(left.count(), 0, "nothing half written is left");
     let list = place.run(&["export"]);
-    assert!(list.status == 0 && list.out.contains("a makefile"), "{list:?}");
+    assert!(
+        list.status == 0 && list.out.contains("a makefile"),
+        "{list:?}"
+    );
 }

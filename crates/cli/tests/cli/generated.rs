@@ -37,8 +37,12 @@ fn every_command_explains_itself_with_examples() {
 #[test]
 fn misuse_is_2_and_points_to_the_help() {
     let place = Place::new();
-    place.run(&["of"]).is_error(2, &["PATH", "backstory of --help"]);
-    place.run(&["of", "x", "--json", "--dot"]).is_error(2, &["--dot"]);
+    place
+        .run(&["of"])
+        .is_error(2, &["PATH", "backstory of --help"]);
+    place
+        .run(&["of", "x", "--json", "--dot"])
+        .is_error(2, &["--dot"]);
     place
         .run(&["no-such-command"])
         .is_error(2, &["no-such-command", "--help"]);
@@ -47,7 +51,9 @@ fn misuse_is_2_and_points_to_the_help() {
         bare.status == 2 && bare.out.is_empty() && bare.err.contains("Examples:"),
         "{bare:?}"
     );
-    place.run(&["files", "--exclude", "a{b"]).is_error(2, &["a{b"]);
+    place
+        .run(&["files", "--exclude", "a{b"])
+        .is_error(2, &["a{b"]);
 }
 
 #[test]
@@ -151,12 +157,14 @@ fn what_is_installed_lies_where_distributions_have_it_and_can_be_taken_away() {
     let make = |target: &str| {
         let mut make = std::process::Command::new("make");
         // As under sudo: what was built is taken as it is.
-        make.env("SUDO_USER", "somebody").current_dir(sources()).args([
-            target,
-            &format!("RELEASE={}", env!("CARGO_BIN_EXE_backstory")),
-            &format!("DESTDIR={}", place.path("root")),
-            "PREFIX=/usr",
-        ]);
+        make.env("SUDO_USER", "somebody")
+            .current_dir(sources())
+            .args([
+                target,
+                &format!("RELEASE={}", env!("CARGO_BIN_EXE_backstory")),
+                &format!("DESTDIR={}", place.path("root")),
+                "PREFIX=/usr",
+            ]);
         let done = Answer::of(make.output().unwrap());
         assert_eq!(done.status, 0, "{done:?}");
     };

@@ -20,7 +20,14 @@ impl Place {
         command
             .env("BACKSTORY_STORE", self.stage.store())
             .current_dir(self.work());
-        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}")]);
+        command.args([
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            &format!("trace={calls}"),
+        ]);
         command.arg(format!("--inject={calls}:signal=SIGKILL:when={at}"));
         command.arg(env!("CARGO_BIN_EXE_backstory")).args(args);
         command.output().unwrap().status.signal() == Some(9)
@@ -29,7 +36,11 @@ impl Place {
     /// That the store is whole, and holds the content that `name` had.
     fn is_whole(&self, name: &str, text: &str, when: &str) {
         let verified = self.run(&["store", "verify"]);
-        assert_eq!(verified.status, 0, "{when}: {}{}", verified.out, verified.err);
+        assert_eq!(
+            verified.status, 0,
+            "{when}: {}{}",
+            verified.out, verified.err
+        );
         assert_eq!(self.run(&["contents", name]).out, text, "{when}");
     }
 }
@@ -87,7 +98,10 @@ const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41
 fn show_tells_the_digest_of_each_version() {
     let place = Place::new();
     place.write_aged("in", "first\n");
-    place.keep("cat in > out; echo second > in; : > empty", &["--contents=lazy"]);
+    place.keep(
+        "cat in > out; echo second > in; : > empty",
+        &["--contents=lazy"],
+    );
     let shown = place.json(&["show", "--json"]);
     let versions = shown["contents"]["versions"].as_array().unwrap();
     let of = |name: &str| -> Vec<&Value> {
@@ -98,14 +112,19 @@ fn show_tells_the_digest_of_each_version() {
             .collect()
     };
     let texts = |name: &str| -> Vec<String> {
-        let digests = of(name).into_iter().map(|one| one["digest"].as_str().unwrap());
+        let digests = of(name)
+            .into_iter()
+            .map(|one| one["digest"].as_str().unwrap());
         digests
             .map(|digest| place.run(&["contents", digest]).out)
             .collect()
     };
     assert_eq!(
         (texts("in"), texts("out")),
-        (vec!["first\n".into(), "second\n".into()], vec!["first\n".into()])
+        (
+            vec!["first\n".into(), "second\n".into()],
+            vec!["first\n".into()]
+        )
     );
     let empty = of("empty")[0];
     assert_eq!(
@@ -176,7 +195,11 @@ fn who_collects_garbage_or_imports_may_be_killed_at_any_change() {
         place.kill_at(at, &["store", "gc"]);
         place.is_whole("out", "as it was read\n", &format!("gc killed at {at}"));
         there.kill_at(at, &["store", "import", &copy]);
-        assert_eq!(there.run(&["store", "verify"]).status, 0, "import killed at {at}");
+        assert_eq!(
+            there.run(&["store", "verify"]).status,
+            0,
+            "import killed at {at}"
+        );
         let known = there.run(&["log"]).out.lines().count();
         assert!(known <= 2, "import killed at {at}: {known}");
     }

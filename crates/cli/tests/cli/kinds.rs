@@ -155,7 +155,8 @@ fn an_r_script_comes_back() {
     place.write_at_home("source/mine/NAMESPACE", "export(twice)\n");
     place.write_at_home("source/mine/R/twice.R", "twice <- function(x) 2 * x\n");
     place.write_at_home("R/README", "packages\n");
-    let installed = place.command_line("R CMD INSTALL --no-docs --no-test-load -l ~/R ~/source/mine");
+    let installed =
+        place.command_line("R CMD INSTALL --no-docs --no-test-load -l ~/R ~/source/mine");
     assert_eq!(installed.status, 0, "{installed:?}");
     place.write("d.csv", "x,y\n1,2\n2,4\n3,7\n");
     place.write_aged(

@@ -23,10 +23,17 @@ fn dependencies(name: &str) -> Vec<String> {
         .join(name)
         .join("Cargo.toml");
     let text = std::fs::read_to_string(path).unwrap();
-    let lines = text.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let lines = text
+        .lines()
+        .skip_while(|line| *line != "[dependencies]")
+        .skip(1);
     let lines = lines.take_while(|line| !line.starts_with('['));
     lines
-        .filter_map(|line| line.strip_prefix("backstory-")?.split(['.', ' ', '=']).next())
+        .filter_map(|line| {
+            line.strip_prefix("backstory-")?
+                .split(['.', ' ', '='])
+                .next()
+        })
         .map(str::to_owned)
         .collect()
 }

@@ -73,7 +73,11 @@ impl Place {
     }
 
     fn path(&self, name: &str) -> String {
-        self.work().join(name).into_os_string().into_string().unwrap()
+        self.work()
+            .join(name)
+            .into_os_string()
+            .into_string()
+            .unwrap()
     }
 
     /// Writes a file into `work`, as its user's.
@@ -97,7 +101,10 @@ impl Place {
         let of = std::fs::metadata(self.work().join(name)).unwrap();
         let since = Duration::new(of.ctime() as u64, of.ctime_nsec() as u32);
         let changed = of.modified().unwrap().max(SystemTime::UNIX_EPOCH + since);
-        while changed.elapsed().is_ok_and(|age| age < Duration::from_millis(15)) {
+        while changed
+            .elapsed()
+            .is_ok_and(|age| age < Duration::from_millis(15))
+        {
             std::thread::yield_now();
         }
     }
@@ -153,7 +160,8 @@ impl Place {
     fn json(&self, args: &[&str]) -> Value {
         let answer = self.run(args);
         assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{args:?}");
-        serde_json::from_str(&answer.out).unwrap_or_else(|error| panic!("{args:?}: {error}\n{}", answer.out))
+        serde_json::from_str(&answer.out)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}\n{}", answer.out))
     }
 }
 

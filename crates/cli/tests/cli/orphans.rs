@@ -19,7 +19,10 @@ fn what_a_child_does_is_known_though_its_parent_died_making_it() {
                     (0, "9\n", "")
                 );
                 place.finalized();
-                assert!(place.work().join(&file).exists(), "{how} {guard}: the child ran");
+                assert!(
+                    place.work().join(&file).exists(),
+                    "{how} {guard}: the child ran"
+                );
                 let shown = place.json(&["show", "--json"]);
                 assert_eq!(shown["complete"], true, "{how} {guard}");
                 assert!(

@@ -42,10 +42,22 @@ const PROVOKED: &[(&str, fn())] = &[
         "NotFinalized",
         logs::a_log_that_could_not_be_finalized_is_told_and_found,
     ),
-    ("CutShort", programs::shared_memory_that_was_cut_short_is_told),
-    ("Lost", lacks::operations_that_could_not_be_logged_are_counted),
-    ("Unwatched", programs::a_static_program_without_the_guard_is_told),
-    ("Unreadable", programs::a_program_that_may_not_be_read_is_told),
+    (
+        "CutShort",
+        programs::shared_memory_that_was_cut_short_is_told,
+    ),
+    (
+        "Lost",
+        lacks::operations_that_could_not_be_logged_are_counted,
+    ),
+    (
+        "Unwatched",
+        programs::a_static_program_without_the_guard_is_told,
+    ),
+    (
+        "Unreadable",
+        programs::a_program_that_may_not_be_read_is_told,
+    ),
     (
         "Unread",
         lacks::memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up,
@@ -58,7 +70,10 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
     ("NoEnd", logs::a_log_that_was_cut_is_told),
     ("LogDamaged", logs::a_log_that_was_cut_is_told),
-    ("Undecoded", programs::what_cannot_be_decoded_is_told_by_name),
+    (
+        "Undecoded",
+        programs::what_cannot_be_decoded_is_told_by_name,
+    ),
     (
         "PrivilegeLost",
         super::bad_input::privileges::a_program_that_loses_its_privilege_is_named,
@@ -74,7 +89,11 @@ const SAID_ELSEWHERE: &str = "ClockSet";
 
 #[test]
 fn every_reason_is_provoked() {
-    let provoked: Vec<&str> = PROVOKED.iter().map(|of| of.0).chain([SAID_ELSEWHERE]).collect();
+    let provoked: Vec<&str> = PROVOKED
+        .iter()
+        .map(|of| of.0)
+        .chain([SAID_ELSEWHERE])
+        .collect();
     let listed: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
     let missing = |from: &[&str], of: &[&str]| -> Vec<String> {
         let absent = of.iter().filter(|name| !from.contains(*name));

@@ -41,7 +41,9 @@ fn a_command_that_is_not_there_is_127_and_a_failed_run() {
 fn a_command_that_cannot_be_executed_is_126_and_a_failed_run() {
     let place = Place::new();
     place.write("data", "text");
-    place.run(&["record", "--", "./data"]).is_error(126, &["./data"]);
+    place
+        .run(&["record", "--", "./data"])
+        .is_error(126, &["./data"]);
     assert_eq!(place.json(&["show", "--json"])["exit"], 126);
 }
 
@@ -52,9 +54,17 @@ fn the_summary_and_show_agree_about_a_command_that_never_ran() {
         place.write("data", "text");
         let summary = place.path("summary.json");
         place.run(&["record", "--json-summary", &summary, "--", command]);
-        let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
+        let summary: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
         let shown = place.json(&["show", "--json"]);
-        for field in ["run", "exit", "signal", "complete", "lost", "incomplete_because"] {
+        for field in [
+            "run",
+            "exit",
+            "signal",
+            "complete",
+            "lost",
+            "incomplete_because",
+        ] {
             assert_eq!(summary[field], shown[field], "{command}: {field}");
         }
         // Nothing is missing: it was seen that nothing ran.
@@ -105,13 +115,24 @@ fn misuse_is_125_and_runs_nothing() {
         place.run(args).is_error(125, &[word]);
     }
     assert!(!place.work().join("ran").exists());
-    assert!(place.run(&["record", "--contents=off", "--", "true"]).status == 0);
+    assert!(
+        place
+            .run(&["record", "--contents=off", "--", "true"])
+            .status
+            == 0
+    );
 }
 
 #[test]
 fn output_passes_through_untouched() {
     let place = Place::new();
-    let answer = place.run(&["record", "--", "sh", "-c", "printf 'out\\n'; printf 'err\\n' >&2"]);
+    let answer = place.run(&[
+        "record",
+        "--",
+        "sh",
+        "-c",
+        "printf 'out\\n'; printf 'err\\n' >&2",
+    ]);
     assert_eq!(
         (answer.status, answer.out.as_str(), answer.err.as_str()),
         (0, "out\n", "err\n")
@@ -177,7 +198,10 @@ fn the_guard_can_be_off_or_strict() {
             file["path"] == place.path("b").as_str()
                 && file["access"].as_array().unwrap().contains(&"write".into())
         };
-        assert!(files.as_array().unwrap().iter().any(wrote), "{guard}: {files}");
+        assert!(
+            files.as_array().unwrap().iter().any(wrote),
+            "{guard}: {files}"
+        );
     }
 }
 
@@ -207,7 +231,15 @@ fn a_recording_inside_a_recording_works_and_says_what_it_lacks() {
 #[test]
 fn secrets_in_the_environment_are_not_stored() {
     let place = Place::new();
-    let mut command = place.command(&["record", "--redact", "MY_*", "--", "sh", "-c", "env > env.txt"]);
+    let mut command = place.command(&[
+        "record",
+        "--redact",
+        "MY_*",
+        "--",
+        "sh",
+        "-c",
+        "env > env.txt",
+    ]);
     command
         .env("API_TOKEN", "s3cr3t-one")
         .env("MY_THING", "s3cr3t-two")
@@ -311,7 +343,10 @@ fn what_ends_a_moment_after_its_command_is_waited_for_by_who_asks() {
     place.write_aged("in", "text\n");
     place.record("cp in out; sleep 0.15 >/dev/null 2>&1 &");
     let asked = place.run(&["of", "out"]);
-    assert!(asked.status == 0 && asked.out.contains("cp in out"), "{asked:?}");
+    assert!(
+        asked.status == 0 && asked.out.contains("cp in out"),
+        "{asked:?}"
+    );
     assert_eq!(asked.err, "");
 }
 
@@ -376,21 +411,26 @@ fn processes_of_other_pid_namespaces_are_known_by_the_numbers_that_we_know() {
         for guard in ["--guard=on", "--guard=off"] {
             let answer = place.run(&["record", guard, "--", &program, how]);
             if answer.status == 77 {
-                backstory_testkit::need::skipped("pid namespaces", "an ordinary user may make none here");
+                backstory_testkit::need::skipped(
+                    "pid namespaces",
+                    "an ordinary user may make none here",
+                );
                 return;
             }
             assert_eq!(answer.status, 0, "{how} {guard}: {}", answer.err);
             let processes = place.json(&["processes", "--json"]);
             let list = processes.as_array().unwrap();
-            let pids: std::collections::BTreeSet<_> = list.iter().map(|p| p["pid"].as_u64()).collect();
+            let pids: std::collections::BTreeSet<_> =
+                list.iter().map(|p| p["pid"].as_u64()).collect();
             assert_eq!(pids.len(), list.len(), "{how} {guard}: {processes}");
             let parentless = list.iter().filter(|p| p["parent"].is_null()).count();
             assert_eq!(parentless, 1, "{how} {guard}: {processes}");
             let files = place.json(&["files", "--json"]);
             for name in ["first", "child0", "child1", "child2"] {
                 let path = place.path(name);
-                let seen =
-                    |file: &serde_json::Value| file["path"] == path.as_str() && file["certainty"] == "seen";
+                let seen = |file: &serde_json::Value| {
+                    file["path"] == path.as_str() && file["certainty"] == "seen"
+                };
                 assert!(
                     files.as_array().unwrap().iter().any(seen),
                     "{how} {guard} {name}: {files}"
@@ -409,12 +449,19 @@ fn a_pid_namespace_that_a_static_program_made_is_noticed_before_a_recorder_is_in
     place.write("a", "text\n");
     let answer = place.run(&["record", "--", &program]);
     if answer.status == 77 {
-        return backstory_testkit::need::skipped("pid namespaces", "an ordinary user may make none here");
+        return backstory_testkit::need::skipped(
+            "pid namespaces",
+            "an ordinary user may make none here",
+        );
     }
     assert_eq!((answer.status, answer.err.as_str()), (0, ""));
     let processes = place.json(&["processes", "--json"]);
     let list = processes.as_array().unwrap();
-    let is_copy = |p: &&serde_json::Value| p["exec_path"].as_str().is_some_and(|path| path.ends_with("/cp"));
+    let is_copy = |p: &&serde_json::Value| {
+        p["exec_path"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("/cp"))
+    };
     let copy = list.iter().find(is_copy).unwrap();
     // In its own namespace it is the third.
     assert!(copy["pid"].as_u64() > Some(3), "{processes}");

@@ -104,7 +104,9 @@ fn what_is_asked_for_and_was_not_there_is_named() {
     place
         .replay(&run, &["--input", "never=in"])
         .is_error(1, &["never"]);
-    place.replay(&run, &["--arg", "9=x"]).is_error(1, &["9", "2"]);
+    place
+        .replay(&run, &["--arg", "9=x"])
+        .is_error(1, &["9", "2"]);
     place
         .replay(&run, &["--env", "SURELY_NOT_SET"])
         .is_error(2, &["SURELY_NOT_SET"]);
@@ -140,10 +142,14 @@ fn the_network_is_not_there_and_nothing_of_the_users_is_written_to() {
     );
     place.write_aged("out", "mine\n");
     let answer = place.replay(&run, &[]);
-    let devices = fs::read_to_string(place.path("../home/again/files") + &place.path("devices")).unwrap();
+    let devices =
+        fs::read_to_string(place.path("../home/again/files") + &place.path("devices")).unwrap();
     assert_eq!(devices, "lo\n", "{answer:?}");
     assert_eq!(fs::read_to_string(place.path("out")).unwrap(), "mine\n");
-    assert_eq!(fs::read_to_string(place.path("in")).unwrap(), "text\nchanged\n");
+    assert_eq!(
+        fs::read_to_string(place.path("in")).unwrap(),
+        "text\nchanged\n"
+    );
 }
 
 /// Java does so: whoever opens a file that may be there, makes it if it is not, and removes it leaves nobody to ask which it was.
@@ -190,7 +196,12 @@ fn a_damaged_content_is_named_and_leaves_nothing() {
     let mut files = vec![place.stage.store().join("contents")];
     while let Some(path) = files.pop() {
         if path.is_dir() {
-            files.extend(fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
+            files.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .flatten()
+                    .map(|entry| entry.path()),
+            );
         } else if path.parent().is_some_and(|dir| dir.ends_with("packs"))
             && path.extension() == Some("pack".as_ref())
         {
@@ -200,7 +211,9 @@ fn a_damaged_content_is_named_and_leaves_nothing() {
             fs::write(&path, bytes).unwrap();
         }
     }
-    place.replay(&run, &[]).is_error(1, &["damaged", "store verify"]);
+    place
+        .replay(&run, &[])
+        .is_error(1, &["damaged", "store verify"]);
     assert!(
         !std::path::Path::new(&place.path("../home/again")).exists(),
         "nothing half-done"
@@ -216,7 +229,9 @@ fn a_damaged_large_content_is_named_wherever_it_is_needed() {
     place.age("in");
     let read = place.keep("cat in > out", &["--contents=lazy"]);
     let mut piped = place.command(&["record", "--contents=lazy", "--", "sh", "-c", "cat > out"]);
-    let status = piped.stdin(fs::File::open(place.path("in")).unwrap()).status();
+    let status = piped
+        .stdin(fs::File::open(place.path("in")).unwrap())
+        .status();
     assert!(status.unwrap().success());
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     let given = place.json(&["log", "--json"])[0]["run"]
@@ -237,7 +252,10 @@ fn a_damaged_large_content_is_named_wherever_it_is_needed() {
     for run in [read, given] {
         let answer = place.replay(&run, &[]);
         answer.is_error(1, &["damaged", "store verify"]);
-        assert!(!answer.err.contains("cannot write the answer"), "{answer:?}");
+        assert!(
+            !answer.err.contains("cannot write the answer"),
+            "{answer:?}"
+        );
         assert!(
             !std::path::Path::new(&place.path("../home/again")).exists(),
             "nothing half-done"

@@ -54,7 +54,10 @@ fn what_is_up_to_date_is_left_alone() {
     let place = made();
     assert_eq!(place.states("both", &[]), ["current", "current", "current"]);
     let text = place.run(&["rerun", "both"]);
-    assert!(text.status == 0 && text.out.contains("up to date"), "{text:?}");
+    assert!(
+        text.status == 0 && text.out.contains("up to date"),
+        "{text:?}"
+    );
     assert_eq!(place.run(&["rerun", "--dry-run", "both"]).status, 0);
 }
 
@@ -66,8 +69,14 @@ fn a_changed_input_is_followed_to_the_result_and_no_further() {
         place.states("both", &["--dry-run"]),
         ["current", "stale", "waits"]
     );
-    assert_eq!(place.states("both", &["-j", "2"]), ["again", "again", "current"]);
-    assert_eq!(fs::read_to_string(place.path("both")).unwrap(), "a\nz\nc\nd\n");
+    assert_eq!(
+        place.states("both", &["-j", "2"]),
+        ["again", "again", "current"]
+    );
+    assert_eq!(
+        fs::read_to_string(place.path("both")).unwrap(),
+        "a\nz\nc\nd\n"
+    );
     place.run(&["index", "--wait"]);
     assert_eq!(
         place.states("both", &[]),
@@ -127,10 +136,18 @@ fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
     let status = |path: &str| place.run(&["status", path]).status;
     let check = |expected: &[&str], current: bool| {
         assert_eq!(place.states("b", &["--dry-run"]), expected);
-        assert_eq!(status("b") == 0, current, "{:?}", place.run(&["status", "b"]));
+        assert_eq!(
+            status("b") == 0,
+            current,
+            "{:?}",
+            place.run(&["status", "b"])
+        );
     };
     check(&["current", "current"], true);
-    place.write_aged("Makefile", &format!("# {rules}").replacen("# ", "# none\n", 1));
+    place.write_aged(
+        "Makefile",
+        &format!("# {rules}").replacen("# ", "# none\n", 1),
+    );
     check(&["stale"], false);
     // By `rerun`, and then by whoever calls it.
     place.rerun("b", &[]);
@@ -224,7 +241,10 @@ fn what_a_script_looked_for_and_is_there_now_counts() {
     place.write_aged("more", "and more\n");
     assert_eq!(place.states("out", &["--dry-run"]), ["stale"]);
     assert_eq!(place.states("out", &[]), ["again"]);
-    assert_eq!(fs::read_to_string(place.path("out")).unwrap(), "text\nand more\n");
+    assert_eq!(
+        fs::read_to_string(place.path("out")).unwrap(),
+        "text\nand more\n"
+    );
     place.run(&["index", "--wait"]);
     assert_eq!(place.states("out", &[]), ["current"]);
 }
@@ -319,13 +339,21 @@ fn what_another_run_made_again_since_is_no_longer_what_was_read() {
 fn a_directory_that_was_listed_has_changed_if_names_came_or_went() {
     let place = Place::new();
     fs::create_dir(place.work().join("parts")).unwrap();
-    place.stage.user().owns(&place.work().join("parts")).unwrap();
+    place
+        .stage
+        .user()
+        .owns(&place.work().join("parts"))
+        .unwrap();
     place.write("parts/a", "a\n");
     place.write_aged("parts/b", "b\n");
     place.keep("ls parts > all", &["--contents=lazy"]);
     // As editors do: a new file takes the place of the old one.
     place.write("parts/b.new", "b\n");
-    fs::rename(place.work().join("parts/b.new"), place.work().join("parts/b")).unwrap();
+    fs::rename(
+        place.work().join("parts/b.new"),
+        place.work().join("parts/b"),
+    )
+    .unwrap();
     assert_eq!(place.states("all", &["--dry-run"]), ["current"]);
     place.write_aged("parts/c", "c\n");
     assert_eq!(place.states("all", &["--dry-run"]), ["stale"]);
@@ -353,13 +381,17 @@ fn what_is_asked_to_end_asks_the_steps_at_work() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let begun = || fs::read_to_string(place.path("at-work")).is_ok_and(|text| text.ends_with('\n'));
+        let begun =
+            || fs::read_to_string(place.path("at-work")).is_ok_and(|text| text.ends_with('\n'));
         assert!(eventually(Duration::from_secs(60), begun));
         let step = fs::read_to_string(place.path("at-work")).unwrap();
         rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
         let gone = || !std::path::Path::new("/proc").join(step.trim()).exists();
-        assert!(eventually(Duration::from_secs(60), gone), "the step goes on");
+        assert!(
+            eventually(Duration::from_secs(60), gone),
+            "the step goes on"
+        );
         assert_eq!(fs::read_to_string(place.path("sorted")).unwrap(), before);
         place.finalized();
         assert_eq!(place.json(&["log", "--json"]).as_array().unwrap().len(), 2);

@@ -4,7 +4,9 @@ use super::Place;
 
 #[test]
 fn root_records_and_asks_as_others_do() {
-    let Some(place) = Place::of_root() else { return };
+    let Some(place) = Place::of_root() else {
+        return;
+    };
     place.write("a", "text");
     let answer = place.run(&["record", "--", "cp", "a", "b"]);
     assert_eq!(
@@ -17,7 +19,9 @@ fn root_records_and_asks_as_others_do() {
 
 #[test]
 fn a_command_that_goes_on_as_another_user_prints_nothing_of_ours() {
-    let Some(place) = Place::of_root() else { return };
+    let Some(place) = Place::of_root() else {
+        return;
+    };
     if !backstory_testkit::need::needs("another user", &["setpriv"]) {
         return;
     }

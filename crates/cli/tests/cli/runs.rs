@@ -16,7 +16,10 @@ fn runs_are_listed_newest_first() {
         .iter()
         .map(|run| run["run"].as_str().unwrap())
         .collect();
-    assert_eq!(listed, ids.iter().rev().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(
+        listed,
+        ids.iter().rev().map(String::as_str).collect::<Vec<_>>()
+    );
     let text = place.run(&["log"]).out;
     assert!(
         text.lines().next().unwrap().starts_with(ids[2].as_str()),
@@ -33,7 +36,10 @@ fn a_name_finds_its_run_until_it_is_taken_away() {
     let first = place.json(&["show", "first", "--json"])["run"].clone();
     assert_ne!(first, second.as_str());
     assert_eq!(place.run(&["name", &second, "other"]).status, 0);
-    assert_eq!(place.json(&["show", "other", "--json"])["run"], second.as_str());
+    assert_eq!(
+        place.json(&["show", "other", "--json"])["run"],
+        second.as_str()
+    );
     assert_eq!(place.run(&["name", "other", ""]).status, 0);
     place.run(&["show", "other"]).is_error(1, &["other"]);
     place
@@ -48,7 +54,10 @@ fn a_note_is_shown_with_its_run() {
     let noted = place.run(&["note", &run, "with the old compiler"]);
     assert_eq!(noted.status, 0, "{noted:?}");
     assert!(place.run(&["log"]).out.contains("with the old compiler"));
-    assert_eq!(place.json(&["show", "--json"])["note"], "with the old compiler");
+    assert_eq!(
+        place.json(&["show", "--json"])["note"],
+        "with the old compiler"
+    );
     assert_eq!(place.run(&["note", &run, ""]).status, 0);
     assert!(place.json(&["show", "--json"])["note"].is_null());
 }
@@ -68,7 +77,9 @@ fn a_removed_run_is_gone_for_good_and_the_others_stay() {
     place.run(&["show", &first]).is_error(1, &[&first]);
     assert!(place.work().join("b").exists());
     assert_eq!(place.run(&["of", "c"]).status, 0);
-    place.run(&["rm", "no-such-run"]).is_error(1, &["no-such-run"]);
+    place
+        .run(&["rm", "no-such-run"])
+        .is_error(1, &["no-such-run"]);
 }
 
 #[test]
@@ -113,8 +124,13 @@ fn many_recordings_at_once_all_arrive() {
 #[test]
 fn no_secret_reaches_the_log_the_database_or_any_answer() {
     let place = Place::new();
-    let (inherited, given, named) = ("hunter2-inherited", "hunter2-given-to-a-child", "hunter2-named");
-    let line = format!("MY_PASSWORD={given} MY_DSN={named} env > /dev/null; MY_PASSWORD={given} cp a b");
+    let (inherited, given, named) = (
+        "hunter2-inherited",
+        "hunter2-given-to-a-child",
+        "hunter2-named",
+    );
+    let line =
+        format!("MY_PASSWORD={given} MY_DSN={named} env > /dev/null; MY_PASSWORD={given} cp a b");
     place.write("a", "text");
     let script = place.path("script");
     std::fs::write(&script, &line).unwrap();
@@ -168,13 +184,17 @@ fn no_secret_reaches_the_log_the_database_or_any_answer() {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => folders.push(path),
-                false => everything.push((path.display().to_string(), std::fs::read(&path).unwrap())),
+                false => {
+                    everything.push((path.display().to_string(), std::fs::read(&path).unwrap()))
+                }
             }
         }
     }
     for (what, bytes) in everything {
         for secret in [inherited, given, named] {
-            let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            let found = bytes
+                .windows(secret.len())
+                .any(|part| part == secret.as_bytes());
             assert!(!found, "{secret} in {what}");
         }
     }

@@ -42,9 +42,16 @@ fn what_children_do_that_are_forked_in_a_sandbox_and_execute_nothing_is_known() 
         for name in ["f0", "f1", "f2", "g"] {
             assert!(place.wrote(name), "{guard}: {name}");
             let origin = place.json(&["of", name, "--json"]).to_string();
-            assert!(origin.contains(&place.path("a")), "{guard}: {name}: {origin}");
+            assert!(
+                origin.contains(&place.path("a")),
+                "{guard}: {name}: {origin}"
+            );
         }
         let processes = place.json(&["processes", "--json"]);
-        assert_eq!(processes.as_array().unwrap().len(), 5, "{guard}: {processes}");
+        assert_eq!(
+            processes.as_array().unwrap().len(),
+            5,
+            "{guard}: {processes}"
+        );
     });
 }

@@ -30,7 +30,11 @@ pub fn python(what: &str, module: &str) -> Option<PathBuf> {
 /// What the checker says of an export.
 fn check(python: &Path, args: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standards/check.py");
-    let output = Command::new(python).arg(script).args(args).output().unwrap();
+    let output = Command::new(python)
+        .arg(script)
+        .args(args)
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {said}");
     serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
@@ -163,7 +167,10 @@ fn an_attestation_names_the_results_by_their_digests_and_what_they_were_made_fro
 fn bills_of_materials_are_valid_and_name_files_and_packages() {
     let place = recorded();
     if let Some(python) = python("export spdx", "spdx_tools") {
-        let found = check(&python, &["spdx", &exported(&place, &["spdx"], "bill.spdx.json")]);
+        let found = check(
+            &python,
+            &["spdx", &exported(&place, &["spdx"], "bill.spdx.json")],
+        );
         let relations = found["relations"].as_array().unwrap();
         let from = |to: &str, how: &str, from: &str| {
             let name = |file: &str| format!(".{}", place.path(file));
@@ -181,7 +188,10 @@ fn bills_of_materials_are_valid_and_name_files_and_packages() {
     if let Some(python) = python("export cyclonedx", "cyclonedx") {
         check(
             &python,
-            &["cyclonedx", &exported(&place, &["cyclonedx"], "bill.cdx.json")],
+            &[
+                "cyclonedx",
+                &exported(&place, &["cyclonedx"], "bill.cdx.json"),
+            ],
         );
     }
 }
@@ -194,8 +204,9 @@ fn a_crate_is_valid_holds_the_files_and_answers_sparql_as_of_does() {
     let place = recorded();
     let own = place.path("");
     let mut expected = ancestry(&place, &["out.txt"]);
-    expected
-        .retain(|path| path.starts_with(&own) && !path.ends_with("/out.txt") && !path.ends_with("run.sh"));
+    expected.retain(|path| {
+        path.starts_with(&own) && !path.ends_with("/out.txt") && !path.ends_with("run.sh")
+    });
     // Its inputs are gone: what is in the crate comes from the store.
     let before = std::fs::read(place.path("in1")).unwrap();
     std::fs::remove_file(place.path("in1")).unwrap();
@@ -235,14 +246,20 @@ fn a_timeline_is_read_by_perfettos_classes_and_leads_from_who_wrote_to_who_read(
             })
         };
         assert!(joined("sort in1", "s1", "cat s1 s2"), "{level}: {found:#}");
-        assert!(joined("tr a-z A-Z", "out.txt", "wc -l"), "{level}: {found:#}");
+        assert!(
+            joined("tr a-z A-Z", "out.txt", "wc -l"),
+            "{level}: {found:#}"
+        );
         assert!(!joined("sort in2", "s1", "cat s1 s2"), "{level}: {found:#}");
         let slices = found["slices"].as_array().unwrap();
         let processes = place.json(&["processes", "--json"]);
         let processes = processes.as_array().unwrap();
         let expected = match level {
             "command" => 4,
-            "process" => processes.iter().filter(|process| process["epoch"] != 0).count(),
+            "process" => processes
+                .iter()
+                .filter(|process| process["epoch"] != 0)
+                .count(),
             _ => processes.len(),
         };
         assert_eq!(slices.len(), expected, "{level}: {found:#}");
@@ -266,7 +283,9 @@ fn a_document_about_contents_that_nobody_has_is_an_error() {
     assert!(!Path::new(&place.path("att")).exists());
     // Documents that can do without say nothing of digests, and are written.
     assert_eq!(
-        place.run(&["export", "cyclonedx", "./out", "-o", "bill"]).status,
+        place
+            .run(&["export", "cyclonedx", "./out", "-o", "bill"])
+            .status,
         0
     );
 }

@@ -18,8 +18,7 @@ fn a_supervisor_that_is_stopped_while_a_file_system_hangs_goes_on() {
     };
     place.write("a", "text\n");
     // The program that hangs waits for the server itself; the guard's look at what it opens does so after that.
-    let command =
-        "/bin/busybox cat m/x & sleep 0.5; kill -STOP $PPID; /bin/busybox cat a; kill -KILL $!; exit 3";
+    let command = "/bin/busybox cat m/x & sleep 0.5; kill -STOP $PPID; /bin/busybox cat a; kill -KILL $!; exit 3";
     place.write("command", command);
     let line = format!("mkdir m; {server} m timeout -s KILL 60 $B record -- sh command 2>err");
     let Some(answer) = place.shell_in_namespaces(WHAT, &line) else {
@@ -28,5 +27,9 @@ fn a_supervisor_that_is_stopped_while_a_file_system_hangs_goes_on() {
     if answer.err.contains("silent_server") {
         return need::skipped(WHAT, "it cannot be mounted here");
     }
-    assert_eq!((answer.status, answer.out.as_str()), (3, "text\n"), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.out.as_str()),
+        (3, "text\n"),
+        "{answer:?}"
+    );
 }

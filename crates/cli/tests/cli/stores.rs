@@ -64,7 +64,9 @@ fn a_store_of_a_newer_program_is_refused_and_left_alone() {
 fn without_any_store_the_question_says_so() {
     let place = Place::new();
     let nowhere = place.path("nowhere");
-    place.run(&["log", "--store", &nowhere]).is_error(1, &[&nowhere]);
+    place
+        .run(&["log", "--store", &nowhere])
+        .is_error(1, &[&nowhere]);
     assert!(!place.work().join("nowhere").exists());
 }
 
@@ -189,7 +191,10 @@ fn a_store_that_may_only_be_read_still_answers() {
     chmod("a-w");
     let answer = place.run(&["log"]);
     chmod("u+w");
-    assert!(answer.status == 0 && answer.out.contains(&run), "{answer:?}");
+    assert!(
+        answer.status == 0 && answer.out.contains(&run),
+        "{answer:?}"
+    );
 }
 
 /// A directory in a file system of FUSE that passes everything on to another directory; gone with this.
@@ -233,7 +238,9 @@ fn a_store_in_a_file_system_of_fuse_works_for_many_at_once() {
     let Some(place) = Place::of_root().or_else(|| Some(Place::new())) else {
         return;
     };
-    let Some(fuse) = Fuse::over(&place) else { return };
+    let Some(fuse) = Fuse::over(&place) else {
+        return;
+    };
     let store = fuse.0.join("store").into_os_string().into_string().unwrap();
     place.write_aged("a", "text");
     let names: Vec<String> = (0..6).map(|n| format!("b{n}")).collect();
@@ -249,7 +256,8 @@ fn a_store_in_a_file_system_of_fuse_works_for_many_at_once() {
         let lineage = place.json(&["of", name, "--json", "--store", &store]);
         let read = lineage["nodes"].as_array().unwrap().iter();
         assert!(
-            read.into_iter().any(|n| n["path"] == place.path("a").as_str()),
+            read.into_iter()
+                .any(|n| n["path"] == place.path("a").as_str()),
             "{lineage}"
         );
     }
@@ -264,7 +272,11 @@ fn a_store_in_a_file_system_of_fuse_works_for_many_at_once() {
     // Processes of another machine would not see a write-ahead log's shared memory.
     place.quiet();
     let database = fs::read(fuse.0.join("store/graph.db")).unwrap();
-    assert_eq!(database[18..20], [1, 1], "the journal is a rollback journal");
+    assert_eq!(
+        database[18..20],
+        [1, 1],
+        "the journal is a rollback journal"
+    );
     assert!(!fuse.0.join("store/graph.db-wal").exists());
 }
 
@@ -282,7 +294,10 @@ fn what_was_left_in_sqlite_s_log_is_brought_in_behind_a_question() {
         let left = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(left, true).unwrap();
         connection
-            .execute("INSERT INTO texts (id, bytes) VALUES (1, zeroblob(3000000))", [])
+            .execute(
+                "INSERT INTO texts (id, bytes) VALUES (1, zeroblob(3000000))",
+                [],
+            )
             .unwrap();
     }
     assert!(length() > 3_000_000);

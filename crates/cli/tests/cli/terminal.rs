@@ -81,7 +81,11 @@ impl Terminal {
                 self.seen += at + words.len();
                 return shown;
             }
-            assert!(Instant::now() < until, "{}: no {words:?} in\n{screen}", self.what);
+            assert!(
+                Instant::now() < until,
+                "{}: no {words:?} in\n{screen}",
+                self.what
+            );
             std::thread::yield_now();
         }
     }
@@ -176,7 +180,11 @@ fn the_command_learns_of_the_windows_new_size() {
     both(|terminal| {
         terminal.type_in("tty; echo is-\"\"it\n");
         let tty = terminal.shows("is-it");
-        let tty = tty.lines().find(|l| l.starts_with("/dev/")).unwrap().to_owned();
+        let tty = tty
+            .lines()
+            .find(|l| l.starts_with("/dev/"))
+            .unwrap()
+            .to_owned();
         terminal.type_in(
             "$R bash -c 'trap \"stty size; exit 3\" WINCH; echo go\"\"es; while :; do sleep 0.01; done'; echo st-$?\n",
         );
@@ -196,7 +204,9 @@ fn answers_are_coloured_at_a_terminal_only() {
         return;
     }
     let mut terminal = Terminal::new(true);
-    terminal.type_in("export TERM=xterm; echo 1 > a; $R cp a b; ${R% record --} of b; echo is-\"\"it\n");
+    terminal.type_in(
+        "export TERM=xterm; echo 1 > a; $R cp a b; ${R% record --} of b; echo is-\"\"it\n",
+    );
     assert!(terminal.shows("is-it").contains("\x1b["));
     terminal.type_in("NO_COLOR=1 ${R% record --} of b; echo is-\"\"it\n");
     assert!(!terminal.shows("is-it").contains("\x1b["));

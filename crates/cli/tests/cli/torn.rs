@@ -71,7 +71,9 @@ fn left(directory: &Path) -> Vec<String> {
     let names = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.starts_with(".backstory-")).collect()
+    names
+        .filter(|name| name.starts_with(".backstory-"))
+        .collect()
 }
 
 fn clear(path: &Path) {
@@ -157,7 +159,9 @@ fn let_go(held: &Child) {
     let alone = || fs::read_dir(process.join("task")).is_ok_and(|threads| threads.count() == 1);
     assert!(eventually(Duration::from_secs(60), alone), "it goes on");
     let status = fs::read_to_string(process.join("status")).unwrap();
-    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
     if let Some(tracer) = Pid::from_raw(tracer.unwrap().trim().parse().unwrap()) {
         rustix::process::kill_process(tracer, Signal::KILL).unwrap();
     }
@@ -179,8 +183,15 @@ fn who_exports_and_is_asked_to_end_leaves_nothing_and_ends_of_it() {
             let_go(&exporter);
             let status = exporter.wait().unwrap();
             assert_eq!(status.signal(), Some(signal.as_raw()), "{args:?}: {status}");
-            assert_eq!(left(&place.work()), Vec::<String>::new(), "{args:?}: {signal:?}");
-            assert!(!place.work().join("export").exists(), "{args:?}: {signal:?}");
+            assert_eq!(
+                left(&place.work()),
+                Vec::<String>::new(),
+                "{args:?}: {signal:?}"
+            );
+            assert!(
+                !place.work().join("export").exists(),
+                "{args:?}: {signal:?}"
+            );
         }
     }
 }

@@ -37,7 +37,11 @@ fn names(place: &Place, question: &str, name: &str) -> Vec<String> {
         .as_array()
         .unwrap()
         .iter()
-        .filter_map(|node| node["path"].as_str()?.strip_prefix(work.trim_end_matches('/')))
+        .filter_map(|node| {
+            node["path"]
+                .as_str()?
+                .strip_prefix(work.trim_end_matches('/'))
+        })
         .map(|name| name.trim_start_matches('/').to_owned())
         .collect();
     found.sort();
@@ -66,7 +70,10 @@ fn a_static_shells_pipeline_leads_from_its_input_to_its_output() {
 #[test]
 fn a_loop_in_a_subshell_passes_on_what_it_reads() {
     let Some(place) = place() else { return };
-    record(&place, "/bin/busybox cat a | while read x; do echo $x; done > c");
+    record(
+        &place,
+        "/bin/busybox cat a | while read x; do echo $x; done > c",
+    );
     assert_eq!(came_from(&place, "c"), ["a"]);
     record(
         &place,
@@ -156,7 +163,8 @@ fn a_file_that_loses_its_other_name_while_it_is_read_still_comes_from_where_it_c
     let changed = || {
         use std::os::unix::fs::MetadataExt;
         let meta = std::fs::metadata(place.work().join("d")).unwrap();
-        std::time::UNIX_EPOCH + std::time::Duration::new(meta.ctime() as u64, meta.ctime_nsec() as u32)
+        std::time::UNIX_EPOCH
+            + std::time::Duration::new(meta.ctime() as u64, meta.ctime_nsec() as u32)
     };
     while changed()
         .elapsed()
@@ -228,7 +236,8 @@ fn nobody_is_said_to_have_made_what_only_the_kernel_makes() {
         return;
     }
     for place in [Some(Place::new()), Place::of_root()].into_iter().flatten() {
-        let line = "mkdir /proc/backstory-x /sys/backstory-x; rmdir /proc/sys; : > /proc/backstory-y";
+        let line =
+            "mkdir /proc/backstory-x /sys/backstory-x; rmdir /proc/sys; : > /proc/backstory-y";
         place.run(&["record", "--", BUSYBOX, "sh", "-c", line]);
         let changes = ["write", "dir", "delete", "rename"];
         for path in [
@@ -237,7 +246,8 @@ fn nobody_is_said_to_have_made_what_only_the_kernel_makes() {
             "/proc/sys",
             "/proc/backstory-y",
         ] {
-            let wrong = |deed: &&(String, String)| deed.1 == "seen" && changes.contains(&deed.0.as_str());
+            let wrong =
+                |deed: &&(String, String)| deed.1 == "seen" && changes.contains(&deed.0.as_str());
             let deeds = deeds(&place, path);
             assert_eq!(deeds.iter().find(wrong), None, "{path}: {deeds:?}");
         }
@@ -269,7 +279,9 @@ fn what_lies_deeper_than_a_path_may_be_long_is_in_the_record() {
             .unwrap()
             .iter()
             .find(|file| file["path"] == path.as_str());
-        let access = told.map(|file| file["access"].to_string()).unwrap_or_default();
+        let access = told
+            .map(|file| file["access"].to_string())
+            .unwrap_or_default();
         assert!(
             access.contains("read") && access.contains("write"),
             "{guard}: {access:?}"

@@ -76,7 +76,9 @@ fn a_target_that_cannot_be_written_is_named_and_nothing_is_left() {
             .run(&["export", &format, "-o", there])
             .is_error(2, &[there, what, "-o"]);
         if directory {
-            place.run(&["export", &format]).is_error(2, &[&format, "-o"]);
+            place
+                .run(&["export", &format])
+                .is_error(2, &[&format, "-o"]);
         } else {
             place
                 .run(&["export", &format, "-o", "/dev/full"])
@@ -187,10 +189,15 @@ fn an_incomplete_run_is_exported_with_a_warning_that_says_why() {
     ]);
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     assert_eq!(place.json(&["show", "--json"])["complete"], false);
-    for format in ["make", "cwl", "nextflow", "prov-n", "parquet", "dot", "spdx"] {
+    for format in [
+        "make", "cwl", "nextflow", "prov-n", "parquet", "dot", "spdx",
+    ] {
         let answer = place.run(&["export", format, "-o", "export"]);
         assert_eq!(answer.status, 0, "{format}: {answer:?}");
-        assert!(answer.err.contains("is not complete"), "{format}: {answer:?}");
+        assert!(
+            answer.err.contains("is not complete"),
+            "{format}: {answer:?}"
+        );
         assert!(answer.err.contains("busybox"), "{format}: {answer:?}");
         drop(std::fs::remove_file(place.work().join("export")));
         drop(std::fs::remove_dir_all(place.work().join("export")));
@@ -202,7 +209,13 @@ fn what_comes_through_a_pipe_is_whole_or_nothing() {
     let place = Place::new();
     place.write_aged("in", "a\n");
     // CWL has no way to say the last one's name; what comes before it must not be in the pipe already.
-    let answer = place.run(&["record", "--", "sh", "-c", "sort in > one; sort in > 'b[1]'"]);
+    let answer = place.run(&[
+        "record",
+        "--",
+        "sh",
+        "-c",
+        "sort in > one; sort in > 'b[1]'",
+    ]);
     assert_eq!(answer.status, 0);
     for format in ["cwl", "nextflow", "make"] {
         let answer = place.run(&["export", format]);

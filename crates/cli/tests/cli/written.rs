@@ -76,7 +76,11 @@ fn pile() -> Option<Place> {
     let place = Place::new();
     for directory in ["raw", "scripts", ".pyenv", ".pyenv/shims"] {
         std::fs::create_dir(place.path(directory)).unwrap();
-        place.stage.user().owns(place.path(directory).as_ref()).unwrap();
+        place
+            .stage
+            .user()
+            .owns(place.path(directory).as_ref())
+            .unwrap();
     }
     let shim = "#!/usr/bin/env bash\nfor part in ${PATH//:/ }; do type -p python3 > /dev/null; done\nexec /usr/bin/python3 \"$@\"\n";
     let scripts = PILE.into_iter().chain([(".pyenv/shims/python3", shim)]);
@@ -158,7 +162,10 @@ fn each_level_has_as_much_as_it_says() {
     assert_eq!(activities("command"), steps);
     let processes = place.json(&["processes", "--json"]);
     let processes = processes.as_array().unwrap();
-    let ran = processes.iter().filter(|process| process["epoch"] != 0).count();
+    let ran = processes
+        .iter()
+        .filter(|process| process["epoch"] != 0)
+        .count();
     assert_eq!(activities("process"), ran);
     assert_eq!(activities("all"), processes.len());
     // Files of the system are in the last alone, those of somebody in all.
@@ -187,8 +194,15 @@ fn what_ninja_runs_are_the_steps_and_its_own_records_are_nobodys() {
     );
     assert_eq!(place.run(&["record", "--", "ninja"]).status, 0);
     let script = place.run(&["export", "shell", "--no-patterns"]).out;
-    for line in ["gcc -c f.c -o f.o", "gcc -c m.c -o m.o", "gcc f.o m.o -o prog"] {
-        assert!(script.contains(&format!("\n{line}\n")), "no {line} in {script}");
+    for line in [
+        "gcc -c f.c -o f.o",
+        "gcc -c m.c -o m.o",
+        "gcc f.o m.o -o prog",
+    ] {
+        assert!(
+            script.contains(&format!("\n{line}\n")),
+            "no {line} in {script}"
+        );
     }
     let rules = place.run(&["export", "make"]).out;
     assert!(
@@ -207,7 +221,11 @@ fn what_a_makefile_of_automake_keeps_for_itself_is_nobodys_result() {
     }
     let place = Place::new();
     std::fs::create_dir(place.path(".deps")).unwrap();
-    place.stage.user().owns(place.path(".deps").as_ref()).unwrap();
+    place
+        .stage
+        .user()
+        .owns(place.path(".deps").as_ref())
+        .unwrap();
     place.write("one.h", "int one(void);\n");
     for (name, text) in [
         ("one", "int one(void) { return 1; }\n"),
@@ -231,7 +249,10 @@ fn what_a_makefile_of_automake_keeps_for_itself_is_nobodys_result() {
         "\tgcc -I. -g -MT $*.o -MD -MP -MF .deps/$*.Tpo -c -o $*.o $*.c",
         "prog: main.o one.o",
     ] {
-        assert!(rules.contains(&format!("\n{line}\n")), "no {line} in {rules}");
+        assert!(
+            rules.contains(&format!("\n{line}\n")),
+            "no {line} in {rules}"
+        );
     }
     assert!(!rules.contains(".Po"), "{rules}");
 }
@@ -308,7 +329,14 @@ fn what_snakemake_runs_are_the_steps_and_its_own_helpers_and_records_are_nobodys
          rule join:\n    input: 'a.up', 'b.up'\n    output: 'out'\n    shell: 'cat {input} > {output}'\n",
     );
     let program = program.canonicalize().unwrap();
-    let mut command = place.command(&["record", "--", program.to_str().unwrap(), "-c1", "-q", "all"]);
+    let mut command = place.command(&[
+        "record",
+        "--",
+        program.to_str().unwrap(),
+        "-c1",
+        "-q",
+        "all",
+    ]);
     let output = command
         .env("HOME", place.work())
         .env_remove("XDG_CACHE_HOME")
@@ -325,7 +353,10 @@ fn what_snakemake_runs_are_the_steps_and_its_own_helpers_and_records_are_nobodys
         "tr a-z A-Z < b.txt > b.up",
         "cat a.up b.up > out",
     ] {
-        assert!(script.contains(&format!("\n{line}\n")), "no {line} in {script}");
+        assert!(
+            script.contains(&format!("\n{line}\n")),
+            "no {line} in {script}"
+        );
     }
     let rules = place.run(&["export", "make"]).out;
     assert!(

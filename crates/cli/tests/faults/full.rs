@@ -30,7 +30,10 @@ fn a_disk_that_is_full_at_any_write_disturbs_no_command_and_spoils_no_store() {
     // Page by page from where nothing can be made; then in larger steps to where everything fits.
     for size in (4..=68).step_by(4).chain((80..=240).step_by(40)) {
         let directory = bench.stage().directory(&format!("work/{size}")).unwrap();
-        let store = bench.stage().directory(&format!("store/full-{size}")).unwrap();
+        let store = bench
+            .stage()
+            .directory(&format!("store/full-{size}"))
+            .unwrap();
         let mut command = bench.stage().command("unshare");
         command
             .args(["-rm", "sh", "-c", SCRIPT, "full"])
@@ -42,7 +45,10 @@ fn a_disk_that_is_full_at_any_write_disturbs_no_command_and_spoils_no_store() {
         let said = text.lines().last().unwrap_or_default().to_owned();
         let what = format!("{size} KiB: {said} {error}");
         let ran = directory.join("out5").exists();
-        assert!(said.contains(if ran { "code=4 " } else { "code=125 " }), "{what}");
+        assert!(
+            said.contains(if ran { "code=4 " } else { "code=125 " }),
+            "{what}"
+        );
         assert_eq!(text.contains("said\n"), ran, "{what}");
         assert!(said.contains("log=0 after=0 whole=1 "), "{what}");
         // Complete only if all of it is told.
@@ -70,10 +76,15 @@ fn a_content_that_the_store_has_no_room_for_is_told_and_its_program_not_disturbe
     let directory = bench.stage().directory("work/changed").unwrap();
     let store = bench.stage().directory("store/changed").unwrap();
     let mut command = bench.stage().command("unshare");
-    command.args(["-rm", "sh", "-c", CHANGED, "full"]).arg(&store);
+    command
+        .args(["-rm", "sh", "-c", CHANGED, "full"])
+        .arg(&store);
     let outcome = watch(&mut command, &directory).unwrap();
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     assert!(text.starts_with("2000000\nnew\n"), "{text}");
-    assert!(text.contains("/in") && text.contains("No space left"), "{text}");
+    assert!(
+        text.contains("/in") && text.contains("No space left"),
+        "{text}"
+    );
     assert!(text.ends_with("code=4 verify=0\n"), "{text}");
 }

@@ -23,7 +23,9 @@ const SAID: &str = "steady ok\nwhole\n";
 /// The files that the command makes, below its directory.
 fn files() -> Vec<String> {
     let recorded = (0..RECORDED).map(|i| format!("o{i}"));
-    recorded.chain((0..GUARDED).map(|i| format!("s/o{i}"))).collect()
+    recorded
+        .chain((0..GUARDED).map(|i| format!("s/o{i}")))
+        .collect()
 }
 
 /// Those that are there.
@@ -106,7 +108,9 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
     let mut command = bench
         .stage()
         .backstory(&["record", "--name", &name, "--", "sh", "-c", LINE]);
-    command.env("BACKSTORY_STORE", store).current_dir(&directory);
+    command
+        .env("BACKSTORY_STORE", store)
+        .current_dir(&directory);
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -127,7 +131,12 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
     }
     let mut text = String::new();
     if victim == Victim::Indexer {
-        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
         std::thread::sleep(moment / 10);
     }
     for pid in &late {
@@ -137,7 +146,12 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
         }
     }
     if victim != Victim::Indexer {
-        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
     }
     let status = child.wait().unwrap();
     let undisturbed = matches!(
@@ -203,12 +217,17 @@ fn takes(bench: &Bench, store: &Path) -> u64 {
     let directory = bench.stage().directory("work/undisturbed").unwrap();
     let words = ["record", "--name", "undisturbed", "--", "sh", "-c", LINE];
     let mut command = bench.stage().backstory(&words);
-    command.env("BACKSTORY_STORE", store).current_dir(&directory);
+    command
+        .env("BACKSTORY_STORE", store)
+        .current_dir(&directory);
     let began = Instant::now();
     let output = command.output().unwrap();
     let took = began.elapsed();
     assert_eq!(
-        (output.status.code(), String::from_utf8_lossy(&output.stdout)),
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout)
+        ),
         (Some(3), SAID.into())
     );
     assert_eq!(made(&directory), files());

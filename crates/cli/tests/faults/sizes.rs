@@ -52,9 +52,11 @@ impl History {
 
     /// Looks at the process now.
     pub fn look(&mut self, pid: u32) {
-        let count = |what: &str| std::fs::read_dir(format!("/proc/{pid}/{what}")).map(|d| d.count() as u64);
+        let count =
+            |what: &str| std::fs::read_dir(format!("/proc/{pid}/{what}")).map(|d| d.count() as u64);
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-        let (Ok(status), Ok(descriptors), Ok(threads)) = (status, count("fd"), count("task")) else {
+        let (Ok(status), Ok(descriptors), Ok(threads)) = (status, count("fd"), count("task"))
+        else {
             return;
         };
         let lines = status.lines().filter_map(|line| line.split_once(':'));
@@ -73,7 +75,11 @@ impl History {
             let (before, after) = series.thirds();
             format!("{} {before} -> {after}", series.what)
         });
-        format!("soak: {}: {}", self.who, sizes.collect::<Vec<_>>().join(", "))
+        format!(
+            "soak: {}: {}",
+            self.who,
+            sizes.collect::<Vec<_>>().join(", ")
+        )
     }
 
     /// What grew, or was never seen.

@@ -89,7 +89,11 @@ fn work(soak: &Soak, bench: &Bench, worker: u64, seed: u64) {
         // Sometimes nobody asks at once, and the next question finds more than one run to index.
         let show = (dice.below(3) > 0).then(|| told(bench, &soak.store, &name));
         let killed = soak.was_killed(&name);
-        let what = format!("{name}: {}{}", case.name, if killed { ", killed" } else { "" });
+        let what = format!(
+            "{name}: {}{}",
+            case.name,
+            if killed { ", killed" } else { "" }
+        );
         for difference in disturbed(case, plain, &outcome, killed) {
             soak.complain(format!("{what}: {difference}"));
         }
@@ -187,7 +191,10 @@ fn measure(soak: &Soak, long: &Child) -> Vec<String> {
         found.is_some()
     }));
     let both = found.unwrap();
-    let mut histories = [sizes::History::new("keeper"), sizes::History::new("supervisor")];
+    let mut histories = [
+        sizes::History::new("keeper"),
+        sizes::History::new("supervisor"),
+    ];
     while soak.goes_on() {
         for (history, pid) in histories.iter_mut().zip(both) {
             history.look(pid);
@@ -213,13 +220,15 @@ fn left(place: &Path) -> Vec<u32> {
 /// What a process does, for whoever asks why it is there.
 fn described(pid: u32) -> String {
     let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let [line, stat, waits] =
-        ["cmdline", "stat", "wchan"].map(|name| String::from_utf8_lossy(&read(name)).replace('\0', " "));
+    let [line, stat, waits] = ["cmdline", "stat", "wchan"]
+        .map(|name| String::from_utf8_lossy(&read(name)).replace('\0', " "));
     format!("{pid} `{}` waits in `{waits}`: {stat}", line.trim_end())
 }
 
 fn soak(length: Duration, seed: u64) {
-    let benches: Vec<Bench> = (0..=WORKERS).map(|_| common::bench(User::ordinary())).collect();
+    let benches: Vec<Bench> = (0..=WORKERS)
+        .map(|_| common::bench(User::ordinary()))
+        .collect();
     let (bench, others) = benches.split_first().unwrap();
     let soak = Soak {
         store: bench.stage().directory("store/soak").unwrap(),
@@ -275,7 +284,11 @@ fn soak(length: Duration, seed: u64) {
             .collect();
         remain.is_empty()
     });
-    wrong.extend(remain.into_iter().map(|pid| format!("left: {}", described(pid))));
+    wrong.extend(
+        remain
+            .into_iter()
+            .map(|pid| format!("left: {}", described(pid))),
+    );
     assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
 }
 

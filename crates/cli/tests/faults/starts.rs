@@ -54,7 +54,10 @@ impl Harm {
     ];
 
     fn stops(self) -> bool {
-        matches!(self, Harm::StopsSupervisor | Harm::StopsKeeper | Harm::StopsBoth)
+        matches!(
+            self,
+            Harm::StopsSupervisor | Harm::StopsKeeper | Harm::StopsBoth
+        )
     }
 
     /// Does it, to those that are there yet. Keeper first: else it would see what becomes of the supervisor.
@@ -86,7 +89,8 @@ impl There {
         There {
             keeper,
             supervisor,
-            filter: supervisor.is_some_and(|pid| threads(pid).iter().any(|thread| is_filtered(thread))),
+            filter: supervisor
+                .is_some_and(|pid| threads(pid).iter().any(|thread| is_filtered(thread))),
             command: supervisor.and_then(child).is_some(),
         }
     }
@@ -103,7 +107,12 @@ impl There {
 
 fn threads(pid: u32) -> Vec<std::path::PathBuf> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    tasks.into_iter().flatten().flatten().map(|t| t.path()).collect()
+    tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|t| t.path())
+        .collect()
 }
 
 fn child(pid: u32) -> Option<u32> {
@@ -149,11 +158,23 @@ fn harmed(bench: &Bench, guard: &str, point: Point, harm: Harm) -> bool {
     }
     let status = launcher.wait().unwrap();
     let (mut out, mut err) = (String::new(), String::new());
-    launcher.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    launcher.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    launcher
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
+    launcher
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
     let ended = (status.code(), out.as_str(), ran.exists());
     if ended == (Some(125), "", false) && !harm.stops() {
-        let line = err.strip_prefix("backstory: ").and_then(|e| e.strip_suffix('\n'));
+        let line = err
+            .strip_prefix("backstory: ")
+            .and_then(|e| e.strip_suffix('\n'));
         assert!(
             line.is_some_and(|line| !line.contains('\n') && line.contains("start")),
             "{what}: {err:?}"
@@ -181,7 +202,12 @@ fn a_start_that_is_stopped_or_cut_off_at_any_point_never_hangs() {
     for (guard, points) in [
         (
             "on",
-            &[Point::Keeper, Point::Supervisor, Point::Filter, Point::Command][..],
+            &[
+                Point::Keeper,
+                Point::Supervisor,
+                Point::Filter,
+                Point::Command,
+            ][..],
         ),
         ("off", &[Point::Keeper, Point::Supervisor, Point::Command]),
     ] {

@@ -29,13 +29,24 @@ use By::{Case, Foreign, Ring, Stated, Test};
 const ADVERSARIES: &[(&str, &[By])] = &[
     (
         "static musl",
-        &[Case("static-files"), Case("static-spawn"), Foreign("static")],
+        &[
+            Case("static-files"),
+            Case("static-spawn"),
+            Foreign("static"),
+        ],
     ),
-    ("static glibc", &[Case("static-glibc"), Case("storm-static")]),
+    (
+        "static glibc",
+        &[Case("static-glibc"), Case("storm-static")],
+    ),
     ("static PIE, musl loaded dynamically", &[Foreign("static")]),
     (
         "BusyBox as a whole userland",
-        &[Case("busybox-sh"), Case("busybox-tar"), Case("static-inherits")],
+        &[
+            Case("busybox-sh"),
+            Case("busybox-tar"),
+            Case("static-inherits"),
+        ],
     ),
     (
         "Go",
@@ -67,7 +78,11 @@ const ADVERSARIES: &[(&str, &[By])] = &[
     ("env -i", &[Case("nice-env"), Case("no-environment")]),
     (
         "environments made by hand",
-        &[Case("own-environment"), Case("own-preload"), Case("bare-exec")],
+        &[
+            Case("own-environment"),
+            Case("own-preload"),
+            Case("bare-exec"),
+        ],
     ),
     ("vfork", &[Case("vfork"), Case("spawn")]),
     ("clone, clone3", &[Case("clone-child"), Case("clone3")]),
@@ -75,8 +90,14 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         "CLONE_FILES and CLONE_FS, threads that change directory under each other",
         &[Case("shared-directory"), Case("clone3")],
     ),
-    ("exec from a thread that is not the first", &[Case("thread-exec")]),
-    ("threads at the same time", &[Case("threads"), Foreign("crowds")]),
+    (
+        "exec from a thread that is not the first",
+        &[Case("thread-exec")],
+    ),
+    (
+        "threads at the same time",
+        &[Case("threads"), Foreign("crowds")],
+    ),
     (
         "descriptors passed over sockets",
         &[Case("passed-descriptors"), Ring("ring-passes")],
@@ -111,8 +132,14 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             ),
         ],
     ),
-    ("shared memory", &[Case("shared-memory"), Case("memory-files")]),
-    ("message queues", &[Case("shared-memory"), Case("message-queue")]),
+    (
+        "shared memory",
+        &[Case("shared-memory"), Case("memory-files")],
+    ),
+    (
+        "message queues",
+        &[Case("shared-memory"), Case("message-queue")],
+    ),
     ("pipes and sockets", &[Case("channels")]),
     ("programs executed from memory", &[Case("memory-files")]),
     (
@@ -137,14 +164,25 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             "detaching_ends_the_record_not_the_daemon",
         )],
     ),
-    ("sessions of their own", &[Case("setsid"), Foreign("terminals")]),
+    (
+        "sessions of their own",
+        &[Case("setsid"), Foreign("terminals")],
+    ),
     (
         "user, mount and pid namespaces",
-        &[Case("unshared"), Case("unshared-pids"), Case("unshared-all")],
+        &[
+            Case("unshared"),
+            Case("unshared-pids"),
+            Case("unshared-all"),
+        ],
     ),
     (
         "bubblewrap, containers",
-        &[Case("bubblewrap"), Foreign("sandboxes"), Foreign("containers")],
+        &[
+            Case("bubblewrap"),
+            Foreign("sandboxes"),
+            Foreign("containers"),
+        ],
     ),
     (
         "chroot, pivot_root",
@@ -167,7 +205,10 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             "a_program_in_strict_seccomp_mode_works_with_the_recorder_alone",
         )],
     ),
-    ("calls dispatched to the program itself", &[Case("dispatched")]),
+    (
+        "calls dispatched to the program itself",
+        &[Case("dispatched")],
+    ),
     ("seccomp filters that trap", &[Stated("trap-handler")]),
     (
         "seccomp listeners of their own",
@@ -275,7 +316,10 @@ const ADVERSARIES: &[(&str, &[By])] = &[
     ),
     ("sanitizers", &[Case("sanitized"), Foreign("sanitizers")]),
     ("perf", &[Case("perf-stat"), Foreign("perf")]),
-    ("Java with a large heap", &[Foreign("java"), Foreign("java-heap")]),
+    (
+        "Java with a large heap",
+        &[Foreign("java"), Foreign("java-heap")],
+    ),
     (
         "who scribbles over the recorder's memory",
         &[Test(

@@ -9,8 +9,11 @@ use backstory_testkit::user::User;
 
 /// A place for cases run as `user`.
 pub fn bench(user: User) -> Bench {
-    let stage = Stage::of(user, Path::new(env!("CARGO_BIN_EXE_backstory"))).expect("a place for the test");
-    for fixture in fixtures::build(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("fixtures compile") {
+    let stage =
+        Stage::of(user, Path::new(env!("CARGO_BIN_EXE_backstory"))).expect("a place for the test");
+    for fixture in
+        fixtures::build(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("fixtures compile")
+    {
         stage.install(&fixture).expect("a fixture is staged");
     }
     Bench::new(stage)

@@ -51,7 +51,10 @@ pub const TOOLS: &[Case] = &[
     .after("seq 30000 | rev >long"),
     program("split", &["split", "-l", "1", "a", "part-"]),
     program("csplit", &["csplit", "-s", "a", "/two/"]),
-    program("install", &["install", "-D", "-m", "700", "a", "into/deep/a"]),
+    program(
+        "install",
+        &["install", "-D", "-m", "700", "a", "into/deep/a"],
+    ),
     program(
         "dd",
         &[
@@ -87,17 +90,23 @@ pub const TOOLS: &[Case] = &[
         "mktemp",
         "f=$(mktemp ./tmp.XXXXXXXXXX); cat a >\"$f\"; mv \"$f\" kept; mktemp -d -u >/dev/null",
     ),
-    program("find", &["find", ".", "-name", "*x*", "-size", "-10"]).after("mkdir -p e/f/g; touch e/f/g/ox"),
+    program("find", &["find", ".", "-name", "*x*", "-size", "-10"])
+        .after("mkdir -p e/f/g; touch e/f/g/ox"),
     program(
         "find-exec",
-        &["find", "d", "-type", "f", "-exec", "cp", "{}", "{}.bak", ";"],
+        &[
+            "find", "d", "-type", "f", "-exec", "cp", "{}", "{}.bak", ";",
+        ],
     ),
     program("find-delete", &["find", "d", "-delete"]),
     program("grep-tree", &["grep", "-r", "y", "."]).after("rm loop dangling"),
     program("diff", &["diff", "-r", "d", "e"])
         .after("cp -r d e; echo more >>e/x; touch e/only")
         .needs(&["diff"]),
-    sh("tar", "tar cf t.tar a d soft && mkdir out && tar xf t.tar -C out"),
+    sh(
+        "tar",
+        "tar cf t.tar a d soft && mkdir out && tar xf t.tar -C out",
+    ),
     sh("tar-gzip", "tar czf t.tgz d && tar tzf t.tgz >list").needs(&["gzip"]),
     sh(
         "gzip",
@@ -137,14 +146,20 @@ pub const SURROUNDINGS: &[Case] = &[
         "environment-of-shell",
         "env | sort; export X=1; sh -c 'env | sort >e'; env -u HOME sh -c 'set | grep -v PPID' >s; tr -s '\\0' '\\n' </proc/self/environ",
     ),
-    sh("open-descriptors", "ls /proc/self/fd; sh -c 'ls /proc/$$/fd'"),
+    sh(
+        "open-descriptors",
+        "ls /proc/self/fd; sh -c 'ls /proc/$$/fd'",
+    ),
     sh(
         "limits",
         "ulimit -a; ulimit -n 10; cat a >l; sh -c 'ulimit -f 1; dd if=/dev/zero of=big bs=1k count=3 status=none'; echo $?",
     ),
     program("time-out", &["timeout", "0.05", "sleep", "5"]),
     sh("broken-pipe", "yes | head -n 3"),
-    sh("closed-streams", "cat a >&- 2>&-; exec <&- >out; cat b; cat"),
+    sh(
+        "closed-streams",
+        "cat a >&- 2>&-; exec <&- >out; cat b; cat",
+    ),
     sh(
         "ignored-signals",
         "trap '' TERM; kill -TERM $$; cat a >still; sh -c 'kill -TERM $$; echo on'",
@@ -311,10 +326,19 @@ pub const UNUSUAL: &[Case] = &[
     )
     .needs(&["busybox"])
     .restless(),
-    program("busybox-sort", &["busybox", "sort", "-o", "sorted", "a", "b"]).needs(&["busybox"]),
+    program(
+        "busybox-sort",
+        &["busybox", "sort", "-o", "sorted", "a", "b"],
+    )
+    .needs(&["busybox"]),
     program(
         "busybox-background",
-        &["busybox", "sh", "-c", "cat a >x1 & cat b >x2 & wait; cat x1 x2"],
+        &[
+            "busybox",
+            "sh",
+            "-c",
+            "cat a >x1 & cat b >x2 & wait; cat x1 x2",
+        ],
     )
     .needs(&["busybox"]),
     program("static-files", &["$FIX/static_files"]).needs(&["musl-gcc"]),

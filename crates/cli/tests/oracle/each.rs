@@ -27,12 +27,16 @@ pub fn each<T: Send>(
                     let next = queue.lock().expect("the queue").next();
                     let Some((place, case)) = next else { break };
                     let result = work(case);
-                    done.lock().expect("the results").push((place, case, result));
+                    done.lock()
+                        .expect("the results")
+                        .push((place, case, result));
                 }
             });
         }
     });
     let mut done = done.into_inner().expect("the results");
     done.sort_by_key(|(place, ..)| *place);
-    done.into_iter().map(|(_, case, result)| (case, result)).collect()
+    done.into_iter()
+        .map(|(_, case, result)| (case, result))
+        .collect()
 }

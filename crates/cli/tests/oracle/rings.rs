@@ -42,14 +42,25 @@ pub fn complaints(bench: &Bench, case: &Case) -> io::Result<Vec<String>> {
     }
     let files: Vec<FileLine> = answer::read(&bench.ask(&store, &["files", "--json"])?)?;
     let show: Show = answer::read(&bench.ask(&store, &["show", "--json"])?)?;
-    let marks: Vec<&str> = MARKED.iter().filter(|m| m.0 == case.name).map(|m| m.1).collect();
+    let marks: Vec<&str> = MARKED
+        .iter()
+        .filter(|m| m.0 == case.name)
+        .map(|m| m.1)
+        .collect();
     let told = &show.incomplete_because;
-    if told.len() != marks.len() || !marks.iter().all(|mark| told.iter().any(|t| t.starts_with(mark))) {
+    if told.len() != marks.len()
+        || !marks
+            .iter()
+            .all(|mark| told.iter().any(|t| t.starts_with(mark)))
+    {
         wrong.push(format!("{told:?} instead of {marks:?}"));
     }
     let polled = case.name == "ring-polled";
     let text = String::from_utf8_lossy(&plain.stdout).into_owned();
-    let stated: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    let stated: Vec<(&str, &str)> = text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .collect();
     if stated.is_empty() {
         wrong.push("it stated nothing".to_owned());
     }
@@ -59,16 +70,24 @@ pub fn complaints(bench: &Bench, case: &Case) -> io::Result<Vec<String>> {
             .any(|w| format!("{w:?}").to_lowercase() == word)
     };
     for (word, path) in stated.iter().filter(|_| !polled) {
-        if !files.iter().any(|f| f.path.0 == path.as_bytes() && told(f, word)) {
+        if !files
+            .iter()
+            .any(|f| f.path.0 == path.as_bytes() && told(f, word))
+        {
             wrong.push(format!("missed: {word} {path}"));
         }
     }
     let root = stated
         .first()
         .map_or("", |(_, path)| path.rsplit_once('/').map_or("", |p| p.0));
-    let claims = files.iter().filter(|f| matches!(f.certainty, Certainty::Seen));
+    let claims = files
+        .iter()
+        .filter(|f| matches!(f.certainty, Certainty::Seen));
     for line in claims.filter(|f| f.path.0.starts_with(format!("{root}/").as_bytes())) {
-        if !stated.iter().any(|(_, path)| line.path.0 == path.as_bytes()) && !line.path.0.ends_with(b"/chain")
+        if !stated
+            .iter()
+            .any(|(_, path)| line.path.0 == path.as_bytes())
+            && !line.path.0.ends_with(b"/chain")
         {
             wrong.push(format!("invented: {line:?}"));
         }

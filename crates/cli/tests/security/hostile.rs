@@ -29,10 +29,16 @@ fn attack(bench: &Bench, mode: &str, seed: u32, options: &[&str]) -> (i32, Strin
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let told = show(bench, &store, "attack");
     let earlier = show(bench, &store, "first");
-    assert!(earlier.complete, "{mode} {seed}: the earlier run {earlier:?}");
+    assert!(
+        earlier.complete,
+        "{mode} {seed}: the earlier run {earlier:?}"
+    );
     assert_eq!(bench.files(&store, "first").unwrap(), before);
     let now = std::fs::read(first_log(&store)).unwrap();
-    assert!(now.starts_with(&log), "{mode} {seed}: an earlier log was changed");
+    assert!(
+        now.starts_with(&log),
+        "{mode} {seed}: an earlier log was changed"
+    );
     for question in [
         &["files", "--json", "attack"][..],
         &["processes", "attack"],

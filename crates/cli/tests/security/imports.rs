@@ -57,7 +57,10 @@ fn a_hostile_export_makes_and_changes_no_file() {
             (Kind::Facts, "x", &[0xff; 4096]),
             (Kind::Log, &id, &log[..log.len() / 2]),
         ],
-        &[(Kind::Label, &id, b"stolen\nnote"), (Kind::Content, outside, b"")],
+        &[
+            (Kind::Label, &id, b"stolen\nnote"),
+            (Kind::Content, outside, b""),
+        ],
         &[(Kind::Label, &id, b"\xff\xfe")],
     ];
     let logs = all(&store.join("runs"));

@@ -50,7 +50,12 @@ fn everything_in_a_store_is_its_owners_only_whatever_the_umask() {
         let mut command = bench.stage().command("sh");
         command.args(["-c", &line]).env("BACKSTORY_STORE", &store);
         let outcome = watch(&mut command, &directory).unwrap();
-        assert_eq!(outcome.code(), 0, "{}", String::from_utf8_lossy(&outcome.stderr));
+        assert_eq!(
+            outcome.code(),
+            0,
+            "{}",
+            String::from_utf8_lossy(&outcome.stderr)
+        );
         assert_eq!(
             fs::read_to_string(directory.join("mask")).unwrap().trim(),
             format!("0{mask}")
@@ -70,7 +75,10 @@ fn another_user_reads_neither_store_nor_arena_and_reaches_no_process() {
         return;
     }
     let bench = common::bench(User::ordinary());
-    const WAITS: Case = sh("waits", "touch started; while [ ! -e go ]; do sleep 0.01; done");
+    const WAITS: Case = sh(
+        "waits",
+        "touch started; while [ ! -e go ]; do sleep 0.01; done",
+    );
     let (mut child, directory, store) = bench.started(&WAITS).unwrap();
     let patience = std::time::Duration::from_secs(20);
     assert!(backstory_testkit::procs::eventually(patience, || directory
@@ -116,7 +124,10 @@ fn local_socket(pid: u32, inode: &str) -> Option<String> {
 #[test]
 fn what_records_has_no_socket_or_pipe_that_others_can_reach() {
     let bench = common::bench(User::ordinary());
-    const WAITS: Case = sh("reached", "touch started; while [ ! -e go ]; do sleep 0.01; done");
+    const WAITS: Case = sh(
+        "reached",
+        "touch started; while [ ! -e go ]; do sleep 0.01; done",
+    );
     let (mut child, directory, store) = bench.started(&WAITS).unwrap();
     let patience = std::time::Duration::from_secs(20);
     let started = || directory.join("started").exists();
@@ -128,14 +139,16 @@ fn what_records_has_no_socket_or_pipe_that_others_can_reach() {
     for pid in [keeper, supervisor] {
         for entry in fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
             let path = entry.unwrap().path();
-            let Ok(led) = fs::read_link(&path) else { continue };
+            let Ok(led) = fs::read_link(&path) else {
+                continue;
+            };
             let led = led.to_string_lossy().into_owned();
             if let Some(inode) = led
                 .strip_prefix("socket:[")
                 .and_then(|rest| rest.strip_suffix(']'))
             {
-                let line =
-                    local_socket(pid, inode).unwrap_or_else(|| panic!("{led} of {pid} is of no local kind"));
+                let line = local_socket(pid, inode)
+                    .unwrap_or_else(|| panic!("{led} of {pid} is of no local kind"));
                 let words: Vec<&str> = line.split_whitespace().collect();
                 // Neither a name, in the file system or without one, nor waiting for anybody to connect.
                 assert_eq!(
@@ -186,7 +199,8 @@ fn no_process_of_ours_binds_listens_or_connects() {
     ] {
         fs::write(directory.join("mine"), "x").unwrap();
         bench.stage().user().owns(&directory.join("mine")).unwrap();
-        let line = format!("strace -f -qq -o trace -e trace=%network,execve $FIX/backstory {question}");
+        let line =
+            format!("strace -f -qq -o trace -e trace=%network,execve $FIX/backstory {question}");
         let mut command = bench.stage().command("sh");
         command.args(["-c", &line]).env("BACKSTORY_STORE", &store);
         let outcome = watch(&mut command, &directory).unwrap();
@@ -272,5 +286,9 @@ fn a_link_or_a_strangers_directory_in_the_librarys_place_is_refused() {
         assert_eq!(*code, 125, "{said}");
         assert!(said.contains(place.to_str().unwrap()), "{said}");
     }
-    assert_eq!((all(&victim).len(), planted), (1, 1), "nothing was written there");
+    assert_eq!(
+        (all(&victim).len(), planted),
+        (1, 1),
+        "nothing was written there"
+    );
 }

@@ -25,7 +25,10 @@ fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
 /// Blocks, functions and implementations outside tests, in files of the libraries and the program.
 fn has_unsafe(path: &Path) -> bool {
     let text = fs::read_to_string(path).unwrap();
-    let code = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = text
+        .split("\n#[cfg(test)]\nmod tests")
+        .next()
+        .unwrap_or_default();
     code.lines()
         .map(|line| line.split("//").next().unwrap_or_default())
         .any(|line| {
@@ -46,10 +49,16 @@ fn every_file_with_unsafe_code_is_listed_with_its_invariant() {
         }
     }
     let inside = |path: &PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
-    let found: BTreeSet<String> = files.iter().filter(|path| has_unsafe(path)).map(inside).collect();
+    let found: BTreeSet<String> = files
+        .iter()
+        .filter(|path| has_unsafe(path))
+        .map(inside)
+        .collect();
     let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
     let table = page.split("## Unsafe code").nth(1).unwrap();
-    let rows = table.lines().filter_map(|line| line.strip_prefix("| `crates/"));
+    let rows = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `crates/"));
     let rows = rows.map(|row| row.split_once("` | ").unwrap());
     let listed: BTreeSet<String> = rows
         .map(|(file, invariant)| {
@@ -60,6 +69,9 @@ fn every_file_with_unsafe_code_is_listed_with_its_invariant() {
     assert_eq!(found, listed);
     for file in &found {
         let text = fs::read_to_string(root.join(file)).unwrap();
-        assert!(text.contains("allow(unsafe_code)"), "{file} does not say so");
+        assert!(
+            text.contains("allow(unsafe_code)"),
+            "{file} does not say so"
+        );
     }
 }

@@ -112,7 +112,9 @@ fn a_pipe_or_a_device_in_the_place_of_a_recorded_file_holds_no_question_up() {
     let bench = common::bench(User::ordinary());
     for contents in ["--contents=off", "--contents=lazy"] {
         for what in [Instead::Pipe, Instead::Device] {
-            let (outcome, store) = bench.recorded(&MADE, &["--name", "made", contents]).unwrap();
+            let (outcome, store) = bench
+                .recorded(&MADE, &["--name", "made", contents])
+                .unwrap();
             assert_eq!(outcome.code(), 0);
             let directory = bench.stage().path().join("work/made");
             // Some before anything of it was stored, all of them before anything was asked.
@@ -146,7 +148,9 @@ fn a_pipe_or_a_device_in_the_place_of_a_recorded_file_holds_no_question_up() {
 
 fn formats(bench: &Bench, store: &Path) -> Vec<String> {
     let listed = String::from_utf8(bench.ask(store, &["export"]).unwrap()).unwrap();
-    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let names = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
     let names: Vec<String> = names.map(str::to_owned).collect();
     assert!(names.len() > 20, "{listed}");
     names

@@ -89,7 +89,9 @@ fn errors_and_warnings_show_them_and_never_send_them() {
         command.args(["-c", &line]).env("BACKSTORY_STORE", &store);
         let outcome = watch(&mut command, &directory).unwrap();
         let lines = String::from_utf8(outcome.stderr).expect("what is said is UTF-8");
-        let obeyed = lines.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
+        let obeyed = lines
+            .chars()
+            .find(|c| c.is_control() && *c != '\n' && *c != '\t');
         assert_eq!(obeyed, None, "{question}: {lines:?}");
         said += usize::from(lines.starts_with("backstory: "));
     }

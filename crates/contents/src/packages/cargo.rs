@@ -20,7 +20,10 @@ type Vendored = (Option<(String, String)>, Sums);
 impl Manager for Cargo {
     fn owner(&mut self, path: &Path) -> Option<Owner> {
         if let Some(unpacked) = Unpacked::of(path) {
-            let sums = self.unpacked.of(&unpacked.dir, |_| unpacked.sums()).as_ref()?;
+            let sums = self
+                .unpacked
+                .of(&unpacked.dir, |_| unpacked.sums())
+                .as_ref()?;
             let sum = sum(sums, &unpacked.dir, path);
             return Some(owner(unpacked.name, unpacked.version, sum));
         }
@@ -83,7 +86,10 @@ impl Unpacked {
         let mut archive = self.dir.file_name()?.to_owned();
         archive.push(".crate");
         let published = Published::Sha256(self.published(&place.join("index").join(registry))?);
-        sums(&place.join("cache").join(registry).join(archive), &published)
+        sums(
+            &place.join("cache").join(registry).join(archive),
+            &published,
+        )
     }
 
     /// The SHA-256 of its archive, from the registry's index as far as cargo has asked for it: texts and JSON with a zero after each.

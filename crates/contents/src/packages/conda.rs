@@ -47,7 +47,9 @@ fn add(dir: &Path, record: &Value, files: &mut HashMap<PathBuf, Owner>) -> Optio
         let Some(path) = file["_path"].as_str() else {
             continue;
         };
-        let sum = file["sha256_in_prefix"].as_str().or(file["sha256"].as_str());
+        let sum = file["sha256_in_prefix"]
+            .as_str()
+            .or(file["sha256"].as_str());
         let owner = Owner {
             manager: "conda",
             name: name.to_owned(),

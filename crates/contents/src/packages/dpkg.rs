@@ -74,8 +74,10 @@ impl Records {
         lists.retain(|path| path.extension().is_some_and(|e| e == "list"));
         lists.sort();
         for list in lists {
-            let (Some(name), Ok(bytes)) = (list.file_stem().and_then(|n| n.to_str()), regular::read(&list))
-            else {
+            let (Some(name), Ok(bytes)) = (
+                list.file_stem().and_then(|n| n.to_str()),
+                regular::read(&list),
+            ) else {
                 continue;
             };
             let number = records.packages.len() as u32;
@@ -107,7 +109,10 @@ impl Records {
                     .insert(format!("{name}:{architecture}"), version.to_owned());
             }
             self.versions.insert(name.to_owned(), version.to_owned());
-            let files = paragraph.lines().skip_while(|line| *line != "Conffiles:").skip(1);
+            let files = paragraph
+                .lines()
+                .skip_while(|line| *line != "Conffiles:")
+                .skip(1);
             for line in files.take_while(|line| line.starts_with(' ')) {
                 let mut words = line.split_whitespace();
                 if let (Some(file), Some(sum)) = (words.next(), words.next().and_then(hex)) {
@@ -129,18 +134,25 @@ impl Records {
     }
 
     fn owner(&mut self, root: &Path, path: &str) -> Option<Owner> {
-        let listed = self.diverted.get(path).map_or(path, String::as_str).to_owned();
+        let listed = self
+            .diverted
+            .get(path)
+            .map_or(path, String::as_str)
+            .to_owned();
         let was_moved = listed != path;
         let by = self.diverting.get(&listed).cloned();
         let hash = hash(listed.as_bytes());
         let first = self.owners.get(&hash)?;
         let others = self.more.get(&hash).into_iter().flatten();
-        let number = std::iter::once(first).chain(others).copied().find(|number| {
-            let name = &self.packages[*number as usize];
-            let short = name.split(':').next().unwrap_or(name);
-            // Of a diverted path, the diverting package's file is in its place, all others' where they were moved.
-            by.as_ref().is_none_or(|by| (by == short) != was_moved)
-        })?;
+        let number = std::iter::once(first)
+            .chain(others)
+            .copied()
+            .find(|number| {
+                let name = &self.packages[*number as usize];
+                let short = name.split(':').next().unwrap_or(name);
+                // Of a diverted path, the diverting package's file is in its place, all others' where they were moved.
+                by.as_ref().is_none_or(|by| (by == short) != was_moved)
+            })?;
         let name = self.packages[number as usize].clone();
         let version = self.versions.get(&name).cloned()?;
         let sums = self

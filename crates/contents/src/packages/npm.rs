@@ -44,7 +44,10 @@ impl Manager for Npm {
     fn owner(&mut self, path: &Path) -> Option<Owner> {
         let dir = package_dir(path)?;
         let (locks, cache) = (&mut self.locks, self.cache.as_deref());
-        let package = self.packages.of(&dir, |dir| read(dir, locks, cache)).as_ref()?;
+        let package = self
+            .packages
+            .of(&dir, |dir| read(dir, locks, cache))
+            .as_ref()?;
         let file = path.strip_prefix(&dir).ok()?.to_str();
         let sum = file.and_then(|file| package.sums.as_ref()?.get(file).copied());
         Some(Owner {
@@ -66,7 +69,11 @@ fn package_dir(path: &Path) -> Option<PathBuf> {
     (parts.len() > end).then(|| parts[..end].iter().collect())
 }
 
-fn read(dir: &Path, locks: &mut Remembered<Option<Value>>, cache: Option<&Path>) -> Option<Package> {
+fn read(
+    dir: &Path,
+    locks: &mut Remembered<Option<Value>>,
+    cache: Option<&Path>,
+) -> Option<Package> {
     let package: Value = serde_json::from_str(&text(&dir.join("package.json"))?).ok()?;
     let owner = Owner {
         manager: "npm",
@@ -87,7 +94,8 @@ fn integrity(dir: &Path, version: &str, locks: &mut Remembered<Option<Value>>) -
             let lock = locks.of(&modules.join(".package-lock.json"), |path| {
                 serde_json::from_str(&text(path)?).ok()
             });
-            let package = &lock.as_ref()?["packages"][dir.strip_prefix(modules.parent()?).ok()?.to_str()?];
+            let package =
+                &lock.as_ref()?["packages"][dir.strip_prefix(modules.parent()?).ok()?.to_str()?];
             let words = package["integrity"]
                 .as_str()
                 .filter(|_| package["version"] == version)?;

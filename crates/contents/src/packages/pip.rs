@@ -18,7 +18,10 @@ impl Manager for Pip {
         let is_site = |name: &str| matches!(name, "site-packages" | "dist-packages");
         let mut sites: Vec<PathBuf> = above(path, is_site).map(Path::to_owned).collect();
         // A script in bin is listed by a package in the lib beside it.
-        if let Some(environment) = above(path, |name| name == "bin").next().and_then(Path::parent) {
+        if let Some(environment) = above(path, |name| name == "bin")
+            .next()
+            .and_then(Path::parent)
+        {
             sites.extend(self.environments.of(environment, sites_of).iter().cloned());
         }
         sites
@@ -37,7 +40,9 @@ fn sites_of(environment: &Path) -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .flatten();
-    found.map(|entry| entry.path().join("site-packages")).collect()
+    found
+        .map(|entry| entry.path().join("site-packages"))
+        .collect()
 }
 
 /// All files that the packages in `site` list.
@@ -55,12 +60,17 @@ fn read(site: &Path) -> HashMap<PathBuf, Owner> {
             continue;
         };
         for line in text(&dir.join("RECORD")).unwrap_or_default().lines() {
-            let Some((file, sum)) = fields(line) else { continue };
+            let Some((file, sum)) = fields(line) else {
+                continue;
+            };
             let owner = Owner {
                 manager: "pip",
                 name: name.to_owned(),
                 version: version.to_owned(),
-                checksum: sum.strip_prefix("sha256=").and_then(base64).map(Checksum::Sha256),
+                checksum: sum
+                    .strip_prefix("sha256=")
+                    .and_then(base64)
+                    .map(Checksum::Sha256),
             };
             files.insert(within(site, &file), owner);
         }

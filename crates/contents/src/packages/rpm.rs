@@ -37,8 +37,7 @@ impl Manager for Rpm {
         if let Some(owner) = self.known.get(path) {
             return Some(owner.clone());
         }
-        let format =
-            "[%{=NAME}\\t%{=EPOCHNUM}:%{=VERSION}-%{=RELEASE}.%{=ARCH}\\t%{FILEDIGESTS}\\t%{FILENAMES}\\n]";
+        let format = "[%{=NAME}\\t%{=EPOCHNUM}:%{=VERSION}-%{=RELEASE}.%{=ARCH}\\t%{FILEDIGESTS}\\t%{FILENAMES}\\n]";
         let asked = Command::new("rpm")
             .arg("--root")
             .arg(&self.root)

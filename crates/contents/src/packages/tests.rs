@@ -66,7 +66,10 @@ fn dpkg_owns_what_its_lists_name_and_knows_diverted_and_configuration_files() {
     assert_eq!(of("/bin/tool", "changed\n"), a(false));
     assert_eq!(of("/etc/a.conf", "hello\n"), a(true));
     assert_eq!(of("/usr/share/both.moved", "hello\n"), a(true));
-    assert_eq!(of("/usr/share/both", "x"), Some(("dpkg b 2".to_owned(), false)));
+    assert_eq!(
+        of("/usr/share/both", "x"),
+        Some(("dpkg b 2".to_owned(), false))
+    );
     assert_eq!(of("/usr/share/none", ""), None);
 }
 
@@ -290,8 +293,10 @@ fn to_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for three in bytes.chunks(3) {
-        let bits =
-            three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        let bits = three
+            .iter()
+            .fold(0u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - three.len()));
         for at in 0..4 {
             let digit = char::from(DIGITS[(bits >> (18 - 6 * at)) as usize & 63]);
             text.push(if at <= three.len() { digit } else { '=' });

@@ -101,7 +101,8 @@ fn compiled(argv: &[Bytes], cwd: &[u8]) -> Vec<Value> {
     let arguments: Vec<String> = argv.iter().map(|arg| text(arg)).collect();
     let entry = |source: &&Bytes| {
         let file = absolute(source, cwd);
-        let mut entry = json!({"directory": text(cwd), "file": text(&file), "arguments": arguments});
+        let mut entry =
+            json!({"directory": text(cwd), "file": text(&file), "arguments": arguments});
         if let Some(output) = output {
             entry["output"] = text(&absolute(output, cwd)).into();
         }

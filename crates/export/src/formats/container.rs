@@ -126,7 +126,10 @@ impl Format for DockerArchive {
         for (layer, name) in layers.iter().zip(&names) {
             tar.append_path_with_name(directory.path().join(&layer.digest), name)?;
         }
-        for (name, bytes) in [(config_name.as_str(), &config), ("manifest.json", &manifest)] {
+        for (name, bytes) in [
+            (config_name.as_str(), &config),
+            ("manifest.json", &manifest),
+        ] {
             let mut header = tar::Header::new_gnu();
             header.set_size(bytes.len() as u64);
             header.set_mode(0o644);
@@ -237,13 +240,22 @@ fn layers(tree: &Tree<'_>, directory: &Path) -> Result<Vec<Layer>> {
         let digest = hex(&out.sum.finalize());
         fs::rename(&path, directory.join(&digest))?;
         let size = out.size;
-        all.push(Layer { digest, size, about });
+        all.push(Layer {
+            digest,
+            size,
+            about,
+        });
     }
     Ok(all)
 }
 
 fn words(tree: &Tree<'_>) -> Vec<String> {
-    tree.run.summary.command.iter().map(|word| text(word)).collect()
+    tree.run
+        .summary
+        .command
+        .iter()
+        .map(|word| text(word))
+        .collect()
 }
 
 /// The image's configuration (OCI image specification 1.1, `config.md`).
@@ -299,7 +311,8 @@ fn layout(tree: &Tree<'_>, directory: &Path) -> Result<()> {
         })
         .collect();
     let kind = "application/vnd.oci.image.manifest.v1+json";
-    let manifest = json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": layers});
+    let manifest =
+        json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": layers});
     let mut manifest = blob(&manifest, kind)?;
     manifest["annotations"] = json!({"org.opencontainers.image.ref.name": "latest"});
     let index = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest]});
@@ -307,6 +320,9 @@ fn layout(tree: &Tree<'_>, directory: &Path) -> Result<()> {
         directory.join("index.json"),
         serde_json::to_vec(&index).map_err(io::Error::from)?,
     )?;
-    fs::write(directory.join("oci-layout"), "{\"imageLayoutVersion\":\"1.0.0\"}")?;
+    fs::write(
+        directory.join("oci-layout"),
+        "{\"imageLayoutVersion\":\"1.0.0\"}",
+    )?;
     Ok(())
 }

@@ -40,8 +40,7 @@ impl Format for Cwl {
 }
 
 /// Puts files where they were, from pairs of a file and a name.
-const COLLECT: &str =
-    "while [ $# -gt 0 ]; do mkdir -p \"$(dirname \"$2\")\" && cp \"$1\" \"$2\" || exit 1; shift 2; done";
+const COLLECT: &str = "while [ $# -gt 0 ]; do mkdir -p \"$(dirname \"$2\")\" && cp \"$1\" \"$2\" || exit 1; shift 2; done";
 
 /// The step that does so. No step of ours has a dash in its name.
 const COLLECTOR: &str = "all-results";
@@ -54,7 +53,11 @@ pub fn document(view: &View) -> Result<String> {
     let mut out = String::new();
     let comment = view.subject.replace(char::is_control, " ");
     line(&mut out, 0, "#!/usr/bin/env cwltool");
-    line(&mut out, 0, &format!("# The steps of {comment}, as recorded."));
+    line(
+        &mut out,
+        0,
+        &format!("# The steps of {comment}, as recorded."),
+    );
     line(
         &mut out,
         0,
@@ -136,7 +139,11 @@ fn tool(
         2,
         &format!("in: {{{}}}", sources.collect::<Vec<_>>().join(", ")),
     );
-    let given: Vec<&str> = cell.outputs.iter().map(|output| output.id.as_str()).collect();
+    let given: Vec<&str> = cell
+        .outputs
+        .iter()
+        .map(|output| output.id.as_str())
+        .collect();
     line(out, 2, &format!("out: [{}]", given.join(", ")));
     line(out, 2, "run:");
     line(out, 3, "class: CommandLineTool");
@@ -198,7 +205,10 @@ fn tool(
     line(
         out,
         3,
-        &format!("baseCommand: [{}, -c]", if cell.bash { "bash" } else { "sh" }),
+        &format!(
+            "baseCommand: [{}, -c]",
+            if cell.bash { "bash" } else { "sh" }
+        ),
     );
 }
 
@@ -218,7 +228,11 @@ fn collect(
     line(out, 1, &format!("{COLLECTOR}:"));
     line(out, 2, "in:");
     for (step, output) in &all {
-        line(out, 3, &format!("{}: {}/{}", output.id, step.name, output.id));
+        line(
+            out,
+            3,
+            &format!("{}: {}/{}", output.id, step.name, output.id),
+        );
     }
     let ids: Vec<&str> = results.keys().map(String::as_str).collect();
     line(out, 2, &format!("out: [{}]", ids.join(", ")));
@@ -245,7 +259,9 @@ fn collect(
         line(
             out,
             4,
-            &format!("name_{at}: {{type: string, default: {place}, inputBinding: {{position: {name}}}}}"),
+            &format!(
+                "name_{at}: {{type: string, default: {place}, inputBinding: {{position: {name}}}}}"
+            ),
         );
     }
     line(out, 3, "outputs:");
@@ -282,7 +298,11 @@ fn locale(environment: &[Bytes]) -> BTreeMap<String, String> {
 }
 
 fn section(out: &mut String, depth: usize, name: &str, filled: bool) {
-    line(out, depth, &format!("{name}:{}", if filled { "" } else { " {}" }));
+    line(
+        out,
+        depth,
+        &format!("{name}:{}", if filled { "" } else { " {}" }),
+    );
 }
 
 fn line(out: &mut String, depth: usize, text: &str) {

@@ -29,7 +29,11 @@ impl Format for CycloneDx {
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let bill = Bill::of(view)?;
         let last = &view.runs[view.runs.len() - 1];
-        let runs: Vec<&str> = view.runs.iter().map(|run| run.summary.id.as_str()).collect();
+        let runs: Vec<&str> = view
+            .runs
+            .iter()
+            .map(|run| run.summary.id.as_str())
+            .collect();
         let mut components: Vec<Value> = (0..bill.items.len()).map(|at| file(&bill, at)).collect();
         components.extend(bill.packages.iter().enumerate().map(|(at, package)| {
             json!({"type": "library", "bom-ref": package_ref(at), "name": package.name, "version": package.version,
@@ -104,12 +108,17 @@ fn dependencies(bill: &Bill) -> Vec<Value> {
         }
     }
     let each = all.into_iter();
-    each.map(|(of, on)| json!({"ref": of, "dependsOn": on})).collect()
+    each.map(|(of, on)| json!({"ref": of, "dependsOn": on}))
+        .collect()
 }
 
 fn task(step: &Made) -> Value {
     let resource = |at: &usize| json!({"resource": {"ref": file_ref(*at)}});
-    let commands: Vec<Value> = step.lines.iter().map(|line| json!({"executed": line})).collect();
+    let commands: Vec<Value> = step
+        .lines
+        .iter()
+        .map(|line| json!({"executed": line}))
+        .collect();
     let mut task = json!({
         "bom-ref": format!("task-{}-{}", step.run, step.name), "uid": step.name, "name": step.name, "taskTypes": ["build"],
         "timeStart": moment(step.start), "timeEnd": moment(step.end),

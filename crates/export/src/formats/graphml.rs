@@ -46,7 +46,10 @@ impl Format for GraphMl {
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
         writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-        writeln!(out, "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">")?;
+        writeln!(
+            out,
+            "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">"
+        )?;
         for (name, of, sort) in KEYS {
             writeln!(
                 out,
@@ -105,7 +108,11 @@ fn edge(out: &mut dyn Write, link: &crate::view::Link) -> Result<()> {
         ("from", link.interval.start.to_string()),
         ("until", link.interval.end.to_string()),
     ];
-    let head = format!("edge source=\"{}\" target=\"{}\"", name(link.from), name(link.to));
+    let head = format!(
+        "edge source=\"{}\" target=\"{}\"",
+        name(link.from),
+        name(link.to)
+    );
     element(out, &head, "edge", &facts)
 }
 

@@ -50,8 +50,9 @@ impl Format for InToto {
         });
         let dependencies: Vec<Value> = inputs
             .map(|item| {
-                resource(item)
-                    .unwrap_or_else(|| json!({"uri": file_uri(&item.path), "name": text(&item.path)}))
+                resource(item).unwrap_or_else(
+                    || json!({"uri": file_uri(&item.path), "name": text(&item.path)}),
+                )
             })
             .chain(packages)
             .collect();

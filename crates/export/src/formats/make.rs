@@ -57,7 +57,9 @@ impl Format for Make {
             .iter()
             .flat_map(|step| &step.outputs)
             .filter(|path| !used.contains(path));
-        let results: Vec<String> = results.map(|path| name(view, path)).collect::<Result<_>>()?;
+        let results: Vec<String> = results
+            .map(|path| name(view, path))
+            .collect::<Result<_>>()?;
         writeln!(out, "all:{}", list(&results))?;
         for rule in &rules {
             write_rule(view, steps, rule, out)?;
@@ -80,11 +82,19 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
             // `&:` makes several files by one recipe.
             let outputs = names(&step.outputs)?;
             let colon = if outputs.len() > 1 { " &:" } else { ":" };
-            writeln!(out, "{}{colon}{}", outputs.join(" "), list(&names(&step.inputs)?))?;
+            writeln!(
+                out,
+                "{}{colon}{}",
+                outputs.join(" "),
+                list(&names(&step.inputs)?)
+            )?;
             write_recipe(view, step, out)
         }
         Some(template) if template.outputs.len() == 1 => {
-            let targets = rule.steps.iter().map(|&at| name(view, &steps[at].outputs[0]));
+            let targets = rule
+                .steps
+                .iter()
+                .map(|&at| name(view, &steps[at].outputs[0]));
             let targets = targets.collect::<Result<Vec<_>>>()?;
             let pattern = name(view, &template.outputs[0])?.replace(STEM, "%");
             let (stem, plain): (Vec<_>, Vec<_>) = names(&template.inputs)?
@@ -119,7 +129,11 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
 
 fn write_recipe(view: &View, step: &Step, out: &mut dyn Write) -> Result<()> {
     for directory in &step.directories {
-        writeln!(out, "\t@mkdir -p {}", recipe(&quote(view.shown(directory)))?)?;
+        writeln!(
+            out,
+            "\t@mkdir -p {}",
+            recipe(&quote(view.shown(directory)))?
+        )?;
     }
     for line in &step.lines {
         writeln!(out, "\t{}", recipe(&text(view, line))?)?;

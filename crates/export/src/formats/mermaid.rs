@@ -40,10 +40,18 @@ impl Format for Mermaid {
         let out = target.stream();
         writeln!(out, "flowchart LR")?;
         for (at, activity) in view.activities.iter().enumerate() {
-            writeln!(out, "  a{at}([\"{}\"])", text(&super::shorten(&activity.label)))?;
+            writeln!(
+                out,
+                "  a{at}([\"{}\"])",
+                text(&super::shorten(&activity.label))
+            )?;
         }
         for (at, entity) in view.entities.iter().enumerate() {
-            writeln!(out, "  e{at}[\"{}\"]", text(&super::entity_label(view, entity)))?;
+            writeln!(
+                out,
+                "  e{at}[\"{}\"]",
+                text(&super::entity_label(view, entity))
+            )?;
         }
         let name = |end: End| match end {
             End::Activity(at) => format!("a{at}"),

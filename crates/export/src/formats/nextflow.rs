@@ -45,7 +45,11 @@ impl Format for Nextflow {
         )?;
         writeln!(out, "// Run it: nextflow run THIS --outdir DIR -resume\n")?;
         writeln!(out, "nextflow.enable.dsl = 2\n")?;
-        writeln!(out, "params.base = {} // where the inputs are", single(&root))?;
+        writeln!(
+            out,
+            "params.base = {} // where the inputs are",
+            single(&root)
+        )?;
         writeln!(out, "params.outdir = 'results' // where the outputs go")?;
         let export = shared.export();
         let mut processes = Vec::new();
@@ -80,8 +84,15 @@ fn split_up(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
     let mut all = Vec::new();
     for rule in rules {
         let own = (0..rule.stems.len()).any(|at| !rule.further_inputs(steps, at).is_empty());
-        let makes = |path| rule.steps.iter().any(|&at| steps[at].outputs.contains(path));
-        let rings = rule.steps.iter().any(|&at| steps[at].inputs.iter().any(makes));
+        let makes = |path| {
+            rule.steps
+                .iter()
+                .any(|&at| steps[at].outputs.contains(path))
+        };
+        let rings = rule
+            .steps
+            .iter()
+            .any(|&at| steps[at].inputs.iter().any(makes));
         match &rule.template {
             Some(template) if !own && !rings && !template.inputs.is_empty() => all.push(rule),
             _ => all.extend(rule.steps.iter().map(|&at| Rule {
@@ -111,7 +122,10 @@ fn in_order(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
             Some(at) => done.push(waiting.remove(at)),
             None => {
                 // Two rules that need each other's instances: the first of them is taken apart.
-                let at = waiting.iter().position(|rule| rule.steps.len() > 1).unwrap_or(0);
+                let at = waiting
+                    .iter()
+                    .position(|rule| rule.steps.len() > 1)
+                    .unwrap_or(0);
                 let rule = waiting.remove(at);
                 waiting.extend(rule.steps.iter().map(|&at| Rule {
                     steps: vec![at],
@@ -138,7 +152,11 @@ struct Process {
 
 impl Process {
     fn of(sandbox: &Sandbox, steps: &[Step], rule: &Rule) -> Result<Process> {
-        let sort = if rule.template.is_some() { "each" } else { "make" };
+        let sort = if rule.template.is_some() {
+            "each"
+        } else {
+            "make"
+        };
         let name = format!("{sort}_{}", rule.name(steps));
         let step = rule.template.as_ref().unwrap_or(&steps[rule.steps[0]]);
         let cell = match &rule.template {
@@ -169,7 +187,13 @@ impl Process {
             writeln!(out, "    stageInMode 'copy'")?;
         }
         writeln!(out, "    publishDir params.outdir, mode: 'copy'")?;
-        let text = |text: &str| if self.several { double(text) } else { single(text) };
+        let text = |text: &str| {
+            if self.several {
+                double(text)
+            } else {
+                single(text)
+            }
+        };
         if !self.inputs.is_empty() {
             writeln!(out, "\n    input:")?;
         }
@@ -235,7 +259,8 @@ impl Process {
             for place in &self.inputs {
                 let wanted = filled(place.as_bytes(), stem);
                 let mut inputs = sandbox.cells[step].inputs.iter();
-                let found = inputs.find(|input| input.place.as_deref().map(str::as_bytes) == Some(&*wanted));
+                let found = inputs
+                    .find(|input| input.place.as_deref().map(str::as_bytes) == Some(&*wanted));
                 // Inputs elsewhere are alike for all, and come after each other as they do in the template.
                 let found = found.or_else(|| self.elsewhere(place, &sandbox.cells[step]));
                 if let Some(input) = found {
@@ -272,7 +297,10 @@ impl Process {
             .iter()
             .filter(|place| outside(place))
             .position(|known| known == place)?;
-        cell.inputs.iter().filter(|input| input.place.is_none()).nth(at)
+        cell.inputs
+            .iter()
+            .filter(|input| input.place.is_none())
+            .nth(at)
     }
 }
 
@@ -294,5 +322,6 @@ fn template(text: &str) -> String {
 
 /// What stands between quotes, line breaks as they are.
 fn escaped(text: &str, quote: char) -> String {
-    text.replace('\\', "\\\\").replace(quote, &format!("\\{quote}"))
+    text.replace('\\', "\\\\")
+        .replace(quote, &format!("\\{quote}"))
 }

@@ -56,7 +56,13 @@ impl Format for Ninja {
     }
 }
 
-fn build(view: &View, step: &Step, rule: &str, stem: Option<&String>, out: &mut dyn Write) -> Result<()> {
+fn build(
+    view: &View,
+    step: &Step,
+    rule: &str,
+    stem: Option<&String>,
+    out: &mut dyn Write,
+) -> Result<()> {
     let names = |paths: &[Bytes]| {
         paths
             .iter()
@@ -67,7 +73,11 @@ fn build(view: &View, step: &Step, rule: &str, stem: Option<&String>, out: &mut 
         .iter()
         .map(|name| format!(" {name}"))
         .collect();
-    writeln!(out, "build {}: {rule}{inputs}", names(&step.outputs)?.join(" "))?;
+    writeln!(
+        out,
+        "build {}: {rule}{inputs}",
+        names(&step.outputs)?.join(" ")
+    )?;
     if let Some(stem) = stem {
         writeln!(out, "  stem = {}", escaped(stem)?)?;
     }

@@ -44,13 +44,27 @@ impl Format for OpenLineage {
             let (inputs, outputs) = datasets(view, at);
             events.push((
                 activity.interval.start,
-                event(view, activity, activity.interval.start, "START", &inputs, &[]),
+                event(
+                    view,
+                    activity,
+                    activity.interval.start,
+                    "START",
+                    &inputs,
+                    &[],
+                ),
             ));
             let failed = activity.exit.is_some_and(|exit| exit != 0) || activity.signal.is_some();
             let end = if failed { "FAIL" } else { "COMPLETE" };
             events.push((
                 activity.interval.end,
-                event(view, activity, activity.interval.end, end, &inputs, &outputs),
+                event(
+                    view,
+                    activity,
+                    activity.interval.end,
+                    end,
+                    &inputs,
+                    &outputs,
+                ),
             ));
         }
         events.sort_by_key(|(time, _)| *time);
@@ -118,11 +132,11 @@ fn datasets(view: &View, activity: usize) -> (Vec<Value>, Vec<Value>) {
     let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
     for link in &view.links {
         let (entity, used) = match (link.from, link.to, link.flow) {
-            (End::Entity(at), End::Activity(who), Flow::Used(Relation::Read | Relation::Execute))
-                if who == activity =>
-            {
-                (at, true)
-            }
+            (
+                End::Entity(at),
+                End::Activity(who),
+                Flow::Used(Relation::Read | Relation::Execute),
+            ) if who == activity => (at, true),
             (
                 End::Activity(who),
                 End::Entity(at),

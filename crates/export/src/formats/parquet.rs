@@ -69,7 +69,11 @@ type Columns = Vec<(&'static str, Column)>;
 
 impl Column {
     fn of_text<T: ToString>(values: impl Iterator<Item = Option<T>>) -> Column {
-        Column::Text(values.map(|value| value.map(|value| value.to_string())).collect())
+        Column::Text(
+            values
+                .map(|value| value.map(|value| value.to_string()))
+                .collect(),
+        )
     }
 
     fn of_numbers<T: Into<i64>>(values: impl Iterator<Item = Option<T>>) -> Column {
@@ -89,7 +93,11 @@ impl Column {
 }
 
 /// The column of names, and that of the bytes of those that are no text.
-fn names<'p>(name: &'static str, bytes: &'static str, values: impl Iterator<Item = &'p [u8]>) -> Columns {
+fn names<'p>(
+    name: &'static str,
+    bytes: &'static str,
+    values: impl Iterator<Item = &'p [u8]>,
+) -> Columns {
     let (mut text, mut odd) = (Vec::new(), Vec::new());
     for value in values {
         text.push(Some(super::say::text(value)));
@@ -118,7 +126,10 @@ fn runs(view: &View) -> Columns {
             "started",
             Column::Moment(all().map(|run| Some(run.started)).collect()),
         ),
-        ("ended", Column::Moment(all().map(|run| run.ended).collect())),
+        (
+            "ended",
+            Column::Moment(all().map(|run| run.ended).collect()),
+        ),
         ("exit", Column::of_numbers(all().map(|run| run.exit))),
         ("signal", Column::of_numbers(all().map(|run| run.signal))),
         (
@@ -143,14 +154,20 @@ fn activities(view: &View) -> Columns {
         ),
         (
             "parent",
-            Column::of_text(all().map(|activity| activity.parent.map(|parent| &view.activities[parent].id))),
+            Column::of_text(
+                all().map(|activity| activity.parent.map(|parent| &view.activities[parent].id)),
+            ),
         ),
         (
             "command",
             Column::of_text(all().map(|activity| Some(&activity.label))),
         ),
     ];
-    columns.extend(names("cwd", "cwd_bytes", all().map(|activity| &*activity.cwd)));
+    columns.extend(names(
+        "cwd",
+        "cwd_bytes",
+        all().map(|activity| &*activity.cwd),
+    ));
     columns.extend([
         (
             "pid",
@@ -160,14 +177,21 @@ fn activities(view: &View) -> Columns {
             "epoch",
             Column::of_numbers(all().map(|activity| Some(activity.epoch))),
         ),
-        ("exit", Column::of_numbers(all().map(|activity| activity.exit))),
+        (
+            "exit",
+            Column::of_numbers(all().map(|activity| activity.exit)),
+        ),
         (
             "signal",
             Column::of_numbers(all().map(|activity| activity.signal)),
         ),
         (
             "started",
-            Column::Moment(all().map(|activity| Some(activity.interval.start)).collect()),
+            Column::Moment(
+                all()
+                    .map(|activity| Some(activity.interval.start))
+                    .collect(),
+            ),
         ),
         (
             "ended",
@@ -179,10 +203,16 @@ fn activities(view: &View) -> Columns {
 
 fn entities(view: &View) -> Columns {
     let all = || view.entities.iter();
-    let digest =
-        |entity: &crate::view::Entity| view.holdings.of(entity.run, &entity.path, entity.version)?.digest;
+    let digest = |entity: &crate::view::Entity| {
+        view.holdings
+            .of(entity.run, &entity.path, entity.version)?
+            .digest
+    };
     let mut columns = vec![
-        ("entity", Column::of_text(all().map(|entity| Some(&entity.id)))),
+        (
+            "entity",
+            Column::of_text(all().map(|entity| Some(&entity.id))),
+        ),
         (
             "run",
             Column::of_text(all().map(|entity| Some(&view.runs[entity.run].summary.id))),
@@ -192,7 +222,11 @@ fn entities(view: &View) -> Columns {
             Column::of_text(all().map(|entity| Some(super::kind(entity.kind)))),
         ),
     ];
-    columns.extend(names("path", "path_bytes", all().map(|entity| &*entity.path)));
+    columns.extend(names(
+        "path",
+        "path_bytes",
+        all().map(|entity| &*entity.path),
+    ));
     columns.extend([
         (
             "version",
@@ -237,9 +271,18 @@ fn edges(view: &View) -> Columns {
         Certainty::Possible => "possible",
     };
     vec![
-        ("source", Column::of_text(all().map(|link| Some(id(link.from))))),
-        ("target", Column::of_text(all().map(|link| Some(id(link.to))))),
-        ("edge", Column::of_text(all().map(|link| Some(sort(link.flow))))),
+        (
+            "source",
+            Column::of_text(all().map(|link| Some(id(link.from)))),
+        ),
+        (
+            "target",
+            Column::of_text(all().map(|link| Some(id(link.to)))),
+        ),
+        (
+            "edge",
+            Column::of_text(all().map(|link| Some(sort(link.flow)))),
+        ),
         (
             "how",
             Column::of_text(all().map(|link| Some(super::word(link.flow)))),
@@ -264,14 +307,18 @@ fn write(path: &Path, columns: &Columns) -> std::result::Result<(), ParquetError
         .iter()
         .map(|(name, column)| column.declared(name))
         .collect();
-    let schema = Arc::new(parse_message_type(&format!("message table {{ {declared} }}"))?);
+    let schema = Arc::new(parse_message_type(&format!(
+        "message table {{ {declared} }}"
+    ))?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .build();
     let mut writer = SerializedFileWriter::new(File::create(path)?, schema, Arc::new(properties))?;
     let mut rows = writer.next_row_group()?;
     for (_, column) in columns {
-        let Some(mut out) = rows.next_column()? else { break };
+        let Some(mut out) = rows.next_column()? else {
+            break;
+        };
         match column {
             Column::Text(values) => {
                 let (values, there) = apart(values, |text| ByteArray::from(text.as_str()));
@@ -295,7 +342,8 @@ fn write(path: &Path, columns: &Columns) -> std::result::Result<(), ParquetError
             }
             Column::Truth(values) => {
                 let (values, there) = apart(values, |truth| *truth);
-                out.typed::<BoolType>().write_batch(&values, Some(&there), None)?;
+                out.typed::<BoolType>()
+                    .write_batch(&values, Some(&there), None)?;
             }
         }
         out.close()?;
@@ -307,6 +355,9 @@ fn write(path: &Path, columns: &Columns) -> std::result::Result<(), ParquetError
 
 /// The values that are there, and for each row whether it has one (Parquet's definition level).
 fn apart<T, V>(values: &[Option<T>], value: impl Fn(&T) -> V) -> (Vec<V>, Vec<i16>) {
-    let there = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let there = values
+        .iter()
+        .map(|value| i16::from(value.is_some()))
+        .collect();
     (values.iter().flatten().map(value).collect(), there)
 }

@@ -88,7 +88,10 @@ impl Format for Perfetto {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let mut out = Packets(target.stream());
-        let starts = view.activities.iter().map(|activity| activity.interval.start);
+        let starts = view
+            .activities
+            .iter()
+            .map(|activity| activity.interval.start);
         out.begin(starts.min().unwrap_or_default())?;
         let tracks = tracks(view, &mut out)?;
         let passed = passed(view);
@@ -174,7 +177,9 @@ fn tracks(view: &View, out: &mut Packets<'_>) -> io::Result<Vec<u64>> {
     let mut on = Vec::new();
     for activity in &view.activities {
         let lanes = lanes.entry((activity.run, activity.pid)).or_default();
-        let free = lanes.iter().position(|(_, end)| *end <= activity.interval.start);
+        let free = lanes
+            .iter()
+            .position(|(_, end)| *end <= activity.interval.start);
         let lane = match free {
             Some(lane) => lane,
             None => {
@@ -222,10 +227,9 @@ fn begin(activity: &Activity, track: u64) -> Message {
     let begin = event(Kind::Begin, track)
         .text(field::event::CATEGORY, "activity")
         .text(field::event::NAME, program(activity));
-    facts
-        .iter()
-        .flatten()
-        .fold(begin, |event, fact| event.message(field::event::ANNOTATION, fact))
+    facts.iter().flatten().fold(begin, |event, fact| {
+        event.message(field::event::ANNOTATION, fact)
+    })
 }
 
 /// A moment at which an activity had made something that another used, or used what another had made.
@@ -262,7 +266,8 @@ fn passed(view: &View) -> HashMap<usize, Vec<Moment>> {
                 continue;
             }
             number += 1;
-            let name = |link: &Link| format!("{} {}", word(link.flow), String::from_utf8_lossy(path));
+            let name =
+                |link: &Link| format!("{} {}", word(link.flow), String::from_utf8_lossy(path));
             let begins = moments.entry((*maker, until, name(before))).or_default();
             begins.push((number, false));
             let ends = moments.entry((reader, since, name(link))).or_default();
@@ -271,7 +276,9 @@ fn passed(view: &View) -> HashMap<usize, Vec<Moment>> {
     }
     let mut of: HashMap<usize, Vec<Moment>> = HashMap::new();
     for ((activity, time, name), flows) in moments {
-        of.entry(activity).or_default().push(Moment { time, name, flows });
+        of.entry(activity)
+            .or_default()
+            .push(Moment { time, name, flows });
     }
     of
 }

@@ -73,7 +73,10 @@ mod tests {
     /// The examples of the format's own page on encoding.
     #[test]
     fn numbers_and_text_are_written_as_the_format_says() {
-        assert_eq!(Message::default().number(1, 150).bytes(), [0x08, 0x96, 0x01]);
+        assert_eq!(
+            Message::default().number(1, 150).bytes(),
+            [0x08, 0x96, 0x01]
+        );
         assert_eq!(
             Message::default().text(2, "testing").bytes(),
             [0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67]
@@ -86,7 +89,9 @@ mod tests {
         let minus_two = Message::default().signed(1, -2);
         assert_eq!(
             minus_two.bytes(),
-            [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]
+            [
+                0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01
+            ]
         );
         assert_eq!(
             Message::default().fixed(47, 1).bytes(),

@@ -45,7 +45,10 @@ impl Format for ProvJson {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let mut document = Map::new();
-        document.insert("prefix".to_owned(), PREFIXES.iter().copied().collect::<Value>());
+        document.insert(
+            "prefix".to_owned(),
+            PREFIXES.iter().copied().collect::<Value>(),
+        );
         for (at, statement) in statements(view).iter().enumerate() {
             let mut record = Map::new();
             for (name, value) in &statement.formal {
@@ -183,16 +186,34 @@ impl Statement {
             "wasGeneratedBy" | "wasInvalidatedBy" => &["entity", "activity", "time"],
             "wasStartedBy" => &["activity", "trigger", "starter", "time"],
             "wasInformedBy" => &["informed", "informant"],
-            "wasDerivedFrom" => &["generatedEntity", "usedEntity", "activity", "generation", "usage"],
+            "wasDerivedFrom" => &[
+                "generatedEntity",
+                "usedEntity",
+                "activity",
+                "generation",
+                "usage",
+            ],
             "alternateOf" => &["alternate1", "alternate2"],
             "wasInfluencedBy" => &["influencee", "influencer"],
             _ => &[],
         };
-        let place = |name: &&str| self.formal.get(name).cloned().unwrap_or_else(|| "-".to_owned());
-        let mut arguments: Vec<String> = self.id.iter().cloned().chain(places.iter().map(place)).collect();
+        let place = |name: &&str| {
+            self.formal
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| "-".to_owned())
+        };
+        let mut arguments: Vec<String> = self
+            .id
+            .iter()
+            .cloned()
+            .chain(places.iter().map(place))
+            .collect();
         if !self.attributes.is_empty() {
             let each = |(name, values): (&&str, &Vec<Literal>)| {
-                let lines = values.iter().map(|value| format!("{name}={}", value.line()));
+                let lines = values
+                    .iter()
+                    .map(|value| format!("{name}={}", value.line()));
                 lines.collect::<Vec<_>>().join(", ")
             };
             let attributes: Vec<String> = self.attributes.iter().map(each).collect();
@@ -216,7 +237,10 @@ fn statements(view: &View) -> Vec<Statement> {
 
 /// `RUN/NAME` as a qualified name: what the grammar does not allow in one is escaped.
 fn name(id: &str) -> String {
-    format!("run:{}", super::say::escaped(id.as_bytes()).replace('~', "%7E"))
+    format!(
+        "run:{}",
+        super::say::escaped(id.as_bytes()).replace('~', "%7E")
+    )
 }
 
 fn of_entity(view: &View, entity: &Entity) -> Statement {
@@ -323,7 +347,9 @@ fn flows(view: &View) -> Vec<Statement> {
                 .add(super::word(link.flow), link.interval, link.certainty);
         }
         if matches!(link.flow, Flow::Same | Flow::Alike) {
-            pairs.entry(("alternateOf", link.from, link.to)).or_default();
+            pairs
+                .entry(("alternateOf", link.from, link.to))
+                .or_default();
         }
     }
     let first_use = first_uses(&pairs);
@@ -340,7 +366,10 @@ fn flows(view: &View) -> Vec<Statement> {
             "used" => made.with("activity", goal).with("entity", source).with(
                 "time",
                 moment(generated.get(from).map_or(interval.start, |&after| {
-                    interval.start.max(after).min(interval.end.max(interval.start))
+                    interval
+                        .start
+                        .max(after)
+                        .min(interval.end.max(interval.start))
                 })),
             ),
             "wasGeneratedBy" => made
@@ -356,7 +385,9 @@ fn flows(view: &View) -> Vec<Statement> {
                 .with("starter", source)
                 .with("time", moment(interval.start)),
             "wasInformedBy" => made.with("informed", goal).with("informant", source),
-            "wasDerivedFrom" => made.with("generatedEntity", goal).with("usedEntity", source),
+            "wasDerivedFrom" => made
+                .with("generatedEntity", goal)
+                .with("usedEntity", source),
             "alternateOf" => return made.with("alternate1", goal).with("alternate2", source),
             _ => made.with("influencee", goal).with("influencer", source),
         };
@@ -395,5 +426,7 @@ fn generations(
 
 /// The end of the interval, or before the first use, if that lies within it.
 fn generated_at(interval: Interval, first_use: Option<&Time>) -> Time {
-    first_use.map_or(interval.end, |&used| interval.end.min(interval.start.max(used)))
+    first_use.map_or(interval.end, |&used| {
+        interval.end.min(interval.start.max(used))
+    })
 }

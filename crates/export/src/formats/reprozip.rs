@@ -91,7 +91,10 @@ fn config(view: &View, tree: &Tree<'_>) -> Result<Value> {
         .collect();
     let mut named = Vec::new();
     for step in &view.workflow.steps {
-        for (paths, side) in [(&step.inputs, "read_by_runs"), (&step.outputs, "written_by_runs")] {
+        for (paths, side) in [
+            (&step.inputs, "read_by_runs"),
+            (&step.outputs, "written_by_runs"),
+        ] {
             for path in paths {
                 named.push(json!({"name": format!("{}_{}", text(crate::paths::base_name(path)), named.len()), "path": text(path), side: [0]}));
             }
@@ -147,7 +150,11 @@ fn write_trace(view: &View, path: &Path) -> Result<()> {
             "INSERT INTO processes(id, run_id, parent, timestamp, is_thread, exitcode) VALUES(?, 0, ?, ?, 0, ?)",
             params![number(at), activity.parent.map(number), activity.interval.start, activity.exit],
         )?;
-        if let Some(program) = activity.program.as_ref().filter(|_| view.level != Level::Command) {
+        if let Some(program) = activity
+            .program
+            .as_ref()
+            .filter(|_| view.level != Level::Command)
+        {
             let ended = |words: &[Bytes]| {
                 words
                     .iter()
@@ -171,7 +178,9 @@ fn write_trace(view: &View, path: &Path) -> Result<()> {
         // ReproZip's bits: 1 read, 2 written.
         let (who, what, mode) = match (link.from, link.to, link.flow) {
             (End::Entity(what), End::Activity(who), Flow::Used(Relation::Read)) => (who, what, 1),
-            (End::Activity(who), End::Entity(what), Flow::Generated(Relation::Write)) => (who, what, 2),
+            (End::Activity(who), End::Entity(what), Flow::Generated(Relation::Write)) => {
+                (who, what, 2)
+            }
             _ => continue,
         };
         all.execute(

@@ -113,7 +113,10 @@ fn put(view: &View, item: &Item, directory: &Path, names: &mut HashSet<Vec<u8>>)
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    io::copy(&mut view.holdings.open(content)?, &mut fs::File::create(&path)?)?;
+    io::copy(
+        &mut view.holdings.open(content)?,
+        &mut fs::File::create(&path)?,
+    )?;
     Ok(escaped(&name))
 }
 
@@ -144,7 +147,11 @@ fn root(view: &View, bill: &Bill, ids: &[String], workflow: &str) -> Value {
 
 fn file(item: &Item, id: &str) -> Value {
     // A `File` is a part of the crate; of others something is known.
-    let sort = if in_crate(item) { "File" } else { "CreativeWork" };
+    let sort = if in_crate(item) {
+        "File"
+    } else {
+        "CreativeWork"
+    };
     let mut file = json!({
         "@id": id, "@type": sort, "name": text(crate::paths::base_name(&item.path)), "alternateName": text(&item.path),
         "description": format!("{} (version {})", text(&item.path), item.version),
@@ -182,7 +189,11 @@ fn instrument(
     instruments: &mut BTreeMap<String, Value>,
 ) -> String {
     let name = step.lines.first().map_or("command", String::as_str);
-    let name = name.split_whitespace().next().unwrap_or("command").to_owned();
+    let name = name
+        .split_whitespace()
+        .next()
+        .unwrap_or("command")
+        .to_owned();
     let id = format!("#program-{}", escaped(name.as_bytes()));
     let run = &view.runs[step.run];
     let requirements = step

@@ -114,8 +114,18 @@ fn whole(view: &View, bill: &Bill, ids: &[String], file: &str) -> Value {
     let items = || 0..bill.items.len();
     let inputs = items().filter(|&at| !bill.items[at].made && used(&at));
     let results = items().filter(|&at| bill.items[at].result);
-    let start = bill.steps.iter().map(|step| step.start).min().unwrap_or_default();
-    let end = bill.steps.iter().map(|step| step.end).max().unwrap_or_default();
+    let start = bill
+        .steps
+        .iter()
+        .map(|step| step.start)
+        .min()
+        .unwrap_or_default();
+    let end = bill
+        .steps
+        .iter()
+        .map(|step| step.end)
+        .max()
+        .unwrap_or_default();
     json!({
         "@id": WHOLE, "@type": "CreateAction", "name": format!("Execution of the steps of {}", view.subject),
         "instrument": {"@id": file},

@@ -14,7 +14,10 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A moment as RFC 3339 in UTC, to the nanosecond.
 pub fn moment(time: Time) -> String {
-    stamp(time).map_or_else(|| "1970-01-01T00:00:00Z".to_owned(), |stamp| stamp.to_string())
+    stamp(time).map_or_else(
+        || "1970-01-01T00:00:00Z".to_owned(),
+        |stamp| stamp.to_string(),
+    )
 }
 
 /// A moment to the second.
@@ -53,7 +56,8 @@ pub fn text(bytes: &[u8]) -> String {
 pub fn uuid(name: &str) -> String {
     // The namespace for URLs, RFC 9562 section 6.6.
     const URLS: [u8; 16] = [
-        0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8,
+        0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30,
+        0xc8,
     ];
     let sum = sha1::Sha1::new()
         .chain_update(URLS)
@@ -64,7 +68,13 @@ pub fn uuid(name: &str) -> String {
     bytes[6] = bytes[6] & 0x0f | 0x50;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex = hex(&bytes);
-    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
     parts.join("-")
 }
 
@@ -123,7 +133,9 @@ pub fn purl(package: &Package, distribution: &str) -> String {
 
 /// One part of a package URL.
 fn component(text: &str) -> String {
-    escaped(text.as_bytes()).replace('/', "%2F").replace("%3A", ":")
+    escaped(text.as_bytes())
+        .replace('/', "%2F")
+        .replace("%3A", ":")
 }
 
 #[cfg(test)]
@@ -158,7 +170,10 @@ mod tests {
             "pkg:pypi/typing-extensions@4.0"
         );
         assert_eq!(
-            purl(&package("rpm", "bash", "2:5.2-1.fc40.x86_64"), "Fedora Linux 40"),
+            purl(
+                &package("rpm", "bash", "2:5.2-1.fc40.x86_64"),
+                "Fedora Linux 40"
+            ),
             "pkg:rpm/fedora/bash@5.2-1.fc40?arch=x86_64&epoch=2"
         );
         assert_eq!(named("npm", "@a/b", "1"), "pkg:npm/%40a/b@1");

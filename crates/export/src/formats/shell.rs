@@ -28,7 +28,11 @@ impl Format for Shell {
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
         let shared = view.shared()?;
-        writeln!(out, "#!/bin/bash\n# The steps of {}, as recorded.", view.subject)?;
+        writeln!(
+            out,
+            "#!/bin/bash\n# The steps of {}, as recorded.",
+            view.subject
+        )?;
         writeln!(out, "set -eu\ncd {}", quote(&view.base))?;
         for variable in shared.assignments() {
             writeln!(out, "export {variable}")?;
@@ -61,9 +65,9 @@ impl Format for Shell {
 /// True if it is one command that changes nothing of the shell, and fails as a command does.
 fn is_simple(text: &str) -> bool {
     const CHANGE: [&str; 24] = [
-        ".", "alias", "break", "case", "cd", "continue", "eval", "exec", "exit", "export", "for", "if",
-        "popd", "pushd", "read", "return", "set", "shift", "source", "trap", "ulimit", "umask", "unset",
-        "while",
+        ".", "alias", "break", "case", "cd", "continue", "eval", "exec", "exit", "export", "for",
+        "if", "popd", "pushd", "read", "return", "set", "shift", "source", "trap", "ulimit",
+        "umask", "unset", "while",
     ];
     let first = text.split_whitespace().next().unwrap_or_default();
     !text.contains([';', '&', '|', '(', ')', '{', '}', '`', '\n', '!'])

@@ -90,7 +90,10 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
             writeln!(out, "        {},", file(view, path, wild)?)?;
         }
         if further.iter().any(|inputs| !inputs.is_empty()) {
-            writeln!(out, "        lambda wildcards: {name}_further[wildcards.stem],")?;
+            writeln!(
+                out,
+                "        lambda wildcards: {name}_further[wildcards.stem],"
+            )?;
         }
     }
     writeln!(out, "    output:")?;
@@ -148,7 +151,11 @@ fn file(view: &View, path: &[u8], wild: bool) -> Result<String> {
         advice: "use shell",
     })?;
     let text = text.replace('{', "{{").replace('}', "}}");
-    Ok(literal(&if wild { text.replace(STEM, "{stem}") } else { text }))
+    Ok(literal(&if wild {
+        text.replace(STEM, "{stem}")
+    } else {
+        text
+    }))
 }
 
 /// A Python string.

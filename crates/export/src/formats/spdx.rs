@@ -28,7 +28,9 @@ impl Format for Spdx {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let bill = Bill::of(view)?;
-        let files: Vec<Value> = (0..bill.items.len()).filter_map(|at| file(&bill, at)).collect();
+        let files: Vec<Value> = (0..bill.items.len())
+            .filter_map(|at| file(&bill, at))
+            .collect();
         if files.is_empty() && bill.packages.is_empty() {
             return Err(Error::Nothing {
                 subject: view.subject.clone(),
@@ -37,7 +39,11 @@ impl Format for Spdx {
             });
         }
         // A bill of something is not one without it.
-        if let Some(gone) = bill.items.iter().find(|item| item.result && item.sums.is_none()) {
+        if let Some(gone) = bill
+            .items
+            .iter()
+            .find(|item| item.result && item.sums.is_none())
+        {
             return Err(Error::NoContent {
                 path: crate::shell::quote(&gone.path),
                 why: "it was not kept and is not there as it was".to_owned(),
@@ -60,7 +66,11 @@ impl Format for Spdx {
                 })
             })
             .collect();
-        let runs: Vec<&str> = view.runs.iter().map(|run| run.summary.id.as_str()).collect();
+        let runs: Vec<&str> = view
+            .runs
+            .iter()
+            .map(|run| run.summary.id.as_str())
+            .collect();
         let namespace = uuid(&format!("spdx:{}:{}", runs.join(","), view.subject));
         let mut document = json!({
             "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
@@ -126,7 +136,9 @@ fn relationships(bill: &Bill) -> Vec<Value> {
         );
     }
     if all.is_empty() {
-        all.extend((0..bill.packages.len()).map(|at| (document.clone(), "DESCRIBES", package_id(at))));
+        all.extend(
+            (0..bill.packages.len()).map(|at| (document.clone(), "DESCRIBES", package_id(at))),
+        );
     }
     for step in &bill.steps {
         for &output in step.outputs.iter().filter(|&&at| known(at)) {

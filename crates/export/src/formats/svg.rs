@@ -215,7 +215,10 @@ fn rows(layer: &[usize], arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
             members.sort_by_key(|&at| {
                 let mut rows: Vec<usize> = near[at].iter().map(|&other| row[other]).collect();
                 rows.sort_unstable();
-                (rows.get(rows.len() / 2).copied().unwrap_or(row[at]), row[at])
+                (
+                    rows.get(rows.len() / 2).copied().unwrap_or(row[at]),
+                    row[at],
+                )
             });
             members
                 .iter()
@@ -243,6 +246,10 @@ mod tests {
         pull_sources(&mut pulled, &[arrow(0, 1), arrow(1, 2), arrow(3, 2)]);
         assert_eq!(pulled, [0, 1, 2, 1]);
         let row = rows(&[0, 0, 1, 1], &[arrow(0, 3), arrow(1, 2)]);
-        assert_eq!(row[0] < row[1], row[3] < row[2], "no arrows cross that need not");
+        assert_eq!(
+            row[0] < row[1],
+            row[3] < row[2],
+            "no arrows cross that need not"
+        );
     }
 }

@@ -10,8 +10,8 @@ use super::{Line, Word};
 use crate::paths::{base_name, relative};
 
 const CAREFUL: [&str; 18] = [
-    "gzip", "gunzip", "pigz", "unpigz", "bzip2", "bunzip2", "pbzip2", "xz", "unxz", "lzma", "unlzma", "lzip",
-    "lzop", "zstd", "unzstd", "lz4", "unlz4", "compress",
+    "gzip", "gunzip", "pigz", "unpigz", "bzip2", "bunzip2", "pbzip2", "xz", "unxz", "lzma",
+    "unlzma", "lzip", "lzop", "zstd", "unzstd", "lz4", "unlz4", "compress",
 ];
 
 /// True if a command of the line is such a program, and is not told to go ahead or to print.
@@ -23,7 +23,8 @@ pub fn is_careful(line: &Line) -> bool {
         Word::Set(..) => Vec::new(),
     });
     let words: Vec<Vec<u8>> = words.collect();
-    let mut commands = words.split(|word| matches!(word.first(), Some(b'|' | b';' | b'&' | b'(' | b')')));
+    let mut commands =
+        words.split(|word| matches!(word.first(), Some(b'|' | b';' | b'&' | b'(' | b')')));
     commands.any(|command| {
         let Some((name, rest)) = command.split_first() else {
             return false;
@@ -34,8 +35,12 @@ pub fn is_careful(line: &Line) -> bool {
             None => option.contains(&b'f') || option.contains(&b'c'),
         };
         let named = rest.len() > options().count();
-        let redirected = rest.iter().any(|word| matches!(word.first(), Some(b'<' | b'>')));
-        CAREFUL.iter().any(|known| known.as_bytes() == base_name(name))
+        let redirected = rest
+            .iter()
+            .any(|word| matches!(word.first(), Some(b'<' | b'>')));
+        CAREFUL
+            .iter()
+            .any(|known| known.as_bytes() == base_name(name))
             && named
             && !redirected
             && !options().any(free)
@@ -48,8 +53,13 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
     for &byte in text {
         match byte {
             b' ' | b'\t' | b'\n' => words.push(Vec::new()),
-            b'|' | b';' | b'&' | b'(' | b')' | b'<' | b'>' => words.extend([vec![byte], Vec::new()]),
-            byte => words.last_mut().into_iter().for_each(|word| word.push(byte)),
+            b'|' | b';' | b'&' | b'(' | b')' | b'<' | b'>' => {
+                words.extend([vec![byte], Vec::new()])
+            }
+            byte => words
+                .last_mut()
+                .into_iter()
+                .for_each(|word| word.push(byte)),
         }
     }
     words.retain(|word| !word.is_empty());
@@ -57,7 +67,10 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Before a command that refuses to write where something is: takes away what it made before, and did not read.
-pub fn removals<'p>(part: &'p Part, outputs: &BTreeSet<Bytes>) -> impl Iterator<Item = Line> + use<'p> {
+pub fn removals<'p>(
+    part: &'p Part,
+    outputs: &BTreeSet<Bytes>,
+) -> impl Iterator<Item = Line> + use<'p> {
     let careful = part.lines.iter().find(|line| is_careful(line));
     let made = part.effects.made.keys();
     let anew: Vec<&Bytes> = made
@@ -76,7 +89,10 @@ fn removal(cwd: &Bytes, outputs: &[&Bytes]) -> Line {
         name => name.to_vec(),
     };
     let names = outputs.iter().map(|path| Word::Text(name(path).into()));
-    let rm = [Word::Program(b"rm"[..].into()), Word::Text(b"-f"[..].into())];
+    let rm = [
+        Word::Program(b"rm"[..].into()),
+        Word::Text(b"-f"[..].into()),
+    ];
     Line {
         cwd: cwd.clone(),
         words: rm.into_iter().chain(names).collect(),
@@ -95,7 +111,11 @@ mod tests {
             words: vec![Word::Shell(text.as_bytes().into())],
             exit: 0,
         };
-        for text in ["gzip -nk a", "cd x && /usr/bin/xz -9 a", "sort a > b; bzip2 b"] {
+        for text in [
+            "gzip -nk a",
+            "cd x && /usr/bin/xz -9 a",
+            "sort a > b; bzip2 b",
+        ] {
             assert!(is_careful(&shell(text)), "{text}");
         }
         for text in [

@@ -71,13 +71,18 @@ impl Effects {
                         *times = (times.0.min(start), times.1.max(end));
                     }
                 }
-                Relation::Write | Relation::Rename | Relation::Make if file && !is_temporary(&path) => {
+                Relation::Write | Relation::Rename | Relation::Make
+                    if file && !is_temporary(&path) =>
+                {
                     // What could have been written and was not is version 0 still.
                     if edge.certainty == Certainty::Possible && entity.version == 0 {
                         continue;
                     }
                     let last = entity.last;
-                    let made = effects.made.entry(path).or_insert(Made { start, end, last });
+                    let made = effects
+                        .made
+                        .entry(path)
+                        .or_insert(Made { start, end, last });
                     made.start = made.start.min(start);
                     made.end = made.end.max(end);
                     made.last |= last;
@@ -99,7 +104,10 @@ impl Effects {
 }
 
 fn is_making(relation: Relation) -> bool {
-    matches!(relation, Relation::Write | Relation::Rename | Relation::Make)
+    matches!(
+        relation,
+        Relation::Write | Relation::Rename | Relation::Make
+    )
 }
 
 /// What no workflow is for: caches, and what lies where only the system writes.

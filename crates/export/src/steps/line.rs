@@ -69,7 +69,9 @@ impl Line {
             let word_text = match word {
                 Word::Program(name) => quote_name(name),
                 Word::Text(text) => quote(text),
-                Word::Set(name, value) => format!("{}={}", String::from_utf8_lossy(name), quote_value(value)),
+                Word::Set(name, value) => {
+                    format!("{}={}", String::from_utf8_lossy(name), quote_value(value))
+                }
                 Word::Shell(text) if alone => String::from_utf8_lossy(text).into_owned(),
                 Word::Shell(text) => format!("( {} )", String::from_utf8_lossy(text)),
                 Word::Operator(operator) => (*operator).to_owned(),
@@ -163,8 +165,9 @@ fn status(recording: &Recording, unit: &Unit) -> i32 {
         .iter()
         .map(|&at| &recording.activities[at])
         .filter(|a| a.pid == pid && !a.execed);
-    own.next()
-        .map_or(0, |a| a.exit.or(a.signal.map(|signal| 128 + signal)).unwrap_or(0))
+    own.next().map_or(0, |a| {
+        a.exit.or(a.signal.map(|signal| 128 + signal)).unwrap_or(0)
+    })
 }
 
 fn write_stage(
@@ -184,9 +187,17 @@ fn write_stage(
         .filter(|name| !name.is_empty() && !name.starts_with(b"-"));
     let program = name.or(activity.exec_path.as_ref());
     stage.push(Word::Program(
-        program.cloned().unwrap_or_else(|| b"true".as_slice().into()),
+        program
+            .cloned()
+            .unwrap_or_else(|| b"true".as_slice().into()),
     ));
-    stage.extend(activity.argv.iter().skip(1).map(|arg| Word::Text(arg.clone())));
+    stage.extend(
+        activity
+            .argv
+            .iter()
+            .skip(1)
+            .map(|arg| Word::Text(arg.clone())),
+    );
     if activity.argv.iter().any(|argument| secret::is_in(argument)) {
         let name = program.map(|name| String::from_utf8_lossy(base_name(name)).into_owned());
         notes.insert(format!(
@@ -317,9 +328,12 @@ fn redirections(recording: &Recording, root: usize, known: &Known<'_>, words: &m
     }
     let Some(end) = errors else { return };
     // What a builder takes in by a pipe, it only shows.
-    let piped =
-        *piped && recording.entity(end.entity).kind == EntityKind::Pipe && !outside.contains(&end.entity);
-    if output.is_some_and(|output| output.entity == end.entity) && (piped || file(end.entity).is_some()) {
+    let piped = *piped
+        && recording.entity(end.entity).kind == EntityKind::Pipe
+        && !outside.contains(&end.entity);
+    if output.is_some_and(|output| output.entity == end.entity)
+        && (piped || file(end.entity).is_some())
+    {
         words.push(Word::Operator("2>&1"));
     } else if let Some(path) = file(end.entity) {
         words.extend([

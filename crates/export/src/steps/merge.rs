@@ -149,7 +149,8 @@ fn renamed_by_another(parts: &[Part], maker: usize, path: &Bytes) -> bool {
 /// Leaves out commands that made nothing that lasts and changed nothing that others made. How many.
 fn leave_out(parts: &mut Vec<Part>, lasting: &BTreeSet<Bytes>) -> usize {
     let before = parts.len();
-    let silent = |part: &Part| part.effects.directories.is_empty() && part.effects.removed.is_empty();
+    let silent =
+        |part: &Part| part.effects.directories.is_empty() && part.effects.removed.is_empty();
     let made: BTreeSet<Bytes> = parts
         .iter()
         .flat_map(|part| part.effects.made.keys().cloned())
@@ -162,7 +163,10 @@ fn leave_out(parts: &mut Vec<Part>, lasting: &BTreeSet<Bytes>) -> usize {
                 .keys()
                 .any(|path| made.contains(path) && lasting.contains(path))
     };
-    let quiet = parts.iter().filter(|part| !makes(part) && !silent(part)).count();
+    let quiet = parts
+        .iter()
+        .filter(|part| !makes(part) && !silent(part))
+        .count();
     parts.retain(makes);
     before - parts.len() - quiet
 }
@@ -170,12 +174,19 @@ fn leave_out(parts: &mut Vec<Part>, lasting: &BTreeSet<Bytes>) -> usize {
 fn join_by_files(parts: &[Part], lasting: &BTreeSet<Bytes>, groups: &mut Groups) {
     let mut makers: HashMap<&Bytes, Vec<usize>> = HashMap::new();
     for (at, part) in parts.iter().enumerate() {
-        for path in part.effects.made.keys().filter(|path| lasting.contains(*path)) {
+        for path in part
+            .effects
+            .made
+            .keys()
+            .filter(|path| lasting.contains(*path))
+        {
             makers.entry(path).or_default().push(at);
         }
     }
     for makers in makers.values() {
-        makers.windows(2).for_each(|pair| groups.join(pair[0], pair[1]));
+        makers
+            .windows(2)
+            .for_each(|pair| groups.join(pair[0], pair[1]));
     }
     for (at, part) in parts.iter().enumerate() {
         let effects = &part.effects;
@@ -198,7 +209,12 @@ fn join_by_files(parts: &[Part], lasting: &BTreeSet<Bytes>, groups: &mut Groups)
 fn needs(parts: &[Part], lasting: &BTreeSet<Bytes>, groups: &mut Groups) -> Vec<BTreeSet<usize>> {
     let mut maker: HashMap<&Bytes, usize> = HashMap::new();
     for (at, part) in parts.iter().enumerate() {
-        for path in part.effects.made.keys().filter(|path| lasting.contains(*path)) {
+        for path in part
+            .effects
+            .made
+            .keys()
+            .filter(|path| lasting.contains(*path))
+        {
             maker.insert(path, groups.of(at));
         }
     }
@@ -229,7 +245,8 @@ fn join_rings(parts: &[Part], lasting: &BTreeSet<Bytes>, groups: &mut Groups) {
     for &at in order.iter().rev() {
         let mut ring = Vec::new();
         visit(at, &backwards, &mut seen, &mut |done| ring.push(done));
-        ring.windows(2).for_each(|pair| groups.join(pair[0], pair[1]));
+        ring.windows(2)
+            .for_each(|pair| groups.join(pair[0], pair[1]));
     }
 }
 
@@ -278,7 +295,10 @@ fn step(
             inputs.insert(path.clone());
             continue;
         }
-        let first_read = all().filter_map(|e| e.read.get(path)).map(|times| times.0).min();
+        let first_read = all()
+            .filter_map(|e| e.read.get(path))
+            .map(|times| times.0)
+            .min();
         let first_made = all()
             .filter_map(|e| e.made.get(path))
             .map(|made| made.start)
@@ -290,7 +310,9 @@ fn step(
     let directories = outputs
         .iter()
         .map(|path| Bytes::from(parent(path)))
-        .filter(|directory| made.contains(directory) && !all().any(|e| e.directories.contains(directory)))
+        .filter(|directory| {
+            made.contains(directory) && !all().any(|e| e.directories.contains(directory))
+        })
         .collect::<BTreeSet<Bytes>>();
     Step {
         name: String::new(),
@@ -312,7 +334,11 @@ fn step(
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect(),
-        start: parts.iter().map(|part| part.start).min().unwrap_or_default(),
+        start: parts
+            .iter()
+            .map(|part| part.start)
+            .min()
+            .unwrap_or_default(),
         end: parts.iter().map(|part| part.end).max().unwrap_or_default(),
         run: parts[0].run,
         members: parts
@@ -326,8 +352,7 @@ fn step(
 fn only_named(part: &Part, parts: &[&Part]) -> bool {
     let mut words = part.lines.iter().flat_map(|line| &line.words);
     let first = words.find(|word| !matches!(word, Word::Set(..)));
-    let names =
-        matches!(first, Some(Word::Program(name)) if matches!(base_name(name), b"mktemp" | b"tempfile"));
+    let names = matches!(first, Some(Word::Program(name)) if matches!(base_name(name), b"mktemp" | b"tempfile"));
     let made_again = |path: &Bytes| {
         let mut others = parts.iter().filter(|other| other.start > part.start);
         others.any(|other| other.effects.made.contains_key(path))
@@ -355,7 +380,11 @@ fn ordered(steps: Vec<Step>) -> Vec<Step> {
         needed.iter().for_each(|&other| waits[other].push(at));
     }
     let mut ready: BTreeSet<(Time, usize)> = BTreeSet::new();
-    for (at, needed) in missing.iter().enumerate().filter(|(_, needed)| needed.is_empty()) {
+    for (at, needed) in missing
+        .iter()
+        .enumerate()
+        .filter(|(_, needed)| needed.is_empty())
+    {
         debug_assert!(needed.is_empty());
         ready.insert((steps[at].start, at));
     }
@@ -370,14 +399,20 @@ fn ordered(steps: Vec<Step>) -> Vec<Step> {
         }
     }
     let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|at| steps[at].take()).collect()
+    order
+        .into_iter()
+        .filter_map(|at| steps[at].take())
+        .collect()
 }
 
 /// Names steps after their first outputs: letters, digits and `_`, beginning with a letter.
 fn name(steps: &mut [Step]) {
     let mut taken: HashMap<String, usize> = HashMap::new();
     for step in steps {
-        let first = step.outputs.first().map_or(&b"step"[..], |path| base_name(path));
+        let first = step
+            .outputs
+            .first()
+            .map_or(&b"step"[..], |path| base_name(path));
         let plain: String = String::from_utf8_lossy(first)
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })

@@ -99,7 +99,9 @@ pub fn workflow(
                 &mut opened,
                 &mut notes,
             )];
-            let start = recording.activities[pipeline.stages[0].root()].interval.start;
+            let start = recording.activities[pipeline.stages[0].root()]
+                .interval
+                .start;
             let end = members
                 .iter()
                 .map(|&at| recording.activities[at].interval.end)

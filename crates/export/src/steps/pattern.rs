@@ -37,8 +37,10 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
         }
     }
     // The rule with the most instances first; of those alike, the one that leaves endings alone, then the one with the longest stems.
-    let mut candidates: Vec<(Step, BTreeMap<usize, String>)> =
-        candidates.into_iter().filter(|(_, all)| all.len() > 1).collect();
+    let mut candidates: Vec<(Step, BTreeMap<usize, String>)> = candidates
+        .into_iter()
+        .filter(|(_, all)| all.len() > 1)
+        .collect();
     candidates.sort_by_key(|(_, all)| {
         let plain = !all.values().any(|stem| stem.contains('.'));
         let length: usize = all.values().map(String::len).sum();
@@ -86,7 +88,9 @@ fn stems(step: &Step) -> Vec<String> {
     let mut before: Option<char> = None;
     for (at, c) in name.char_indices() {
         let mark = |c: char| ".-_".contains(c);
-        if mark(c) || before.is_some_and(|before| mark(before) || before.is_numeric() != c.is_numeric()) {
+        if mark(c)
+            || before.is_some_and(|before| mark(before) || before.is_numeric() != c.is_numeric())
+        {
             cuts.insert(at);
         }
         before = Some(c);
@@ -101,7 +105,9 @@ fn stems(step: &Step) -> Vec<String> {
     let plain = |stem: &String| {
         stem.starts_with(char::is_alphanumeric)
             && stem.ends_with(char::is_alphanumeric)
-            && stem.chars().all(|c| c.is_alphanumeric() || "-_.+".contains(c))
+            && stem
+                .chars()
+                .all(|c| c.is_alphanumeric() || "-_.+".contains(c))
     };
     stems.into_iter().filter(plain).take(64).collect()
 }
@@ -145,7 +151,9 @@ fn template(step: &Step, stem: &str) -> Option<Step> {
 fn word_of(word: &Word, cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> Word {
     match word {
         Word::Text(text)
-            if names_file(text, cwd, files) || is_called(text, stem) || **text == *stem.as_bytes() =>
+            if names_file(text, cwd, files)
+                || is_called(text, stem)
+                || **text == *stem.as_bytes() =>
         {
             Word::Text(replaced(text, stem).unwrap_or_else(|| text.clone()))
         }
@@ -159,7 +167,11 @@ fn word_of(word: &Word, cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> Word
 
 /// True if the word is a file's name, or ends with one, as in `--output=FILE`, `of=FILE`, `-oFILE`.
 fn names_file(word: &[u8], cwd: &[u8], files: &BTreeSet<&[u8]>) -> bool {
-    let after = |byte: u8| word.iter().position(|&b| b == byte).map(|at| &word[at + 1..]);
+    let after = |byte: u8| {
+        word.iter()
+            .position(|&b| b == byte)
+            .map(|at| &word[at + 1..])
+    };
     let parts = [
         Some(word),
         after(b'='),
@@ -190,8 +202,8 @@ fn shell_text(text: &[u8], cwd: &[u8], stem: &str, files: &BTreeSet<&[u8]>) -> B
             Some(&last) if is_end(last) => part.split_at(part.len() - 1),
             _ => (part, &[][..]),
         };
-        let named =
-            !word.is_empty() && files.contains(absolute(word, cwd).as_slice()) || is_called(word, stem);
+        let named = !word.is_empty() && files.contains(absolute(word, cwd).as_slice())
+            || is_called(word, stem);
         match replaced(word, stem).filter(|_| named) {
             Some(new) => out.extend_from_slice(&new),
             None => out.extend_from_slice(word),
@@ -206,7 +218,9 @@ fn replaced(name: &[u8], stem: &str) -> Option<Bytes> {
     let name = std::str::from_utf8(name).ok()?;
     // Letters go on with letters, digits with digits: the 1 of `in1.txt` stands alone, that of `in12.txt` does not.
     let goes_on = |a: Option<char>, b: Option<char>| match (a, b) {
-        (Some(a), Some(b)) => a.is_alphabetic() && b.is_alphabetic() || a.is_numeric() && b.is_numeric(),
+        (Some(a), Some(b)) => {
+            a.is_alphabetic() && b.is_alphabetic() || a.is_numeric() && b.is_numeric()
+        }
         _ => false,
     };
     let alone = |at: usize| {
@@ -216,7 +230,11 @@ fn replaced(name: &[u8], stem: &str) -> Option<Bytes> {
     };
     // In the last component, and there the first: the stem of `src/c.c` is not its ending.
     let base = name.rfind('/').map_or(0, |at| at + 1);
-    let all = || name.match_indices(stem).map(|(at, _)| at).filter(|&at| alone(at));
+    let all = || {
+        name.match_indices(stem)
+            .map(|(at, _)| at)
+            .filter(|&at| alone(at))
+    };
     let at = all().find(|&at| at >= base).or_else(|| all().last())?;
     let new = format!("{}{STEM}{}", &name[..at], &name[at + stem.len()..]);
     Some(new.into_bytes().into())
@@ -247,7 +265,10 @@ pub fn filled(path: &[u8], stem: &str) -> Bytes {
 }
 
 fn rule_name(template: &Step) -> String {
-    let name = template.outputs.first().map_or(&b""[..], |path| base_name(path));
+    let name = template
+        .outputs
+        .first()
+        .map_or(&b""[..], |path| base_name(path));
     let name: String = String::from_utf8_lossy(name)
         .replace(STEM, "any")
         .chars()
@@ -351,7 +372,10 @@ mod tests {
         ];
         let rules = rules(&steps, true);
         assert_eq!(
-            rules.iter().map(|rule| rule.steps.clone()).collect::<Vec<_>>(),
+            rules
+                .iter()
+                .map(|rule| rule.steps.clone())
+                .collect::<Vec<_>>(),
             [vec![0, 1], vec![2]]
         );
         let template = rules[0].template.as_ref().unwrap();

@@ -70,7 +70,8 @@ const BUILDERS: [&str; 20] = [
 
 /// Languages whose programs may be somebody's pipeline.
 const LANGUAGES: [&str; 12] = [
-    "python", "perl", "ruby", "node", "Rscript", "R", "lua", "php", "tclsh", "guile", "julia", "awk",
+    "python", "perl", "ruby", "node", "Rscript", "R", "lua", "php", "tclsh", "guile", "julia",
+    "awk",
 ];
 
 /// The name without a version: `python3.11` is `python`.
@@ -165,7 +166,9 @@ pub fn role(recording: &Recording, at: usize) -> Role {
     if either(&SHELLS) {
         return match called(args()) {
             // What a person or `make` gave a shell to do in one line is one command; the run's own command is a script.
-            Called::Text if commanded(recording, at) || calls_builders(recording, at) => Role::Driver,
+            Called::Text if commanded(recording, at) || calls_builders(recording, at) => {
+                Role::Driver
+            }
             Called::Text => Role::Tool,
             Called::Script(script) => own(script),
             Called::Input => Role::Driver,
@@ -233,7 +236,9 @@ pub fn is_builder(recording: &Recording, at: usize) -> bool {
 }
 
 /// Programs whose own output goes straight to `write`, where the recorder sees it, and not through libc's buffers, where it does not.
-const UNBUFFERED: [&str; 8] = ["dash", "mksh", "python", "perl", "ruby", "node", "make", "ninja"];
+const UNBUFFERED: [&str; 8] = [
+    "dash", "mksh", "python", "perl", "ruby", "node", "make", "ninja",
+];
 
 /// Libraries of shells that edit lines (bash, zsh), whose builtins print through libc. `sh` without them is dash or its like.
 const EDITING: [&str; 3] = ["libtinfo", "libncurses", "libreadline"];
@@ -252,16 +257,20 @@ pub fn is_unbuffered(recording: &Recording, at: usize) -> bool {
         edges.map(|edge| base_name(&recording.entity(edge.entity).path))
     };
     let edits = || {
-        paths(Relation::Read).any(|name| EDITING.iter().any(|library| name.starts_with(library.as_bytes())))
+        paths(Relation::Read).any(|name| {
+            EDITING
+                .iter()
+                .any(|library| name.starts_with(library.as_bytes()))
+        })
     };
     paths(Relation::Execute).any(|name| is_one(name, &UNBUFFERED) || name == b"sh" && !edits())
 }
 
 /// True if nothing but wrappers stands between the run's command and this activity.
 fn commanded(recording: &Recording, at: usize) -> bool {
-    recording
-        .ancestors(at)
-        .all(|above| recording.activities[above].epoch == 0 || is_one(program(recording, above), &WRAPPERS))
+    recording.ancestors(at).all(|above| {
+        recording.activities[above].epoch == 0 || is_one(program(recording, above), &WRAPPERS)
+    })
 }
 
 /// True for the shell of a rule that runs `make` in other directories: `sh -c TEXT` that is not the run's own command.
@@ -275,7 +284,8 @@ pub fn calls_builders(recording: &Recording, at: usize) -> bool {
 /// The builders that a shell of `make`'s runs: `make` in other directories, and beside it only programs that help to find out how (Automake's
 /// rules ask `sed` for a target's name). None if there is no builder, or another program leaves something.
 pub fn builders(recording: &Recording, at: usize) -> Vec<usize> {
-    let (mut waiting, mut builders, mut others) = (recording.children[at].clone(), Vec::new(), Vec::new());
+    let (mut waiting, mut builders, mut others) =
+        (recording.children[at].clone(), Vec::new(), Vec::new());
     while let Some(child) = waiting.pop() {
         match recording.activities[child].epoch {
             0 => waiting.extend(&recording.children[child]),

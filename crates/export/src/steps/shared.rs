@@ -32,7 +32,8 @@ impl Shared {
 
     /// `NAME=value` of each, for a shell.
     pub fn assignments(&self) -> Vec<String> {
-        let pair = |(name, value): (&String, &String)| format!("{name}={}", quote(value.as_bytes()));
+        let pair =
+            |(name, value): (&String, &String)| format!("{name}={}", quote(value.as_bytes()));
         self.variables.iter().map(pair).collect()
     }
 
@@ -77,7 +78,9 @@ fn common(steps: &[Step]) -> BTreeMap<String, String> {
 
 fn without(line: &Line, variables: &BTreeMap<String, String>) -> Line {
     let is_common = |word: &Word| match word {
-        Word::Set(name, _) => std::str::from_utf8(name).is_ok_and(|name| variables.contains_key(name)),
+        Word::Set(name, _) => {
+            std::str::from_utf8(name).is_ok_and(|name| variables.contains_key(name))
+        }
         _ => false,
     };
     let mut words = Vec::new();
@@ -85,7 +88,11 @@ fn without(line: &Line, variables: &BTreeMap<String, String>) -> Line {
         if at > 0 {
             words.push(Word::Operator("|"));
         }
-        let rest: Vec<Word> = stage.iter().filter(|word| !is_common(word)).cloned().collect();
+        let rest: Vec<Word> = stage
+            .iter()
+            .filter(|word| !is_common(word))
+            .cloned()
+            .collect();
         words.extend(as_written(rest));
     }
     Line {
@@ -126,15 +133,27 @@ mod tests {
         ];
         let first = [
             &[set("A", "1"), set("B", "2"), program("x")][..],
-            &[Word::Operator("|"), set("A", "1"), set("B", "3"), program("y")],
+            &[
+                Word::Operator("|"),
+                set("A", "1"),
+                set("B", "3"),
+                program("y"),
+            ],
         ]
         .concat();
         let second = [&[set("A", "1"), set("C", "$x"), set("B", "2")][..], &shell].concat();
         let third = [&[set("A", "1")][..], &shell].concat();
         let shared = Shared::of(&[line(&first), line(&second), line(&third)]);
         assert_eq!(shared.assignments(), ["A=1"]);
-        let told: Vec<String> = shared.steps.iter().map(|step| step.lines[0].command()).collect();
-        assert_eq!(told, ["B=2 x | B=3 y", "C='$x' B=2 sh -c 'a && b'", "a && b"]);
+        let told: Vec<String> = shared
+            .steps
+            .iter()
+            .map(|step| step.lines[0].command())
+            .collect();
+        assert_eq!(
+            told,
+            ["B=2 x | B=3 y", "C='$x' B=2 sh -c 'a && b'", "a && b"]
+        );
         let none = Shared::of(&[line(&first), line(&[program("z")])]);
         assert!(none.variables.is_empty() && none.steps[0].lines[0].words == first);
     }

@@ -56,7 +56,9 @@ impl Reader<'_> {
                 return ControlFlow::Continue(());
             }
             // What is quoted in there is a world of its own.
-            (Quote::Double, b'`', _) | (Quote::Double, b'$', Some(b'(')) => return ControlFlow::Break(()),
+            (Quote::Double, b'`', _) | (Quote::Double, b'$', Some(b'(')) => {
+                return ControlFlow::Break(());
+            }
             (Quote::None, b'#', _) if self.begins_word() => return ControlFlow::Break(()),
             (Quote::None, b'\'', _) => self.quote = Quote::Single,
             (Quote::None, b'"', _) => self.quote = Quote::Double,
@@ -69,7 +71,9 @@ impl Reader<'_> {
     }
 
     fn begins_word(&self) -> bool {
-        self.out.last().is_none_or(|last| b" \t;&|()`".contains(last))
+        self.out
+            .last()
+            .is_none_or(|last| b" \t;&|()`".contains(last))
     }
 
     /// Behind a joined line: outside of quotes, its indentation is one blank.
@@ -157,7 +161,10 @@ mod tests {
             ("echo a\\\nb", "echo ab"),
             ("echo \"a\\\n  b\"", "echo \"a  b\""),
             ("echo 'it''s' \\\n #x", ""),
-            ("echo ${#x} a#b '# c' \"# d\"", "echo ${#x} a#b '# c' \"# d\""),
+            (
+                "echo ${#x} a#b '# c' \"# d\"",
+                "echo ${#x} a#b '# c' \"# d\"",
+            ),
             ("echo \\' \\\n  y", "echo \\' y"),
         ] {
             assert_eq!(line(text).unwrap_or_default(), joined, "{text:?}");

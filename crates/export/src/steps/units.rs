@@ -36,7 +36,9 @@ pub struct Pipeline {
 impl Pipeline {
     /// All activities.
     pub fn members(&self) -> impl Iterator<Item = usize> {
-        self.stages.iter().flat_map(|unit| unit.members.iter().copied())
+        self.stages
+            .iter()
+            .flat_map(|unit| unit.members.iter().copied())
     }
 }
 
@@ -112,7 +114,12 @@ impl Finder<'_> {
                 waiting.extend(self.below(at));
             }
         }
-        units.sort_by_key(|unit| (self.recording.activities[unit.root()].interval.start, unit.root()));
+        units.sort_by_key(|unit| {
+            (
+                self.recording.activities[unit.root()].interval.start,
+                unit.root(),
+            )
+        });
         units
     }
 
@@ -152,8 +159,8 @@ impl Finder<'_> {
         let builds = is_builder(self.recording, at);
         let unbuffered = is_unbuffered(self.recording, at);
         let given = |edge: &Edge| {
-            let opened =
-                edge.relation == Relation::Write && self.recording.given.contains(&(at, edge.entity));
+            let opened = edge.relation == Relation::Write
+                && self.recording.given.contains(&(at, edge.entity));
             unbuffered && (opened || edge.certainty == Certainty::Possible)
         };
         self.recording.edges[at].iter().any(|edge| {
@@ -186,7 +193,10 @@ impl Finder<'_> {
         let own: HashSet<usize> = self.recording.subtree(reader).into_iter().collect();
         edges.flat_map(|at| &self.recording.edges[at]).any(|edge| {
             let entity = self.recording.entity(edge.entity);
-            let makes = matches!(edge.relation, Relation::Write | Relation::Rename | Relation::Make);
+            let makes = matches!(
+                edge.relation,
+                Relation::Write | Relation::Rename | Relation::Make
+            );
             let others = || {
                 let mut readers = self.readers.get(&edge.entity).into_iter().flatten();
                 readers.any(|other| *other != asker && !own.contains(other))
@@ -199,14 +209,16 @@ impl Finder<'_> {
     /// A shell that becomes its last command opens that one's output first: `sh -c 'a; b > out'`.
     fn passed_on(&self, at: usize) -> HashSet<EntityId> {
         let activity = &self.recording.activities[at];
-        let next = self.recording.children[at]
-            .iter()
-            .find(|&&child| activity.execed && self.recording.activities[child].pid == activity.pid);
+        let next = self.recording.children[at].iter().find(|&&child| {
+            activity.execed && self.recording.activities[child].pid == activity.pid
+        });
         let ends = next
             .into_iter()
             .flat_map(|&next| self.recording.standard[next])
             .flatten();
-        ends.filter(|end| !end.keeps).map(|end| end.entity).collect()
+        ends.filter(|end| !end.keeps)
+            .map(|end| end.entity)
+            .collect()
     }
 
     /// The nearest activity above all of `these` that can be a command.
@@ -242,12 +254,15 @@ impl Finder<'_> {
                     continue;
                 };
                 let ends = |unit: usize, fd: usize| {
-                    self.recording.standard[units[unit].root()][fd].is_some_and(|end| end.entity == pipe)
+                    self.recording.standard[units[unit].root()][fd]
+                        .is_some_and(|end| end.entity == pipe)
                 };
                 let plain = from.is_some_and(|from| ends(from, 1) && ends(to, 0));
-                let fits =
-                    |map: &HashMap<usize, usize>, at, other| map.get(&at).is_none_or(|known| *known == other);
-                match from.filter(|&from| plain && fits(&next, from, to) && fits(&before, to, from)) {
+                let fits = |map: &HashMap<usize, usize>, at, other| {
+                    map.get(&at).is_none_or(|known| *known == other)
+                };
+                match from.filter(|&from| plain && fits(&next, from, to) && fits(&before, to, from))
+                {
                     Some(from) => {
                         next.insert(from, to);
                         before.insert(to, from);
@@ -302,8 +317,9 @@ impl Finder<'_> {
                 if entity.kind != EntityKind::Pipe || self.outside.contains(&edge.entity) {
                     continue;
                 }
-                let end =
-                    |fd: usize| self.recording.standard[at][fd].is_some_and(|end| end.entity == edge.entity);
+                let end = |fd: usize| {
+                    self.recording.standard[at][fd].is_some_and(|end| end.entity == edge.entity)
+                };
                 // What could have happened counts where the pipe is what the program reads from or prints to.
                 let sure = edge.certainty == Certainty::Seen;
                 let (writers, readers) = pipes.entry(edge.entity).or_default();

@@ -73,7 +73,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A mapping outlives its descriptor: it is kept as a descriptor without a number.
-    pub(super) fn map(&mut self, call: Call, fd: i32, prot: i32, flags: u32) -> Result<(), S::Error> {
+    pub(super) fn map(
+        &mut self,
+        call: Call,
+        fd: i32,
+        prot: i32,
+        flags: u32,
+    ) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());
         }
@@ -172,7 +178,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// `stat`, `access`: something was learned of what the path leads to. What is open already was looked at anyway.
-    pub(super) fn look(&mut self, call: Call, dir: i32, path: &[u8], follow: bool) -> Result<(), S::Error> {
+    pub(super) fn look(
+        &mut self,
+        call: Call,
+        dir: i32,
+        path: &[u8],
+        follow: bool,
+    ) -> Result<(), S::Error> {
         if path.is_empty() {
             return Ok(());
         }

@@ -51,7 +51,11 @@ impl<'a> Answers<'a> {
     /// See [`Known::of`].
     pub fn of(&self, paths: &Paths, path: PathId, follow: bool) -> Option<Option<Ident>> {
         let (at, side) = (path.0 as usize, usize::from(follow));
-        let code = self.codes.borrow().get(at).map_or(NOT_ASKED, |sides| sides[side]);
+        let code = self
+            .codes
+            .borrow()
+            .get(at)
+            .map_or(NOT_ASKED, |sides| sides[side]);
         match code {
             NOT_ASKED => {}
             UNKNOWN => return None,

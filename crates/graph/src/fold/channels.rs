@@ -94,7 +94,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         true
     }
 
-    fn end(&self, call: Call, source: ObjectId, target: ObjectId, reads: bool, writes: bool) -> Description {
+    fn end(
+        &self,
+        call: Call,
+        source: ObjectId,
+        target: ObjectId,
+        reads: bool,
+        writes: bool,
+    ) -> Description {
         Description {
             source,
             target,
@@ -108,7 +115,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    pub(super) fn pipe(&mut self, call: Call, read: i32, write: i32, flags: u32) -> Result<(), S::Error> {
+    pub(super) fn pipe(
+        &mut self,
+        call: Call,
+        read: i32,
+        write: i32,
+        flags: u32,
+    ) -> Result<(), S::Error> {
         if !call.ok() {
             return Ok(());
         }
@@ -118,8 +131,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.end(call, pipe, pipe, true, false),
             self.end(call, pipe, pipe, false, true),
         );
-        self.install(call, read, Held::opened(Rc::new(reader), call.time, cloexec))?;
-        self.install(call, write, Held::opened(Rc::new(writer), call.time, cloexec))
+        self.install(
+            call,
+            read,
+            Held::opened(Rc::new(reader), call.time, cloexec),
+        )?;
+        self.install(
+            call,
+            write,
+            Held::opened(Rc::new(writer), call.time, cloexec),
+        )
     }
 
     /// `popen` makes a pipe that nobody sees: parent and child may use it, in either direction.
@@ -153,7 +174,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         )
     }
 
-    pub(super) fn socket_pair(&mut self, call: Call, a: i32, b: i32, kind: u32) -> Result<(), S::Error> {
+    pub(super) fn socket_pair(
+        &mut self,
+        call: Call,
+        a: i32,
+        b: i32,
+        kind: u32,
+    ) -> Result<(), S::Error> {
         if !call.ok() {
             return Ok(());
         }
@@ -215,7 +242,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    pub(super) fn bind_socket(&mut self, call: Call, fd: i32, address: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn bind_socket(
+        &mut self,
+        call: Call,
+        fd: i32,
+        address: &[u8],
+    ) -> Result<(), S::Error> {
         if call.outcome.failed() || address.is_empty() {
             return Ok(());
         }
@@ -234,7 +266,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if !call.ok() {
             return Ok(());
         }
-        let listening = self.object_of_descriptor(call, fd)?.map(|(object, _)| object);
+        let listening = self
+            .object_of_descriptor(call, fd)?
+            .map(|(object, _)| object);
         let bound = listening.and_then(|l| self.channels.bound.get(&l)).cloned();
         let address = match bound {
             Some(address) => address,
@@ -246,7 +280,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A descriptor goes through a socket. Receiving may begin before sending.
-    pub(super) fn pass(&mut self, call: Call, socket: i32, fd: i32, received: bool) -> Result<(), S::Error> {
+    pub(super) fn pass(
+        &mut self,
+        call: Call,
+        socket: i32,
+        fd: i32,
+        received: bool,
+    ) -> Result<(), S::Error> {
         let Some(what) = self.held(call, socket).and_then(|h| h.what.clone()) else {
             return Ok(());
         };
@@ -306,7 +346,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 )
             }
             None => {
-                self.channels.sent.entry(what.target).or_default().push_back(copy);
+                self.channels
+                    .sent
+                    .entry(what.target)
+                    .or_default()
+                    .push_back(copy);
                 Ok(())
             }
         }
@@ -338,7 +382,9 @@ fn unix_path(address: &[u8]) -> Option<&[u8]> {
 
 /// The part of a socket address that says which one it is: padding and flow information left out.
 fn plain(address: &[u8]) -> Bytes {
-    let family = address.get(..2).map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
+    let family = address
+        .get(..2)
+        .map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
     match family {
         AF_UNIX => {
             let path = &address[2..];
@@ -356,8 +402,12 @@ fn plain(address: &[u8]) -> Bytes {
 
 /// A plain address for people: `unix:/run/x`, `tcp:127.0.0.1:80`.
 fn readable(address: &[u8]) -> Vec<u8> {
-    let family = address.get(..2).map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
-    let port = address.get(2..4).map_or(0, |p| u16::from_be_bytes([p[0], p[1]]));
+    let family = address
+        .get(..2)
+        .map_or(0, |f| u16::from_le_bytes([f[0], f[1]]));
+    let port = address
+        .get(2..4)
+        .map_or(0, |p| u16::from_be_bytes([p[0], p[1]]));
     match (family, address.len()) {
         (AF_UNIX, 2) => b"unix:".to_vec(),
         (AF_UNIX, _) if address[2] == 0 => [b"unix:@", &address[3..]].concat(),

@@ -44,7 +44,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if Rc::strong_count(&process.table) == 1 {
             return Vec::new();
         }
-        let shares = |other: &&Process| other.pid != call.pid && Rc::ptr_eq(&other.table, &process.table);
+        let shares =
+            |other: &&Process| other.pid != call.pid && Rc::ptr_eq(&other.table, &process.table);
         let mut others: Vec<Call> = self
             .processes
             .values()
@@ -93,7 +94,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             old.cloexec &= held.cloexec;
             return Ok(());
         }
-        let oldest = process.held.range(..=NAMELESS).next_back().map(|(&fd, _)| fd);
+        let oldest = process
+            .held
+            .range(..=NAMELESS)
+            .next_back()
+            .map(|(&fd, _)| fd);
         let full = process.nameless_count() >= NAMELESS_MAX;
         let fd = process.nameless();
         if let Some(oldest) = oldest.filter(|_| full)
@@ -106,13 +111,23 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn close(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
         for other in self.sharers(call) {
-            self.close_alone(Call { ident: None, ..other }, fd)?;
+            self.close_alone(
+                Call {
+                    ident: None,
+                    ..other
+                },
+                fd,
+            )?;
         }
         self.close_alone(call, fd)
     }
 
     fn close_alone(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
-        match self.processes.get_mut(&call.pid).and_then(|p| p.held.remove(&fd)) {
+        match self
+            .processes
+            .get_mut(&call.pid)
+            .and_then(|p| p.held.remove(&fd))
+        {
             Some(held) => self.release(call.epoch, fd, held, call.time, call.ident),
             None => Ok(()),
         }
@@ -140,7 +155,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .collect();
         for fd in numbers {
             if flags & CLOSE_RANGE_CLOEXEC == 0 {
-                self.close(Call { ident: None, ..call }, fd)?;
+                self.close(
+                    Call {
+                        ident: None,
+                        ..call
+                    },
+                    fd,
+                )?;
             } else {
                 self.cloexec(call, fd, true)?;
             }
@@ -154,7 +175,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let Some(held) = self.processes.get(&call.pid).and_then(|p| p.held.get(&fd)) else {
             // Not known where it leads; what was at the new number is closed all the same.
-            return self.close(Call { ident: None, ..call }, new);
+            return self.close(
+                Call {
+                    ident: None,
+                    ..call
+                },
+                new,
+            );
         };
         let copy = Held {
             cloexec,
@@ -188,7 +215,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Counts a descriptor that now exists.
     pub(super) fn retain(&mut self, held: &Held) {
-        let Some(what) = held.what.clone() else { return };
+        let Some(what) = held.what.clone() else {
+            return;
+        };
         self.object_mut(what.source).holders += 1;
         if what.reads {
             self.object_mut(what.source).now_mut().read = true;
@@ -224,7 +253,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.release_looked(call, &held, &what)?;
         }
         if what.reads
-            && let Some((start, certainty)) = self.can_have(epoch, fd, &held, &what, held.read, !what.writes)
+            && let Some((start, certainty)) =
+                self.can_have(epoch, fd, &held, &what, held.read, !what.writes)
         {
             let interval = Interval {
                 start,
@@ -241,7 +271,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             )?;
         }
         if what.writes
-            && let Some((start, certainty)) = self.can_have(epoch, fd, &held, &what, held.written, false)
+            && let Some((start, certainty)) =
+                self.can_have(epoch, fd, &held, &what, held.written, false)
         {
             let interval = Interval {
                 start,
@@ -337,7 +368,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ) -> Option<(Time, Certainty)> {
         let kind = self.object(what.source).kind;
         let stream = matches!(kind, EntityKind::Pipe | EntityKind::Socket);
-        let recorded = self.epochs[epoch as usize].as_ref().is_some_and(|e| e.recorded);
+        let recorded = self.epochs[epoch as usize]
+            .as_ref()
+            .is_some_and(|e| e.recorded);
         let hidden = (0..=STANDARD).contains(&fd) || fd <= NAMELESS || !recorded;
         if held.doubtful {
             return Some((held.since, Certainty::Possible));
@@ -361,7 +394,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if kind == EntityKind::Device {
             return None;
         }
-        (hidden || what.source != what.target && held.own).then_some((held.since, Certainty::Possible))
+        (hidden || what.source != what.target && held.own)
+            .then_some((held.since, Certainty::Possible))
     }
 
     /// Adds an edge for every version from `first` to the present one: the first for certain (if it is), the others possibly.
@@ -391,7 +425,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 Certainty::Possible
             };
             // A rename gives a version another name; what was written before belongs to the name it had.
-            let path = if number == first { path } else { crate::paths::ROOT };
+            let path = if number == first {
+                path
+            } else {
+                crate::paths::ROOT
+            };
             let used = if writes && self.object(object).linked {
                 self.first_node(call, object, number, path)?
             } else {
@@ -425,7 +463,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The node that content written through the name `path` goes to. All names of a file share what is written: it has one node.
-    pub(super) fn written(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<Named, S::Error> {
+    pub(super) fn written(
+        &mut self,
+        call: Call,
+        object: ObjectId,
+        path: PathId,
+    ) -> Result<Named, S::Error> {
         if !self.object(object).linked {
             return self.entity_now(call, object, path);
         }

@@ -207,7 +207,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let kind = object.kind;
         let label = object.label.clone();
         let version = object.kept(number);
-        let Some(id) = version.entity else { return Ok(()) };
+        let Some(id) = version.entity else {
+            return Ok(());
+        };
         version.news = false;
         let entity = describe(&self.paths, kind, label, version, id);
         self.sink.entity(&entity)
@@ -269,7 +271,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             start: call.time,
             end: call.time,
         };
-        self.edge(call.epoch, entity, relation, interval, call.certainty(), call.via);
+        self.edge(
+            call.epoch,
+            entity,
+            relation,
+            interval,
+            call.certainty(),
+            call.via,
+        );
     }
 
     /// Somebody is about to write: starts the next version if the present one is not his own, unread. `fresh`: nothing of the old
@@ -419,7 +428,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn tell_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
         let held = &self.objects[object.0 as usize];
         let now = held.now();
-        for &(path, id) in now.links.iter().filter(|(path, _)| held.names.contains(path)) {
+        for &(path, id) in now
+            .links
+            .iter()
+            .filter(|(path, _)| held.names.contains(path))
+        {
             let entity = Entity {
                 id,
                 kind: held.kind,
@@ -443,7 +456,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let now = held.now();
-        let Some(from) = now.entity else { return Ok(()) };
+        let Some(from) = now.entity else {
+            return Ok(());
+        };
         let (number, names) = (now.number, held.names.clone());
         self.object_mut(object).writers = 0;
         for path in names {
@@ -479,7 +494,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Some(None) => return (object.doubtful, None),
             None => return (object.versioned(), None),
         };
-        if object.key.is_some_and(|key| key != crate::object::key(&ident)) {
+        if object
+            .key
+            .is_some_and(|key| key != crate::object::key(&ident))
+        {
             // Another file is there now; unless this one's identity was but a guess.
             return (object.guessed || object.doubtful, None);
         }

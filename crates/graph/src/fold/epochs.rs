@@ -23,7 +23,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.last(from);
         self.last(to);
         let (from, to) = (self.announce(from)?, self.announce(to)?);
-        self.sink.inform(&Inform { from, to, why, time })
+        self.sink.inform(&Inform {
+            from,
+            to,
+            why,
+            time,
+        })
     }
 
     /// An epoch is an activity of its own, whatever its process becomes.
@@ -45,8 +50,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let id = ActivityId(self.activities);
         self.activities += 1;
         epoch.id = Some(id);
-        self.ids
-            .resize(self.ids.len().max(serial as usize + 1), ActivityId(u32::MAX));
+        self.ids.resize(
+            self.ids.len().max(serial as usize + 1),
+            ActivityId(u32::MAX),
+        );
         self.ids[serial as usize] = id;
         let activity = epoch.activity(id, self.header.modes.lookups == "all");
         let origin = epoch.origin;
@@ -63,12 +70,17 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     pub(super) fn ended_id(&self, serial: Serial) -> ActivityId {
-        self.ids.get(serial as usize).copied().unwrap_or(ActivityId(0))
+        self.ids
+            .get(serial as usize)
+            .copied()
+            .unwrap_or(ActivityId(0))
     }
 
     /// Gives an epoch's final form and its edges, and forgets it.
     pub(super) fn flush(&mut self, serial: Serial, end: Time) -> Result<(), S::Error> {
-        let told = self.epochs[serial as usize].as_ref().and_then(|epoch| epoch.id);
+        let told = self.epochs[serial as usize]
+            .as_ref()
+            .and_then(|epoch| epoch.id);
         if let Some(id) = told {
             self.tell_standard(serial, id)?;
             self.tell_given(serial, id)?;
@@ -189,7 +201,11 @@ fn difference(old: Option<&[Bytes]>, new: Option<&[Bytes]>) -> (Vec<Bytes>, Vec<
         return (Vec::new(), Vec::new());
     }
     let had: FxHashSet<&[u8]> = old.iter().map(|v| &**v).collect();
-    let set = new.iter().filter(|v| !had.contains(&***v)).cloned().collect();
+    let set = new
+        .iter()
+        .filter(|v| !had.contains(&***v))
+        .cloned()
+        .collect();
     let names: FxHashSet<&[u8]> = new.iter().map(|v| name(v)).collect();
     let unset = old
         .iter()

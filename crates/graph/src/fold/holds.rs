@@ -89,7 +89,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             } else {
                 (self.channel_outside(text, call.time), ROOT)
             };
-            let flags = header.descriptor_flags.get(index).copied().filter(|&f| f >= 0);
+            let flags = header
+                .descriptor_flags
+                .get(index)
+                .copied()
+                .filter(|&f| f >= 0);
             let mut mode = Mode::of(flags);
             if flags.is_none() {
                 // How it was opened is not known, but what for is, mostly: 0 to read, 1 and 2 to write.
@@ -186,7 +190,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get_mut(&call.pid).filter(|_| !recorded) else {
             return Ok(());
         };
-        let copy = process.epoch_number == 0 && !process.forked && !process.listed && !process.command;
+        let copy =
+            process.epoch_number == 0 && !process.forked && !process.listed && !process.command;
         process.listed = true;
         let left = match call.outcome {
             Outcome::Done(count) => count,
@@ -234,7 +239,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let now = self.now;
         for (fd, held) in list.old {
-            let Some(what) = held.what.clone() else { continue };
+            let Some(what) = held.what.clone() else {
+                continue;
+            };
             let socket = self.object(what.source).kind == EntityKind::Socket;
             // Mappings are no descriptors, and which socket is which was not said.
             if fd <= NAMELESS && (socket || what.via == Via::Library) {
@@ -298,18 +305,31 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What the process held, and what its parent holds.
-    fn open_before<'f>(&'f self, call: Call, list: &'f List) -> impl Iterator<Item = &'f Rc<Description>> {
+    fn open_before<'f>(
+        &'f self,
+        call: Call,
+        list: &'f List,
+    ) -> impl Iterator<Item = &'f Rc<Description>> {
         let parent = self.processes.get(&call.pid).map_or(0, |p| p.parent);
         let above = self
             .processes
             .get(&parent)
             .into_iter()
             .flat_map(|p| p.held.values());
-        list.old.values().chain(above).filter_map(|h| h.what.as_ref())
+        list.old
+            .values()
+            .chain(above)
+            .filter_map(|h| h.what.as_ref())
     }
 
     /// What the entry leads to; nothing if that is for its maker to have.
-    fn listed_object(&mut self, call: Call, list: &List, fd: i32, target: &[u8]) -> Result<Listed, S::Error> {
+    fn listed_object(
+        &mut self,
+        call: Call,
+        list: &List,
+        fd: i32,
+        target: &[u8],
+    ) -> Result<Listed, S::Error> {
         if is_channel(target) {
             return self.listed_channel(call, list, fd, target);
         }
@@ -370,7 +390,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             EntityKind::Socket
         };
         // What was logged by number has a name now.
-        if let Some(object) = old.filter(|&o| self.object(o).kind == kind && self.is_called(o, target)) {
+        if let Some(object) =
+            old.filter(|&o| self.object(o).kind == kind && self.is_called(o, target))
+        {
             return Ok(Some((object, ROOT)));
         }
         let maker = if list.copy {
@@ -392,21 +414,36 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return false;
         };
         let epoch = process.epoch;
-        if self.epochs[epoch as usize].as_ref().is_none_or(|e| e.recorded) {
+        if self.epochs[epoch as usize]
+            .as_ref()
+            .is_none_or(|e| e.recorded)
+        {
             return false;
         }
-        process.made.push(Made { object, since, epoch });
+        process.made.push(Made {
+            object,
+            since,
+            epoch,
+        });
         true
     }
 
     /// Pipes that were made where nobody saw it: the ends at which nobody was found were its maker's to use.
     pub(super) fn own_pipes(&mut self, made: Vec<Made>, time: Time) -> Result<(), S::Error> {
-        for Made { object, since, epoch } in made {
+        for Made {
+            object,
+            since,
+            epoch,
+        } in made
+        {
             let ends = self.lists.ends.get(&object).copied().unwrap_or_default();
             if self.epochs[epoch as usize].is_none() || !ends.shared {
                 continue;
             }
-            for (relation, given) in [(Relation::Read, ends.reader), (Relation::Write, ends.writer)] {
+            for (relation, given) in [
+                (Relation::Read, ends.reader),
+                (Relation::Write, ends.writer),
+            ] {
                 if !given {
                     self.can_have_used(epoch, object, relation, since, time)?;
                 }

@@ -57,7 +57,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let epoch = process.epoch as usize;
             if let Some(epoch) = &mut self.epochs[epoch] {
                 epoch.argv = header.command.iter().map(|a| a.as_slice().into()).collect();
-                epoch.env = Some(header.environment.iter().map(|v| v.as_slice().into()).collect());
+                epoch.env = Some(
+                    header
+                        .environment
+                        .iter()
+                        .map(|v| v.as_slice().into())
+                        .collect(),
+                );
                 epoch.cwd = cwd_bytes;
             }
         }
@@ -117,7 +123,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// A child's descriptors. Files that the parent opened to read, at numbers nobody knows, are left out: what the child may have
     /// read there, its parent read before it.
-    pub(super) fn copies(&self, from: &Process, time: Time) -> std::collections::BTreeMap<i32, Held> {
+    pub(super) fn copies(
+        &self,
+        from: &Process,
+        time: Time,
+    ) -> std::collections::BTreeMap<i32, Held> {
         let worth = |held: &Held| match &held.what {
             Some(what) => what.writes || !matches!(self.object(what.source).kind, EntityKind::File),
             None => true,
@@ -126,7 +136,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .held
             .iter()
             .filter(|(fd, held)| **fd > NAMELESS || worth(held));
-        held.map(|(&fd, held)| (fd, self.inherited(held, time))).collect()
+        held.map(|(&fd, held)| (fd, self.inherited(held, time)))
+            .collect()
     }
 
     pub(super) fn inherited(&self, held: &Held, time: Time) -> Held {
@@ -148,7 +159,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    pub(super) fn born(&mut self, call: Call, parent: Pid, exe: &[u8], cwd: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn born(
+        &mut self,
+        call: Call,
+        parent: Pid,
+        exe: &[u8],
+        cwd: &[u8],
+    ) -> Result<(), S::Error> {
         let new = self.processes.get(&call.pid).is_none_or(|p| p.ended);
         if new {
             self.appear(call, Some(parent))?;
@@ -185,7 +202,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn fork(&mut self, call: Call, flags: u32, spawn: Option<Spawn>) -> Result<(), S::Error> {
+    pub(super) fn fork(
+        &mut self,
+        call: Call,
+        flags: u32,
+        spawn: Option<Spawn>,
+    ) -> Result<(), S::Error> {
         let Some(child) = call.outcome.value().filter(|&c| c > 0) else {
             return Ok(());
         };
@@ -210,7 +232,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn chdir(&mut self, call: Call, fd: i32, path: &[u8], now: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn chdir(
+        &mut self,
+        call: Call,
+        fd: i32,
+        path: &[u8],
+        now: &[u8],
+    ) -> Result<(), S::Error> {
         let named = if path.is_empty() {
             self.held(call, fd).map(|h| h.path)
         } else {
@@ -308,7 +336,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn gone(&mut self, pid: Pid, time: Time, status: Option<i32>) -> Result<(), S::Error> {
+    pub(super) fn gone(
+        &mut self,
+        pid: Pid,
+        time: Time,
+        status: Option<i32>,
+    ) -> Result<(), S::Error> {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.status = status.or(process.status);
             self.end_process(pid, time)?;
@@ -368,7 +401,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         self.announce(process.epoch)?;
-        let end = self.epochs[process.epoch as usize].as_ref().map_or(0, |e| e.last);
+        let end = self.epochs[process.epoch as usize]
+            .as_ref()
+            .map_or(0, |e| e.last);
         self.flush(process.epoch, end)
     }
 
@@ -389,9 +424,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 let status = end.exit.map(|e| e << 8).or(end.signal);
                 process.status = status.or(process.status);
                 if end.command_ended > 0 {
-                    ended = end
-                        .command_ended
-                        .max(self.epochs[process.epoch as usize].as_ref().map_or(0, |e| e.last));
+                    ended = end.command_ended.max(
+                        self.epochs[process.epoch as usize]
+                            .as_ref()
+                            .map_or(0, |e| e.last),
+                    );
                 }
             }
             self.end_process(pid, ended)?;

@@ -195,7 +195,9 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     /// What a process did.
     fn apply(&mut self, call: Call, op: Op) -> Result<(), S::Error> {
         match op {
-            Op::Open { dir, path, flags, .. } => self.open(call, dir, &path, flags),
+            Op::Open {
+                dir, path, flags, ..
+            } => self.open(call, dir, &path, flags),
             Op::Close { fd } => self.close(call, fd),
             Op::CloseRange { first, last, flags } => self.close_range(call, first, last, flags),
             Op::Read { fd } => self.read(call, fd),
@@ -227,8 +229,12 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             } => self.link(call, (from_dir, &from), (to_dir, &to), flags),
             Op::Symlink { target, dir, path } => self.symlink(call, &target, dir, &path),
             Op::Unlink { dir, path, .. } => self.unlink(call, dir, &path),
-            Op::Mkdir { dir, path } => self.make(call, dir, &path, crate::model::EntityKind::Directory),
-            Op::Mknod { dir, path, mode } => self.make(call, dir, &path, crate::object::kind_of(mode)),
+            Op::Mkdir { dir, path } => {
+                self.make(call, dir, &path, crate::model::EntityKind::Directory)
+            }
+            Op::Mknod { dir, path, mode } => {
+                self.make(call, dir, &path, crate::object::kind_of(mode))
+            }
             Op::Meta {
                 dir,
                 path,
@@ -246,7 +252,11 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             } => self.mount(call, &source, &target, unmounted, flags),
             Op::Fork { flags, spawn } => self.fork(call, flags, spawn),
             Op::Exec {
-                dir, path, args, env, ..
+                dir,
+                path,
+                args,
+                env,
+                ..
             } => self.exec(call, dir, &path, args, env),
             Op::Wait { status, looked } => self.wait(call, status, looked),
             Op::Exit { status } => self.exit(call, status),
@@ -257,7 +267,11 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             Op::Connect { fd, address } => self.connect(call, fd, &address),
             Op::Bind { fd, address } => self.bind_socket(call, fd, &address),
             Op::Accept { fd, address } => self.accept(call, fd, &address),
-            Op::Pass { socket, fd, received } => self.pass(call, socket, fd, received),
+            Op::Pass {
+                socket,
+                fd,
+                received,
+            } => self.pass(call, socket, fd, received),
             Op::Memfd { name } => self.memfd(call, &name),
             Op::Eventfd { .. } => self.carries_nothing(call),
             Op::Load { path } => self.load(call, &path),
@@ -272,9 +286,11 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             }
             Op::Hold { fd, flags, target } => self.hold(call, fd, flags, &target),
             Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
-            Op::Start { .. } | Op::Ident { .. } | Op::Gone { .. } | Op::Born { .. } | Op::Kept { .. } => {
-                Ok(())
-            }
+            Op::Start { .. }
+            | Op::Ident { .. }
+            | Op::Gone { .. }
+            | Op::Born { .. }
+            | Op::Kept { .. } => Ok(()),
         }
     }
 

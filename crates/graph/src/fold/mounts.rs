@@ -55,7 +55,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let binds = binds.borrow();
         let mut path = path;
         for _ in 0..MAX_BINDS {
-            let bind = binds.iter().rev().find(|(at, _)| self.paths.within(path, *at));
+            let bind = binds
+                .iter()
+                .rev()
+                .find(|(at, _)| self.paths.within(path, *at));
             let Some(&(at, shows)) = bind else { break };
             path = self.paths.moved(path, at, shows);
         }
@@ -77,7 +80,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Ok(());
         };
-        let (cwd, binds) = (process.standing(call.tid).cwd.get(), Rc::clone(&process.binds));
+        let (cwd, binds) = (
+            process.standing(call.tid).cwd.get(),
+            Rc::clone(&process.binds),
+        );
         let root = self.top_of(call);
         let base = if target.starts_with(b"/") { root } else { cwd };
         // The place itself, not what another mount shows there.
@@ -101,14 +107,22 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The process stands in another root from now on; what was its root is shown at `put_old`.
-    pub(super) fn pivot(&mut self, call: Call, new_root: &[u8], put_old: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn pivot(
+        &mut self,
+        call: Call,
+        new_root: &[u8],
+        put_old: &[u8],
+    ) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());
         }
         let Some(process) = self.processes.get(&call.pid) else {
             return Ok(());
         };
-        let (cwd, binds) = (process.standing(call.tid).cwd.get(), Rc::clone(&process.binds));
+        let (cwd, binds) = (
+            process.standing(call.tid).cwd.get(),
+            Rc::clone(&process.binds),
+        );
         let root = self.top_of(call);
         let base = |path: &[u8]| if path.starts_with(b"/") { root } else { cwd };
         let (new, old) = (

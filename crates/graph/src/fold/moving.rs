@@ -160,7 +160,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let Some(object) = file else { continue };
             self.bind(moved, object);
             if self.object(object).now().entity.is_some() {
-                self.object_mut(object).now_mut().was_not_kept(call.time, None);
+                self.object_mut(object)
+                    .now_mut()
+                    .was_not_kept(call.time, None);
                 self.moved_version(call, object, moved, None)?;
             }
             self.recognise(object, moved, call.time);
@@ -182,7 +184,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 *place = self.after_moves(*place, moves);
             }
             // Who shares one finds it moved already.
-            let standings = [&process.standing].into_iter().chain(process.apart.values());
+            let standings = [&process.standing]
+                .into_iter()
+                .chain(process.apart.values());
             for standing in standings.filter(|shared| moved.insert(Rc::as_ptr(shared))) {
                 for place in [&standing.cwd, &standing.root] {
                     place.set(self.after_moves(place.get(), moves));
@@ -194,7 +198,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Where a place is after these renames, all at once.
     fn after_moves(&mut self, place: PathId, moves: &[(PathId, PathId)]) -> PathId {
-        let within = |&&(old, _): &&(PathId, PathId)| place != ROOT && self.paths.within(place, old);
+        let within =
+            |&&(old, _): &&(PathId, PathId)| place != ROOT && self.paths.within(place, old);
         match moves.iter().find(within).copied() {
             Some((old, new)) => self.paths.moved(place, old, new),
             None => place,

@@ -63,7 +63,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// The node of what `place` leads to, for who only looks at it. Nothing flows through it, so nobody asks which file it is, and it
     /// takes no object.
-    pub(super) fn looked(&mut self, call: Call, place: PathId, named: PathId) -> Result<Named, S::Error> {
+    pub(super) fn looked(
+        &mut self,
+        call: Call,
+        place: PathId,
+        named: PathId,
+    ) -> Result<Named, S::Error> {
         match self.names.get(&place) {
             Some(&Name::Looked(entity)) if named == place => return Ok(entity.into()),
             None | Some(Name::Gone) if named == place => {}
@@ -82,7 +87,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Who looks changes nothing: unless somebody else does, it stays as it is.
-    fn tell_looked(&mut self, id: EntityId, path: PathId, kind: EntityKind) -> Result<(), S::Error> {
+    fn tell_looked(
+        &mut self,
+        id: EntityId,
+        path: PathId,
+        kind: EntityKind,
+    ) -> Result<(), S::Error> {
         self.sink.entity(&Entity {
             id,
             kind,
@@ -187,7 +197,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn made_before(&self, ident: &Ident) -> bool {
         let started = self.header.started;
         let quiet = self.end.map_or(0, |end| end.quiet);
-        let told = || (started - SLACK..=started).contains(&ident.ctime) && self.sink.made_before(ident);
+        let told =
+            || (started - SLACK..=started).contains(&ident.ctime) && self.sink.made_before(ident);
         (started - SLACK..quiet).contains(&ident.ctime) || told()
     }
 
@@ -348,7 +359,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A new object.
-    pub(super) fn add(&mut self, kind: EntityKind, path: PathId, time: Time, number: u32) -> ObjectId {
+    pub(super) fn add(
+        &mut self,
+        kind: EntityKind,
+        path: PathId,
+        time: Time,
+        number: u32,
+    ) -> ObjectId {
         let kind = match (kind, self.kind_by_place(path)) {
             (EntityKind::File, Some(kind)) => kind,
             _ => kind,
@@ -367,7 +384,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ) -> Result<ObjectId, S::Error> {
         let steady = !settled || ident.ctime < call.time - SLACK || self.made_before(&ident);
         let known = self.by_key.get(&key(&ident)).copied();
-        let Some(found) = known.filter(|&known| !self.guessed_wrong(known, path, &ident, steady)) else {
+        let Some(found) = known.filter(|&known| !self.guessed_wrong(known, path, &ident, steady))
+        else {
             let made = self.add(kind_of(ident.mode), path, call.time, 0);
             self.identify(made, ident, settled);
             let object = self.object_mut(made);
@@ -379,8 +397,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         object.linked |= ident.nlink > 1 && kind_of(ident.mode) == EntityKind::File;
         // It has not changed since it was first met, and nothing but this call changes it until the end: the guess was right.
         let lasting = |end: Ident| (call.time - NEAR..=call.time + NEAR).contains(&end.ctime);
-        let proven =
-            !settled && ident.ctime < object.now().began - SLACK && object.settled.is_some_and(lasting);
+        let proven = !settled
+            && ident.ctime < object.now().began - SLACK
+            && object.settled.is_some_and(lasting);
         let doubtful = !steady || object.guessed && !proven;
         self.identify(found, ident, settled);
         if doubtful && !self.winding(path) {
@@ -410,7 +429,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Whether the object that was taken for `ident` by a guess is another: the file has one name, and that is `path`.
-    fn guessed_wrong(&mut self, object: ObjectId, path: PathId, ident: &Ident, steady: bool) -> bool {
+    fn guessed_wrong(
+        &mut self,
+        object: ObjectId,
+        path: PathId,
+        ident: &Ident,
+        steady: bool,
+    ) -> bool {
         let known = self.object(object);
         if !steady || !known.guessed || ident.nlink > 1 || known.names.contains(&path) {
             return false;
@@ -422,7 +447,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// `object` is the file `ident`. An older object that was only taken for it loses the claim.
     pub(super) fn identify(&mut self, object: ObjectId, ident: Ident, settled: bool) {
         let key = key(&ident);
-        if let Some(other) = self.by_key.insert(key, object).filter(|&other| other != object) {
+        if let Some(other) = self
+            .by_key
+            .insert(key, object)
+            .filter(|&other| other != object)
+        {
             self.object_mut(other).key = None;
             self.object_mut(other).settled = None;
             self.object_mut(other).made_before = false;

@@ -66,7 +66,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Takes the file away from its name: the name is removed. Says whether it is a link, and where it leads if that is known.
-    fn take(&mut self, call: Call, path: PathId) -> Result<(ObjectId, Option<Option<PathId>>), S::Error> {
+    fn take(
+        &mut self,
+        call: Call,
+        path: PathId,
+    ) -> Result<(ObjectId, Option<Option<PathId>>), S::Error> {
         let (object, link) = match self.link_at(path, call.time) {
             Some(link) => (link, Some(self.targets.get(&path).copied())),
             None => (self.lookup(path, call, None)?, None),
@@ -74,7 +78,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let entity = self.entity_now(call, object, path)?;
         self.touch(call, entity, Relation::Delete);
         self.not_last(object)?;
-        self.object_mut(object).now_mut().was_not_kept(call.time, None);
+        self.object_mut(object)
+            .now_mut()
+            .was_not_kept(call.time, None);
         let linked = std::mem::replace(&mut self.object_mut(object).linked, true);
         self.unbind(path);
         self.object_mut(object).linked = linked;
@@ -172,7 +178,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What is to get another name, and the name it has.
-    fn link_source(&mut self, call: Call, from: (i32, &[u8]), flags: u32) -> Result<Found, S::Error> {
+    fn link_source(
+        &mut self,
+        call: Call,
+        from: (i32, &[u8]),
+        flags: u32,
+    ) -> Result<Found, S::Error> {
         if from.1.is_empty() {
             return self.object_of_descriptor(call, from.0);
         }
@@ -217,7 +228,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.links.insert(place, object);
         let directory = self.paths.parent(place);
         let root = self.root_of(call);
-        let base = if target.starts_with(b"/") { root } else { directory };
+        let base = if target.starts_with(b"/") {
+            root
+        } else {
+            directory
+        };
         let leads = self.walk(base, root, target);
         self.targets.insert(place, leads);
         self.made(call, object, place)

@@ -25,7 +25,13 @@ pub(super) const O_PATH: i32 = 0o10_000_000;
 const O_TMPFILE: i32 = 0o20_200_000;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    pub(super) fn open(&mut self, call: Call, dir: i32, path: &[u8], flags: i32) -> Result<(), S::Error> {
+    pub(super) fn open(
+        &mut self,
+        call: Call,
+        dir: i32,
+        path: &[u8],
+        flags: i32,
+    ) -> Result<(), S::Error> {
         let Some(named) = self.place(call, dir, path) else {
             return Ok(());
         };
@@ -52,8 +58,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         place: PathId,
         flags: i32,
     ) -> Result<(ObjectId, bool), S::Error> {
-        let gone =
-            matches!(self.names.get(&place), Some(super::Name::Gone)) || self.missing.contains_key(&place);
+        let gone = matches!(self.names.get(&place), Some(super::Name::Gone))
+            || self.missing.contains_key(&place);
         let creates = flags & O_CREAT != 0;
         let made = creates
             && call.ident.is_none()
@@ -68,7 +74,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         held.was(call.ident);
         let empties = flags & O_TRUNC != 0 && flags & O_ACCMODE != O_RDONLY;
-        if empties && !creates && call.certainty() == Certainty::Seen && self.object(object).versioned() {
+        if empties
+            && !creates
+            && call.certainty() == Certainty::Seen
+            && self.object(object).versioned()
+        {
             // So it was there, though nothing comes from what it held: the version that this makes follows one that has a node.
             self.entity_now(call, object, place)?;
         }
@@ -147,7 +157,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// `O_TMPFILE`: a file without a name, until `linkat` gives it one.
-    pub(super) fn open_unnamed(&mut self, call: Call, directory: PathId, flags: i32) -> Result<(), S::Error> {
+    pub(super) fn open_unnamed(
+        &mut self,
+        call: Call,
+        directory: PathId,
+        flags: i32,
+    ) -> Result<(), S::Error> {
         let object = self.add(EntityKind::File, directory, call.time, 1);
         let mut label = self.paths.bytes(directory);
         label.extend_from_slice(format!("/#{}", object.0).as_bytes());
@@ -162,7 +177,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         )
     }
 
-    pub(super) fn open_failed(&mut self, call: Call, named: PathId, flags: i32) -> Result<(), S::Error> {
+    pub(super) fn open_failed(
+        &mut self,
+        call: Call,
+        named: PathId,
+        flags: i32,
+    ) -> Result<(), S::Error> {
         if call.absent() {
             return self.not_there(call, named);
         }
@@ -184,8 +204,19 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Opening `/dev/fd/N` gives another descriptor of what is open there.
-    pub(super) fn reopen(&mut self, call: Call, owner: u32, fd: i32, flags: i32) -> Result<bool, S::Error> {
-        let Some(held) = self.processes.get(&owner).and_then(|p| p.held.get(&fd)).cloned() else {
+    pub(super) fn reopen(
+        &mut self,
+        call: Call,
+        owner: u32,
+        fd: i32,
+        flags: i32,
+    ) -> Result<bool, S::Error> {
+        let Some(held) = self
+            .processes
+            .get(&owner)
+            .and_then(|p| p.held.get(&fd))
+            .cloned()
+        else {
             return Ok(false);
         };
         let Some(old) = held.what.clone() else {

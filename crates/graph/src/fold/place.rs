@@ -45,7 +45,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Where absolute paths start, as a call has them. The kernel's are those of our own root, unless the process has other mounts.
     pub(super) fn top_of(&self, call: Call) -> PathId {
         match self.processes.get(&call.pid) {
-            Some(process) if process.own_mounts || !call.resolved => process.standing(call.tid).root.get(),
+            Some(process) if process.own_mounts || !call.resolved => {
+                process.standing(call.tid).root.get()
+            }
             _ => ROOT,
         }
     }

@@ -76,8 +76,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let header = self.header;
         let argv: Vec<Bytes> = header.command.iter().map(|a| a.as_slice().into()).collect();
-        let env: Arc<[Bytes]> = header.environment.iter().map(|v| v.as_slice().into()).collect();
-        let name = header.command.first().map(Vec::as_slice).unwrap_or_default();
+        let env: Arc<[Bytes]> = header
+            .environment
+            .iter()
+            .map(|v| v.as_slice().into())
+            .collect();
+        let name = header
+            .command
+            .first()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let directories: Vec<&[u8]> = if name.contains(&b'/') {
             vec![b""]
         } else {
@@ -156,7 +164,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn own_program(&mut self, call: Call, named: PathId) -> PathId {
         let pid = call.pid.to_string();
         let text = self.paths.bytes(named);
-        let own = match text.strip_prefix(b"/proc/").and_then(|t| t.strip_suffix(b"/exe")) {
+        let own = match text
+            .strip_prefix(b"/proc/")
+            .and_then(|t| t.strip_suffix(b"/exe"))
+        {
             Some(whose) => whose == b"self" || whose == b"thread-self" || whose == pid.as_bytes(),
             None => false,
         };
@@ -224,7 +235,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             };
             let standing = process.standing(call.tid);
             let (root, cwd) = (standing.root.get(), standing.cwd.get());
-            let base = if interpreter.starts_with(b"/") { root } else { cwd };
+            let base = if interpreter.starts_with(b"/") {
+                root
+            } else {
+                cwd
+            };
             let named = self.walk(base, root, &interpreter);
             let named = self.shown(call.pid, named);
             if self
@@ -275,7 +290,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .collect();
         let keep = process.spawned;
         for fd in numbers {
-            let Some(held) = self.processes.get_mut(&call.pid).and_then(|p| p.held.remove(&fd)) else {
+            let Some(held) = self
+                .processes
+                .get_mut(&call.pid)
+                .and_then(|p| p.held.remove(&fd))
+            else {
                 continue;
             };
             let what = held.what.as_deref();
@@ -301,7 +320,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let own = |edge: &Use| {
             let look = matches!(
                 edge.relation,
-                Relation::Missing | Relation::Stat | Relation::Link | Relation::List | Relation::Execute
+                Relation::Missing
+                    | Relation::Stat
+                    | Relation::Link
+                    | Relation::List
+                    | Relation::Execute
             );
             // What it merely could have done does not make it a program of its own.
             edge.certainty == Certainty::Seen && !look && !kept.contains(&edge.entity)
@@ -325,7 +348,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         for held in process.held.values() {
             let Some(what) = &held.what else { continue };
-            for (object, first) in [(what.source, held.source_from), (what.target, held.target_from)] {
+            for (object, first) in [
+                (what.source, held.source_from),
+                (what.target, held.target_from),
+            ] {
                 let object = &mut self.objects[object.0 as usize];
                 let last = object.now().number;
                 for number in first..=last {

@@ -74,7 +74,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .iter()
             .filter(|edge| edge.opened && edge.certainty == Certainty::Seen)
             .map(|edge| edge.entity);
-        let given: Vec<EntityId> = opened.filter(|entity| epoch.given.contains(entity)).collect();
+        let given: Vec<EntityId> = opened
+            .filter(|entity| epoch.given.contains(entity))
+            .collect();
         let start = epoch.start;
         if given.is_empty() {
             return Ok(());

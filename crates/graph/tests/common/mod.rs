@@ -210,7 +210,11 @@ impl Scene {
     }
 
     pub fn fork_by(&mut self, pid: Pid, child: Pid, spawn: Option<Spawn>) -> &mut Event {
-        self.push(pid, Outcome::Done(child as i32), Op::Fork { flags: 17, spawn })
+        self.push(
+            pid,
+            Outcome::Done(child as i32),
+            Op::Fork { flags: 17, spawn },
+        )
     }
 
     pub fn start(&mut self, pid: Pid, ppid: Pid, forked: bool) -> &mut Event {

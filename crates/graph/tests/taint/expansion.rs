@@ -61,7 +61,10 @@ impl Expansion {
         let mut back: BTreeMap<Point, BTreeSet<Point>> = BTreeMap::new();
         for (at, time) in times.iter().enumerate() {
             // At a boundary, and in the open interval up to the next: the same flows or fewer, so one step for both.
-            let active: Vec<&Flow> = flows.iter().filter(|f| f.2 <= *time && *time <= f.3).collect();
+            let active: Vec<&Flow> = flows
+                .iter()
+                .filter(|f| f.2 <= *time && *time <= f.3)
+                .collect();
             for (from, to) in closure(&active) {
                 back.entry((at + 1, to)).or_default().insert((at, from));
             }
@@ -104,7 +107,9 @@ impl Expansion {
 
 fn closure(flows: &[&Flow]) -> BTreeSet<(Node, Node)> {
     let mut next: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
-    flows.iter().for_each(|f| next.entry(f.0).or_default().push(f.1));
+    flows
+        .iter()
+        .for_each(|f| next.entry(f.0).or_default().push(f.1));
     let mut pairs = BTreeSet::new();
     for &from in next.keys() {
         let mut pending = vec![from];

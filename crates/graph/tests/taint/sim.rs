@@ -247,14 +247,18 @@ impl World {
     pub fn after(&self) -> After {
         let mut after = After::default();
         for (path, &inode) in &self.paths {
-            after.files.insert(path.clone().into_bytes(), self.ident(inode));
+            after
+                .files
+                .insert(path.clone().into_bytes(), self.ident(inode));
         }
         for (path, target) in &self.links {
             let mut link = common::ident(1000 + path.len() as u64, 0, self.linked[path]);
             link.mode = 0o120_777;
             after.links.insert(path.clone().into_bytes(), link);
             if let Some(&inode) = self.paths.get(&self.resolve(target)) {
-                after.files.insert(path.clone().into_bytes(), self.ident(inode));
+                after
+                    .files
+                    .insert(path.clone().into_bytes(), self.ident(inode));
             }
         }
         after
@@ -503,7 +507,8 @@ impl World {
 
     fn exit(&mut self, p: usize) {
         let process = self.processes.remove(p);
-        self.memories.insert((process.pid, process.epoch), process.memory);
+        self.memories
+            .insert((process.pid, process.epoch), process.memory);
         self.log_pid(
             process.pid,
             Via::Kernel,
@@ -649,7 +654,11 @@ impl World {
         if !held.logged_write && !self.processes[p].fixed {
             self.log(p, Outcome::Done(1), Op::Write { fd });
         }
-        self.processes[p].descriptors.get_mut(&fd).unwrap().logged_write = true;
+        self.processes[p]
+            .descriptors
+            .get_mut(&fd)
+            .unwrap()
+            .logged_write = true;
         let labels = self.processes[p].memory.clone();
         match held.to {
             To::File(inode) => self.change(inode, labels),
@@ -840,7 +849,11 @@ impl World {
     }
 
     fn rename_directory(&mut self, p: usize) {
-        let new = if self.directory == "/w/d" { "/w/e" } else { "/w/d" };
+        let new = if self.directory == "/w/d" {
+            "/w/e"
+        } else {
+            "/w/d"
+        };
         let old = std::mem::replace(&mut self.directory, new.into());
         let rename = Op::Rename {
             from_dir: CWD,
@@ -875,7 +888,10 @@ impl World {
         let Some(&inode) = self.paths.get(&old) else {
             return;
         };
-        if self.paths.contains_key(&new) || self.links.contains_key(&new) || !self.exists_directory(&new) {
+        if self.paths.contains_key(&new)
+            || self.links.contains_key(&new)
+            || !self.exists_directory(&new)
+        {
             return;
         }
         let (from, to) = (self.shown(p, from), self.shown(p, to));

@@ -85,7 +85,13 @@ impl Graph {
         id
     }
 
-    pub fn entity(&mut self, kind: EntityKind, path: &str, version: u32, ident: Option<Ident>) -> EntityId {
+    pub fn entity(
+        &mut self,
+        kind: EntityKind,
+        path: &str,
+        version: u32,
+        ident: Option<Ident>,
+    ) -> EntityId {
         let id = EntityId(self.entities.len() as u32);
         let path = bytes(path);
         self.entities.push(Entity {
@@ -106,7 +112,14 @@ impl Graph {
         self.entity(EntityKind::File, path, version, ident)
     }
 
-    pub fn edge(&mut self, activity: ActivityId, entity: EntityId, relation: Relation, start: i64, end: i64) {
+    pub fn edge(
+        &mut self,
+        activity: ActivityId,
+        entity: EntityId,
+        relation: Relation,
+        start: i64,
+        end: i64,
+    ) {
         let (interval, certainty) = (Interval { start, end }, Certainty::Seen);
         self.edges.push(Edge {
             activity,
@@ -209,5 +222,10 @@ pub fn name(node: &Node) -> String {
         Node::Activity { exec_path, .. } => exec_path.clone().unwrap(),
     };
     let path = String::from_utf8(path.into()).unwrap();
-    Path::new(&path).file_name().unwrap().to_str().unwrap().to_owned()
+    Path::new(&path)
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned()
 }

@@ -21,7 +21,14 @@ fn all() -> Scope {
 }
 
 /// A run of `program` that reads and writes one file.
-fn copy(store: &mut dyn Store, run: &str, at: i64, program: &str, from: (&str, Ident), to: (&str, Ident)) {
+fn copy(
+    store: &mut dyn Store,
+    run: &str,
+    at: i64,
+    program: &str,
+    from: (&str, Ident),
+    to: (&str, Ident),
+) {
     copied(at, program, from, to).append(store, run, at);
 }
 
@@ -56,10 +63,19 @@ fn a_clock_that_was_set_back_between_two_runs_parts_them_not() {
         let two = copied(read, "/bin/two", (&b, made), (&c, ident(3, read + 4)));
         append("run00002", read, 20 * SECOND, two);
         let whole = ["a", "b", "b", "c", "one", "two"];
-        assert_eq!(names(&ancestry(store, Path::new(&c), &all()).unwrap()), whole);
-        assert_eq!(names(&influence(store, Path::new(&a), &all()).unwrap()), whole);
+        assert_eq!(
+            names(&ancestry(store, Path::new(&c), &all()).unwrap()),
+            whole
+        );
+        assert_eq!(
+            names(&influence(store, Path::new(&a), &all()).unwrap()),
+            whole
+        );
         let newest = backstory_query::runs(store).unwrap();
-        assert_eq!(newest[0].id, "run00002", "the later one, whatever its clock said");
+        assert_eq!(
+            newest[0].id, "run00002",
+            "the later one, whatever its clock said"
+        );
     });
 }
 
@@ -93,7 +109,10 @@ fn a_version_read_in_one_run_is_the_one_written_in_another() {
         assert_eq!(names(&lineage), ["a", "b", "c", "moved", "one", "two"]);
         let same = lineage.links.iter().find(|l| l.flow == Flow::Same).unwrap();
         assert_eq!(
-            (name(&lineage.nodes[same.from]), name(&lineage.nodes[same.to])),
+            (
+                name(&lineage.nodes[same.from]),
+                name(&lineage.nodes[same.to])
+            ),
             ("b".into(), "moved".into())
         );
         assert_eq!(
@@ -160,7 +179,11 @@ fn what_was_made_later_is_no_origin() {
             (&nowhere("late"), ident(2, 50)),
         );
         let lineage = ancestry(store, Path::new(&c), &all()).unwrap();
-        assert!(!names(&lineage).contains(&"two".into()), "{:?}", names(&lineage));
+        assert!(
+            !names(&lineage).contains(&"two".into()),
+            "{:?}",
+            names(&lineage)
+        );
     });
 }
 

@@ -28,7 +28,14 @@ const RELATIONS: [Relation; 11] = [
 ];
 
 fn graph() -> impl Strategy<Value = Graph> {
-    let edge = (0u32..8, 0u32..12, 0usize..11, 0i64..30, 0i64..12, any::<bool>());
+    let edge = (
+        0u32..8,
+        0u32..12,
+        0usize..11,
+        0i64..30,
+        0i64..12,
+        any::<bool>(),
+    );
     let edges = prop::collection::vec(edge, 0..40);
     let informs = prop::collection::vec((0u32..8, 0u32..8, 0u8..4, 0i64..30), 0..8);
     let derived = prop::collection::vec((0u32..12, 0u32..12, 0u32..8, 0i64..30), 0..5);
@@ -56,7 +63,12 @@ fn graph() -> impl Strategy<Value = Graph> {
             }
         }
         for (from, to, why, time) in informs {
-            let why = [Informed::Fork, Informed::Exec, Informed::Wait, Informed::Signal][usize::from(why)];
+            let why = [
+                Informed::Fork,
+                Informed::Exec,
+                Informed::Wait,
+                Informed::Signal,
+            ][usize::from(why)];
             graph.informs.push(Inform {
                 from: ActivityId(from),
                 to: ActivityId(to),
@@ -73,7 +85,10 @@ fn graph() -> impl Strategy<Value = Graph> {
 
 fn as_reference(graph: &Graph) -> MemorySink {
     let mut sink = MemorySink::default();
-    graph.activities.iter().for_each(|a| sink.activity(a).unwrap());
+    graph
+        .activities
+        .iter()
+        .for_each(|a| sink.activity(a).unwrap());
     graph.entities.iter().for_each(|e| sink.entity(e).unwrap());
     sink.edges = graph.edges.clone();
     sink.informs = graph.informs.clone();

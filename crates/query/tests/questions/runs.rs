@@ -20,7 +20,10 @@ fn a_run_is_found_by_id_name_and_beginning() {
         assert_eq!(resolve(store, None).unwrap(), "aaaa2222");
         assert_eq!(resolve(store, Some("nightly")).unwrap(), "bbbb3333");
         assert_eq!(resolve(store, Some("aaaa2")).unwrap(), "aaaa2222");
-        assert!(matches!(resolve(store, Some("aaaa")), Err(Error::Ambiguous(..))));
+        assert!(matches!(
+            resolve(store, Some("aaaa")),
+            Err(Error::Ambiguous(..))
+        ));
         for no in ["", "zz"] {
             assert!(matches!(resolve(store, Some(no)), Err(Error::NoRun(_))));
         }
@@ -58,7 +61,10 @@ fn loss_and_doubt_make_a_run_incomplete() {
             (false, vec!["a".into()])
         );
         assert_eq!(
-            (summary("graph").complete, summary("graph").incomplete_because),
+            (
+                summary("graph").complete,
+                summary("graph").incomplete_because
+            ),
             (false, vec!["b".into()])
         );
         assert!(matches!(details(store, "no"), Err(Error::NoRun(_))));
@@ -93,7 +99,10 @@ fn details_name_peers_and_processes_with_unknown_lookups() {
             details.lookups_unknown,
             [((1 << 32) + 1, Some(bytes("/bin/static")))]
         );
-        assert_eq!((details.log_bytes, details.environment), (5, vec![bytes("A=1")]));
+        assert_eq!(
+            (details.log_bytes, details.environment),
+            (5, vec![bytes("A=1")])
+        );
     });
 }
 
@@ -134,10 +143,30 @@ fn files_are_told_in_the_promised_words_once_per_path_and_certainty() {
             .collect();
         use Access::*;
         let wanted = [
-            ("/a".to_owned(), vec![Write, Dir], Via::Library, Certainty::Seen),
-            ("/alias".to_owned(), vec![Write], Via::Kernel, Certainty::Possible),
-            ("/b".to_owned(), vec![Read, Link], Via::Library, Certainty::Seen),
-            ("/b".to_owned(), vec![Write], Via::Kernel, Certainty::Possible),
+            (
+                "/a".to_owned(),
+                vec![Write, Dir],
+                Via::Library,
+                Certainty::Seen,
+            ),
+            (
+                "/alias".to_owned(),
+                vec![Write],
+                Via::Kernel,
+                Certainty::Possible,
+            ),
+            (
+                "/b".to_owned(),
+                vec![Read, Link],
+                Via::Library,
+                Certainty::Seen,
+            ),
+            (
+                "/b".to_owned(),
+                vec![Write],
+                Via::Kernel,
+                Certainty::Possible,
+            ),
         ];
         assert_eq!(told, wanted);
     });
@@ -151,7 +180,8 @@ fn each_name_of_a_file_has_its_own_words() {
         let file = graph.file("/a", 1, None);
         graph.entities[0].aliases = vec![bytes("/hard"), bytes("/unused")];
         let by = |seen: &[Relation], possible: &[Relation]| {
-            let [seen, possible] = [seen, possible].map(|set| set.iter().fold(0, |all, one| all | one.bit()));
+            let [seen, possible] =
+                [seen, possible].map(|set| set.iter().fold(0, |all, one| all | one.bit()));
             ByName { seen, possible }
         };
         graph.entities[0].by_name = vec![
@@ -211,7 +241,10 @@ fn what_lost_one_of_its_names_was_left_by_the_other() {
         }
         graph.append(store, "run00001", 0);
         let files = contents(store, "run00001").unwrap().files;
-        let told: Vec<_> = files.iter().map(|file| (file.path.clone(), file.role)).collect();
+        let told: Vec<_> = files
+            .iter()
+            .map(|file| (file.path.clone(), file.role))
+            .collect();
         let wanted = [
             (bytes("/b"), Role::Output),
             (bytes("/c"), Role::Output),
@@ -244,7 +277,11 @@ fn a_processs_parent_is_another_process_and_its_epoch_before_is_its_parent_activ
             .collect();
         assert_eq!(
             told,
-            [(0, None, None), (1, Some(0), Some(1)), (2, Some(1), Some(1))]
+            [
+                (0, None, None),
+                (1, Some(0), Some(1)),
+                (2, Some(1), Some(1))
+            ]
         );
     });
 }

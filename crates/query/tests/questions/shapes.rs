@@ -69,7 +69,8 @@ fn ancestry_respects_time_and_names_what_was_asked_first() {
 fn influence_is_the_mirror() {
     every_store(|store| {
         build(store);
-        let uses = |name: &str| names(&influence(store, Path::new(&nowhere(name)), &all()).unwrap());
+        let uses =
+            |name: &str| names(&influence(store, Path::new(&nowhere(name)), &all()).unwrap());
         assert_eq!(uses("a"), ["a", "cc", "ld", "o", "out"]);
         assert_eq!(uses("late"), ["cc", "late"]);
         assert_eq!(uses("out"), ["out"]);
@@ -165,7 +166,9 @@ fn a_path_never_seen_is_not_found_and_one_only_missed_says_so() {
         graph.edge(p, gone, Relation::Missing, 1, 1);
         graph.append(store, "run00001", 0);
         let ask = |name: &str| ancestry(store, Path::new(&nowhere(name)), &all());
-        assert!(matches!(ask("never"), Err(Error::NotFound(path)) if path == Path::new(&nowhere("never"))));
+        assert!(
+            matches!(ask("never"), Err(Error::NotFound(path)) if path == Path::new(&nowhere("never")))
+        );
         assert!(matches!(ask("gone"), Err(Error::OnlyMissing(_))));
         let scope = Scope {
             lookups: true,

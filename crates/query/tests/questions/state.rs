@@ -72,7 +72,10 @@ fn a_file_and_its_inputs_are_compared_with_what_the_run_left() {
 
         fs::write(dir.join("in"), "longer than before").unwrap();
         let input = bytes(dir.join("in").to_str().unwrap());
-        assert_eq!(ask("out").changed_inputs, [(input.clone(), FileState::Modified)]);
+        assert_eq!(
+            ask("out").changed_inputs,
+            [(input.clone(), FileState::Modified)]
+        );
         fs::remove_file(dir.join("in")).unwrap();
         assert_eq!(ask("out").changed_inputs, [(input, FileState::Removed)]);
         fs::write(dir.join("out"), "something else").unwrap();

@@ -22,7 +22,8 @@ extern char **environ;
 static void reap(pid_t pid, int code)
 {
     int status;
-    MUST(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == code);
+    MUST(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+         WEXITSTATUS(status) == code);
 }
 
 static void by_fork(void)

@@ -44,7 +44,8 @@ static void descriptors(void)
     int fd = open("input", O_RDWR);
     for (int to = 4000; to < 200000; to *= 2) {
         int high = fcntl(fd, F_DUPFD, to);
-        if (high >= 0 && (pread(high, &byte, 1, 0) != 1 || pwrite(high, &byte, 1, 0) != 1 || close(high)))
+        if (high >= 0 &&
+            (pread(high, &byte, 1, 0) != 1 || pwrite(high, &byte, 1, 0) != 1 || close(high)))
             exit(2);
     }
     if (dup2(fd, 5000) != 5000 && errno != EBADF)

@@ -53,9 +53,11 @@ static void attributes(int fd)
 {
     struct timespec now[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
     struct timeval times[2] = {{1, 2}, {3, 4}};
-    MUST(chmod("made", 0600) == 0 && fchmod(fd, 0644) == 0 && fchmodat(AT_FDCWD, "made", 0600, 0) == 0);
+    MUST(chmod("made", 0600) == 0 && fchmod(fd, 0644) == 0 &&
+         fchmodat(AT_FDCWD, "made", 0600, 0) == 0);
     MUST(chown("made", -1, -1) == 0 && fchown(fd, -1, -1) == 0 && lchown("soft", -1, -1) == 0);
-    MUST(utime("made", 0) == 0 && utimes("made", times) == 0 && futimes(fd, times) == 0 && lutimes("soft", times) == 0);
+    MUST(utime("made", 0) == 0 && utimes("made", times) == 0 && futimes(fd, times) == 0 &&
+         lutimes("soft", times) == 0);
     MUST(utimensat(AT_FDCWD, "made", now, 0) == 0 && futimens(fd, now) == 0);
     setxattr("made", "user.a", "b", 1, 0);
 }

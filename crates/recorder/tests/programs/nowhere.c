@@ -117,7 +117,8 @@ int main(void)
     memcpy(pages + 3 * 4096 - 6, "input", 6); /* ends with its page */
     for (int i = 0; i < 4; i++)
         mprotect(pages + i * 4096, 4096, i % 2 ? PROT_NONE : PROT_READ);
-    char *const bad[] = {(char *)-1, (char *)16, pages + 4096, pages + 4000, (char *)0x123456789abcdef0};
+    char *const bad[] = {(char *)-1, (char *)16, pages + 4096, pages + 4000,
+                         (char *)0x123456789abcdef0};
     const char *const kinds[] = {"last", "first page", "protected", "unterminated", "impossible"};
     for (int i = 0; i < 5; i++) {
         kind = kinds[i];

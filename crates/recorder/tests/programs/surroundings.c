@@ -15,7 +15,8 @@ __attribute__((constructor)) static void first(void)
 int main(void)
 {
     char text[8192];
-    printf("early %s now %s\n", early ? early : "-", getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "-");
+    printf("early %s now %s\n", early ? early : "-",
+           getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "-");
     for (char **e = environ; *e; e++)
         puts(*e);
     int fd = open("/proc/self/environ", O_RDONLY);

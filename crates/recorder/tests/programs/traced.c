@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int numbers[] = {SYS_open, SYS_creat, SYS_stat, SYS_lstat, SYS_mknod, SYS_pipe2, SYS_accept, SYS_rename, SYS_unlink};
+static const int numbers[] = {SYS_open,  SYS_creat,  SYS_stat,   SYS_lstat, SYS_mknod,
+                              SYS_pipe2, SYS_accept, SYS_rename, SYS_unlink};
 
 static void child(void)
 {
@@ -38,7 +39,8 @@ int main(void)
         child();
     waitpid(pid, &status, 0);
     ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD);
-    while (ptrace(PTRACE_SYSCALL, pid, 0, 0) == 0 && waitpid(pid, &status, 0) == pid && !WIFEXITED(status)) {
+    while (ptrace(PTRACE_SYSCALL, pid, 0, 0) == 0 && waitpid(pid, &status, 0) == pid &&
+           !WIFEXITED(status)) {
         struct user_regs_struct registers;
         ptrace(PTRACE_GETREGS, pid, 0, &registers);
         /* Each is seen twice, when it begins and when it ends. */

@@ -1,6 +1,8 @@
 //! Processes: made, executed, ended, waited for.
 
-use crate::harness::{Arena, Recorded, command, folder, library, program, program_with, record, record_with};
+use crate::harness::{
+    Arena, Recorded, command, folder, library, program, program_with, record, record_with,
+};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -58,14 +60,17 @@ fn a_vfork_childs_deeds_stand_between_two_marks_in_its_parents_chunk() {
     assert_eq!(
         without_env,
         [
-            "START", "VFORK", "EXIT", "VFORKED", "WAIT", "VFORK", "EXEC", "EXEC", "VFORKED", "WAIT", "VFORK",
-            "EXEC", "VFORKED", "WAIT", "EXIT"
+            "START", "VFORK", "EXIT", "VFORKED", "WAIT", "VFORK", "EXEC", "EXEC", "VFORKED",
+            "WAIT", "VFORK", "EXEC", "VFORKED", "WAIT", "EXIT"
         ]
     );
     let execs = run.first("EXEC");
     assert_eq!((execs[0].head.state, execs[0].head.result), (2, -2));
     assert_eq!(execs[1].head.state, 1, "one that succeeded never returns");
-    assert_eq!(run.first("ARGS").last().unwrap().strings, ["true", "vforked"]);
+    assert_eq!(
+        run.first("ARGS").last().unwrap().strings,
+        ["true", "vforked"]
+    );
     let children: Vec<_> = run.first("VFORKED").iter().map(|s| s.head.result).collect();
     let waited: Vec<_> = run.first("WAIT").iter().map(|s| s.head.result).collect();
     assert_eq!(children, waited);
@@ -142,9 +147,16 @@ fn children_by_clone_are_recorded() {
 #[test]
 fn every_form_of_exec_is_recorded_with_arguments_and_environment() {
     let run = run("exec");
-    let succeeded: Vec<_> = run.of("EXEC").into_iter().filter(|s| s.head.state == 1).collect();
+    let succeeded: Vec<_> = run
+        .of("EXEC")
+        .into_iter()
+        .filter(|s| s.head.state == 1)
+        .collect();
     assert_eq!(succeeded.len(), 8);
-    assert!(succeeded.iter().all(|s| s.head.arg == 2), "argc: {succeeded:?}");
+    assert!(
+        succeeded.iter().all(|s| s.head.arg == 2),
+        "argc: {succeeded:?}"
+    );
     assert_eq!(
         run.of("ARGS")
             .iter()
@@ -165,7 +177,11 @@ fn every_form_of_exec_is_recorded_with_arguments_and_environment() {
     );
     let in_full = environments.iter().filter(|e| !e.is_empty()).count();
     assert_eq!(in_full, 2, "each environment once");
-    let programs = run.threads.iter().filter(|t| t.records[0].head.aux == 0).count();
+    let programs = run
+        .threads
+        .iter()
+        .filter(|t| t.records[0].head.aux == 0)
+        .count();
     assert_eq!(
         programs, 9,
         "all are recorded, whatever environment they were given"
@@ -177,7 +193,11 @@ fn shells_and_what_they_start_are_recorded() {
     let dir = folder();
     let line = "cat input | tr a-z A-Z > upper; ( cd / && ls > /dev/null ); env -i /bin/cat input";
     let run = record(&mut command(dir.path(), &["sh", "-c", line])).fine();
-    let executed: Vec<_> = run.of("ARGS").iter().map(|s| s.strings[0].clone()).collect();
+    let executed: Vec<_> = run
+        .of("ARGS")
+        .iter()
+        .map(|s| s.strings[0].clone())
+        .collect();
     for name in ["cat", "tr", "ls", "env", "/bin/cat"] {
         assert!(executed.iter().any(|e| e == name), "{name} in {executed:?}");
     }
@@ -227,7 +247,11 @@ fn a_loader_is_told_where_we_are_where_it_is_known_which_it_is() {
     let run = record_with(&mut command(dir.path(), &line), &Arena::default(), &entry);
     assert!(run.output.stderr.is_empty(), "{:?}", run.output);
     assert_eq!(run.output.stdout, b"some bytes to read\n".repeat(3));
-    let programs = run.threads.iter().filter(|t| t.records[0].head.aux == 0).count();
+    let programs = run
+        .threads
+        .iter()
+        .filter(|t| t.records[0].head.aux == 0)
+        .count();
     assert_eq!(programs, 6, "sh, the script's, three times cat, env");
     let opened = run
         .of("OPEN")
@@ -248,10 +272,16 @@ fn a_program_without_that_loader_is_given_the_entry_for_any() {
     };
     let dir = folder();
     let entry = entry_that_is_wide_only(dir.path());
-    let mut shell = command(dir.path(), &["sh", "-c", "\"$0\"; true", shows.to_str().unwrap()]);
+    let mut shell = command(
+        dir.path(),
+        &["sh", "-c", "\"$0\"; true", shows.to_str().unwrap()],
+    );
     let run = record_with(&mut shell, &Arena::default(), &entry);
     let text = String::from_utf8(run.output.stdout).unwrap();
-    let given = format!("LD_PRELOAD={}/$LIB/linux-backstory.so", dir.path().display());
+    let given = format!(
+        "LD_PRELOAD={}/$LIB/linux-backstory.so",
+        dir.path().display()
+    );
     assert!(text.lines().any(|line| line == given), "{text}");
     assert!(run.output.stderr.is_empty());
 }

@@ -31,7 +31,8 @@ const WAYS: [&str; 2] = ["files", "numbers"];
 
 #[test]
 fn every_change_of_a_name_is_logged() {
-    WAYS.iter().for_each(|way| logs_every_change_of_a_name(&run(way)));
+    WAYS.iter()
+        .for_each(|way| logs_every_change_of_a_name(&run(way)));
 }
 
 fn logs_every_change_of_a_name(run: &Recorded) {
@@ -107,11 +108,16 @@ fn logs_opens_with_their_outcome(run: &Recorded) {
 
 #[test]
 fn a_written_file_is_identified_when_it_is_closed() {
-    WAYS.iter().for_each(|way| identifies_what_was_written(&run(way)));
+    WAYS.iter()
+        .for_each(|way| identifies_what_was_written(&run(way)));
 }
 
 fn identifies_what_was_written(run: &Recorded) {
-    let closed: Vec<_> = run.of("CLOSE").into_iter().filter_map(|s| s.ident).collect();
+    let closed: Vec<_> = run
+        .of("CLOSE")
+        .into_iter()
+        .filter_map(|s| s.ident)
+        .collect();
     let sizes: Vec<_> = closed.iter().map(|i| i.size).collect();
     assert_eq!(sizes, [8, 0, 8192, 0, 0]);
     assert!(
@@ -131,19 +137,26 @@ fn logs_the_first_read_and_write_only(run: &Recorded) {
     assert_eq!(run.of("READ").len(), 1);
     assert_eq!(run.of("WRITE").len(), 2, "one for each open file");
     assert_eq!(run.of("COPY").len(), 1, "the same pair twice");
-    assert_eq!(run.of("MAP").iter().filter(|s| s.head.aux & 1 != 0).count(), 1);
+    assert_eq!(
+        run.of("MAP").iter().filter(|s| s.head.aux & 1 != 0).count(),
+        1
+    );
     assert_eq!(run.lines(&["TRUNCATE"]), ["TRUNCATE ", "TRUNCATE made"]);
     assert_eq!(run.of("LIST").len(), 1);
 }
 
 #[test]
 fn changes_of_attributes_are_logged() {
-    WAYS.iter().for_each(|way| logs_changes_of_attributes(&run(way)));
+    WAYS.iter()
+        .for_each(|way| logs_changes_of_attributes(&run(way)));
 }
 
 fn logs_changes_of_attributes(run: &Recorded) {
     let of_kind = |kind| run.of("META").iter().filter(|s| s.head.arg == kind).count();
-    assert_eq!((of_kind(1), of_kind(2), of_kind(3), of_kind(4)), (3, 3, 6, 1));
+    assert_eq!(
+        (of_kind(1), of_kind(2), of_kind(3), of_kind(4)),
+        (3, 3, 6, 1)
+    );
 }
 
 #[test]
@@ -273,7 +286,12 @@ fn what_streams_do_by_themselves_is_logged() {
         .unwrap()
         .head
         .result;
-    let out = opens.iter().find(|s| s.strings[0] == "out").unwrap().head.result;
+    let out = opens
+        .iter()
+        .find(|s| s.strings[0] == "out")
+        .unwrap()
+        .head
+        .result;
     assert!(run.of("READ").iter().any(|s| s.head.fd == input));
     assert!(run.of("WRITE").iter().any(|s| s.head.fd == out));
     assert!(
@@ -294,7 +312,11 @@ fn what_streams_do_by_themselves_is_logged() {
 #[test]
 fn channels_are_logged_with_both_ends() {
     let run = run("channels");
-    let pipes: Vec<_> = run.of("PIPE").iter().map(|s| (s.head.fd, s.head.arg)).collect();
+    let pipes: Vec<_> = run
+        .of("PIPE")
+        .iter()
+        .map(|s| (s.head.fd, s.head.arg))
+        .collect();
     assert_eq!(pipes, [(3, 4), (5, 6)]);
     assert_eq!(
         run.of("SOCKETPAIR")

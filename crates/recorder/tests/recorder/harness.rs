@@ -102,7 +102,8 @@ pub fn refill(dir: &Path) {
 pub fn library() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
-        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("library-{}", std::process::id()));
+        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("library-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join(abi::PRELOAD_NAME);
         fs::write(&path, backstory_recorder::LIBRARY).unwrap();
@@ -169,7 +170,10 @@ pub struct Arena {
 
 impl Default for Arena {
     fn default() -> Self {
-        Arena { chunks: 64, flags: 0 }
+        Arena {
+            chunks: 64,
+            flags: 0,
+        }
     }
 }
 
@@ -247,7 +251,9 @@ fn threads(log: &[u8]) -> Vec<Thread> {
     for (head, bytes) in chunks {
         let records = records(bytes, head.next as usize);
         match threads.last_mut() {
-            Some(last) if (last.epoch, last.tid) == (head.epoch, head.tid) => last.records.extend(records),
+            Some(last) if (last.epoch, last.tid) == (head.epoch, head.tid) => {
+                last.records.extend(records)
+            }
             _ => threads.push(Thread {
                 pid: head.pid,
                 tid: head.tid,
@@ -298,5 +304,8 @@ fn strings(head: &abi::Record, count: u8, body: &[u8]) -> Vec<String> {
             .strip_suffix(&[0])
             .map_or_else(Vec::new, |l| l.split(|b| *b == 0).map(text).collect());
     }
-    body.split(|b| *b == 0).take(count as usize).map(text).collect()
+    body.split(|b| *b == 0)
+        .take(count as usize)
+        .map(text)
+        .collect()
 }

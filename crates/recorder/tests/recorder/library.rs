@@ -22,7 +22,11 @@ fn library() -> &'static str {
 #[test]
 fn the_gate_is_where_the_guard_looks_for_it() {
     let end = (backstory_recorder::GATE - abi::HOME) as usize;
-    assert_eq!(backstory_recorder::LIBRARY[end - 2..end], [0x0f, 0x05], "syscall");
+    assert_eq!(
+        backstory_recorder::LIBRARY[end - 2..end],
+        [0x0f, 0x05],
+        "syscall"
+    );
 }
 
 #[test]
@@ -42,7 +46,11 @@ fn the_library_needs_no_other_and_hardly_any_relocation() {
     assert!(segments.contains("0x0000550000010000"), "{segments}");
     let relocations = tool("readelf", &["-rW", library()]);
     assert!(
-        relocations.lines().filter(|l| l.contains("R_X86_64")).count() <= 12,
+        relocations
+            .lines()
+            .filter(|l| l.contains("R_X86_64"))
+            .count()
+            <= 12,
         "{relocations}"
     );
     assert!(!relocations.contains("JUMP_SLO"), "{relocations}");
@@ -89,7 +97,10 @@ fn the_library_is_small() {
 
 /// Public names in a library's dynamic table.
 fn defined(path: &str) -> BTreeSet<String> {
-    let table = tool("nm", &["-D", "--defined-only", "--with-symbol-versions", path]);
+    let table = tool(
+        "nm",
+        &["-D", "--defined-only", "--with-symbol-versions", path],
+    );
     let mut names = BTreeSet::new();
     for line in table.lines() {
         let mut words = line.split_whitespace().skip(1);
@@ -105,10 +116,14 @@ fn defined(path: &str) -> BTreeSet<String> {
 
 /// `symbols.txt`: families of names, and names in them that are not wrapped, with the reason.
 fn symbols() -> (Vec<String>, BTreeMap<String, String>) {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("symbols.txt")).unwrap();
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("symbols.txt")).unwrap();
     let mut families = Vec::new();
     let mut excused = BTreeMap::new();
-    for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+    for line in text
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+    {
         if let Some(words) = line.strip_prefix("family ") {
             families.extend(words.split_whitespace().map(str::to_owned));
             continue;

@@ -9,15 +9,21 @@ fn the_recorders_logic_touches_no_byte_that_is_not_its_own() {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sanitized");
     let compile = |source: &Path, program: &Path| {
         let mut gcc = Command::new("gcc");
-        gcc.args(["-std=gnu17", "-g", "-O1", "-fno-builtin", "-fno-strict-aliasing"])
-            .args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"])
-            .arg("-I")
-            .arg(here.join("c"))
-            .arg("-I")
-            .arg(here.join("../abi/include"))
-            .arg(source)
-            .arg("-o")
-            .arg(program);
+        gcc.args([
+            "-std=gnu17",
+            "-g",
+            "-O1",
+            "-fno-builtin",
+            "-fno-strict-aliasing",
+        ])
+        .args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"])
+        .arg("-I")
+        .arg(here.join("c"))
+        .arg("-I")
+        .arg(here.join("../abi/include"))
+        .arg(source)
+        .arg("-o")
+        .arg(program);
         gcc.output()
     };
     let empty = program.with_extension("c");
@@ -33,6 +39,7 @@ fn the_recorders_logic_touches_no_byte_that_is_not_its_own() {
         String::from_utf8_lossy(&compiled.stderr)
     );
     let run = Command::new(&program).output().unwrap();
-    let text = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+    let text =
+        String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success() && text.starts_with("fine"), "{text}");
 }

@@ -98,7 +98,10 @@ fn a_sandboxed_program_lives_and_all_that_it_does_is_logged() {
 fn a_program_in_strict_mode_lives() {
     let dir = folder();
     let binary = program("sandboxed");
-    let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), "strict"]));
+    let run = record(&mut command(
+        dir.path(),
+        &[binary.to_str().unwrap(), "strict"],
+    ));
     assert_eq!(run.output.stdout, b"strict\n", "{:?}", run.output);
     let records: Vec<_> = run.records().collect();
     assert!(
@@ -110,7 +113,10 @@ fn a_program_in_strict_mode_lives() {
 #[test]
 fn a_program_that_finds_no_chunk_runs_on_and_what_it_did_is_counted() {
     let dir = folder();
-    let arena = Arena { chunks: 1, flags: 0 };
+    let arena = Arena {
+        chunks: 1,
+        flags: 0,
+    };
     let run = record_in(
         &mut command(dir.path(), &["sh", "-c", "cat input > copy; cat copy"]),
         &arena,
@@ -137,7 +143,10 @@ fn in_strict_runs_only_what_the_guard_does_not_watch_is_logged() {
         chunks: 8,
         flags: abi::ARENA_STRICT,
     };
-    let run = record_in(&mut command(dir.path(), &["cat", "input", "absent"]), &arena);
+    let run = record_in(
+        &mut command(dir.path(), &["cat", "input", "absent"]),
+        &arena,
+    );
     assert_eq!(run.lost, 0);
     assert!(run.of("OPEN").is_empty());
     assert!(!run.of("CLOSE").is_empty());
@@ -151,7 +160,10 @@ fn without_suppression_every_read_and_write_is_logged() {
         flags: abi::ARENA_ALL_OPS,
     };
     let run = record_in(
-        &mut command(dir.path(), &["dd", "if=input", "of=copy", "bs=1", "status=none"]),
+        &mut command(
+            dir.path(),
+            &["dd", "if=input", "of=copy", "bs=1", "status=none"],
+        ),
         &arena,
     )
     .fine();
@@ -161,7 +173,11 @@ fn without_suppression_every_read_and_write_is_logged() {
 
 #[test]
 fn sanitized_programs_are_recorded() {
-    for sanitizer in ["-fsanitize=address", "-fsanitize=thread", "-fsanitize=undefined"] {
+    for sanitizer in [
+        "-fsanitize=address",
+        "-fsanitize=thread",
+        "-fsanitize=undefined",
+    ] {
         let Some(binary) = program_with("many_threads", "gcc", &[sanitizer]) else {
             continue;
         };
@@ -217,7 +233,10 @@ fn what_a_sandboxed_program_executes_is_left_alone() {
         return;
     };
     let dir = folder();
-    let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), "exec"]));
+    let run = record(&mut command(
+        dir.path(),
+        &[binary.to_str().unwrap(), "exec"],
+    ));
     assert_eq!(run.output.stdout, b"executed\n", "{:?}", run.output);
     assert_eq!(run.of("EXEC").len(), 1);
     assert_eq!(run.threads.len(), 1, "the new program lives without us");
@@ -248,7 +267,11 @@ fn a_fork_child_of_a_program_with_threads_finds_no_lock_taken() {
         chunks: 1000,
         flags: 0,
     };
-    let run = record_in(&mut command(dir.path(), &[binary.to_str().unwrap()]), &arena).fine();
+    let run = record_in(
+        &mut command(dir.path(), &[binary.to_str().unwrap()]),
+        &arena,
+    )
+    .fine();
     assert_eq!(run.of("FORK").len(), 30);
     assert_eq!(run.of("ACCESS").len(), 30);
     assert_eq!(

@@ -41,7 +41,11 @@ fn a_program_sees_its_own_environment_only() {
     same(|dir| {
         command(
             dir,
-            &["sh", "-c", "tr '\\0' '\\n' < /proc/self/environ; env -i env"],
+            &[
+                "sh",
+                "-c",
+                "tr '\\0' '\\n' < /proc/self/environ; env -i env",
+            ],
         )
     });
 }
@@ -164,8 +168,15 @@ fn a_library_of_the_users_stands_before_ours_and_both_work() {
     same(with_users);
     let dir = folder();
     let run = record(&mut with_users(dir.path()));
-    let inputs = run.of("OPEN").iter().filter(|s| s.strings[0] == "input").count();
-    assert_eq!(inputs, 4, "each of three programs before its main, and one cat");
+    let inputs = run
+        .of("OPEN")
+        .iter()
+        .filter(|s| s.strings[0] == "input")
+        .count();
+    assert_eq!(
+        inputs, 4,
+        "each of three programs before its main, and one cat"
+    );
     assert_eq!(run.lost, 0);
 }
 

@@ -34,7 +34,8 @@ bool bs_is_muted(void)
 }
 
 extern void *malloc(size_t), free(void *), *mmap(void *, size_t, int, int, int, long);
-extern int printf(const char *, ...), sprintf(char *, const char *, ...), mprotect(void *, size_t, int);
+extern int printf(const char *, ...), sprintf(char *, const char *, ...),
+    mprotect(void *, size_t, int);
 extern _Noreturn void exit(int);
 
 #define CHECK(truth) \
@@ -84,7 +85,8 @@ static void strings(void)
         CHECK(bs_measure(s, n, &length) && length == n);
     }
     CHECK(!bs_readable(pages + BS_PAGE - 1, 2) && bs_readable(pages + BS_PAGE - 1, 1));
-    CHECK(!bs_readable((void *)8, 1) && !bs_readable((void *)~0ull, 2) && !bs_readable(pages, ~0ull));
+    CHECK(!bs_readable((void *)8, 1) && !bs_readable((void *)~0ull, 2) &&
+          !bs_readable(pages, ~0ull));
     u32 length;
     CHECK(bs_measure(0, 5, &length) && length == 0);
 }
@@ -101,7 +103,9 @@ static const char *const variables[] = {
     "BACKSTORY_ARENA=/dev/shm/backstory-12345678.arena",
     "BACKSTORY_ARENAS=1",
     "ODD=\xff\xfe=\x01",
-    "LONG=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    "LONG="
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+    "xxxx",
 };
 enum { VARIABLES = sizeof variables / sizeof *variables };
 
@@ -151,7 +155,8 @@ static void hiding(void)
             u32 n = bs_length(variable, ~0u) + 1;
             bs_copy(env[i] = block + at, variable, n);
             at += n;
-            plain += !bs_starts(variable, "BACKSTORY_ARENA=") && !bs_starts(variable, "LD_PRELOAD=");
+            plain +=
+                !bs_starts(variable, "BACKSTORY_ARENA=") && !bs_starts(variable, "LD_PRELOAD=");
         }
         env[count] = 0;
         hide(env);

@@ -24,7 +24,11 @@ pub fn compare(a: &Side, b: &Side, found: &mut Found) {
                 // What was left open before this can only be aligned with what was before it.
                 flush(a, b, &mut open, found);
                 for at in 0..len {
-                    pair(&a.commands[old_index + at], &b.commands[new_index + at], found);
+                    pair(
+                        &a.commands[old_index + at],
+                        &b.commands[new_index + at],
+                        found,
+                    );
                 }
             }
             DiffOp::Delete {
@@ -51,7 +55,10 @@ pub fn compare(a: &Side, b: &Side, found: &mut Found) {
 fn flush(a: &Side, b: &Side, open: &mut (Vec<usize>, Vec<usize>), found: &mut Found) {
     let (old, new) = std::mem::take(open);
     let programs = |side: &Side, which: &[usize]| -> Vec<Vec<u8>> {
-        which.iter().map(|&at| program(&side.commands[at])).collect()
+        which
+            .iter()
+            .map(|&at| program(&side.commands[at]))
+            .collect()
     };
     let ops = capture_diff_slices(Algorithm::Myers, &programs(a, &old), &programs(b, &new));
     for op in ops {
@@ -84,7 +91,10 @@ fn program(command: &Command) -> Vec<u8> {
     let path = command.activity.exec_path.as_deref();
     let path = path.or(command.activity.argv.first().map(|arg| &**arg));
     let path = path.unwrap_or_default();
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path).to_vec()
+    path.rsplit(|&byte| byte == b'/')
+        .next()
+        .unwrap_or(path)
+        .to_vec()
 }
 
 fn line(command: &Command) -> Vec<u8> {
@@ -109,7 +119,13 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
         found.differences.push(difference);
     };
     if a.argv != b.argv {
-        push(Kind::Arguments, name.clone(), Some(line(a)), Some(line(b)), at);
+        push(
+            Kind::Arguments,
+            name.clone(),
+            Some(line(a)),
+            Some(line(b)),
+            at,
+        );
     }
     if a.cwd != b.cwd {
         push(
@@ -121,7 +137,10 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
         );
     }
     // The first command's variables are the run's environment.
-    let (was, is) = (variables(&a.activity.env_set), variables(&b.activity.env_set));
+    let (was, is) = (
+        variables(&a.activity.env_set),
+        variables(&b.activity.env_set),
+    );
     let names: BTreeSet<&[u8]> = was.keys().chain(is.keys()).copied().collect();
     for variable in names {
         let (x, y) = (was.get(variable), is.get(variable));
@@ -131,8 +150,9 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
             push(Kind::Variable, of, own(x), own(y), at);
         }
     }
-    let gone =
-        |command: &Command| -> BTreeSet<Bytes> { command.activity.env_unset.iter().cloned().collect() };
+    let gone = |command: &Command| -> BTreeSet<Bytes> {
+        command.activity.env_unset.iter().cloned().collect()
+    };
     let (was, is) = (gone(a), gone(b));
     for variable in was.symmetric_difference(&is) {
         let of = [variable, &b" of "[..], &name].concat();
@@ -153,8 +173,9 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
     }
     let (x, y) = (ending(a), ending(b));
     if x != y {
-        let end =
-            |command: &Command| command.activity.interval.end - command.activity.interval.start + command.at;
+        let end = |command: &Command| {
+            command.activity.interval.end - command.activity.interval.start + command.at
+        };
         push(Kind::Exit, name, x, y, end(a).min(end(b)));
     }
 }

@@ -95,7 +95,8 @@ pub(super) fn compare(a: &Side, b: &Side, found: &mut Found) {
             continue;
         }
         let (only_a, only_b) = (only(x, y), only(y, x));
-        let mut difference = Difference::new(Kind::Listing, name.clone(), only_a, only_b, x.at.min(y.at));
+        let mut difference =
+            Difference::new(Kind::Listing, name.clone(), only_a, only_b, x.at.min(y.at));
         difference.activities = x.by.iter().chain(&y.by).copied().collect();
         found.differences.push(difference);
     }
@@ -103,12 +104,19 @@ pub(super) fn compare(a: &Side, b: &Side, found: &mut Found) {
 
 /// The names that only the first one has, if there are any.
 fn only(one: &Listing, other: &Listing) -> Option<Vec<u8>> {
-    let names: Vec<&[u8]> = one.names.difference(&other.names).map(Vec::as_slice).collect();
+    let names: Vec<&[u8]> = one
+        .names
+        .difference(&other.names)
+        .map(Vec::as_slice)
+        .collect();
     (!names.is_empty()).then(|| names.join(&b' '))
 }
 
 /// The last component of a path.
 fn last(path: &[u8]) -> &[u8] {
-    let at = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let at = path
+        .iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |at| at + 1);
     &path[at..]
 }

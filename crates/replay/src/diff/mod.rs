@@ -208,7 +208,11 @@ fn surroundings(a: &Side, b: &Side, found: &mut Found) {
     };
     let machine = [
         ("kernel", &x.machine.kernel, &y.machine.kernel),
-        ("distribution", &x.machine.distribution, &y.machine.distribution),
+        (
+            "distribution",
+            &x.machine.distribution,
+            &y.machine.distribution,
+        ),
         ("processor", &x.machine.cpu, &y.machine.cpu),
     ];
     for (what, a, b) in machine.into_iter().filter(|(_, a, b)| a != b) {

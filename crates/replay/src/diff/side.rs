@@ -132,7 +132,8 @@ impl Side {
         for at in 0..side.runs.len() {
             side.read(store, at, part.as_ref())?;
         }
-        side.commands.sort_by_key(|command| (command.at, command.key));
+        side.commands
+            .sort_by_key(|command| (command.at, command.key));
         Ok(side)
     }
 
@@ -171,7 +172,9 @@ impl Side {
             }
             activities.push((key, activity));
         }
-        let left = query::replaced(&entities, |id| all.get(&id).is_some_and(|used| used.deleted));
+        let left = query::replaced(&entities, |id| {
+            all.get(&id).is_some_and(|used| used.deleted)
+        });
         entities
             .iter_mut()
             .filter(|entity| left.contains(&entity.id.0))
@@ -191,8 +194,10 @@ impl Side {
             self.command(key, activity, &temporary);
         }
         for entity in &entities {
-            let wanted =
-                part.is_none_or(|part| part.entities.contains(&EntityKey::new(record.key, entity.id)));
+            let wanted = part.is_none_or(|part| {
+                part.entities
+                    .contains(&EntityKey::new(record.key, entity.id))
+            });
             let Some(used) = used.get(&entity.id.0).filter(|_| wanted) else {
                 continue;
             };
@@ -201,7 +206,9 @@ impl Side {
         let began = self.began();
         for mut listing in listings::of(store, &id, &entities, &all, listers)? {
             listing.at = (listing.at - began).max(0);
-            self.listings.entry(self.name(&listing.path)).or_insert(listing);
+            self.listings
+                .entry(self.name(&listing.path))
+                .or_insert(listing);
         }
         Ok(())
     }
@@ -283,7 +290,11 @@ impl Side {
     }
 
     /// The paths and activities that an output came from, in its run.
-    pub fn behind(&self, store: &dyn Store, output: &File) -> Result<(HashSet<Bytes>, HashSet<ActivityKey>)> {
+    pub fn behind(
+        &self,
+        store: &dyn Store,
+        output: &File,
+    ) -> Result<(HashSet<Bytes>, HashSet<ActivityKey>)> {
         use std::os::unix::ffi::OsStrExt;
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(&output.path));
         let run = self.runs.last().map(|run| run.summary.id.as_str());

@@ -206,7 +206,10 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
 fn looked(places: &[Place]) -> BTreeMap<Vec<u8>, Looked> {
     let files = places.iter().flat_map(|place| {
         let path = |file: &Looked| [&place.path, &b"/"[..], &file.name].concat();
-        place.looked.iter().map(move |file| (path(file), file.clone()))
+        place
+            .looked
+            .iter()
+            .map(move |file| (path(file), file.clone()))
     });
     files.collect()
 }
@@ -241,7 +244,10 @@ impl Done {
             }
             for next in &stream.derived {
                 done.deeds.entry(next.from.0).or_default().became = true;
-                done.derived.entry(next.from.0).or_default().push(next.entity.0);
+                done.derived
+                    .entry(next.from.0)
+                    .or_default()
+                    .push(next.entity.0);
             }
         }
         Ok(done)

@@ -48,11 +48,16 @@ impl Builder<'_> {
         match &self.entries.get(path)?.what {
             What::Kept(digest) | What::Part(digest, _) => {
                 let object = self.contents.as_ref()?.read(&Digest(*digest)).ok()?;
-                object.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
+                object
+                    .take(program::HEAD as u64)
+                    .read_to_end(&mut head)
+                    .ok()?;
             }
             What::Shown(from) | What::Copied(from) => {
                 let file = regular::open(host(from)).ok()?;
-                file.take(program::HEAD as u64).read_to_end(&mut head).ok()?;
+                file.take(program::HEAD as u64)
+                    .read_to_end(&mut head)
+                    .ok()?;
             }
             _ => return None,
         }
@@ -73,7 +78,8 @@ impl Builder<'_> {
             let link = (1..=real.len())
                 .filter(|&end| end == real.len() || real[end] == b'/')
                 .find(|&end| {
-                    !self.entries.contains_key(&real[..end]) && fs::read_link(host(&real[..end])).is_ok()
+                    !self.entries.contains_key(&real[..end])
+                        && fs::read_link(host(&real[..end])).is_ok()
                 });
             match link.and_then(|end| Some((end, fs::read_link(host(&real[..end])).ok()?))) {
                 Some((end, target)) => {
@@ -89,7 +95,12 @@ impl Builder<'_> {
                         self.directories_to(
                             &real[..real.iter().rposition(|&byte| byte == b'/').unwrap_or(0)],
                         );
-                        self.put(&real, What::Shown(without_links(&real)), meta.mode() & 0o7777, 0);
+                        self.put(
+                            &real,
+                            What::Shown(without_links(&real)),
+                            meta.mode() & 0o7777,
+                            0,
+                        );
                     }
                     return;
                 }
@@ -125,10 +136,15 @@ impl Builder<'_> {
         let real = self.real(&before.path);
         if let Some(entries) = first.listings.get(&*real) {
             for entry in entries {
-                self.named(&[&real, &b"/"[..], &entry.name].concat(), entry.kind, &touched);
+                self.named(
+                    &[&real, &b"/"[..], &entry.name].concat(),
+                    entry.kind,
+                    &touched,
+                );
             }
             let shared = entries.iter().filter(|entry| entry.shared != 0);
-            let named = shared.map(|entry| (entry.shared, [&real, &b"/"[..], &entry.name].concat()));
+            let named =
+                shared.map(|entry| (entry.shared, [&real, &b"/"[..], &entry.name].concat()));
             self.shared.extend(named);
             let names = entries.iter().map(|entry| entry.name.to_vec()).collect();
             self.orders.push((real, names));

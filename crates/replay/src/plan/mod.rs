@@ -44,7 +44,10 @@ pub struct Deviations {
 impl Deviations {
     /// Nothing is changed that the outputs could depend on.
     pub fn is_faithful(&self) -> bool {
-        self.args.is_empty() && self.env.is_empty() && self.inputs.is_empty() && self.command.is_empty()
+        self.args.is_empty()
+            && self.env.is_empty()
+            && self.inputs.is_empty()
+            && self.command.is_empty()
     }
 }
 
@@ -141,7 +144,12 @@ pub struct Plan {
 }
 
 /// Plans a replay. `contents` is where the store keeps them. Fails, naming all that is missing, if the run cannot be played again.
-pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviations) -> Result<Plan> {
+pub fn plan(
+    store: &dyn Store,
+    contents: PathBuf,
+    run: &str,
+    deviations: &Deviations,
+) -> Result<Plan> {
     let record = store
         .run(run)?
         .ok_or_else(|| query::Error::NoRun(run.to_owned()))?;
@@ -179,7 +187,10 @@ pub fn plan(store: &dyn Store, contents: PathBuf, run: &str, deviations: &Deviat
             "run {run} is not complete ({why}), and what it lacks is missing here, too: record it with the guard, or give --allow-host"
         ));
     }
-    let sys = first.paths.iter().any(|path| path.path.starts_with(b"/sys/"));
+    let sys = first
+        .paths
+        .iter()
+        .any(|path| path.path.starts_with(b"/sys/"));
     Ok(Plan {
         run: run.to_owned(),
         argv: arguments(&header.command, deviations)?,
@@ -249,7 +260,11 @@ fn environment(
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut env: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     for pair in recorded {
-        let Some(at) = pair.iter().position(|&byte| byte == b'=').filter(|&at| at > 0) else {
+        let Some(at) = pair
+            .iter()
+            .position(|&byte| byte == b'=')
+            .filter(|&at| at > 0)
+        else {
             continue;
         };
         let (name, value) = (&pair[..at], &pair[at + 1..]);
@@ -273,11 +288,18 @@ fn environment(
 }
 
 fn gone(held: &query::RunContents, builder: &source::Builder<'_>) -> Vec<Bytes> {
-    let gone = held.files.iter().filter(|file| file.role == Role::Intermediate);
+    let gone = held
+        .files
+        .iter()
+        .filter(|file| file.role == Role::Intermediate);
     gone.map(|file| builder.real(&file.path).into()).collect()
 }
 
-fn expected(held: &query::RunContents, header: &RunHeader, builder: &source::Builder<'_>) -> Vec<Expected> {
+fn expected(
+    held: &query::RunContents,
+    header: &RunHeader,
+    builder: &source::Builder<'_>,
+) -> Vec<Expected> {
     use backstory_graph::model::EntityKind;
     let mut outputs: Vec<Expected> = Vec::new();
     let mut places: HashMap<&Bytes, usize> = HashMap::new();
@@ -342,7 +364,10 @@ mod tests {
         deviations.args[0].0 = 2;
         assert!(matches!(
             arguments(&argv, &deviations),
-            Err(Error::NoArgument { number: 2, count: 1 })
+            Err(Error::NoArgument {
+                number: 2,
+                count: 1
+            })
         ));
         deviations.args[0].0 = 0;
         assert!(arguments(&argv, &deviations).is_err());
@@ -350,9 +375,16 @@ mod tests {
 
     #[test]
     fn a_redacted_argument_is_asked_for() {
-        let argv = [b"x".to_vec(), b"-v".to_vec(), b"--token=<redacted>".to_vec()];
+        let argv = [
+            b"x".to_vec(),
+            b"-v".to_vec(),
+            b"--token=<redacted>".to_vec(),
+        ];
         let refused = arguments(&argv, &Deviations::default());
-        assert!(matches!(refused, Err(Error::RedactedArgument { number: 2 })));
+        assert!(matches!(
+            refused,
+            Err(Error::RedactedArgument { number: 2 })
+        ));
         let given = Deviations {
             args: vec![(2, bytes("--token=mine"))],
             ..Deviations::default()

@@ -165,9 +165,11 @@ impl<'s> Builder<'s> {
                 continue;
             }
             let names = || std::iter::once(&before.path).chain(&before.aliases);
-            if let Some((old, new)) =
-                names().find_map(|name| replaced.get_key_value(&**name).map(|(o, n)| (o.clone(), *n)))
-            {
+            if let Some((old, new)) = names().find_map(|name| {
+                replaced
+                    .get_key_value(&**name)
+                    .map(|(o, n)| (o.clone(), *n))
+            }) {
                 replaced.remove(&old);
                 self.replace(before, new)?;
             } else {
@@ -184,7 +186,8 @@ impl<'s> Builder<'s> {
             }
         }
         // What the kernel makes up it makes up again.
-        let lists_files = |before: &&Before| before.listed && is_plain(&[&before.path, &b"/"[..]].concat());
+        let lists_files =
+            |before: &&Before| before.listed && is_plain(&[&before.path, &b"/"[..]].concat());
         for before in first.paths.iter().filter(lists_files) {
             self.listed(before, first);
         }
@@ -226,13 +229,23 @@ impl<'s> Builder<'s> {
     }
 
     fn directory(&mut self, before: &Before) {
-        let now = fs::metadata(host(&before.path)).ok().filter(|now| now.is_dir());
-        let known = self.entries.get(&self.real(&before.path)).map(|entry| entry.mode);
+        let now = fs::metadata(host(&before.path))
+            .ok()
+            .filter(|now| now.is_dir());
+        let known = self
+            .entries
+            .get(&self.real(&before.path))
+            .map(|entry| entry.mode);
         let mode = known
             .or(before.ident.map(|i| i.mode))
             .or(now.map(|now| now.mode()));
         if known.is_none() {
-            self.put(&before.path, What::Directory, mode.unwrap_or(0o755) & 0o7777, 0);
+            self.put(
+                &before.path,
+                What::Directory,
+                mode.unwrap_or(0o755) & 0o7777,
+                0,
+            );
         }
         self.date(before);
     }
@@ -253,7 +266,9 @@ impl<'s> Builder<'s> {
             return self.date(before);
         }
         // The link that is there now may be the one that the run put in its place.
-        let target = fs::read_link(host(&before.path)).ok().filter(|_| !before.changed);
+        let target = fs::read_link(host(&before.path))
+            .ok()
+            .filter(|_| !before.changed);
         match target {
             Some(target) => self.put(
                 &before.path,
@@ -284,7 +299,9 @@ impl<'s> Builder<'s> {
         let now = fs::symlink_metadata(host(&before.path)).ok();
         let mode = before.ident.map(|ident| ident.mode);
         match now {
-            Some(now) if now.is_dir() => self.put(&before.path, What::Directory, now.mode() & 0o7777, 0),
+            Some(now) if now.is_dir() => {
+                self.put(&before.path, What::Directory, now.mode() & 0o7777, 0)
+            }
             Some(now) if now.is_symlink() => {
                 self.link(before);
                 // Whoever looked at it may have seen what it leads to.
@@ -293,17 +310,19 @@ impl<'s> Builder<'s> {
                     path: without_links(&real).into(),
                     ..before.clone()
                 };
-                if *target.path != *before.path && fs::symlink_metadata(host(&target.path)).is_ok() {
+                if *target.path != *before.path && fs::symlink_metadata(host(&target.path)).is_ok()
+                {
                     self.on_the_way(&real);
                     self.blank(&target);
                 }
             }
             Some(now) if now.is_file() => {
                 let mtime = now.mtime() * 1_000_000_000 + now.mtime_nsec();
-                let what = match self.deviations.allow_host && regular::open(host(&before.path)).is_ok() {
-                    true => What::Copied(without_links(&before.path)),
-                    false => What::Blank(now.len()),
-                };
+                let what =
+                    match self.deviations.allow_host && regular::open(host(&before.path)).is_ok() {
+                        true => What::Copied(without_links(&before.path)),
+                        false => What::Blank(now.len()),
+                    };
                 self.put(&before.path, what, now.mode() & 0o7777, mtime);
             }
             _ => {
@@ -332,14 +351,18 @@ impl<'s> Builder<'s> {
             false => What::Copied(without_links(&before.path)),
         };
         let what = match known {
-            Some((Some(digest), Held::Kept | Held::Owned(_))) => match same && large && !before.changed {
-                true => Ok(from_here()),
-                false => self.kept(&digest),
-            },
-            Some((digest, Held::Package(package))) => match same || self.is_content(&before.path, digest) {
-                true => Ok(from_here()),
-                false => Err(missing_package(&package, now.is_some())),
-            },
+            Some((Some(digest), Held::Kept | Held::Owned(_))) => {
+                match same && large && !before.changed {
+                    true => Ok(from_here()),
+                    false => self.kept(&digest),
+                }
+            }
+            Some((digest, Held::Package(package))) => {
+                match same || self.is_content(&before.path, digest) {
+                    true => Ok(from_here()),
+                    false => Err(missing_package(&package, now.is_some())),
+                }
+            }
             Some((_, Held::Missing(_))) if same => Ok(from_here()),
             Some((_, Held::Missing(why))) => Err(why),
             _ if same => Ok(from_here()),
@@ -384,7 +407,8 @@ impl<'s> Builder<'s> {
             return Ok(None);
         };
         for later in &before.written {
-            if let Some((Some(digest), Held::Kept | Held::Owned(_))) = query::known(self.store, Some(later))?
+            if let Some((Some(digest), Held::Kept | Held::Owned(_))) =
+                query::known(self.store, Some(later))?
             {
                 self.notes.push(format!(
                     "the run wrote into {} and was not seen to read it, so what it held before was not kept: its first {size} bytes are those that the run left",
@@ -406,7 +430,8 @@ impl<'s> Builder<'s> {
     }
 
     fn is_content(&self, path: &[u8], digest: Option<Digest>) -> bool {
-        let found = regular::open(host(path)).and_then(|mut file| backstory_contents::digest_of(&mut file));
+        let found =
+            regular::open(host(path)).and_then(|mut file| backstory_contents::digest_of(&mut file));
         found.is_ok_and(|(now, _)| Some(now) == digest)
     }
 
@@ -459,7 +484,10 @@ pub(super) fn host(path: &[u8]) -> &Path {
 /// The path on this machine as it is without links: absolute ones lead elsewhere where the machine is seen from inside.
 pub(super) fn without_links(path: &[u8]) -> Vec<u8> {
     let real = fs::canonicalize(host(path));
-    real.map_or_else(|_| path.to_vec(), |real| real.as_os_str().as_bytes().to_vec())
+    real.map_or_else(
+        |_| path.to_vec(),
+        |real| real.as_os_str().as_bytes().to_vec(),
+    )
 }
 
 fn shown(path: &[u8]) -> String {

@@ -23,7 +23,11 @@ pub enum Stdin {
 
 /// What it was: a file's content if it is kept, nothing if it was nothing, else the caller's, of which the notes tell.
 pub fn of(store: &dyn Store, header: &RunHeader, notes: &mut Vec<String>) -> Result<Stdin> {
-    let Some(at) = header.descriptors.iter().position(|(number, _)| *number == 0) else {
+    let Some(at) = header
+        .descriptors
+        .iter()
+        .position(|(number, _)| *number == 0)
+    else {
         return Ok(Stdin::Empty);
     };
     let target = &header.descriptors[at].1;

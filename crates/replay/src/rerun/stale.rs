@@ -167,9 +167,12 @@ impl<'s> Surroundings<'s> {
     /// The version of an output that the last of the step's runs left, and that run.
     fn newest(&self, step: &Recorded, path: &Bytes) -> Option<(&Recording, &Entity)> {
         let runs: BTreeSet<usize> = step.members.iter().map(|(run, _)| *run).collect();
-        runs.into_iter()
-            .rev()
-            .find_map(|run| Some((&self.recordings[run], self.version(&self.recordings[run], path)?)))
+        runs.into_iter().rev().find_map(|run| {
+            Some((
+                &self.recordings[run],
+                self.version(&self.recordings[run], path)?,
+            ))
+        })
     }
 
     /// What a step read of files that other steps make: the last version of each, and when its run had ended.
@@ -189,7 +192,8 @@ impl<'s> Surroundings<'s> {
                 {
                     continue;
                 }
-                let digest = query::known(self.store, entity.ident.as_ref())?.and_then(|(digest, _)| digest);
+                let digest =
+                    query::known(self.store, entity.ident.as_ref())?.and_then(|(digest, _)| digest);
                 let now = look(&entity.path);
                 let same = match (&now, &entity.ident) {
                     (Some(now), Some(then)) if same_version(now, then) => true,
@@ -227,7 +231,9 @@ impl<'s> Surroundings<'s> {
             match look(output) {
                 None => drop(reasons.insert(Reason::OutputGone(output.clone()))),
                 Some(now) => {
-                    if !self.is(output, &now, version, ended(last))? && !self.made_later(step, output) {
+                    if !self.is(output, &now, version, ended(last))?
+                        && !self.made_later(step, output)
+                    {
                         reasons.insert(Reason::OutputChanged(output.clone()));
                     }
                 }
@@ -238,7 +244,9 @@ impl<'s> Surroundings<'s> {
             .iter()
             .flat_map(|&(run, at)| {
                 let recording = &self.recordings[run];
-                let making = recording.edges[at].iter().filter(|edge| !edge.relation.is_use());
+                let making = recording.edges[at]
+                    .iter()
+                    .filter(|edge| !edge.relation.is_use());
                 making.map(|edge| recording.entity(edge.entity).path.clone())
             })
             .collect();
@@ -292,7 +300,9 @@ impl<'s> Surroundings<'s> {
                         // Changed by the run itself.
                         Some(_) if self.version(recording, path).is_some() => {}
                         Some(_) if self.is_settled(recording, guide, path)? => {}
-                        Some(reason) => found.push((run, Reason::GuideChanged(reason.subject().clone()))),
+                        Some(reason) => {
+                            found.push((run, Reason::GuideChanged(reason.subject().clone())))
+                        }
                     }
                 }
             }
@@ -321,7 +331,12 @@ impl<'s> Surroundings<'s> {
 
     /// A later run left its own version of it.
     fn made_later(&self, step: &Recorded, path: &Bytes) -> bool {
-        let last = step.members.iter().map(|(run, _)| *run).max().unwrap_or(step.run);
+        let last = step
+            .members
+            .iter()
+            .map(|(run, _)| *run)
+            .max()
+            .unwrap_or(step.run);
         let later = &self.recordings[last + 1..];
         later
             .iter()
@@ -351,14 +366,17 @@ impl<'s> Surroundings<'s> {
                 if entity.version > 0 || self.made.contains(path) || own.contains(path) {
                     return Ok(None);
                 }
-                let tool = edge.relation == Relation::Execute || backstory_export::paths::is_tool(path);
+                let tool =
+                    edge.relation == Relation::Execute || backstory_export::paths::is_tool(path);
                 match look(path) {
                     None => Some(Reason::InputGone(path.clone())),
                     Some(now) if !self.is(path, &now, Some(entity), ended)? => Some(match tool {
                         true => Reason::ToolChanged(path.clone()),
                         false => Reason::InputChanged(path.clone()),
                     }),
-                    Some(_) if !known => self.directory(parent(path), ended).map(Reason::MayHaveLooked),
+                    Some(_) if !known => self
+                        .directory(parent(path), ended)
+                        .map(Reason::MayHaveLooked),
                     Some(_) => None,
                 }
             }
@@ -368,7 +386,9 @@ impl<'s> Surroundings<'s> {
                 let since = there && self.version(recording, path).is_none();
                 since.then(|| Reason::Appeared(path.clone()))
             }
-            Relation::List => self.listing(recording, path, ended).map(Reason::DirectoryChanged),
+            Relation::List => self
+                .listing(recording, path, ended)
+                .map(Reason::DirectoryChanged),
             _ => None,
         })
     }
@@ -444,7 +464,8 @@ pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Byt
             continue;
         }
         let value = match secret::is_value(value) {
-            true => std::env::var_os(std::ffi::OsStr::from_bytes(name)).map(|value| value.into_vec().into()),
+            true => std::env::var_os(std::ffi::OsStr::from_bytes(name))
+                .map(|value| value.into_vec().into()),
             false => Some(value.into()),
         };
         all.extend(value.map(|value| (name.into(), value)));

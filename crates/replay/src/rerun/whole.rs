@@ -38,7 +38,9 @@ pub fn joined(
         }
     }
     for (at, step) in all.iter_mut().enumerate() {
-        step.fed_by.iter_mut().for_each(|(from, _)| *from = places[*from]);
+        step.fed_by
+            .iter_mut()
+            .for_each(|(from, _)| *from = places[*from]);
         step.fed_by.retain(|(from, _)| *from < at);
         step.reasons.sort();
         step.reasons.dedup();
@@ -71,7 +73,13 @@ fn absorb(whole: &mut Step, step: Step) {
 /// caller's, and left alone.
 fn command(recording: &Recording) -> String {
     let words = recording.details.summary.command.iter().enumerate();
-    let words = words.map(|(at, word)| if at == 0 { quote_name(word) } else { quote(word) });
+    let words = words.map(|(at, word)| {
+        if at == 0 {
+            quote_name(word)
+        } else {
+            quote(word)
+        }
+    });
     let line = words.collect::<Vec<_>>().join(" ");
     let root = recording.roots().next();
     let input = root.and_then(|root| recording.standard[root][0]);

@@ -9,8 +9,7 @@ use backstory_eventlog::secret;
 use super::{Step, stale::held};
 
 /// Why a step is not done again.
-const NOT_IN_RECORD: &str =
-    "an argument of it is a secret that is not in the record: run it yourself, under backstory record";
+const NOT_IN_RECORD: &str = "an argument of it is a secret that is not in the record: run it yourself, under backstory record";
 
 /// Does a step.
 pub trait Runner: Sync {
@@ -51,7 +50,9 @@ pub fn bring_up_to_date(
     let (tell, told) = mpsc::channel::<(usize, io::Result<i32>, Vec<Option<Digest>>)>();
     std::thread::scope(|scope| {
         loop {
-            let failed = state.iter().any(|done| matches!(done, Some(Done::Failed(_))));
+            let failed = state
+                .iter()
+                .any(|done| matches!(done, Some(Done::Failed(_))));
             while let Some(at) = next(steps, &state, &at_work).filter(|_| !failed) {
                 if !is_stale(&steps[at], &state) {
                     progress.done(&steps[at], &Done::Current);
@@ -122,7 +123,8 @@ fn became(step: &Step, status: io::Result<i32>, before: &[Option<Digest>]) -> Do
         Err(error) => Done::Failed(Err(error.to_string())),
         Ok(0) => {
             let outputs = step.outputs.iter().zip(before);
-            let different = outputs.filter(|((path, _), before)| before.is_none() || held(path) != **before);
+            let different =
+                outputs.filter(|((path, _), before)| before.is_none() || held(path) != **before);
             Done::Again(different.map(|((path, _), _)| path.to_vec()).collect())
         }
         Ok(status) => Done::Failed(Ok(status)),

@@ -87,7 +87,8 @@ impl Load {
         let (from, to) = (directory(&self.from)?, directory(&self.to)?);
         for (name, stat) in &self.files {
             let path = self.from.join(name);
-            let one = one(&from, &to, name, stat.st_mode, buffer).map_err(Error::io(TAKE, &path))?;
+            let one =
+                one(&from, &to, name, stat.st_mode, buffer).map_err(Error::io(TAKE, &path))?;
             left.push(Left {
                 path: path.as_os_str().as_bytes().to_vec(),
                 ..one
@@ -98,7 +99,13 @@ impl Load {
 }
 
 /// Carries a file from a directory to another; its path is not told.
-fn one(from: &OwnedFd, to: &OwnedFd, name: &OsString, mode: u32, buffer: &mut [u8]) -> io::Result<Left> {
+fn one(
+    from: &OwnedFd,
+    to: &OwnedFd,
+    name: &OsString,
+    mode: u32,
+    buffer: &mut [u8],
+) -> io::Result<Left> {
     // What has become a pipe meanwhile must not be waited for.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut source = File::from(openat(from, name, flags, Mode::empty())?);

@@ -30,7 +30,8 @@ pub fn make(plan: &Plan) -> Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     if mount("proc", "/proc", "proc", flags, c"").is_err() {
         // In a container whose own /proc is covered in part the kernel gives no new one.
-        mount_bind_recursive(Path::new(HOST).join("proc"), "/proc").map_err(Error::build("show", "/proc"))?;
+        mount_bind_recursive(Path::new(HOST).join("proc"), "/proc")
+            .map_err(Error::build("show", "/proc"))?;
     }
     for device in DEVICES {
         let (from, to) = (

@@ -190,7 +190,8 @@ impl<'p> Filling<'p> {
     fn object(&self, digest: [u8; 32]) -> std::result::Result<impl Read + use<>, Problem> {
         let digest = Digest(digest);
         let contents = self.contents.as_ref();
-        let contents = contents.ok_or(Error::Contents(backstory_contents::Error::NotKept(digest)))?;
+        let contents =
+            contents.ok_or(Error::Contents(backstory_contents::Error::NotKept(digest)))?;
         Ok(contents.read(&digest).map_err(Error::Contents)?)
     }
 
@@ -211,7 +212,11 @@ fn in_order(plan: &Plan) -> Result<Vec<&Entry>> {
     let mut ranks: HashMap<(&[u8], &[u8]), usize> = HashMap::new();
     for (directory, names) in &plan.orders {
         for (at, name) in names.iter().enumerate() {
-            let rank = if newest_first { names.len() - at } else { at + 1 };
+            let rank = if newest_first {
+                names.len() - at
+            } else {
+                at + 1
+            };
             ranks.insert((directory, name), rank);
         }
     }
@@ -234,12 +239,19 @@ fn make_directories(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(path)
 }
 
 fn create(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(mode & 0o777).open(path)
+    options
+        .write(true)
+        .create_new(true)
+        .mode(mode & 0o777)
+        .open(path)
 }
 
 /// What who writes into a file takes from it, or sets.

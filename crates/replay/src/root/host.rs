@@ -39,7 +39,9 @@ impl Rest<'_> {
         };
         for entry in entries.flatten() {
             let (here, there) = (entry.path(), to.join(entry.file_name()));
-            let Ok(kind) = entry.file_type() else { continue };
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
             match fs::symlink_metadata(&there) {
                 Ok(meta) if meta.is_dir() && kind.is_dir() && !is_kernels(&there) => {
                     self.beside(&here, &there)?
@@ -124,7 +126,15 @@ fn unescaped(text: &[u8]) -> PathBuf {
     while let [first, more @ ..] = rest {
         rest = more;
         match (first, more) {
-            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', behind @ ..]) => {
+            (
+                b'\\',
+                [
+                    a @ b'0'..=b'3',
+                    b @ b'0'..=b'7',
+                    c @ b'0'..=b'7',
+                    behind @ ..,
+                ],
+            ) => {
                 bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
                 rest = behind;
             }

@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
+};
 use serde::{Deserialize, Serialize};
 
 use super::OWN;
@@ -60,18 +62,21 @@ impl Snapshot {
         let to = Path::new(OWN).join(FILES);
         let mut loads = Vec::new();
         walk(self.device, &mut |dir, mut entries| {
-            entries.retain(|(name, stat)| self.files.get(&dir.path.join(name)) != Some(&seen(stat)));
+            entries
+                .retain(|(name, stat)| self.files.get(&dir.path.join(name)) != Some(&seen(stat)));
             if entries.is_empty() {
                 return Ok(());
             }
             let there = to.join(dir.path.strip_prefix("/").unwrap_or(&dir.path));
             let failed = |name: &OsStr| Error::io(TAKE, dir.path.join(name));
             fs::create_dir_all(&there).map_err(failed(OsStr::new("")))?;
-            let (links, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, stat)| is_link(stat));
+            let (links, files): (Vec<_>, Vec<_>) =
+                entries.into_iter().partition(|(_, stat)| is_link(stat));
             for (name, _) in links {
                 let target = readlinkat(&dir.open, &name, Vec::new())
                     .map_err(Error::build(TAKE, dir.path.join(&name)))?;
-                symlink(OsStr::from_bytes(target.as_bytes()), there.join(&name)).map_err(failed(&name))?;
+                symlink(OsStr::from_bytes(target.as_bytes()), there.join(&name))
+                    .map_err(failed(&name))?;
             }
             loads.extend(carry::loads(&dir.path, &there, &files));
             Ok(())

@@ -20,7 +20,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change,
+    mount_remount, unmount,
 };
 use rustix::thread::UnshareFlags;
 
@@ -38,7 +39,12 @@ const HOST: &str = "/.host";
 pub fn enter(plan: &Plan) -> Result<()> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     unshare("user", UnshareFlags::NEWUSER)?;
-    map("0", &uid.as_raw().to_string(), &gid.as_raw().to_string(), "0")?;
+    map(
+        "0",
+        &uid.as_raw().to_string(),
+        &gid.as_raw().to_string(),
+        "0",
+    )?;
     unshare("mount", UnshareFlags::NEWNS)?;
     unshare(
         "process",
@@ -61,7 +67,10 @@ fn unshare(what: &'static str, flags: UnshareFlags) -> Result<()> {
 
 /// User `uid` and group `gid` of here are `as_uid` and `as_gid` from now on.
 fn map(as_uid: &str, uid: &str, gid: &str, as_gid: &str) -> Result<()> {
-    let no = |source| Error::NoNamespace { what: "user", source };
+    let no = |source| Error::NoNamespace {
+        what: "user",
+        source,
+    };
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(no(error)),
         _ => {}
@@ -73,8 +82,11 @@ fn map(as_uid: &str, uid: &str, gid: &str, as_gid: &str) -> Result<()> {
 /// Builds the root that the plan describes, and goes into it. `own` is the replay's directory, seen as [`OWN`] afterwards.
 pub fn build(plan: &Plan, own: &Path) -> Result<()> {
     let at = |path: &str| PathBuf::from(path);
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(Error::build("separate the mounts below", "/"))?;
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .map_err(Error::build("separate the mounts below", "/"))?;
     let root = own.join("root");
     fs::create_dir_all(&root).map_err(Error::io("make", &root))?;
     tmpfs(&root, c"mode=755")?;
@@ -85,7 +97,8 @@ pub fn build(plan: &Plan, own: &Path) -> Result<()> {
     let within = root.join(&OWN[1..]);
     mount_bind(own, &within).map_err(Error::build("show", own))?;
     rustix::process::chdir(&root).map_err(Error::build("enter", &root))?;
-    rustix::process::pivot_root(".", &HOST[1..]).map_err(Error::build("change the root to", &root))?;
+    rustix::process::pivot_root(".", &HOST[1..])
+        .map_err(Error::build("change the root to", &root))?;
     rustix::process::chdir("/").map_err(Error::build("enter", at("/")))?;
     devices::make(plan)?;
     fill::fill(plan)?;
@@ -96,7 +109,8 @@ pub fn build(plan: &Plan, own: &Path) -> Result<()> {
     }
     // A host without a name keeps what the namespace has.
     if !plan.host.is_empty() {
-        rustix::system::sethostname(plan.host.as_bytes()).map_err(Error::build("name", at("the host")))?;
+        rustix::system::sethostname(plan.host.as_bytes())
+            .map_err(Error::build("name", at("the host")))?;
     }
     Ok(())
 }
@@ -137,8 +151,14 @@ fn protect(to: &Path) -> Result<()> {
         (rustix::fs::StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
         (rustix::fs::StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
         (rustix::fs::StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
-        (rustix::fs::StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
-        (rustix::fs::StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+        (
+            rustix::fs::StatVfsMountFlags::NODIRATIME,
+            MountFlags::NODIRATIME,
+        ),
+        (
+            rustix::fs::StatVfsMountFlags::RELATIME,
+            MountFlags::RELATIME,
+        ),
     ] {
         if kept.f_flag.contains(has) {
             flags |= flag;

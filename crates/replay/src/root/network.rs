@@ -2,7 +2,9 @@
 
 use std::io;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 
 /// Sets the first interface, which is the loopback device, up: one message of the kernel's routing protocol.
 pub fn loopback() -> io::Result<()> {

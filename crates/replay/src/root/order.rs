@@ -51,7 +51,9 @@ fn arrange(directory: &Path, names: &[Vec<u8>], newest_first: bool) -> io::Resul
     if newest_first {
         wanted.reverse();
     }
-    wanted.into_iter().try_for_each(|name| renew(directory, name))
+    wanted
+        .into_iter()
+        .try_for_each(|name| renew(directory, name))
 }
 
 /// Makes an entry the newest; one that something is mounted on stays where it is.

@@ -87,7 +87,11 @@ fn joined(list: &[Bytes]) -> Vec<u8> {
     out
 }
 
-fn put_text(out: &mut Vec<u8>, bytes: &[u8], text: &mut impl FnMut(&[u8]) -> Result<u64>) -> Result<()> {
+fn put_text(
+    out: &mut Vec<u8>,
+    bytes: &[u8],
+    text: &mut impl FnMut(&[u8]) -> Result<u64>,
+) -> Result<()> {
     if bytes.len() <= SHORT {
         out.number((bytes.len() as u64) << 1);
         out.extend_from_slice(bytes);
@@ -136,7 +140,11 @@ pub fn decode(record: &[u8], id: u32) -> Result<Coded> {
     };
     let start = take.signed()?;
     let end = start.wrapping_add(take.signed()?);
-    let exit = if has(EXIT) { Some(status(&mut take)?) } else { None };
+    let exit = if has(EXIT) {
+        Some(status(&mut take)?)
+    } else {
+        None
+    };
     let signal = if has(SIGNAL) {
         Some(status(&mut take)?)
     } else {
@@ -157,7 +165,11 @@ pub fn decode(record: &[u8], id: u32) -> Result<Coded> {
         signal,
         execed: has(EXECED),
         lookups_known: has(LOOKUPS),
-        via: if has(KERNEL) { Via::Kernel } else { Via::Library },
+        via: if has(KERNEL) {
+            Via::Kernel
+        } else {
+            Via::Library
+        },
     };
     let cwd = take_text(&mut take)?;
     let exec_path = if has(EXEC_PATH) {

@@ -27,7 +27,10 @@ fn varint(bits: u32) -> usize {
 
 /// The width that takes the fewest bytes: how many numbers there are of each length in bits.
 fn best_width(lengths: &[usize; 65], count: usize) -> u32 {
-    let longest = (0..=64).rev().find(|&l| lengths[l as usize] > 0).unwrap_or(0);
+    let longest = (0..=64)
+        .rev()
+        .find(|&l| lengths[l as usize] > 0)
+        .unwrap_or(0);
     let cost = |width: u32| {
         let patched: usize = (width + 1..=longest)
             .map(|length| lengths[length as usize] * (1 + varint(length - width)))
@@ -40,7 +43,9 @@ fn best_width(lengths: &[usize; 65], count: usize) -> u32 {
 
 /// Appends a column. At most [`MOST`] numbers.
 pub fn put(out: &mut Vec<u8>, numbers: &[u64]) {
-    let Some(&base) = numbers.iter().min() else { return };
+    let Some(&base) = numbers.iter().min() else {
+        return;
+    };
     let halved = numbers.iter().all(|number| number & 1 == 0);
     let shift = u32::from(halved);
     let above = |number: u64| (number - base) >> shift;
@@ -215,7 +220,9 @@ impl Reader {
     /// The next number.
     pub fn number(&mut self) -> Result<u64> {
         let what = self.what;
-        self.numbers.next().ok_or_else(|| crate::Error::Damaged(what))
+        self.numbers
+            .next()
+            .ok_or_else(|| crate::Error::Damaged(what))
     }
 
     /// The next number, which was zigzagged.
@@ -276,7 +283,13 @@ mod tests {
             for count in [1usize, 2, 7, 8, 9, 63, 64, 65, 300] {
                 let most = u64::MAX.checked_shr(64 - width).unwrap_or(0);
                 let numbers: Vec<u64> = (0..count as u64)
-                    .map(|n| if n % 2 == 0 { 0 } else { most - n.min(most) / 2 })
+                    .map(|n| {
+                        if n % 2 == 0 {
+                            0
+                        } else {
+                            most - n.min(most) / 2
+                        }
+                    })
                     .collect();
                 let mut out = Vec::new();
                 put(&mut out, &numbers);

@@ -134,7 +134,9 @@ impl<'b> Head<'b> {
         let count = take.number()?;
         let (mut dirs, mut last) = (Vec::new(), 0i64);
         for _ in 0..count {
-            last = last.checked_add(take.signed()?).ok_or_else(|| take.damaged())?;
+            last = last
+                .checked_add(take.signed()?)
+                .ok_or_else(|| take.damaged())?;
             dirs.push((u32::try_from(last).map_err(|_| take.damaged())?, 0i64));
         }
         Ok(Head {
@@ -230,13 +232,20 @@ fn put_members(out: &mut Vec<u8>, first: u32, members: &[Member], dirs: &[u32]) 
 fn take_members(take: &mut Take<'_>, first: u32, dirs: &mut [(u32, i64)]) -> Result<Vec<Member>> {
     let count = take.small()? as usize;
     let flags = column::take(take, count)?;
-    let with = |flag: u8| flags.iter().filter(|set| **set & u64::from(flag) != 0).count();
+    let with = |flag: u8| {
+        flags
+            .iter()
+            .filter(|set| **set & u64::from(flag) != 0)
+            .count()
+    };
     let mut places = Reader::new(take, count, WHAT)?;
     let mut versions = Reader::new(take, count, WHAT)?;
     let mut numbers = Reader::new(take, with(NUMBERED), WHAT)?;
     let mut previous = Reader::new(take, with(PREVIOUS), WHAT)?;
     let counts = column::take(take, with(ALIASES))?;
-    let total = counts.iter().fold(0u64, |all, count| all.saturating_add(*count));
+    let total = counts
+        .iter()
+        .fold(0u64, |all, count| all.saturating_add(*count));
     let mut aliases = [
         take_pieces(take, total)?.into_iter(),
         take_pieces(take, total)?.into_iter(),
@@ -271,8 +280,8 @@ fn take_members(take: &mut Take<'_>, first: u32, dirs: &mut [(u32, i64)]) -> Res
         let mut names = Vec::new();
         if has(ALIASES) {
             for _ in 0..counts.next().unwrap_or(0) {
-                let [place, index] =
-                    [aliases[0].next(), aliases[1].next()].map(|n| n.and_then(|n| u32::try_from(n).ok()));
+                let [place, index] = [aliases[0].next(), aliases[1].next()]
+                    .map(|n| n.and_then(|n| u32::try_from(n).ok()));
                 let (Some(place), Some(index)) = (place, index) else {
                     return Err(take.damaged());
                 };
@@ -327,7 +336,11 @@ fn take_member(take: &mut Take<'_>, id: u32, dirs: &mut [(u32, i64)]) -> Result<
         place = place.saturating_add(usize::try_from(take.number()?).map_err(|_| take.damaged())?);
     }
     let version = next_version(dirs, place, take.signed()?)?;
-    let number = if flags & NUMBERED != 0 { take.small()? } else { 0 };
+    let number = if flags & NUMBERED != 0 {
+        take.small()?
+    } else {
+        0
+    };
     let previous = if flags & PREVIOUS != 0 {
         let at = i64::from(id)
             .checked_add(take.signed()?)
@@ -386,7 +399,10 @@ mod tests {
         assert_eq!(told_alone, [(0, 5, 3), (1, 5, 4)]);
         assert_eq!(
             (reverse, told),
-            (None, vec![(5, 3, 0, None, true), (5, 4, 1, Some(256), false)])
+            (
+                None,
+                vec![(5, 3, 0, None, true), (5, 4, 1, Some(256), false)]
+            )
         );
     }
 

@@ -33,7 +33,12 @@ const INFORMS: u8 = 48;
 const DERIVED: u8 = 52;
 
 /// In the order of their stored numbers. Only ever appended to.
-const INFORMED: [Informed; 4] = [Informed::Fork, Informed::Exec, Informed::Wait, Informed::Signal];
+const INFORMED: [Informed; 4] = [
+    Informed::Fork,
+    Informed::Exec,
+    Informed::Wait,
+    Informed::Signal,
+];
 
 fn informed_number(why: Informed) -> u8 {
     match why {
@@ -91,7 +96,8 @@ impl Builder {
             self.bytes.push(tag | NEXT);
         } else {
             self.bytes.push(tag);
-            self.bytes.signed(i64::from(entity) - i64::from(self.entity));
+            self.bytes
+                .signed(i64::from(entity) - i64::from(self.entity));
         }
         self.entity = entity;
         self.time_entry(time);
@@ -113,12 +119,17 @@ impl Builder {
 
     /// Adds what it informed.
     pub fn informs(&mut self, inform: &Inform) {
-        self.inform_entry(INFORMS + informed_number(inform.why), inform.to.0, inform.time);
+        self.inform_entry(
+            INFORMS + informed_number(inform.why),
+            inform.to.0,
+            inform.time,
+        );
     }
 
     fn inform_entry(&mut self, tag: u8, other: u32, time: Time) {
         self.bytes.push(tag);
-        self.bytes.signed(i64::from(other) - i64::from(self.activity));
+        self.bytes
+            .signed(i64::from(other) - i64::from(self.activity));
         self.time_entry(time);
     }
 
@@ -320,7 +331,8 @@ impl<'b> Frames<'b> {
             .into_iter()
             .map(|difference| self.foretold.tag(difference as u8))
             .collect();
-        let having = |has: fn(&Shape) -> bool| tags.iter().filter(|tag| has(&Shape::of(**tag))).count();
+        let having =
+            |has: fn(&Shape) -> bool| tags.iter().filter(|tag| has(&Shape::of(**tag))).count();
         self.others = column::take(&mut self.rest, having(|shape| shape.other))?.into_iter();
         self.starts = column::take(&mut self.rest, count)?.into_iter();
         self.lengths = column::take(&mut self.rest, having(|shape| shape.length))?.into_iter();
@@ -368,7 +380,12 @@ impl Numbers for Frames<'_> {
 }
 
 /// Decodes a segment of `activity`'s onto the end of `into`; returns the number of the segment before it.
-pub fn decode(segment: &[u8], activity: ActivityId, base: Time, into: &mut Stream) -> Result<Option<u32>> {
+pub fn decode(
+    segment: &[u8],
+    activity: ActivityId,
+    base: Time,
+    into: &mut Stream,
+) -> Result<Option<u32>> {
     let mut take = Take::new(segment, "edge list");
     let previous = take.small()?.checked_sub(1);
     if take.peek() == Some(COLUMNS) {
@@ -380,7 +397,12 @@ pub fn decode(segment: &[u8], activity: ActivityId, base: Time, into: &mut Strea
     Ok(previous)
 }
 
-fn entries(mut take: impl Numbers, activity: ActivityId, base: Time, into: &mut Stream) -> Result<()> {
+fn entries(
+    mut take: impl Numbers,
+    activity: ActivityId,
+    base: Time,
+    into: &mut Stream,
+) -> Result<()> {
     let (mut entity, mut time) = (0u32, base);
     while let Some(tag) = take.tag()? {
         let kind = tag & KIND;
@@ -393,7 +415,12 @@ fn entries(mut take: impl Numbers, activity: ActivityId, base: Time, into: &mut 
             } else {
                 (activity, other, &mut into.informs)
             };
-            list.push(Inform { from, to, why, time });
+            list.push(Inform {
+                from,
+                to,
+                why,
+                time,
+            });
             continue;
         }
         entity = if tag & NEXT != 0 {
@@ -427,7 +454,11 @@ fn entries(mut take: impl Numbers, activity: ActivityId, base: Time, into: &mut 
             } else {
                 Certainty::Possible
             },
-            via: if kind & 1 != 0 { Via::Kernel } else { Via::Library },
+            via: if kind & 1 != 0 {
+                Via::Kernel
+            } else {
+                Via::Library
+            },
         });
     }
     Ok(())
@@ -516,7 +547,11 @@ mod tests {
         edges.iter().for_each(|edge| builder.edge(edge));
         let entries = builder.bytes.len();
         let segment = builder.finish(None).unwrap();
-        assert!(segment.len() * 10 < entries, "{} of {entries}", segment.len());
+        assert!(
+            segment.len() * 10 < entries,
+            "{} of {entries}",
+            segment.len()
+        );
         let mut stream = Stream::default();
         decode(&segment, me, 0, &mut stream).unwrap();
         assert_eq!(stream.edges, edges);

@@ -203,24 +203,36 @@ fn put_ident(out: &mut Vec<u8>, ident: &Ident, last: &Ident) {
 fn take_ident(take: &mut Take<'_>, last: &Ident) -> Result<Ident> {
     let flags = take.byte()?;
     let has = |flag| flags & flag != 0;
-    let dev = if has(SAME_DEV) { last.dev } else { take.number()? };
+    let dev = if has(SAME_DEV) {
+        last.dev
+    } else {
+        take.number()?
+    };
     let ino = last.ino.wrapping_add(take.signed()? as u64);
     let size = take.signed()?;
     let step = take.signed()?;
     let mtime = if has(WHOLE_SECONDS) {
-        (last.mtime / SECOND).wrapping_add(step).wrapping_mul(SECOND)
+        (last.mtime / SECOND)
+            .wrapping_add(step)
+            .wrapping_mul(SECOND)
     } else {
         last.mtime.wrapping_add(step)
     };
-    let ctime = take
-        .signed()?
-        .wrapping_add(if has(CTIME_BY_MTIME) { mtime } else { last.ctime });
+    let ctime = take.signed()?.wrapping_add(if has(CTIME_BY_MTIME) {
+        mtime
+    } else {
+        last.ctime
+    });
     let birth = if has(NO_BIRTH) {
         0
     } else {
         ctime.wrapping_add(take.signed()?)
     };
-    let mode = if has(SAME_MODE) { last.mode } else { take.small()? };
+    let mode = if has(SAME_MODE) {
+        last.mode
+    } else {
+        take.small()?
+    };
     let nlink = if has(ONE_LINK) { 1 } else { take.small()? };
     Ok(Ident {
         dev,
@@ -280,8 +292,8 @@ mod tests {
             any::<u32>(),
             0u32..3,
         );
-        proptest::option::of(
-            ident.prop_map(|(dev, ino, size, mtime, ctime, birth, mode, nlink)| Ident {
+        proptest::option::of(ident.prop_map(
+            |(dev, ino, size, mtime, ctime, birth, mode, nlink)| Ident {
                 dev,
                 ino,
                 size,
@@ -290,8 +302,8 @@ mod tests {
                 birth,
                 mode,
                 nlink,
-            }),
-        )
+            },
+        ))
     }
 
     type Told = (Vec<u8>, usize, Option<Ident>);

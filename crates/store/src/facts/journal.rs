@@ -88,7 +88,8 @@ pub fn rewrite(path: &Path, learned: &[Learned]) -> Result<()> {
     let beside = path.with_extension(format!("new.{}", std::process::id()));
     let fail = |e| Error::io("write", path, e);
     let mut name = [0; 16];
-    rustix::rand::getrandom(&mut name, rustix::rand::GetRandomFlags::empty()).map_err(|e| fail(e.into()))?;
+    rustix::rand::getrandom(&mut name, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| fail(e.into()))?;
     let mut bytes = [&MAGIC[..], &name].concat();
     learned.iter().for_each(|one| bytes.extend(frame(one)));
     let mut options = OpenOptions::new();
@@ -183,7 +184,10 @@ mod tests {
         let after = fs::read(&path).unwrap();
         for cut in before.len()..=after.len() {
             fs::write(&path, &after[..cut]).unwrap();
-            Journal::open(&path).unwrap().append(&[forgotten(4)]).unwrap();
+            Journal::open(&path)
+                .unwrap()
+                .append(&[forgotten(4)])
+                .unwrap();
             let (learned, end, anew) = read_since(&path, mark).unwrap();
             let whole = cut == after.len();
             let expected: Vec<_> = whole
@@ -200,7 +204,10 @@ mod tests {
     fn whoever_has_read_another_journal_begins_anew() {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("facts.log");
-        Journal::open(&path).unwrap().append(&[forgotten(1)]).unwrap();
+        Journal::open(&path)
+            .unwrap()
+            .append(&[forgotten(1)])
+            .unwrap();
         let (_, mark, _) = read_since(&path, Mark::default()).unwrap();
         rewrite(&path, &[forgotten(2)]).unwrap();
         let (learned, _, anew) = read_since(&path, mark).unwrap();

@@ -131,7 +131,10 @@ impl Fact {
     pub fn replaces(&self, old: &Fact) -> bool {
         !matches!(
             (&self.held, &old.held),
-            (Held::Missing(_), Held::Kept | Held::Package(_) | Held::Owned(_))
+            (
+                Held::Missing(_),
+                Held::Kept | Held::Package(_) | Held::Owned(_)
+            )
         )
     }
 }

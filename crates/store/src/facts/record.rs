@@ -99,7 +99,9 @@ impl Fact {
         };
         let digest = match take.byte()? {
             0 => None,
-            1 => Some(Digest(take.exactly(32)?.try_into().map_err(|_| take.damaged())?)),
+            1 => Some(Digest(
+                take.exactly(32)?.try_into().map_err(|_| take.damaged())?,
+            )),
             _ => return Err(take.damaged()),
         };
         let held = match take.byte()? {
@@ -109,7 +111,11 @@ impl Fact {
             3 => Held::Owned(package(take)?),
             _ => return Err(take.damaged()),
         };
-        Ok(Fact { ident, digest, held })
+        Ok(Fact {
+            ident,
+            digest,
+            held,
+        })
     }
 }
 
@@ -199,7 +205,11 @@ fn put_looked(out: &mut Vec<u8>, all: &[Looked]) {
     out.number(all.len() as u64);
     let (mut name, mut mode, mut mtime): (&[u8], u32, i64) = (b"", 0, 0);
     for looked in all {
-        let shared = name.iter().zip(&*looked.name).take_while(|(a, b)| a == b).count();
+        let shared = name
+            .iter()
+            .zip(&*looked.name)
+            .take_while(|(a, b)| a == b)
+            .count();
         out.number(shared as u64);
         out.bytes(&looked.name[shared..]);
         out.number(u64::from(looked.mode ^ mode));

@@ -9,8 +9,8 @@ use std::path::Path;
 use backstory_eventlog::event::{Ident, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::{
-    Activity, ActivityId, ByName, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed, Relation,
-    Sink,
+    Activity, ActivityId, ByName, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed,
+    Relation, Sink,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -160,9 +160,11 @@ impl<'c> Run<'c> {
             .map_err(|e| self.failed("begin a transaction", e))?;
         // From here on dropping `self` rolls back.
         self.number = Some(0);
-        let taken = self
-            .conn
-            .query_row("SELECT 1 FROM runs WHERE id = ?1", [&self.header.id], |_| Ok(()));
+        let taken = self.conn.query_row(
+            "SELECT 1 FROM runs WHERE id = ?1",
+            [&self.header.id],
+            |_| Ok(()),
+        );
         if taken.is_ok() {
             return Err(Error::Exists(self.header.id.clone()));
         }
@@ -388,7 +390,10 @@ impl Sink for Run<'_> {
         let (dir, name) = self.names.intern(&entity.path, told)?;
         let mut aliases = None;
         if !entity.aliases.is_empty() {
-            let split = entity.aliases.iter().map(|alias| self.names.intern(alias, None));
+            let split = entity
+                .aliases
+                .iter()
+                .map(|alias| self.names.intern(alias, None));
             aliases = Some(split.collect::<Result<_>>()?);
         }
         let ident = self.keep_ident(before.and_then(|known| known.ident), entity.ident)?;
@@ -411,7 +416,9 @@ impl Sink for Run<'_> {
         let part = &mut self.known(edge.entity)?.part;
         match edge.relation {
             Relation::Read | Relation::Execute => part.read = true,
-            Relation::Write | Relation::Make | Relation::Rename => (part.written, part.made) = (true, true),
+            Relation::Write | Relation::Make | Relation::Rename => {
+                (part.written, part.made) = (true, true)
+            }
             Relation::Delete => part.written = true,
             _ => {}
         }
@@ -439,7 +446,13 @@ impl Sink for Run<'_> {
         self.spill_if_full()
     }
 
-    fn extended(&mut self, activity: ActivityId, time: Time, kind: &[u8], payload: &[u8]) -> Result<()> {
+    fn extended(
+        &mut self,
+        activity: ActivityId,
+        time: Time,
+        kind: &[u8],
+        payload: &[u8],
+    ) -> Result<()> {
         self.announced(activity)?;
         let number = self.number()?;
         let id = i64::from(number) << 32 | i64::from(self.extended);
@@ -447,7 +460,8 @@ impl Sink for Run<'_> {
             .extended
             .checked_add(1)
             .ok_or(Error::TooMany("extended records in one run"))?;
-        let insert = "INSERT INTO extended (id, activity, time, kind, payload) VALUES (?, ?, ?, ?, ?)";
+        let insert =
+            "INSERT INTO extended (id, activity, time, kind, payload) VALUES (?, ?, ?, ?, ?)";
         let values = params![id, activity.0, time, kind, payload];
         let done = self
             .conn

@@ -45,7 +45,9 @@ impl Page {
     pub fn record(&self, place: usize) -> Option<&[u8]> {
         let filled = self.ends.get(..self.filled)?;
         let end = *filled.get(place)? as usize;
-        let start = place.checked_sub(1).map_or(0, |before| filled[before] as usize);
+        let start = place
+            .checked_sub(1)
+            .map_or(0, |before| filled[before] as usize);
         Some(&self.bytes[start..end]).filter(|record| !record.is_empty())
     }
 }

@@ -42,7 +42,8 @@ impl SqliteStore {
                 Learned::Run(run) => {
                     let mut record = Vec::new();
                     run.encode(&mut record);
-                    let insert = "INSERT OR REPLACE INTO directory_snapshots (run, record) VALUES (?, ?)";
+                    let insert =
+                        "INSERT OR REPLACE INTO directory_snapshots (run, record) VALUES (?, ?)";
                     tx.execute(insert, params![run.run, record]).map_err(fail)?;
                 }
                 Learned::Forgotten(run) => {
@@ -79,7 +80,9 @@ impl SqliteStore {
 
     pub(super) fn versions_with(&self, digest: &Digest) -> Result<Vec<Ident>> {
         let select = "SELECT record FROM facts WHERE content = ?1";
-        let records = self.all(select, [digest.prefix() as i64], |row| row.get::<_, Vec<u8>>(0))?;
+        let records = self.all(select, [digest.prefix() as i64], |row| {
+            row.get::<_, Vec<u8>>(0)
+        })?;
         let mut found = Vec::new();
         for record in records {
             let fact = decode(&record)?;
@@ -100,8 +103,9 @@ impl SqliteStore {
     pub(super) fn directory_snapshot_of(&self, run: &str) -> Result<Option<DirectorySnapshot>> {
         let select = "SELECT record FROM directory_snapshots WHERE run = ?1";
         let records = self.all(select, [run], |row| row.get::<_, Vec<u8>>(0))?;
-        let decode =
-            |record: &Vec<u8>| DirectorySnapshot::decode(&mut Take::new(record, "directory_snapshots"));
+        let decode = |record: &Vec<u8>| {
+            DirectorySnapshot::decode(&mut Take::new(record, "directory_snapshots"))
+        };
         records.first().map(decode).transpose()
     }
 }
@@ -116,7 +120,9 @@ fn same(conn: &Connection, ident: &Ident) -> rusqlite::Result<Result<Option<(i64
     let mut rows = select.query([inode_key(ident)])?;
     while let Some(row) = rows.next()? {
         match decode(row.get_ref(1)?.as_blob()?) {
-            Ok(fact) if same_version(&fact.ident, ident) => return Ok(Ok(Some((row.get(0)?, fact)))),
+            Ok(fact) if same_version(&fact.ident, ident) => {
+                return Ok(Ok(Some((row.get(0)?, fact))));
+            }
             Ok(_) => {}
             Err(error) => return Ok(Err(error)),
         }

@@ -97,7 +97,13 @@ impl Run<'_> {
         }))
     }
 
-    fn resolve_in(&self, dir: u32, is_new: bool, group: &[Wanted], found: &mut Found) -> Result<()> {
+    fn resolve_in(
+        &self,
+        dir: u32,
+        is_new: bool,
+        group: &[Wanted],
+        found: &mut Found,
+    ) -> Result<()> {
         let mut names: FxHashMap<&[u8], Slot> = FxHashMap::default();
         names.reserve(group.len());
         for wanted in group {
@@ -135,7 +141,11 @@ impl Run<'_> {
             };
             match wanted.2 {
                 0 => found.paths[wanted.1 as usize] = VersionRef { dir, index },
-                alias => drop(found.aliases.insert((wanted.1, alias), VersionRef { dir, index })),
+                alias => drop(
+                    found
+                        .aliases
+                        .insert((wanted.1, alias), VersionRef { dir, index }),
+                ),
             }
         }
         blocks.write()?;
@@ -215,7 +225,9 @@ impl Run<'_> {
             }
             let key = column(number << 32 | u64::from(first));
             touched.extend(block.dirs().into_iter().map(|dir| (i64::from(dir), key)));
-            insert.execute(params![key, block.encode(first)]).map_err(fail)?;
+            insert
+                .execute(params![key, block.encode(first)])
+                .map_err(fail)?;
         }
         self.write_pairs("INSERT INTO touched (dir, members) VALUES (?, ?)", touched)?;
         self.write_pairs("INSERT INTO made (version, entity) VALUES (?, ?)", made)

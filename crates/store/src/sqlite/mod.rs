@@ -33,7 +33,8 @@ use rusqlite::{Connection, MAIN_DB};
 use crate::api::Body;
 use crate::facts::{DirectorySnapshot, Fact, Learned, Mark};
 use crate::{
-    ActivityKey, EntityKey, Error, Home, Reading, Result, Role, RunKey, RunRecord, Stats, Store, Stream,
+    ActivityKey, EntityKey, Error, Home, Reading, Result, Role, RunKey, RunRecord, Stats, Store,
+    Stream,
 };
 
 /// A store in one SQLite file.
@@ -64,7 +65,9 @@ impl SqliteStore {
 
     /// How the database journals: `wal`, or `delete` on file systems of other machines.
     pub fn journal_mode(&self) -> Result<String> {
-        let mode = self.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0));
+        let mode = self
+            .conn
+            .query_row("PRAGMA journal_mode", [], |row| row.get(0));
         mode.map_err(|e| self.failed("ask for the journal mode", e))
     }
 
@@ -82,14 +85,19 @@ impl SqliteStore {
     pub fn has_long_log(&self) -> bool {
         let log = open::beside(&self.path, "-wal");
         std::fs::metadata(log).is_ok_and(|meta| meta.len() > LONG_LOG)
-            && self.conn.is_readonly(MAIN_DB).is_ok_and(|only_read| !only_read)
+            && self
+                .conn
+                .is_readonly(MAIN_DB)
+                .is_ok_and(|only_read| !only_read)
     }
 
     /// Brings SQLite's log into the database and empties it. Waits for the disk, and a little for those who still read what was before; if
     /// they take longer it stays, which does no harm.
     pub fn bring_in_log(&self) -> Result<()> {
         let fail = |e| self.failed("bring in the log", e);
-        self.conn.busy_timeout(open::LITTLE_PATIENCE).map_err(fail)?;
+        self.conn
+            .busy_timeout(open::LITTLE_PATIENCE)
+            .map_err(fail)?;
         let done = self
             .conn
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -168,7 +176,9 @@ impl Store for SqliteStore {
     }
 
     fn run_id(&self, key: RunKey) -> Result<Option<String>> {
-        self.one("SELECT id FROM runs WHERE number = ?1", [key.0], |row| row.get(0))
+        self.one("SELECT id FROM runs WHERE number = ?1", [key.0], |row| {
+            row.get(0)
+        })
     }
 
     fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>> {

@@ -10,7 +10,11 @@ use crate::{Error, Result};
 
 /// Directory and name of a path.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    path.split_at(path.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1))
+    path.split_at(
+        path.iter()
+            .rposition(|b| *b == b'/')
+            .map_or(0, |slash| slash + 1),
+    )
 }
 
 /// The path of a name in a directory.
@@ -78,10 +82,14 @@ impl Names {
         }
         let hash = FxBuildHasher.hash_one(dir);
         let known = self.numbers.get(&hash).into_iter().flatten().copied();
-        if let Some(number) = known.into_iter().find(|number| self.directory(*number) == dir) {
+        if let Some(number) = known
+            .into_iter()
+            .find(|number| self.directory(*number) == dir)
+        {
             return Ok(number);
         }
-        let number = u32::try_from(self.directories.len()).map_err(|_| Error::TooMany("directories"))?;
+        let number =
+            u32::try_from(self.directories.len()).map_err(|_| Error::TooMany("directories"))?;
         let text = self.keep(dir)?;
         self.directories.push(text);
         self.numbers.entry(hash).or_default().push(number);

@@ -57,17 +57,21 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
         return open_read_only(dir, path);
     }
     let fail = |doing| move |e| Error::database(doing, path, e);
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if path.is_dir() {
         return Err(Error::NotOurs(path.to_owned()));
     }
     make_private(path).map_err(|e| Error::io("make", path, e))?;
     let mut conn = Connection::open_with_flags(path, flags).map_err(fail("open the store"))?;
-    conn.busy_timeout(PATIENCE).map_err(fail("set the timeout"))?;
+    conn.busy_timeout(PATIENCE)
+        .map_err(fail("set the timeout"))?;
     let version = {
         // One look at it all: another process may be making the database just now.
-        let look = conn.unchecked_transaction().map_err(fail("open the store"))?;
+        let look = conn
+            .unchecked_transaction()
+            .map_err(fail("open the store"))?;
         check(&look, path)?
     };
     set_up(&conn, dir, version == 0).map_err(fail("set up the database"))?;
@@ -100,11 +104,19 @@ fn open_read_only(dir: &Path, path: &Path) -> Result<Connection> {
         });
     }
     let left = fs::metadata(beside(path, "-wal")).is_ok_and(|m| m.len() > 0);
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let uri = uri(path, if left { "mode=ro" } else { "mode=ro&immutable=1" });
-    let conn =
-        Connection::open_with_flags(uri, flags).map_err(|e| Error::database("open the store", path, e))?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let uri = uri(
+        path,
+        if left {
+            "mode=ro"
+        } else {
+            "mode=ro&immutable=1"
+        },
+    );
+    let conn = Connection::open_with_flags(uri, flags)
+        .map_err(|e| Error::database("open the store", path, e))?;
     let version = check(&conn, path)?;
     if version < MIGRATIONS.len() {
         return Err(Error::NotWritable {
@@ -138,7 +150,8 @@ fn uri(path: &Path, parameters: &str) -> PathBuf {
 
 /// The schema's number, if the database is ours (0: it is empty) and not newer than this program.
 fn check(conn: &Connection, path: &Path) -> Result<usize> {
-    let pragma = |name: &str| conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    let pragma =
+        |name: &str| conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
     let fail = |e| Error::database("read the schema's number", path, e);
     // Whoever made the file may have put expressions into its schema: none of them may do more than compute.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
@@ -219,7 +232,8 @@ fn set_journal_mode(conn: &Connection, mode: &str) -> rusqlite::Result<()> {
 }
 
 fn on_shared_file_system(dir: &Path) -> bool {
-    rustix::fs::statfs(dir).is_ok_and(|s| SHARED_FILE_SYSTEMS.contains(&(s.f_type as u64 & 0xffff_ffff)))
+    rustix::fs::statfs(dir)
+        .is_ok_and(|s| SHARED_FILE_SYSTEMS.contains(&(s.f_type as u64 & 0xffff_ffff)))
 }
 
 /// Applies what is missing, all or nothing. Another process may have done it since we looked.

@@ -65,9 +65,11 @@ impl SqliteStore {
         if let Some(start) = self.cache.borrow().starts.get(&run.0) {
             return Ok(*start);
         }
-        let start = self.one("SELECT started FROM runs WHERE number = ?1", [run.0], |row| {
-            row.get(0)
-        })?;
+        let start = self.one(
+            "SELECT started FROM runs WHERE number = ?1",
+            [run.0],
+            |row| row.get(0),
+        )?;
         let start = start.ok_or_else(|| Error::NoRun(format!("number {}", run.0)))?;
         self.cache.borrow_mut().starts.insert(run.0, start);
         Ok(start)
@@ -77,9 +79,11 @@ impl SqliteStore {
         if let Some(text) = self.cache.borrow().text(id) {
             return Ok(text);
         }
-        let text = self.one("SELECT bytes FROM texts WHERE id = ?1", [column(id)], |row| {
-            Ok(row.get_ref(0)?.as_blob()?.into())
-        })?;
+        let text = self.one(
+            "SELECT bytes FROM texts WHERE id = ?1",
+            [column(id)],
+            |row| Ok(row.get_ref(0)?.as_blob()?.into()),
+        )?;
         let text: Rc<[u8]> = text.ok_or_else(missing_text)?;
         self.cache.borrow_mut().keep_text(id, text.clone());
         Ok(text)
@@ -182,7 +186,9 @@ impl SqliteStore {
             Some(mentions) => mentions,
             None if self.cache.borrow_mut().asked_for_mentions(block) => {
                 let mentions: Rc<[Mention]> = self.mentions(key, None)?.into();
-                self.cache.borrow_mut().keep_mentions(block, mentions.clone());
+                self.cache
+                    .borrow_mut()
+                    .keep_mentions(block, mentions.clone());
                 mentions
             }
             None => self.mentions(key, Some(position))?.into(),
@@ -223,7 +229,9 @@ impl SqliteStore {
             return Ok(block.clone());
         }
         let select = "SELECT block FROM members WHERE id = ?1";
-        let block = self.one(select, [id], |row| Ok(Block::decode(row.get_ref(0)?.as_blob()?)))?;
+        let block = self.one(select, [id], |row| {
+            Ok(Block::decode(row.get_ref(0)?.as_blob()?))
+        })?;
         let block = Rc::new(block.ok_or(Error::Damaged("list of entities (it is missing)"))??);
         let mut cache = self.cache.borrow_mut();
         cache.trim();
@@ -242,7 +250,8 @@ impl SqliteStore {
     }
 
     fn as_entity(&self, id: EntityId, member: &Member) -> Result<Entity> {
-        let (kind, ident) = self.version(member.version, |version| (version.kind, version.ident))?;
+        let (kind, ident) =
+            self.version(member.version, |version| (version.kind, version.ident))?;
         Ok(Entity {
             id,
             kind,
@@ -279,8 +288,12 @@ impl SqliteStore {
 
     pub(super) fn entities_at(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
         let (dir, name) = names::split(path);
-        let dir: Option<u32> = self.one("SELECT id FROM dirs WHERE path = ?1", [dir], |row| row.get(0))?;
-        let Some(dir) = dir else { return Ok(Vec::new()) };
+        let dir: Option<u32> = self.one("SELECT id FROM dirs WHERE path = ?1", [dir], |row| {
+            row.get(0)
+        })?;
+        let Some(dir) = dir else {
+            return Ok(Vec::new());
+        };
         let mut wanted = std::collections::HashSet::new();
         self.scan(dir, |index, found, _, _| {
             if found == name {
@@ -303,7 +316,10 @@ impl SqliteStore {
     /// Hands all entities that lie in blocks that touch `dir` to `each`, latest run first.
     fn members_of(&self, dir: u32, mut each: impl FnMut(EntityKey, &Member)) -> Result<()> {
         let blocks = self.all(MEMBERS_IN, [dir], |row| {
-            Ok((row.get::<_, i64>(0)?, Block::decode(row.get_ref(1)?.as_blob()?)))
+            Ok((
+                row.get::<_, i64>(0)?,
+                Block::decode(row.get_ref(1)?.as_blob()?),
+            ))
         })?;
         for (id, block) in blocks {
             for (key, member) in (id as u64..).zip(&block?.members) {
@@ -328,7 +344,9 @@ impl SqliteStore {
                 .get(place)
                 .ok_or(Error::Damaged("entity (it is missing)"))?;
             if self.version(member.version, |version| {
-                version.ident.is_some_and(|known| same_version(&known, ident))
+                version
+                    .ident
+                    .is_some_and(|known| same_version(&known, ident))
             })? {
                 found.push(key);
             }
@@ -352,7 +370,12 @@ impl SqliteStore {
             let here = inodes.get(&(ident.dev, ident.ino)).into_iter().flatten();
             for (_, index) in here.filter(|(known, _)| same_version(known, ident)) {
                 // Most directories only share neighbouring inodes: who their versions are is looked up no sooner than here.
-                found.extend(self.members_by_version(dir)?.get(index).into_iter().flatten());
+                found.extend(
+                    self.members_by_version(dir)?
+                        .get(index)
+                        .into_iter()
+                        .flatten(),
+                );
             }
         }
         found.sort_unstable();
@@ -401,10 +424,12 @@ impl SqliteStore {
         Ok(index)
     }
 
-    pub(super) fn extended_records(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
+    pub(super) fn extended_records(
+        &self,
+        run: RunKey,
+    ) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
         let (from, to) = range(run.0);
-        let select =
-            "SELECT activity, time, kind, payload FROM extended WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+        let select = "SELECT activity, time, kind, payload FROM extended WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
         self.all(select, [from, to], |row| {
             let blob = |i| Ok::<Bytes, rusqlite::Error>(row.get_ref(i)?.as_blob()?.into());
             Ok((ActivityId(row.get(0)?), row.get(1)?, blob(2)?, blob(3)?))

@@ -15,7 +15,8 @@ impl SqliteStore {
             return Ok(());
         }
         let fail = |e| self.failed("upgrade the index of versions", e);
-        let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate).map_err(fail)?;
+        let tx =
+            Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate).map_err(fail)?;
         // Another process may have done it meanwhile.
         if self.has_old_keys()? {
             let mut keys = self.new_keys()?;
@@ -42,9 +43,11 @@ impl SqliteStore {
     }
 
     fn new_keys(&self) -> Result<Vec<(i64, i64)>> {
-        let entities = self.all("SELECT entity FROM made_before ORDER BY entity", [], |row| {
-            row.get::<_, i64>(0)
-        })?;
+        let entities = self.all(
+            "SELECT entity FROM made_before ORDER BY entity",
+            [],
+            |row| row.get::<_, i64>(0),
+        )?;
         let mut keys = Vec::with_capacity(entities.len());
         for entity in entities {
             match self.version_key_of(EntityKey(entity as u64)) {
@@ -61,6 +64,8 @@ impl SqliteStore {
         let block = self.block(key)?;
         let place = (key.local().0 % BLOCK) as usize;
         let member = block.members.get(place).ok_or(Error::Damaged("entity"))?;
-        self.version(member.version, |version| version.ident.as_ref().map(version_key))
+        self.version(member.version, |version| {
+            version.ident.as_ref().map(version_key)
+        })
     }
 }

@@ -79,8 +79,11 @@ impl SqliteStore {
                 .and_then(|mut s| s.execute(params![dir, from, to]))
                 .map_err(fail)?;
         }
-        tx.execute("DELETE FROM made WHERE entity BETWEEN ?1 AND ?2", [from, to])
-            .map_err(fail)?;
+        tx.execute(
+            "DELETE FROM made WHERE entity BETWEEN ?1 AND ?2",
+            [from, to],
+        )
+        .map_err(fail)?;
         for table in BY_RUN {
             tx.execute(
                 &format!("DELETE FROM {table} WHERE id BETWEEN ?1 AND ?2"),

@@ -38,7 +38,9 @@ impl SqliteStore {
             rows.collect::<rusqlite::Result<_>>().map_err(fail)?
         };
         {
-            let mut delete = tx.prepare("DELETE FROM texts WHERE id = ?1").map_err(fail)?;
+            let mut delete = tx
+                .prepare("DELETE FROM texts WHERE id = ?1")
+                .map_err(fail)?;
             for id in all.into_iter().filter(|id| !referred.contains(id)) {
                 delete.execute([id]).map_err(fail)?;
             }
@@ -66,18 +68,26 @@ impl SqliteStore {
 }
 
 /// The numbers of the texts that runs and processes name.
-fn texts_referred_to(tx: &Transaction<'_>, fail: &impl Fn(rusqlite::Error) -> Error) -> Result<HashSet<i64>> {
+fn texts_referred_to(
+    tx: &Transaction<'_>,
+    fail: &impl Fn(rusqlite::Error) -> Error,
+) -> Result<HashSet<i64>> {
     let mut found = HashSet::new();
     let mut select = tx.prepare("SELECT environment FROM runs").map_err(fail)?;
     let mut rows = select.query([]).map_err(fail)?;
     while let Some(row) = rows.next().map_err(fail)? {
         found.insert(row.get(0).map_err(fail)?);
     }
-    let mut select = tx.prepare("SELECT id, record FROM activities").map_err(fail)?;
+    let mut select = tx
+        .prepare("SELECT id, record FROM activities")
+        .map_err(fail)?;
     let mut rows = select.query([]).map_err(fail)?;
     while let Some(row) = rows.next().map_err(fail)? {
         let id: i64 = row.get(0).map_err(fail)?;
-        let record = row.get_ref(1).and_then(|v| Ok(v.as_blob()?)).map_err(fail)?;
+        let record = row
+            .get_ref(1)
+            .and_then(|v| Ok(v.as_blob()?))
+            .map_err(fail)?;
         // The lower half is the process's number within its run, to which its parent's is relative.
         found.extend(activity::decode(record, id as u32)?.texts().map(column));
     }

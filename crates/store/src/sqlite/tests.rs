@@ -168,7 +168,10 @@ fn without_space_an_append_fails_and_changes_nothing() {
     let full = store.append(&header("after"), &RunEnd::default(), 0, &mut body);
     assert!(matches!(full, Err(Error::Full(_))), "{full:?}");
     assert_eq!(store.run_ids().unwrap().len(), 1);
-    store.conn.pragma_update(None, "max_page_count", 1 << 20).unwrap();
+    store
+        .conn
+        .pragma_update(None, "max_page_count", 1 << 20)
+        .unwrap();
     store
         .append(&header("after"), &RunEnd::default(), 0, &mut turns)
         .unwrap();
@@ -178,11 +181,18 @@ fn without_space_an_append_fails_and_changes_nothing() {
 fn what_only_a_removed_run_referred_to_is_forgotten_and_its_room_given_back() {
     let tmp = tempfile::tempdir().unwrap();
     let mut store = store(&tmp);
-    let length = || std::fs::metadata(tmp.path().join("graph.db")).unwrap().len();
+    let length = || {
+        std::fs::metadata(tmp.path().join("graph.db"))
+            .unwrap()
+            .len()
+    };
     let with = |store: &mut SqliteStore, id: &str, arguments: u32| {
         let append = |sink: &mut Appender<'_>| {
             (0..arguments).try_for_each(|n| {
-                sink.activity(&activity(n, format!("{id} {n} {}", "x".repeat(500)).as_bytes()))
+                sink.activity(&activity(
+                    n,
+                    format!("{id} {n} {}", "x".repeat(500)).as_bytes(),
+                ))
             })
         };
         store

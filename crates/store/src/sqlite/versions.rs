@@ -19,7 +19,9 @@ impl SqliteStore {
         let cached = {
             let cache = self.cache.borrow();
             let before = cache.versions.range(..=key).next_back();
-            before.and_then(|(first, block)| Some((block.clone(), usize::try_from(key - first).ok()?)))
+            before.and_then(|(first, block)| {
+                Some((block.clone(), usize::try_from(key - first).ok()?))
+            })
         };
         if let Some(version) = cached.as_ref().and_then(|(block, place)| block.get(*place)) {
             return Ok(look(version));
@@ -114,7 +116,8 @@ impl SqliteStore {
             return Ok(path.clone());
         }
         let select = "SELECT path FROM dirs WHERE id = ?1";
-        let path: Option<Bytes> = self.one(select, [id], |row| Ok(row.get_ref(0)?.as_blob()?.into()))?;
+        let path: Option<Bytes> =
+            self.one(select, [id], |row| Ok(row.get_ref(0)?.as_blob()?.into()))?;
         let path = path.ok_or(Error::Damaged("directory (it is missing)"))?;
         let mut cache = self.cache.borrow_mut();
         cache.trim();

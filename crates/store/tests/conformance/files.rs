@@ -111,7 +111,8 @@ fn a_damaged_database_is_an_error_that_says_what_to_do() {
             errors += 1;
             let text = error.to_string();
             assert!(
-                text.contains("damaged") || matches!(error, Error::Database { .. } | Error::NotOurs(_)),
+                text.contains("damaged")
+                    || matches!(error, Error::Database { .. } | Error::NotOurs(_)),
                 "{text}"
             );
         }
@@ -130,12 +131,18 @@ fn a_store_that_cannot_be_written_still_answers() {
         eprintln!("skipped: this user may write anywhere");
         return;
     }
-    assert!(matches!(Home::open(tmp.path()), Err(Error::NotWritable { .. })));
+    assert!(matches!(
+        Home::open(tmp.path()),
+        Err(Error::NotWritable { .. })
+    ));
     let home = Home::open_to_read(home.dir()).unwrap();
     let mut store = SqliteStore::open(&home).unwrap();
     assert_eq!(store.runs().unwrap().len(), 20);
     let failed = store.append(&header("new", 1), &end(), 0, &mut |_| Ok(()));
-    assert!(matches!(failed, Err(Error::NotWritable { .. })), "{failed:?}");
+    assert!(
+        matches!(failed, Err(Error::NotWritable { .. })),
+        "{failed:?}"
+    );
     fs::set_permissions(tmp.path(), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
@@ -148,7 +155,10 @@ fn a_local_store_journals_ahead() {
         eprintln!("skipped: the temporary directory is on a file system shared between machines");
         return;
     }
-    assert_eq!(SqliteStore::open(&home).unwrap().journal_mode().unwrap(), "wal");
+    assert_eq!(
+        SqliteStore::open(&home).unwrap().journal_mode().unwrap(),
+        "wal"
+    );
 }
 
 #[test]
@@ -157,7 +167,13 @@ fn a_rollback_journal_serves_as_well() {
     let home = filled(tmp.path());
     sql(&home, "PRAGMA journal_mode = DELETE");
     let mut store = SqliteStore::open(&home).unwrap();
-    copy(&mut store, "more", 1, ("/a", ident(1, 1)), ("/b", ident(2, 2)));
+    copy(
+        &mut store,
+        "more",
+        1,
+        ("/a", ident(1, 1)),
+        ("/b", ident(2, 2)),
+    );
     assert_eq!(store.runs().unwrap().len(), 21);
 }
 

@@ -31,7 +31,10 @@ fn start(test: &str, dir: &Path, name: &str) -> Child {
 /// Nothing, if no test has started us.
 fn given() -> Option<(Home, String)> {
     let dir = std::env::var_os(DIR)?;
-    Some((Home::open(Path::new(&dir)).unwrap(), std::env::var(NAME).unwrap()))
+    Some((
+        Home::open(Path::new(&dir)).unwrap(),
+        std::env::var(NAME).unwrap(),
+    ))
 }
 
 #[test]
@@ -85,7 +88,12 @@ fn dies_while_it_appends() {
     let Some((home, _)) = given() else { return };
     let mut store = SqliteStore::open(&home).unwrap();
     let _ = store.append(&header("half", 1), &end(), 0, &mut |sink| {
-        copy_body(sink, 1, ("/half/in", ident(1, 1)), ("/half/out", ident(2, 2)))?;
+        copy_body(
+            sink,
+            1,
+            ("/half/in", ident(1, 1)),
+            ("/half/out", ident(2, 2)),
+        )?;
         // More than the page cache holds, so that some of it is in the files when we die.
         for _ in 0..48 {
             sink.extended(ActivityId(0), 1, b"big", &vec![7; 1 << 20])?;
@@ -99,7 +107,13 @@ fn a_process_that_dies_while_appending_leaves_the_store_as_it_was() {
     let tmp = tempfile::tempdir().unwrap();
     let home = Home::open(tmp.path()).unwrap();
     let mut store = SqliteStore::open(&home).unwrap();
-    copy(&mut store, "whole", 1, ("/a", ident(1, 1)), ("/b", ident(2, 2)));
+    copy(
+        &mut store,
+        "whole",
+        1,
+        ("/a", ident(1, 1)),
+        ("/b", ident(2, 2)),
+    );
     let before = (store.runs().unwrap(), store.stats().unwrap().counts);
     assert!(
         !start("dies_while_it_appends", tmp.path(), "")
@@ -108,12 +122,18 @@ fn a_process_that_dies_while_appending_leaves_the_store_as_it_was() {
             .success()
     );
     assert!(
-        std::fs::metadata(tmp.path().join("graph.db-wal")).unwrap().len() > 1 << 20,
+        std::fs::metadata(tmp.path().join("graph.db-wal"))
+            .unwrap()
+            .len()
+            > 1 << 20,
         "it did not get far enough"
     );
     drop(store);
     let mut store = SqliteStore::open(&home).unwrap();
-    assert_eq!((store.runs().unwrap(), store.stats().unwrap().counts), before);
+    assert_eq!(
+        (store.runs().unwrap(), store.stats().unwrap().counts),
+        before
+    );
     assert!(store.at_path(b"/half/out").unwrap().is_empty());
     copy(
         &mut store,

@@ -1,7 +1,9 @@
 //! The promises of a store, one test each, run against every store.
 
 use backstory_graph::model::*;
-use backstory_store::{ActivityKey, EntityKey, Error, Home, MemoryStore, Role, RunKey, SqliteStore, Store};
+use backstory_store::{
+    ActivityKey, EntityKey, Error, Home, MemoryStore, Role, RunKey, SqliteStore, Store,
+};
 
 use crate::graph::*;
 
@@ -71,18 +73,27 @@ fn a_run_comes_back_as_it_was_appended() {
             ),
             (2, 3, 5)
         );
-        assert_eq!((record.counts.files_read, record.counts.files_written), (1, 1));
+        assert_eq!(
+            (record.counts.files_read, record.counts.files_written),
+            (1, 1)
+        );
         assert_eq!(store.run_by_key(run).unwrap().unwrap(), record);
         assert_eq!(store.activities(run).unwrap(), activities);
         assert_eq!(store.entities(run).unwrap(), entities);
         assert_eq!(
-            store.activity(ActivityKey::new(run, ActivityId(1))).unwrap(),
+            store
+                .activity(ActivityKey::new(run, ActivityId(1)))
+                .unwrap(),
             activities[1]
         );
         assert_eq!(store.entity(key(run, 2)).unwrap(), entities[2]);
         let second = store.stream(ActivityKey::new(run, ActivityId(1))).unwrap();
         assert_eq!(
-            (&second.edges[..], &second.informed_by[..], &second.derived[..]),
+            (
+                &second.edges[..],
+                &second.informed_by[..],
+                &second.derived[..]
+            ),
             (&edges[1..], &[inform][..], &[derived][..])
         );
         assert_eq!(
@@ -95,7 +106,10 @@ fn a_run_comes_back_as_it_was_appended() {
         let mut touching = store.touching(key(run, 0)).unwrap();
         touching.sort();
         assert_eq!(touching, [(ActivityId(0), false), (ActivityId(1), false)]);
-        assert_eq!(store.touching(key(run, 1)).unwrap(), [(ActivityId(1), true)]);
+        assert_eq!(
+            store.touching(key(run, 1)).unwrap(),
+            [(ActivityId(1), true)]
+        );
         assert_eq!(
             store.extended(run).unwrap(),
             [(ActivityId(1), 8, bytes("kind"), bytes("pay\0load"))]
@@ -153,7 +167,8 @@ fn what_was_not_announced_cannot_be_named() {
                 ..
             })
         ));
-        let hole = &mut |sink: &mut backstory_store::Appender<'_>| sink.activity(&activity(1, None));
+        let hole =
+            &mut |sink: &mut backstory_store::Appender<'_>| sink.activity(&activity(1, None));
         assert!(matches!(
             store.append(&header("bad", 1), &end(), 0, hole),
             Err(Error::Unannounced {
@@ -178,7 +193,10 @@ fn a_failed_append_leaves_the_store_as_it_was() {
             Err(Error::source_failed("the log ended"))
         });
         assert!(matches!(failed, Err(Error::Source(_))));
-        assert_eq!((store.runs().unwrap(), store.stats().unwrap().counts), before);
+        assert_eq!(
+            (store.runs().unwrap(), store.stats().unwrap().counts),
+            before
+        );
         assert!(store.at_path(b"/d").unwrap().is_empty());
         copy(store, "second", 1, ("/c", ident(3, 3)), ("/d", ident(4, 4)));
         assert_eq!(store.at_path(b"/d").unwrap().len(), 1);
@@ -197,16 +215,36 @@ fn a_run_is_appended_once() {
 #[test]
 fn entities_are_found_by_path_and_alias_latest_run_first() {
     every_store(|store| {
-        let first = copy(store, "one", 1, ("/w/a", ident(1, 1)), ("/w/b", ident(2, 2)));
-        let second = copy(store, "two", 9, ("/w/b", ident(2, 2)), ("/w/a", ident(3, 9)));
-        assert_eq!(store.at_path(b"/w/a").unwrap(), [key(second, 1), key(first, 0)]);
-        assert_eq!(store.at_path(b"/w/b").unwrap(), [key(second, 0), key(first, 1)]);
+        let first = copy(
+            store,
+            "one",
+            1,
+            ("/w/a", ident(1, 1)),
+            ("/w/b", ident(2, 2)),
+        );
+        let second = copy(
+            store,
+            "two",
+            9,
+            ("/w/b", ident(2, 2)),
+            ("/w/a", ident(3, 9)),
+        );
+        assert_eq!(
+            store.at_path(b"/w/a").unwrap(),
+            [key(second, 1), key(first, 0)]
+        );
+        assert_eq!(
+            store.at_path(b"/w/b").unwrap(),
+            [key(second, 0), key(first, 1)]
+        );
         assert!(store.at_path(b"/w/").unwrap().is_empty());
         assert!(store.at_path(b"/v/a").unwrap().is_empty());
         let mut linked = entity(0, "/w/a", 0, None);
         linked.aliases = vec![bytes("/z/link")];
         let third = store
-            .append(&header("three", 20), &end(), 0, &mut |sink| sink.entity(&linked))
+            .append(&header("three", 20), &end(), 0, &mut |sink| {
+                sink.entity(&linked)
+            })
             .unwrap();
         assert_eq!(store.at_path(b"/z/link").unwrap(), [key(third, 0)]);
         assert_eq!(
@@ -234,13 +272,27 @@ fn versions_join_runs_by_identity_not_by_name_or_status_change() {
         let mut any = store.same(&made, Role::Any).unwrap();
         any.sort();
         assert_eq!(any, [key(first, 1), key(second, 0)]);
-        assert_eq!(store.same(&unknown_birth, Role::Made).unwrap(), [key(first, 1)]);
+        assert_eq!(
+            store.same(&unknown_birth, Role::Made).unwrap(),
+            [key(first, 1)]
+        );
         assert!(store.same(&other_size, Role::Any).unwrap().is_empty());
         assert!(store.same(&reborn, Role::Any).unwrap().is_empty());
         // What is appended after a question was asked is found, too.
-        let third = copy(store, "three", 60, ("/new/name", moved), ("/d", ident(9, 90)));
+        let third = copy(
+            store,
+            "three",
+            60,
+            ("/new/name", moved),
+            ("/d", ident(9, 90)),
+        );
         assert_eq!(store.same(&made, Role::Any).unwrap().len(), 3);
-        assert!(store.same(&made, Role::Any).unwrap().contains(&key(third, 0)));
+        assert!(
+            store
+                .same(&made, Role::Any)
+                .unwrap()
+                .contains(&key(third, 0))
+        );
     });
 }
 
@@ -255,7 +307,10 @@ fn a_removed_run_is_gone_and_the_others_stay() {
         assert!(store.at_path(b"/a").unwrap().is_empty());
         assert_eq!(store.at_path(b"/b").unwrap(), [key(second, 0)]);
         assert!(store.same(&ident(2, 2), Role::Made).unwrap().is_empty());
-        assert_eq!(store.same(&ident(2, 2), Role::Any).unwrap(), [key(second, 0)]);
+        assert_eq!(
+            store.same(&ident(2, 2), Role::Any).unwrap(),
+            [key(second, 0)]
+        );
         let again = copy(store, "one", 1, ("/a", ident(1, 1)), ("/b", ident(2, 2)));
         assert!(again > second, "numbers are never used again");
     });
@@ -277,7 +332,10 @@ fn names_and_notes_can_be_changed() {
             .map(|r| r.header.id)
             .collect();
         assert_eq!(ids, ["two", "one"]);
-        assert_eq!(store.run("one").unwrap().unwrap().note.as_deref(), Some("good"));
+        assert_eq!(
+            store.run("one").unwrap().unwrap().note.as_deref(),
+            Some("good")
+        );
         store.set_name("two", None).unwrap();
         assert_eq!(store.runs_named("nightly").unwrap().len(), 1);
         assert!(matches!(store.set_note("no", None), Err(Error::NoRun(_))));
@@ -292,7 +350,12 @@ fn runs_are_listed_newest_first() {
                 .append(&header(id, started), &end(), 0, &mut |_| Ok(()))
                 .unwrap();
         }
-        let ids: Vec<_> = store.runs().unwrap().into_iter().map(|r| r.header.id).collect();
+        let ids: Vec<_> = store
+            .runs()
+            .unwrap()
+            .into_iter()
+            .map(|r| r.header.id)
+            .collect();
         assert_eq!(ids, ["c", "b", "a"]);
     });
 }

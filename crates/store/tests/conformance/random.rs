@@ -2,7 +2,9 @@
 
 use backstory_eventlog::event::Via;
 use backstory_graph::model::*;
-use backstory_store::{ActivityKey, EntityKey, Home, MemoryStore, Role, RunKey, SqliteStore, Store};
+use backstory_store::{
+    ActivityKey, EntityKey, Home, MemoryStore, Role, RunKey, SqliteStore, Store,
+};
 use proptest::prelude::*;
 
 use crate::graph::*;
@@ -18,7 +20,13 @@ struct Random {
 
 fn random() -> impl Strategy<Value = Random> {
     let entity = (0u8..5, 0u8..8, 0u8..6, any::<bool>());
-    let fact = (0u8..15, any::<u32>(), any::<u32>(), 0i64..1 << 40, 0i64..1 << 30);
+    let fact = (
+        0u8..15,
+        any::<u32>(),
+        any::<u32>(),
+        0i64..1 << 40,
+        0i64..1 << 30,
+    );
     (
         1u32..6,
         prop::collection::vec(entity, 1..300),
@@ -123,7 +131,10 @@ fn compare(a: &dyn Store, b: &dyn Store, graph: &Random, run: RunKey) {
     }
     for entity in a.entities(run).unwrap() {
         let key = EntityKey::new(run, entity.id);
-        assert_eq!(sorted(a.touching(key).unwrap()), sorted(b.touching(key).unwrap()));
+        assert_eq!(
+            sorted(a.touching(key).unwrap()),
+            sorted(b.touching(key).unwrap())
+        );
         assert_eq!(
             sorted(a.at_path(&entity.path).unwrap()),
             sorted(b.at_path(&entity.path).unwrap())
@@ -169,7 +180,9 @@ proptest! {
 fn always_the_same() -> Vec<Random> {
     let mut state = 7u64;
     let mut next = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (state >> 33) % below
     };
     let mut graph = |entities: u32, facts: u32| Random {

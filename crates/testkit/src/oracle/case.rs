@@ -139,8 +139,9 @@ pub struct Outcome {
 impl Outcome {
     /// Exit status as a shell gives it: 128 + n for a signal; -1 if it hung.
     pub fn code(&self) -> i32 {
-        self.status
-            .map_or(-1, |s| s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or(0)))
+        self.status.map_or(-1, |s| {
+            s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or(0))
+        })
     }
 }
 
@@ -166,7 +167,9 @@ impl Bench {
         let directory = self.prepare(case)?;
         let argv = self.argv(case);
         let mut command = self.stage.command(&argv[0]);
-        command.args(&argv[1..]).env("BACKSTORY_STORE", self.store(case));
+        command
+            .args(&argv[1..])
+            .env("BACKSTORY_STORE", self.store(case));
         watch(&mut command, &directory)
     }
 
@@ -206,12 +209,18 @@ impl Bench {
     }
 
     /// The same with further options of `record`.
-    pub fn started_with(&self, case: &Case, options: &[&str]) -> io::Result<(Child, PathBuf, PathBuf)> {
+    pub fn started_with(
+        &self,
+        case: &Case,
+        options: &[&str],
+    ) -> io::Result<(Child, PathBuf, PathBuf)> {
         let directory = self.prepare(case)?;
         let store = self.empty_store(case)?;
         let mut command = self.stage.backstory(&["record"]);
         command.args(options).arg("--").args(self.argv(case));
-        command.env("BACKSTORY_STORE", &store).current_dir(&directory);
+        command
+            .env("BACKSTORY_STORE", &store)
+            .current_dir(&directory);
         let child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -268,7 +277,10 @@ impl Bench {
     fn argv(&self, case: &Case) -> Vec<String> {
         let fixtures = format!("{}/bin/", self.stage.path().display());
         match case.how {
-            How::Program(argv) => argv.iter().map(|word| word.replace("$FIX/", &fixtures)).collect(),
+            How::Program(argv) => argv
+                .iter()
+                .map(|word| word.replace("$FIX/", &fixtures))
+                .collect(),
             How::Sh(line) => ["sh", "-c", line].map(str::to_owned).to_vec(),
             How::Bash(line) => ["bash", "-c", line].map(str::to_owned).to_vec(),
         }

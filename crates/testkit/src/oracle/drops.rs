@@ -10,7 +10,8 @@ pub const VARIABLE: &str = "BACKSTORY_ORACLE_DROP";
 
 /// Every kind that can be left out.
 pub const KINDS: [&str; 11] = [
-    "read", "write", "delete", "rename", "exec", "stat", "dir", "missing", "link", "meta", "process",
+    "read", "write", "delete", "rename", "exec", "stat", "dir", "missing", "link", "meta",
+    "process",
 ];
 
 /// The word of a kind; none for `process`.
@@ -23,7 +24,12 @@ pub fn one(account: &mut Account, kind: &str) -> bool {
     let Some(word) = word(kind) else {
         return account.processes.pop().is_some();
     };
-    let Some(line) = account.files.iter_mut().rev().find(|l| l.access.contains(&word)) else {
+    let Some(line) = account
+        .files
+        .iter_mut()
+        .rev()
+        .find(|l| l.access.contains(&word))
+    else {
         return false;
     };
     line.access.retain(|w| *w != word);

@@ -181,15 +181,27 @@ mod tests {
             &[Word::Read, Word::Write],
             Certainty::Possible,
         )];
-        compare(&[fact(&[Word::Read], "/nowhere/a", true)], &lines, &mut verdict);
+        compare(
+            &[fact(&[Word::Read], "/nowhere/a", true)],
+            &lines,
+            &mut verdict,
+        );
         assert!(verdict.nothing_missed() && verdict.invented.is_empty());
     }
 
     #[test]
     fn a_seen_claim_needs_a_fact() {
         let mut verdict = Verdict::default();
-        let lines = [line("/nowhere/a", &[Word::Read, Word::Delete], Certainty::Seen)];
-        compare(&[fact(&[Word::Read], "/nowhere/a", false)], &lines, &mut verdict);
+        let lines = [line(
+            "/nowhere/a",
+            &[Word::Read, Word::Delete],
+            Certainty::Seen,
+        )];
+        compare(
+            &[fact(&[Word::Read], "/nowhere/a", false)],
+            &lines,
+            &mut verdict,
+        );
         assert_eq!((verdict.claims, verdict.invented.len()), (2, 1));
     }
 }

@@ -83,7 +83,10 @@ fn proc_pid(path: &[u8]) -> Option<Effect> {
     let mut tail = &rest[end..];
     if numbered || who == b"self" || who == b"thread-self" {
         if let Some(thread) = tail.strip_prefix(b"/task/") {
-            let skip = thread.iter().position(|b| *b == b'/').unwrap_or(thread.len());
+            let skip = thread
+                .iter()
+                .position(|b| *b == b'/')
+                .unwrap_or(thread.len());
             tail = &thread[skip..];
         }
         return Some(Effect::Rewrite([b"/proc/PID", tail].concat()));
@@ -132,14 +135,18 @@ fn random_name(path: &[u8]) -> Option<Effect> {
 /// The name with its random part replaced, if it was made from this template. An extension may follow.
 fn from_template(name: &[u8], (prefix, length): (&[u8], usize)) -> Option<Vec<u8>> {
     let (random, rest) = name.strip_prefix(prefix)?.split_at_checked(length)?;
-    let fits = random.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
-    (fits && (rest.is_empty() || rest.starts_with(b"."))).then(|| [prefix, b"RANDOM", rest].concat())
+    let fits = random
+        .iter()
+        .all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    (fits && (rest.is_empty() || rest.starts_with(b".")))
+        .then(|| [prefix, b"RANDOM", rest].concat())
 }
 
 fn compiled_module(path: &[u8]) -> Option<Effect> {
     let dot = path.iter().rposition(|b| *b == b'.')?;
     let (stem, number) = (&path[..dot], &path[dot + 1..]);
-    let random = stem.ends_with(b".pyc") && !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+    let random =
+        stem.ends_with(b".pyc") && !number.is_empty() && number.iter().all(u8::is_ascii_digit);
     random.then(|| Effect::Rewrite([stem, b".RANDOM"].concat()))
 }
 
@@ -154,7 +161,10 @@ fn loader_lookup(path: &[u8]) -> Option<Effect> {
 }
 
 fn loader_directory(path: &[u8]) -> Option<Effect> {
-    let rest = path.strip_prefix(b"/usr").unwrap_or(path).strip_prefix(b"/lib")?;
+    let rest = path
+        .strip_prefix(b"/usr")
+        .unwrap_or(path)
+        .strip_prefix(b"/lib")?;
     let rest = rest.strip_prefix(b"/x86_64-linux-gnu").unwrap_or(rest);
     let first = rest.split(|b| *b == b'/').nth(1)?;
     // Those after `x86_64` stand for the processor: which of them are tried depends on the machine.
@@ -175,7 +185,8 @@ mod tests {
     use super::*;
 
     fn shown(path: &str) -> Option<String> {
-        normal(path.as_bytes(), &mut Counts::default()).map(|p| String::from_utf8_lossy(&p).into_owned())
+        normal(path.as_bytes(), &mut Counts::default())
+            .map(|p| String::from_utf8_lossy(&p).into_owned())
     }
 
     #[test]
@@ -185,7 +196,10 @@ mod tests {
             Some("/proc/PID/stat")
         );
         assert_eq!(shown("/tmp/ccAb12Cd.o").as_deref(), Some("/tmp/ccRANDOM.o"));
-        assert_eq!(shown("/w/tmp.X9dkfjslw1/f").as_deref(), Some("/w/tmp.RANDOM/f"));
+        assert_eq!(
+            shown("/w/tmp.X9dkfjslw1/f").as_deref(),
+            Some("/w/tmp.RANDOM/f")
+        );
         assert_eq!(
             shown("/w/m.cpython-311.pyc.140002").as_deref(),
             Some("/w/m.cpython-311.pyc.RANDOM")

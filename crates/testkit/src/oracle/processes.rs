@@ -45,9 +45,10 @@ pub fn compare(traced: &[Process], lines: &[ProcessLine], verdict: &mut Verdict)
                 .processes
                 .push(format!("missed {} ×: {shape}", required - told));
         } else if told > required + permitted {
-            verdict
-                .processes
-                .push(format!("invented {} ×: {shape}", told - required - permitted));
+            verdict.processes.push(format!(
+                "invented {} ×: {shape}",
+                told - required - permitted
+            ));
         }
     }
 }
@@ -72,7 +73,11 @@ fn traced_shape(all: &[Process], index: usize, counts: &mut Counts) -> String {
         None => "the command".to_owned(),
         Some(parent) => forked_from(all, parent, process.parent_image, counts),
     };
-    let images: Vec<_> = process.images.iter().map(|i| traced_image(i, counts)).collect();
+    let images: Vec<_> = process
+        .images
+        .iter()
+        .map(|i| traced_image(i, counts))
+        .collect();
     let end = match &process.end {
         End::Exited(status) => format!("exit {status}"),
         End::Killed(signal) => signal.clone(),
@@ -81,7 +86,12 @@ fn traced_shape(all: &[Process], index: usize, counts: &mut Counts) -> String {
     shape(&origin, &images, &end)
 }
 
-fn forked_from(all: &[Process], parent: usize, image: Option<usize>, counts: &mut Counts) -> String {
+fn forked_from(
+    all: &[Process],
+    parent: usize,
+    image: Option<usize>,
+    counts: &mut Counts,
+) -> String {
     let process = &all[parent];
     match (image.and_then(|i| process.images.get(i)), process.parent) {
         (Some(image), _) => traced_image(image, counts),
@@ -91,7 +101,11 @@ fn forked_from(all: &[Process], parent: usize, image: Option<usize>, counts: &mu
 }
 
 fn traced_image(image: &Image, counts: &mut Counts) -> String {
-    let argv: Vec<&[u8]> = image.argv.iter().map(|(bytes, _)| bytes.as_slice()).collect();
+    let argv: Vec<&[u8]> = image
+        .argv
+        .iter()
+        .map(|(bytes, _)| bytes.as_slice())
+        .collect();
     image_shape(&image.path, &argv, counts)
 }
 

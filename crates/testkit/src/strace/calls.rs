@@ -108,7 +108,11 @@ fn understand(text: &str) -> Option<What> {
         return signal.split(' ').next().map(|s| What::Killed(s.to_owned()));
     }
     let (name, args, returned) = line::call(text)?;
-    Some(What::Call { name, args, returned })
+    Some(What::Call {
+        name,
+        args,
+        returned,
+    })
 }
 
 fn makes_process(what: &What) -> bool {
@@ -121,7 +125,9 @@ mod tests {
 
     fn names(text: &str) -> Vec<String> {
         let show = |call: &Call| match &call.what {
-            What::Call { name, returned, .. } => format!("{} {name} {:?}", call.tid, returned.value),
+            What::Call { name, returned, .. } => {
+                format!("{} {name} {:?}", call.tid, returned.value)
+            }
             other => format!("{} {other:?}", call.tid),
         };
         join(text.as_bytes()).iter().map(show).collect()
@@ -130,7 +136,10 @@ mod tests {
     #[test]
     fn a_child_never_acts_before_it_was_made() {
         let text = "1 vfork( <unfinished ...>\n2 close(3<\\x2f>) = 0\n1 <... vfork resumed>) = 2\n2 +++ exited with 3 +++\n";
-        assert_eq!(names(text), ["1 vfork Some(2)", "2 close Some(0)", "2 Exited(3)"]);
+        assert_eq!(
+            names(text),
+            ["1 vfork Some(2)", "2 close Some(0)", "2 Exited(3)"]
+        );
     }
 
     #[test]
@@ -149,7 +158,11 @@ mod tests {
         let told = names(text);
         assert_eq!(
             told,
-            ["1 clone3 None", "1 Superseded { by: 2 }", "1 execve Some(0)"]
+            [
+                "1 clone3 None",
+                "1 Superseded { by: 2 }",
+                "1 execve Some(0)"
+            ]
         );
     }
 }

@@ -55,7 +55,12 @@ pub fn collect(calls: &[Call], contexts: &[Context], mut acted: impl FnMut(usize
     let directories = directories(calls, contexts);
     let mut facts = BTreeMap::new();
     for (call, context) in calls.iter().zip(contexts) {
-        let What::Call { name, args, returned } = &call.what else {
+        let What::Call {
+            name,
+            args,
+            returned,
+        } = &call.what
+        else {
             continue;
         };
         let mut scene = Scene {
@@ -91,14 +96,21 @@ pub fn collect(calls: &[Call], contexts: &[Context], mut acted: impl FnMut(usize
 fn directories(calls: &[Call], contexts: &[Context]) -> HashSet<Vec<u8>> {
     let mut found = HashSet::new();
     for (call, context) in calls.iter().zip(contexts) {
-        let What::Call { name, args, returned } = &call.what else {
+        let What::Call {
+            name,
+            args,
+            returned,
+        } = &call.what
+        else {
             continue;
         };
         if !returned.ok() {
             continue;
         }
         match (name.as_str(), args.as_slice()) {
-            ("getdents64" | "getdents" | "fchdir", [Arg::Fd { path, .. }, ..]) => found.insert(path.clone()),
+            ("getdents64" | "getdents" | "fchdir", [Arg::Fd { path, .. }, ..]) => {
+                found.insert(path.clone())
+            }
             ("mkdir" | "rmdir" | "chdir", [Arg::Text { bytes, .. }, ..]) => {
                 found.insert(lookup::absolute(&context.cwd, bytes))
             }
@@ -145,9 +157,8 @@ impl Scene<'_> {
             "execve" | "execveat" => self.exec(),
             "connect" => self.connected(),
             "read" | "pread64" | "readv" | "preadv" | "preadv2" => self.moved(0, Read),
-            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate" | "fallocate" => {
-                self.moved(0, Write)
-            }
+            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "ftruncate"
+            | "fallocate" => self.moved(0, Write),
             "getdents" | "getdents64" => self.listed(),
             "mmap" => self.mapped(),
             "sendfile" | "sendfile64" => self.copied(1, 0),
@@ -172,8 +183,8 @@ impl Scene<'_> {
             "renameat" | "renameat2" => self.renamed((Some(0), 1), (Some(2), 3)),
             "link" => self.linked((None, 0), (None, 1)),
             "linkat" => self.linked((Some(0), 1), (Some(2), 3)),
-            "chmod" | "chown" | "lchown" | "utime" | "utimes" | "setxattr" | "lsetxattr" | "removexattr"
-            | "lremovexattr" => {
+            "chmod" | "chown" | "lchown" | "utime" | "utimes" | "setxattr" | "lsetxattr"
+            | "removexattr" | "lremovexattr" => {
                 self.changed(&[Meta], None, 0);
             }
             "fchmodat" | "fchmodat2" | "fchownat" | "utimensat" | "futimesat" => {
@@ -204,7 +215,12 @@ impl Scene<'_> {
         match self.args.get(text)? {
             Arg::Text { bytes, .. } if bytes.is_empty() && dir.is_some() => Some(base.to_vec()),
             Arg::Text { bytes, .. } if bytes.is_empty() => None,
-            Arg::Text { bytes, .. } if self.args.iter().any(|arg| arg.raw().contains("RESOLVE_IN_ROOT")) => {
+            Arg::Text { bytes, .. }
+                if self
+                    .args
+                    .iter()
+                    .any(|arg| arg.raw().contains("RESOLVE_IN_ROOT")) =>
+            {
                 Some(lookup::absolute(base, &within(bytes)))
             }
             Arg::Text { bytes, .. } => Some(lookup::absolute(base, bytes)),
@@ -215,7 +231,9 @@ impl Scene<'_> {
 
     fn descriptor(&self, at: usize) -> Option<Vec<u8>> {
         match self.args.get(at)? {
-            Arg::Fd { path, cwd: false, .. } => Some(path.clone()),
+            Arg::Fd {
+                path, cwd: false, ..
+            } => Some(path.clone()),
             _ => None,
         }
     }
@@ -264,7 +282,9 @@ impl Scene<'_> {
         if matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.is_empty()) {
             return; // names nothing
         }
-        let Some(path) = self.path(dir, text) else { return };
+        let Some(path) = self.path(dir, text) else {
+            return;
+        };
         let flags = self
             .args
             .get(text + 1)
@@ -290,7 +310,8 @@ impl Scene<'_> {
         if has("O_TMPFILE") {
             return self.add(&[Write, Read, Stat, Dir], vec![path], false);
         }
-        let directory = self.directories.contains(&kernel) || Path::new(OsStr::from_bytes(&kernel)).is_dir();
+        let directory =
+            self.directories.contains(&kernel) || Path::new(OsStr::from_bytes(&kernel)).is_dir();
         let (writes, both) = (has("O_WRONLY") || creat, has("O_RDWR"));
         let fresh = has("O_TRUNC") || has("O_CREAT") && has("O_EXCL");
         let names = vec![path, kernel];
@@ -347,14 +368,21 @@ impl Scene<'_> {
             .filter_map(|digits| u8::from_str_radix(digits, 16).ok())
             .collect();
         if self.absent() && !path.is_empty() {
-            self.add(&[Missing], vec![lookup::absolute(&self.context.cwd, &path)], true);
+            self.add(
+                &[Missing],
+                vec![lookup::absolute(&self.context.cwd, &path)],
+                true,
+            );
         }
     }
 
     /// Data went through the descriptor at `at`, or its file was changed.
     fn moved(&mut self, at: usize, word: Word) {
-        let Some(path) = self.descriptor(at) else { return };
-        let nothing = word == Write && self.name.contains("write") && self.returned.value == Some(0);
+        let Some(path) = self.descriptor(at) else {
+            return;
+        };
+        let nothing =
+            word == Write && self.name.contains("write") && self.returned.value == Some(0);
         if self.returned.ok() {
             self.add(&[word], vec![path], !nothing);
         } else {
@@ -363,7 +391,9 @@ impl Scene<'_> {
     }
 
     fn listed(&mut self) {
-        let Some(path) = self.descriptor(0) else { return };
+        let Some(path) = self.descriptor(0) else {
+            return;
+        };
         // What a static program listed is not known, that it opened the directory is.
         let words: &[Word] = if self.context.dynamic {
             &[Dir]
@@ -376,8 +406,13 @@ impl Scene<'_> {
     }
 
     fn mapped(&mut self) {
-        let Some(path) = self.descriptor(4) else { return };
-        let shared = self.args.get(3).is_some_and(|a| a.raw().contains("MAP_SHARED"));
+        let Some(path) = self.descriptor(4) else {
+            return;
+        };
+        let shared = self
+            .args
+            .get(3)
+            .is_some_and(|a| a.raw().contains("MAP_SHARED"));
         if !self.returned.ok() {
             return;
         }
@@ -390,7 +425,8 @@ impl Scene<'_> {
     }
 
     fn copied(&mut self, from: usize, to: usize) {
-        let required = self.returned.ok() && (self.returned.value != Some(0) || self.name == "ioctl");
+        let required =
+            self.returned.ok() && (self.returned.value != Some(0) || self.name == "ioctl");
         if let Some(path) = self.descriptor(from) {
             self.add(&[Read], vec![path], required);
         }
@@ -401,7 +437,9 @@ impl Scene<'_> {
 
     /// A call that changes what its path names.
     fn changed(&mut self, words: &[Word], dir: Option<usize>, text: usize) {
-        let Some(path) = self.path(dir, text) else { return };
+        let Some(path) = self.path(dir, text) else {
+            return;
+        };
         if self.returned.ok() {
             self.add(words, vec![path.clone()], true);
             self.add(&[Write], vec![path], false);
@@ -432,7 +470,11 @@ impl Scene<'_> {
             return self.add(&[Missing, Stat], vec![new], false);
         }
         let flags = ["AT_EMPTY_PATH", "AT_SYMLINK_FOLLOW"];
-        if self.args.iter().any(|a| flags.iter().any(|flag| a.has(flag))) {
+        if self
+            .args
+            .iter()
+            .any(|a| flags.iter().any(|flag| a.has(flag)))
+        {
             // A file that may have had no name gets one.
             self.add(&[Link, Write, Rename], vec![new], true);
             return self.add(&[Link, Stat, Meta], vec![old], false);
@@ -443,7 +485,9 @@ impl Scene<'_> {
 
     /// A look-up: known where the recorder is in the process.
     fn looked(&mut self, dir: Option<usize>, text: usize) {
-        let Some(path) = self.path(dir, text) else { return };
+        let Some(path) = self.path(dir, text) else {
+            return;
+        };
         if self.absent() {
             let looks_up = [
                 "stat",
@@ -464,7 +508,9 @@ impl Scene<'_> {
     }
 
     fn link_read(&mut self, dir: Option<usize>, text: usize) {
-        let Some(path) = self.path(dir, text) else { return };
+        let Some(path) = self.path(dir, text) else {
+            return;
+        };
         // libc's own realpath reads links by absolute path: its look-ups are not the program's.
         let absolute =
             matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.starts_with(b"/"));

@@ -9,7 +9,11 @@ pub enum Arg {
     /// A string; `cut` if strace did not print all of it.
     Text { bytes: Vec<u8>, cut: bool },
     /// A descriptor (`cwd`: it is `AT_FDCWD`) with the path the kernel gives for it.
-    Fd { path: Vec<u8>, deleted: bool, cwd: bool },
+    Fd {
+        path: Vec<u8>,
+        deleted: bool,
+        cwd: bool,
+    },
     /// `[a, b, c]`
     List(Vec<Arg>),
     /// Anything else, verbatim: flags, numbers, structures.
@@ -91,7 +95,11 @@ fn returned(text: &str) -> Returned {
         };
         let (path, deleted) = reader.angle();
         (result.path, result.deleted) = (Some(path), deleted);
-    } else if let Some(name) = rest.split_whitespace().next().filter(|n| n.starts_with('E')) {
+    } else if let Some(name) = rest
+        .split_whitespace()
+        .next()
+        .filter(|n| n.starts_with('E'))
+    {
         result.error = Some(name.to_owned());
     } else if let Some(comment) = rest.trim_start().strip_prefix("/* ") {
         result.outer_pid = comment.split(' ').next().and_then(|n| n.parse().ok());
@@ -236,9 +244,14 @@ mod tests {
 
     #[test]
     fn errors_deleted_files_and_foreign_pids_are_read() {
-        let (_, _, failed) = call(r#"access("\x61", R_OK) = -1 ENOENT (No such file)"#).expect("a call");
-        assert_eq!((failed.ok(), failed.error.as_deref()), (false, Some("ENOENT")));
-        let (_, args, _) = call(r#"read(3<\x2f\x61>(deleted), "\x00"..., 10) = 1"#).expect("a call");
+        let (_, _, failed) =
+            call(r#"access("\x61", R_OK) = -1 ENOENT (No such file)"#).expect("a call");
+        assert_eq!(
+            (failed.ok(), failed.error.as_deref()),
+            (false, Some("ENOENT"))
+        );
+        let (_, args, _) =
+            call(r#"read(3<\x2f\x61>(deleted), "\x00"..., 10) = 1"#).expect("a call");
         assert_eq!(
             args[0],
             Arg::Fd {
@@ -255,7 +268,8 @@ mod tests {
             }
         );
         let (_, _, forked) =
-            call("clone(child_stack=NULL, flags=SIGCHLD) = 2 /* 812 in strace's PID NS */").expect("a call");
+            call("clone(child_stack=NULL, flags=SIGCHLD) = 2 /* 812 in strace's PID NS */")
+                .expect("a call");
         assert_eq!(forked.outer_pid, Some(812));
     }
 

@@ -31,7 +31,11 @@ pub fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
             }
         }
     }
-    if whole.is_empty() { b"/".to_vec() } else { whole }
+    if whole.is_empty() {
+        b"/".to_vec()
+    } else {
+        whole
+    }
 }
 
 /// What the kernel loads to run a program.
@@ -83,7 +87,12 @@ fn shebang(head: &[u8]) -> Option<Vec<u8>> {
 fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
     let number = |at: usize, size: usize| -> Option<usize> {
         let bytes = head.get(at..at + size)?;
-        Some(bytes.iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b)))
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0usize, |n, b| n << 8 | usize::from(*b)),
+        )
     };
     head.strip_prefix(b"\x7fELF\x02\x01")?;
     let (table, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);

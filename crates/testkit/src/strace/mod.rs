@@ -46,7 +46,12 @@ const OPTIONS: [&str; 10] = [
 /// The `strace` command line that runs `argv` and writes its text to `output`.
 pub fn command(output: &Path, argv: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new("strace");
-    command.args(OPTIONS).arg("-o").arg(output).arg("--").args(argv);
+    command
+        .args(OPTIONS)
+        .arg("-o")
+        .arg(output)
+        .arg("--")
+        .args(argv);
     command
 }
 

@@ -111,13 +111,22 @@ impl World {
             process,
             cwd: self.cwds[process].clone(),
             program: self.program(process),
-            dynamic: self.processes[process].images.last().is_some_and(|i| i.dynamic)
+            dynamic: self.processes[process]
+                .images
+                .last()
+                .is_some_and(|i| i.dynamic)
                 || self.inherited_dynamic(process),
         };
         match &call.what {
-            What::Call { name, args, returned } => self.call(process, name, args, returned),
+            What::Call {
+                name,
+                args,
+                returned,
+            } => self.call(process, name, args, returned),
             What::Exited(status) if first => self.processes[process].end = End::Exited(*status),
-            What::Killed(signal) if first => self.processes[process].end = End::Killed(signal.clone()),
+            What::Killed(signal) if first => {
+                self.processes[process].end = End::Killed(signal.clone())
+            }
             What::Superseded { by } => {
                 self.threads.insert(*by, (process, false));
                 self.threads.insert(call.tid, (process, true));
@@ -174,7 +183,9 @@ impl World {
         let this = &self.processes[process];
         match (this.images.last(), this.parent, this.parent_image) {
             (Some(image), ..) => Some(image.path.clone()),
-            (None, Some(parent), Some(image)) => Some(self.processes[parent].images[image].path.clone()),
+            (None, Some(parent), Some(image)) => {
+                Some(self.processes[parent].images[image].path.clone())
+            }
             (None, Some(parent), None) => self.program(parent),
             (None, None, _) => None,
         }
@@ -211,10 +222,15 @@ impl World {
             .or_else(|| returned.value.and_then(|v| u32::try_from(v).ok()));
         let Some(child) = child else { return };
         let thread = makes_thread(args);
-        let process = if thread { parent } else { self.add(Some(parent)) };
+        let process = if thread {
+            parent
+        } else {
+            self.add(Some(parent))
+        };
         if !thread {
             let flags = |flag: &str| args.iter().any(|a| a.raw().contains(flag));
-            self.processes[process].borrowed = name == "vfork" || flags("CLONE_VM") && flags("CLONE_VFORK");
+            self.processes[process].borrowed =
+                name == "vfork" || flags("CLONE_VM") && flags("CLONE_VFORK");
         }
         self.threads.insert(child, (process, !thread));
     }
@@ -228,9 +244,13 @@ impl World {
             interpreters,
             dynamic,
         } = lookup::loaded(&path);
-        let argv = args
-            .iter()
-            .find_map(|a| if let Arg::List(list) = a { Some(list) } else { None });
+        let argv = args.iter().find_map(|a| {
+            if let Arg::List(list) = a {
+                Some(list)
+            } else {
+                None
+            }
+        });
         let argv = argv.into_iter().flatten().filter_map(|a| match a {
             Arg::Text { bytes, cut } => Some((bytes.clone(), *cut)),
             _ => None,
@@ -246,7 +266,12 @@ impl World {
 }
 
 /// The absolute path an exec names. A process that runs itself again runs the `program` it has.
-pub fn exec_path(cwd: &[u8], program: Option<Vec<u8>>, name: &str, args: &[Arg]) -> Option<Vec<u8>> {
+pub fn exec_path(
+    cwd: &[u8],
+    program: Option<Vec<u8>>,
+    name: &str,
+    args: &[Arg],
+) -> Option<Vec<u8>> {
     let (base, text) = match (name, args) {
         ("execveat", [Arg::Fd { path, .. }, text, ..]) => (path.as_slice(), text),
         (_, [text, ..]) => (cwd, text),

@@ -40,13 +40,19 @@ fn values_of_options_and_variables_are_replaced() {
 #[test]
 fn headers_and_passwords_in_addresses_are_replaced() {
     for (word, wanted) in [
-        ("Authorization: Bearer 0123456789", "Authorization: <redacted>"),
+        (
+            "Authorization: Bearer 0123456789",
+            "Authorization: <redacted>",
+        ),
         ("authorization:Basic 0123456789", "authorization:<redacted>"),
         (
             "https://me:0123456789@host/path",
             "https://me:<redacted>@host/path",
         ),
-        ("--url=https://me:p@ss@host:80/", "--url=https://me:<**>@host:80/"),
+        (
+            "--url=https://me:p@ss@host:80/",
+            "--url=https://me:<**>@host:80/",
+        ),
         (
             "http.extraHeader=Authorization: Basic 0123456789",
             "http.extraHeader=Authorization: <redacted>",
@@ -111,7 +117,13 @@ fn what_is_no_secret_is_kept_as_it_is() {
             "--tokenize",
             "text",
         ],
-        &["x", "--password", "--verbose", "--password=no", "--token=$TOKEN"],
+        &[
+            "x",
+            "--password",
+            "--verbose",
+            "--password=no",
+            "--token=$TOKEN",
+        ],
         &[
             "sort",
             "-t:",
@@ -132,7 +144,10 @@ fn what_is_no_secret_is_kept_as_it_is() {
 
 #[test]
 fn the_user_can_name_more_arguments() {
-    assert_eq!(kept(&["x", "--my-dsn=u:p@h"], &["MY_DSN"])[1], "--my-dsn=<***>");
+    assert_eq!(
+        kept(&["x", "--my-dsn=u:p@h"], &["MY_DSN"])[1],
+        "--my-dsn=<***>"
+    );
     assert_eq!(
         kept(&["x", "dsn=u:p@h", "--dsn", "u:p@h"], &["dsn"])[1..],
         ["dsn=<***>", "--dsn", "<***>"]
@@ -154,7 +169,11 @@ fn a_secret_that_is_cut_anywhere_is_replaced_in_both_pieces() {
             let (second, after) = secrets.argument(&argument.as_bytes()[at..], next, false);
             let both = String::from_utf8([first, second].concat()).unwrap();
             assert!(!both.contains(['0', '5', 'x', 'z']), "{at}: {both}");
-            assert_eq!(both.ends_with("make"), argument.ends_with("make"), "{at}: {both}");
+            assert_eq!(
+                both.ends_with("make"),
+                argument.ends_with("make"),
+                "{at}: {both}"
+            );
             assert_eq!(after, Reading::Plain);
         }
     }
@@ -163,7 +182,15 @@ fn a_secret_that_is_cut_anywhere_is_replaced_in_both_pieces() {
 #[test]
 fn long_arguments_full_of_beginnings_take_no_time() {
     let secrets = Secrets::default();
-    for piece in ["a=", "://", "--token ", "'", "Authorization:", "x://:", "--"] {
+    for piece in [
+        "a=",
+        "://",
+        "--token ",
+        "'",
+        "Authorization:",
+        "x://:",
+        "--",
+    ] {
         let argument = piece.repeat(1_000_000 / piece.len());
         let began = std::time::Instant::now();
         secrets.argument(argument.as_bytes(), Reading::Script, false);

@@ -25,7 +25,11 @@ pub fn enter(own: &Path) -> Outcome {
         root::enter(&job.plan)?;
         // By its link: in a root of its own the path may lead elsewhere.
         let mut second = Command::new("/proc/self/exe");
-        let status = second.arg0("backstory").arg("replay-inside").arg(own).status()?;
+        let status = second
+            .arg0("backstory")
+            .arg("replay-inside")
+            .arg(own)
+            .status()?;
         Ok(status.code().unwrap_or(1))
     });
     match result {
@@ -50,7 +54,8 @@ pub fn inside(own: &Path) -> Outcome {
             failure: Some(chain(&error)),
             ..Played::default()
         };
-        return tell(&own.join(RESULT), &played).or_else(|_| tell(&Path::new(OWN).join(RESULT), &played));
+        return tell(&own.join(RESULT), &played)
+            .or_else(|_| tell(&Path::new(OWN).join(RESULT), &played));
     }
     let played = play(&job).unwrap_or_else(|failure| Played {
         failure: Some(failure.line),
@@ -65,7 +70,9 @@ fn orphaned() {
 }
 
 fn job(path: &Path) -> Result<Job, Failure> {
-    let fail = |error: std::io::Error| Failure::not_found(format!("cannot read {}: {error}", path.display()));
+    let fail = |error: std::io::Error| {
+        Failure::not_found(format!("cannot read {}: {error}", path.display()))
+    };
     let text = fs::read(path).map_err(fail)?;
     serde_json::from_slice(&text).map_err(|error| fail(error.into()))
 }

@@ -115,7 +115,10 @@ impl Report<'_> {
                 count - unknown
             )?;
         } else {
-            let same = outputs.iter().filter(|o| o.state == State::Identical).count();
+            let same = outputs
+                .iter()
+                .filter(|o| o.state == State::Identical)
+                .count();
             writeln!(
                 out,
                 "{}: {same} of {count} {noun} identical",
@@ -151,7 +154,11 @@ impl Report<'_> {
             writeln!(out, "  {} {}", style.paint(Role::Dim, "new"), quote(path))?;
         }
         if self.verdict.new.len() > SHOWN {
-            writeln!(out, "  and {} more new files", self.verdict.new.len() - SHOWN)?;
+            writeln!(
+                out,
+                "  and {} more new files",
+                self.verdict.new.len() - SHOWN
+            )?;
         }
         // Of a faithful replay that came out as recorded nobody asks what it did without.
         let silent = self.faithful && self.is_identical();
@@ -185,9 +192,18 @@ impl Report<'_> {
         let wrong = |output: &&Output| matches!(output.state, State::Different | State::Missing);
         let wrong: Vec<&Output> = self.verdict.outputs.iter().filter(wrong).collect();
         for (at, output) in wrong.iter().take(SHOWN).enumerate() {
-            let first = if at == 0 && wrong.len() > 1 { "first " } else { "" };
+            let first = if at == 0 && wrong.len() > 1 {
+                "first "
+            } else {
+                ""
+            };
             let word = format!("{first}{}", word(&output.state));
-            writeln!(out, "  {} {}", style.paint(Role::Bad, &word), quote(&output.path))?;
+            writeln!(
+                out,
+                "  {} {}",
+                style.paint(Role::Bad, &word),
+                quote(&output.path)
+            )?;
             for source in output.fed_by.iter().take(SHOWN) {
                 writeln!(out, "    {} {source}", style.paint(Role::Dim, "fed by"))?;
             }

@@ -67,7 +67,12 @@ fn learned(asked: &Asked, runs: &[RunRecord]) -> Result<Vec<Learned>, Failure> {
                 facts.insert((ident.dev, ident.ino, ident.size, ident.mtime), fact);
             }
         }
-        learned.extend(asked.store.directory_snapshot(&run.header.id)?.map(Learned::Run));
+        learned.extend(
+            asked
+                .store
+                .directory_snapshot(&run.header.id)?
+                .map(Learned::Run),
+        );
     }
     learned.extend(facts.into_values().map(Learned::Fact));
     Ok(learned)

@@ -78,7 +78,11 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
             ],
         ),
         false => {
-            let would = if args.dry_run { "would forget" } else { "forgot" };
+            let would = if args.dry_run {
+                "would forget"
+            } else {
+                "forgot"
+            };
             let runs = match ids.len() {
                 0 => String::new(),
                 1 => format!("1 run ({}), ", ids[0]),
@@ -140,7 +144,12 @@ fn reclaim(asked: &mut Asked, runs: &[RunRecord], dry: bool) -> Result<Reclaimed
     if !dry && (live.len() < known.len() || !runs.is_empty()) {
         let mut learned: Vec<Learned> = live.into_iter().map(Learned::Fact).collect();
         for run in &left {
-            learned.extend(asked.store.directory_snapshot(&run.header.id)?.map(Learned::Run));
+            learned.extend(
+                asked
+                    .store
+                    .directory_snapshot(&run.header.id)?
+                    .map(Learned::Run),
+            );
         }
         facts::rewrite(&asked.home.facts_path(), &learned)?;
         store::catch_up(&asked.home, &mut asked.store)?;
@@ -174,7 +183,9 @@ fn referred(asked: &Asked, runs: &[RunRecord]) -> Result<HashSet<Key>, Failure> 
         {
             let log = Log::open(asked.home.log_path(&run.header.id))
                 .map_err(|error| Failure::not_found(chain(&error)))?;
-            let kept = log.events().filter(|event| matches!(event.op, Op::Kept { .. }));
+            let kept = log
+                .events()
+                .filter(|event| matches!(event.op, Op::Kept { .. }));
             found.extend(kept.filter_map(|event| event.ident.as_ref().map(key)));
         }
     }

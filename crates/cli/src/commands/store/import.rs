@@ -103,7 +103,8 @@ impl Import {
             number += 1;
             let beside = dir.join(format!("import.{}.{number}", std::process::id()));
             let place = |section: &Section| -> io::Result<File> {
-                let bounded = matches!(section.kind, Some(Kind::Log | Kind::Content)) || section.size <= MOST;
+                let bounded =
+                    matches!(section.kind, Some(Kind::Log | Kind::Content)) || section.size <= MOST;
                 if !bounded {
                     return Err(io::Error::other("it holds more facts than any store does"));
                 }
@@ -159,7 +160,9 @@ impl Import {
     fn check_log(&self, id: &str, path: &Path) -> Result<(), Problem> {
         let log = Log::open(path)?;
         if log.header().id != id {
-            return Err(format!("the log of run {id} in it is of run '{}'", log.header().id).into());
+            return Err(
+                format!("the log of run {id} in it is of run '{}'", log.header().id).into(),
+            );
         }
         if !log.resolved() {
             return Err(format!(
@@ -243,7 +246,11 @@ impl Import {
     /// Removes what was left beside.
     fn sweep(&self) {
         let ours = format!("import.{}.", std::process::id());
-        for entry in fs::read_dir(self.home.runs_dir()).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(self.home.runs_dir())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             if entry
                 .file_name()
                 .to_str()
@@ -277,9 +284,14 @@ fn text(file: &mut File) -> Result<String, Problem> {
 
 /// A run's id, and so no path: 8 characters of Crockford's base 32.
 fn check_id(name: &str) -> Result<(), Problem> {
-    let right = |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_lowercase() && !b"ilou".contains(&byte));
+    let right =
+        |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_lowercase() && !b"ilou".contains(&byte));
     match name.len() == 8 && name.bytes().all(right) {
         true => Ok(()),
-        false => Err(format!("'{}' in it cannot be the id of a run", name.escape_default()).into()),
+        false => Err(format!(
+            "'{}' in it cannot be the id of a run",
+            name.escape_default()
+        )
+        .into()),
     }
 }

@@ -42,7 +42,8 @@ fn contents(home: &Home) -> Result<Option<Contents>, Failure> {
 /// Takes the lock of whoever learns facts or takes contents away.
 fn keep_lock(home: &Home) -> Result<Option<File>, Failure> {
     let what = "waiting for another backstory to store contents";
-    take_lock(home.keep_lock_path(), Busy::Wait, what).map_err(|error| Failure::not_found(chain(&error)))
+    take_lock(home.keep_lock_path(), Busy::Wait, what)
+        .map_err(|error| Failure::not_found(chain(&error)))
 }
 
 /// Reads all contents and lists what is damaged.

@@ -27,7 +27,9 @@ fn why_a_command_cannot_run_is_said_as_a_shell_says_it() {
         ("./dir", 126, "directory"),
         ("./data/x", 126, "Not a directory"),
     ] {
-        place.run(&["record", "--", command]).is_error(status, &[why]);
+        place
+            .run(&["record", "--", command])
+            .is_error(status, &[why]);
         let json = place.json(&["show", "--json"]);
         assert_eq!(
             (&json["exit"], &json["command"][0]),
@@ -99,7 +101,11 @@ fn names_may_be_any_bytes_and_as_long_as_the_kernel_takes_them() {
                 .output()
                 .unwrap(),
         );
-        assert_eq!((recorded.status, recorded.err.as_str()), (0, ""), "{name:?}");
+        assert_eq!(
+            (recorded.status, recorded.err.as_str()),
+            (0, ""),
+            "{name:?}"
+        );
         let of = Answer::of(place.command(&["of"]).arg(name).output().unwrap());
         assert!(
             of.status == 0 && of.out.contains("written by cp in "),
@@ -107,11 +113,17 @@ fn names_may_be_any_bytes_and_as_long_as_the_kernel_takes_them() {
         );
         // A terminal is not told to do anything, and a line is a line.
         assert!(!of.out.contains(['\x1b', '\x7f']), "{of:?}");
-        assert!(of.out.lines().all(|line| !line.starts_with("lines")), "{of:?}");
+        assert!(
+            of.out.lines().all(|line| !line.starts_with("lines")),
+            "{of:?}"
+        );
         let json = Answer::of(place.command(&["of", "--json"]).arg(name).output().unwrap());
         assert!(json.out.contains("\"roots\": 1"), "{json:?}");
         assert!(
-            place.run(&["show", "--json"]).out.contains("\"complete\": true"),
+            place
+                .run(&["show", "--json"])
+                .out
+                .contains("\"complete\": true"),
             "{name:?}"
         );
         let length = name.as_os_str().as_bytes().len();
@@ -137,7 +149,11 @@ fn a_path_longer_than_the_kernel_takes_fails_as_it_does_without_us() {
     );
     let line = "exec /usr/bin/python3 deep.py";
     let native = place.shell(line);
-    assert_eq!((native.status, native.out.as_str()), (36, "x\n"), "{native:?}");
+    assert_eq!(
+        (native.status, native.out.as_str()),
+        (36, "x\n"),
+        "{native:?}"
+    );
     assert_eq!(place.shell("rm -rf n*").status, 0);
     let recorded = place.run(&["record", "--", "sh", "-c", line]);
     assert_eq!(
@@ -146,7 +162,11 @@ fn a_path_longer_than_the_kernel_takes_fails_as_it_does_without_us() {
         "{recorded:?}"
     );
     let json = place.json(&["show", "--json"]);
-    assert_eq!((&json["exit"], &json["lost"]), (&36.into(), &0.into()), "{json}");
+    assert_eq!(
+        (&json["exit"], &json["lost"]),
+        (&36.into(), &0.into()),
+        "{json}"
+    );
 }
 
 #[test]
@@ -168,7 +188,11 @@ fn ten_thousand_forks_and_a_hundred_thousand_opens_are_all_there() {
             (&true.into(), &0.into()),
             "{what}"
         );
-        let listed = place.json(&["processes", "--json"]).as_array().unwrap().len();
+        let listed = place
+            .json(&["processes", "--json"])
+            .as_array()
+            .unwrap()
+            .len();
         assert!(listed >= processes, "{what}: {listed}");
     }
     let files = place.json(&["files", "--json"]);

@@ -25,7 +25,13 @@ impl Cut {
     pub fn new() -> Cut {
         let place = Place::new();
         place.write("in", "text\n");
-        let mut command = place.command(&["record", "--", "sh", "-c", "cat in >out; : >ready; sleep 1000"]);
+        let mut command = place.command(&[
+            "record",
+            "--",
+            "sh",
+            "-c",
+            "cat in >out; : >ready; sleep 1000",
+        ]);
         let mut launcher = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -91,7 +97,8 @@ fn kill_all(launcher: &mut Child) {
 
 fn signal(pid: u32, name: &str) {
     let mut kill = std::process::Command::new("kill");
-    kill.args(["-s", name, &pid.to_string()]).stderr(Stdio::null());
+    kill.args(["-s", name, &pid.to_string()])
+        .stderr(Stdio::null());
     kill.status().unwrap();
 }
 
@@ -164,7 +171,10 @@ fn a_cut_off_log_that_is_damaged_itself_blocks_nothing() {
         let answer = cut.place.run(&["log"]);
         assert_eq!(answer.status, 0, "{answer:?}");
         let told = answer.out.contains(&cut.run) || answer.err.contains(&cut.run);
-        assert!(told, "a run that cannot be read is still mentioned: {answer:?}");
+        assert!(
+            told,
+            "a run that cannot be read is still mentioned: {answer:?}"
+        );
         // Nobody will finish it: what it held of shared memory is the caller's to take back.
         let _ = fs::remove_file(&cut.arena);
     }

@@ -25,7 +25,10 @@ fn without(what: &str, why: &str) {
     );
     assert!(ours.len() == 1 && ours[0].contains(why), "{what}: {ours:?}");
     let json = place.json(&["show", "--json"]);
-    assert_eq!((&json["complete"], &json["exit"]), (&false.into(), &3.into()));
+    assert_eq!(
+        (&json["complete"], &json["exit"]),
+        (&false.into(), &3.into())
+    );
     let because = json["incomplete_because"][0].as_str().unwrap();
     assert!(
         because.contains(why) && because.contains("only what the recorder sees"),

@@ -39,7 +39,11 @@ fn few_descriptors_are_enough() {
 #[test]
 fn little_memory_is_enough() {
     // A build without optimisation is itself 10 MB larger.
-    let least = if cfg!(debug_assertions) { 60_000 } else { 40_000 };
+    let least = if cfg!(debug_assertions) {
+        60_000
+    } else {
+        40_000
+    };
     for kilobytes in [least, 100_000] {
         same(
             &format!("ulimit -v {kilobytes};"),
@@ -72,14 +76,21 @@ fn limits_under_which_nothing_can_be_recorded_are_an_error_before_the_command_ru
 
 #[test]
 fn closed_standard_descriptors_stay_closed() {
-    let open =
-        "for fd in 0 1 2; do [ -e /proc/self/fd/$fd ] && echo $fd; done >out; cat in >/dev/null; exit 5";
+    let open = "for fd in 0 1 2; do [ -e /proc/self/fd/$fd ] && echo $fd; done >out; cat in >/dev/null; exit 5";
     for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
         let place = same("", open, closed);
         let said = std::fs::read_to_string(place.path("out")).unwrap();
         // Standard output is the file itself while the loop runs.
-        assert_eq!(said.contains('0'), !closed.contains('<'), "{closed}: {said}");
-        assert_eq!(said.contains('2'), !closed.contains('2'), "{closed}: {said}");
+        assert_eq!(
+            said.contains('0'),
+            !closed.contains('<'),
+            "{closed}: {said}"
+        );
+        assert_eq!(
+            said.contains('2'),
+            !closed.contains('2'),
+            "{closed}: {said}"
+        );
     }
 }
 

@@ -37,7 +37,10 @@ fn nobody_is_named_who_loses_nothing() {
     let Some(program) = set_user_id() else { return };
     let place = Place::new();
     let help = [program, "--help"];
-    let mut cases = vec![vec!["record", "--guard=off", "--"], vec!["record", "--", "echo"]];
+    let mut cases = vec![
+        vec!["record", "--guard=off", "--"],
+        vec!["record", "--", "echo"],
+    ];
     // Where it was lost before, recording takes nothing.
     if need::needs("no_new_privs", &["setpriv"]) {
         let program = place.program();

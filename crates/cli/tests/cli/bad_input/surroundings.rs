@@ -57,7 +57,10 @@ fn without_home_a_store_is_all_that_is_needed() {
     assert!(place.wrote("out"));
     let xdg = "unset HOME BACKSTORY_STORE; XDG_DATA_HOME=$PWD/data; export XDG_DATA_HOME; $B record -- true && $B log";
     let answer = place.shell(xdg);
-    assert!(answer.status == 0 && answer.out.contains("true"), "{answer:?}");
+    assert!(
+        answer.status == 0 && answer.out.contains("true"),
+        "{answer:?}"
+    );
     assert!(place.work().join("data/backstory").is_dir());
 }
 
@@ -84,7 +87,11 @@ fn a_disk_that_fills_up_costs_the_record_and_not_the_command() {
         return;
     };
     let mut lines = answer.out.lines();
-    assert_eq!((lines.next(), lines.next()), (Some("5"), Some("3")), "{answer:?}");
+    assert_eq!(
+        (lines.next(), lines.next()),
+        (Some("5"), Some("3")),
+        "{answer:?}"
+    );
     // Asked while there is no room, it says so; asked when there is, it tells the truth.
     assert_eq!(lines.next(), Some("1"), "{answer:?}");
     let json: serde_json::Value = serde_json::from_str(&lines.collect::<String>()).unwrap();
@@ -95,7 +102,10 @@ fn a_disk_that_fills_up_costs_the_record_and_not_the_command() {
     );
     assert!(json["lost"].as_u64().unwrap() > 0, "{json}");
     let mut errors = answer.err.lines();
-    for words in [["No space left", "not complete"], ["no space left", "graph.db"]] {
+    for words in [
+        ["No space left", "not complete"],
+        ["no space left", "graph.db"],
+    ] {
         let error = errors.next().unwrap_or_default();
         assert!(words.iter().all(|word| error.contains(word)), "{answer:?}");
     }

@@ -20,7 +20,10 @@ fn waiting(place: &Place) -> (Child, u32, u32) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    assert!(eventually(PATIENCE, || place.work().join("started").exists()));
+    assert!(eventually(PATIENCE, || place
+        .work()
+        .join("started")
+        .exists()));
     let keeper = children(launcher.id())[0];
     let supervisor = children(keeper)[0];
     (launcher, keeper, supervisor)
@@ -90,7 +93,8 @@ pub(super) fn daemons_that_recording_left_are_told() {
         (1, "1 process was still running when recording stopped"),
         (2, "2 processes were still running when recording stopped"),
     ] {
-        let line = format!("for i in $(seq {daemons}); do sleep 1000 >&- 2>&- & echo $! >>pids; done");
+        let line =
+            format!("for i in $(seq {daemons}); do sleep 1000 >&- 2>&- & echo $! >>pids; done");
         let answer = place.run(&["record", "--detach-after", "0", "--", "sh", "-c", &line]);
         assert_eq!(answer.status, 0, "{answer:?}");
         place.finalized();

@@ -57,7 +57,12 @@ pub(super) fn a_keeper_that_was_not_given_the_guard_is_told() {
         return;
     };
     let around = format!("{kernel} {SENDMSG_FAILS}");
-    let answer = place.tells_only_with(&around, "", "true", "the keeper could not be given the guard: ");
+    let answer = place.tells_only_with(
+        &around,
+        "",
+        "true",
+        "the keeper could not be given the guard: ",
+    );
     assert_eq!(answer.status, 0, "{answer:?}");
 }
 
@@ -81,14 +86,19 @@ pub(super) fn operations_that_could_not_be_logged_are_counted() {
 
 #[test]
 pub(super) fn memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up() {
-    let Some(place) = Place::of_root() else { return };
+    let Some(place) = Place::of_root() else {
+        return;
+    };
     let Some(program) = place.fixture("slow_memory") else {
         return;
     };
     place.write("a", "one\n");
     place.write("b", "two\n");
     if place.shell(&format!("{program} 1")).status == 77 {
-        return need::skipped("memory that is filled late", "this kernel has no userfaultfd");
+        return need::skipped(
+            "memory that is filled late",
+            "this kernel has no userfaultfd",
+        );
     }
     for (threads, told) in [(1, false), (16, true)] {
         let recorded = place.shell(&format!("$B record -- {program} {threads}"));

@@ -39,13 +39,19 @@ const USES: &[(&str, &str, &str)] = &[
 
 /// All names that are provoked here; what a protected process does is told otherwise, and what rings are given without the guard.
 pub(super) fn names() -> Vec<&'static str> {
-    let otherwise = [undecoded::RING_UNSEEN, undecoded::PROTECTED, undecoded::FANOTIFY];
+    let otherwise = [
+        undecoded::RING_UNSEEN,
+        undecoded::PROTECTED,
+        undecoded::FANOTIFY,
+    ];
     USES.iter().map(|of| of.0).chain(otherwise).collect()
 }
 
 #[test]
 fn a_scanner_that_is_asked_about_every_open_is_told_and_works_as_alone() {
-    let Some(place) = Place::of_root() else { return };
+    let Some(place) = Place::of_root() else {
+        return;
+    };
     let Some(program) = place.fixture("scanner") else {
         return;
     };
@@ -123,17 +129,26 @@ pub(super) fn what_cannot_be_decoded_is_told_by_name() {
 #[test]
 pub(super) fn shared_memory_that_was_cut_short_is_told() {
     let place = Place::new();
-    if !need::needs("a program without the recorder", &["/bin/busybox", "/dev/shm"]) {
+    if !need::needs(
+        "a program without the recorder",
+        &["/bin/busybox", "/dev/shm"],
+    ) {
         return;
     }
     let line = "echo >started; while [ ! -e go ]; do sleep 0.01; done; exit 3";
     let mut command = place.command(&["record", "--", "/bin/busybox", "sh", "-c", line]);
     let mut launcher = command.stderr(Stdio::null()).spawn().unwrap();
-    assert!(eventually(PATIENCE, || place.work().join("started").exists()));
+    assert!(eventually(PATIENCE, || place
+        .work()
+        .join("started")
+        .exists()));
     let runs = std::fs::read_dir(place.stage.store().join("runs")).unwrap();
     let names = runs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let parts: Vec<String> = names.filter(|name| name.ends_with(".part")).collect();
-    let arena = format!("/dev/shm/backstory-{}.arena", parts[0].split('.').next().unwrap());
+    let arena = format!(
+        "/dev/shm/backstory-{}.arena",
+        parts[0].split('.').next().unwrap()
+    );
     let arena = std::fs::File::options().write(true).open(arena).unwrap();
     arena.set_len(4096).unwrap();
     place.write("go", "");
@@ -194,7 +209,11 @@ pub(super) fn a_program_that_may_not_be_read_is_told() {
     let line = "./busybox cat in";
     place.shell("cp /bin/busybox busybox; chmod 0111 busybox");
     let answer = place.shell(&format!("$B record -- {line}"));
-    assert_eq!((answer.status, answer.out.as_str()), (0, "text\n"), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.out.as_str()),
+        (0, "text\n"),
+        "{answer:?}"
+    );
     place.is_told("is protected from being read, so its files are unknown");
     let because = place.json(&["show", "--json"])["incomplete_because"].clone();
     assert_eq!(because.as_array().unwrap().len(), 1, "once: {because}");

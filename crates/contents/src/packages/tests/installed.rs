@@ -75,7 +75,10 @@ fn rpm_owns_what_it_installed_wherever_its_database_is() {
             hi(true),
             "{database}"
         );
-        assert_eq!(told(&mut packages, "/opt/hi".as_ref(), "other\n"), hi(false));
+        assert_eq!(
+            told(&mut packages, "/opt/hi".as_ref(), "other\n"),
+            hi(false)
+        );
         assert_eq!(told(&mut packages, "/opt".as_ref(), ""), None);
     }
 }
@@ -119,7 +122,11 @@ fn packages_that_their_managers_installed_here_are_named_and_verified() {
             continue;
         }
         let mut content = fs::read(&file).unwrap();
-        assert!(is_as_installed(&owner, &content), "{manager}: {}", file.display());
+        assert!(
+            is_as_installed(&owner, &content),
+            "{manager}: {}",
+            file.display()
+        );
         // One byte more is another file.
         content.push(b'\n');
         assert!(

@@ -14,8 +14,8 @@
 use backstory_eventlog::event::Ident;
 
 use super::{
-    COLUMNS, CTIME_BY_MTIME, IDENT, NO_BIRTH, NOTHING, Name, Record, SAME_NAME, SECOND, WHAT, WHOLE_SECONDS,
-    kind_of,
+    COLUMNS, CTIME_BY_MTIME, IDENT, NO_BIRTH, NOTHING, Name, Record, SAME_NAME, SECOND, WHAT,
+    WHOLE_SECONDS, kind_of,
 };
 use crate::codec::column::{self, Reader};
 use crate::codec::{Put, Take, unzigzag, zigzag};
@@ -88,7 +88,12 @@ impl Names {
         let same = |(a, b): &(&u8, &u8)| a == b;
         let start = name.iter().zip(&self.last).take_while(same).count();
         let (rest, last) = (&name[start..], &self.last[start..]);
-        let end = rest.iter().rev().zip(last.iter().rev()).take_while(same).count();
+        let end = rest
+            .iter()
+            .rev()
+            .zip(last.iter().rev())
+            .take_while(same)
+            .count();
         let middle = &rest[..rest.len() - end];
         self.starts.push(start as u64);
         self.ends.push(end as u64);
@@ -119,15 +124,18 @@ impl Columns {
         let by_last = ident.ctime.wrapping_sub(last.ctime);
         let near_mtime = by_mtime.unsigned_abs() <= by_last.unsigned_abs();
         let mut times = 0;
-        self.devs.push(zigzag(ident.dev.wrapping_sub(last.dev) as i64));
-        self.inos.push(zigzag(ident.ino.wrapping_sub(last.ino) as i64));
+        self.devs
+            .push(zigzag(ident.dev.wrapping_sub(last.dev) as i64));
+        self.inos
+            .push(zigzag(ident.ino.wrapping_sub(last.ino) as i64));
         self.sizes.push(zigzag(ident.size));
         self.modes
             .push(zigzag(i64::from(ident.mode) - i64::from(last.mode)));
         self.links.push(u64::from(ident.nlink));
         if is_whole(ident.mtime) {
             times |= WHOLE_SECONDS;
-            self.whole.push(zigzag(ident.mtime / SECOND - self.last.whole));
+            self.whole
+                .push(zigzag(ident.mtime / SECOND - self.last.whole));
         } else {
             self.mtimes
                 .push(zigzag(ident.mtime.wrapping_sub(self.last.mtime)));
@@ -141,7 +149,8 @@ impl Columns {
         if ident.birth == 0 {
             times |= NO_BIRTH;
         } else {
-            self.births.push(zigzag(ident.birth.wrapping_sub(ident.ctime)));
+            self.births
+                .push(zigzag(ident.birth.wrapping_sub(ident.ctime)));
         }
         self.times.push(u64::from(times));
         self.last.follow(ident);
@@ -228,7 +237,9 @@ impl Idents {
         let ino = last.ident.ino.wrapping_add(self.inos.signed()? as u64);
         let size = self.sizes.signed()?;
         let mtime = if has(WHOLE_SECONDS) {
-            last.whole.wrapping_add(self.whole.signed()?).wrapping_mul(SECOND)
+            last.whole
+                .wrapping_add(self.whole.signed()?)
+                .wrapping_mul(SECOND)
         } else {
             last.mtime.wrapping_add(self.mtimes.signed()?)
         };
@@ -259,10 +270,17 @@ impl Idents {
 }
 
 /// Decodes a block, as [`super::decode`] does; `take` stands behind its mark.
-pub fn decode(mut take: Take<'_>, mut each: impl FnMut(u32, Record<'_>) -> Result<()>) -> Result<()> {
+pub fn decode(
+    mut take: Take<'_>,
+    mut each: impl FnMut(u32, Record<'_>) -> Result<()>,
+) -> Result<()> {
     let count = take.small()? as usize;
     let tags = column::take(&mut take, count)?;
-    let with = |flag: u8| tags.iter().filter(|tag| **tag & u64::from(flag) != 0).count();
+    let with = |flag: u8| {
+        tags.iter()
+            .filter(|tag| **tag & u64::from(flag) != 0)
+            .count()
+    };
     let (known, identified) = (with(SAME_NAME), with(IDENT));
     let own = count - known;
     let mut indexes = Reader::new(&mut take, known, WHAT)?;

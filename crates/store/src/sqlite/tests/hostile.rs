@@ -24,7 +24,10 @@ fn spoilt(spoil: &str) -> (tempfile::TempDir, Home) {
 fn is_refused(what: &str, spoil: &str) {
     let (_tmp, home) = spoilt(spoil);
     let opened = SqliteStore::open(&home).map(|_| ());
-    assert!(matches!(opened, Err(Error::NotOurs(_))), "{what}: {opened:?}");
+    assert!(
+        matches!(opened, Err(Error::NotOurs(_))),
+        "{what}: {opened:?}"
+    );
 }
 
 #[test]
@@ -80,7 +83,9 @@ fn insert(store: &SqliteStore, index: u32, block: &[u8]) {
 }
 
 fn name_at(store: &SqliteStore, index: u32) -> Result<Bytes> {
-    store.version(VersionRef { dir: DIR, index }, |version| version.name.clone())
+    store.version(VersionRef { dir: DIR, index }, |version| {
+        version.name.clone()
+    })
 }
 
 #[test]
