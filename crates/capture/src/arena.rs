@@ -55,6 +55,8 @@ pub(crate) struct Arena {
     low: usize,
     /// No more chunks could be made when that was tried last.
     at_its_end: AtomicBool,
+    /// The file was once found shorter than this process had made it.
+    cut_short: AtomicBool,
 }
 
 // SAFETY: the memory stays mapped while the arena lives; it is accessed through atomics and bounded copies only.
@@ -192,6 +194,7 @@ impl Arena {
             seen: AtomicU32::new(0),
             low: LOW.max(PER_PROCESSOR * sys::processors()),
             at_its_end: AtomicBool::new(false),
+            cut_short: AtomicBool::new(false),
         })
     }
 
@@ -240,17 +243,10 @@ impl Arena {
     pub(crate) fn grow(&self, more: usize) -> usize {
         let _one_at_a_time = self.growing.lock();
         let old = self.chunks();
+        // The next allocation hides a cut: the file is long again, and what was cut off is a hole of zeros.
+        self.is_cut_short();
         let wanted = more;
-        let mut more = more.min(self.max - old);
-        while more > 0 {
-            let at = HEADER + old * CHUNK;
-            let length = (more * CHUNK) as u64;
-            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), at as u64, length) {
-                Ok(()) => break,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(_) => more /= 2,
-            }
-        }
+        let more = self.allocate(old, more.min(self.max - old));
         self.seen.fetch_max((old + more) as u32, Ordering::AcqRel);
         self.header()
             .chunks
@@ -262,6 +258,35 @@ impl Arena {
             self.at_its_end.store(more == 0, Ordering::Release);
         }
         more
+    }
+
+    /// Allocates memory for up to `more` chunks after the first `old`. Returns for how many there was room.
+    fn allocate(&self, old: usize, mut more: usize) -> usize {
+        while more > 0 {
+            let at = HEADER + old * CHUNK;
+            let length = (more * CHUNK) as u64;
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), at as u64, length) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => more /= 2,
+            }
+        }
+        more
+    }
+
+    /// True if a program truncated the arena's file, so that records are lost. The file is then too short, or it was enlarged
+    /// again and the cut part reads as zeros: the header's magic, too. A page that was touched in between is replaced and counted
+    /// by [`crate::truncated`].
+    pub(crate) fn is_cut_short(&self) -> bool {
+        let seen = self.seen.load(Ordering::Acquire) as usize;
+        let too_short = || {
+            let stat = rustix::fs::fstat(&self.file);
+            seen > 0 && stat.is_ok_and(|stat| (stat.st_size as usize) < length(seen))
+        };
+        let cut = crate::truncated::replaced() > 0
+            || too_short()
+            || self.header().magic != abi::ARENA_MAGIC;
+        self.cut_short.fetch_or(cut, Ordering::AcqRel) || cut
     }
 
     /// Makes more chunks if recorders asked for them or few are left.
@@ -580,6 +605,7 @@ mod tests {
             seen: AtomicU32::new(CHUNKS as u32),
             low: 0,
             at_its_end: AtomicBool::new(false),
+            cut_short: AtomicBool::new(false),
         });
         for index in 0..CHUNKS {
             arena.set(&arena.header().free, index);
@@ -625,6 +651,30 @@ mod tests {
         arena.keep_stocked();
         assert!(arena.any_free() || arena.take().is_none());
         assert!(crate::truncated::replaced() > 0);
+    }
+
+    #[test]
+    fn an_arena_cut_to_nothing_just_before_it_is_enlarged_is_known_to_be_cut() {
+        let arena = arena("regrown");
+        let index = arena.take().unwrap();
+        arena.write(index, 0, &[1; 64]);
+        let old = arena.chunks();
+        assert!(!arena.is_cut_short());
+        // A program cuts the file between two steps of `grow`. No page is touched while it is too short.
+        rustix::fs::ftruncate(&arena.file, 0).unwrap();
+        assert_eq!(arena.allocate(old, 1), 1);
+        assert_eq!(arena.chunk_header(index), abi::Chunk::default());
+        assert!(arena.is_cut_short());
+    }
+
+    #[test]
+    fn an_arena_whose_chunks_were_cut_off_is_known_to_be_cut_after_it_is_enlarged() {
+        let arena = arena("chunkless");
+        let index = arena.take().unwrap();
+        rustix::fs::ftruncate(&arena.file, HEADER as u64).unwrap();
+        assert_eq!(arena.grow(1), 1);
+        assert_eq!(arena.chunk_header(index), abi::Chunk::default());
+        assert!(arena.is_cut_short());
     }
 
     #[test]

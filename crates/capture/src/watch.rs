@@ -321,7 +321,7 @@ impl Watch {
             end.incomplete_because
                 .push(Reason::LogFailed { error }.to_string());
         }
-        if crate::truncated::replaced() > 0 {
+        if self.stock.arena.is_cut_short() {
             end.incomplete_because.push(Reason::CutShort {}.to_string());
         }
         end.incomplete_because.extend(drainer.unwatched());
