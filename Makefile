@@ -9,7 +9,7 @@ RELEASE = target/release/backstory
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test test-all lint fmt bench install uninstall setup setup-test setup-all build
+.PHONY: help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build
 
 help:
 	@echo 'make demo      build, record a small pipeline, print where its result comes from'
@@ -17,6 +17,7 @@ help:
 	@echo 'make test-all  the long tests, too'
 	@echo 'make lint      format and lints alone'
 	@echo 'make fmt       format in place'
+	@echo 'make docs      the documentation site, into target/site'
 	@echo 'make bench     timings against native (BENCH="--suite … --rounds …")'
 	@echo 'make install   program, man pages and completions into PREFIX=$(PREFIX)'
 
@@ -51,6 +52,10 @@ fmt:
 	$(CARGO) fmt --all
 	scripts/lint-c --fix
 	scripts/lint-python --fix
+
+docs: setup-test
+	$(CARGO) build --locked -p backstory
+	scripts/docs target/debug/backstory
 
 bench: build
 	BACKSTORY=$(CURDIR)/$(RELEASE) PYTHONPATH=bench $(PYTHON) -m backstory_bench.cli run $(BENCH)

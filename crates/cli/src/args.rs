@@ -748,6 +748,10 @@ pub struct ManArgs {
     /// Directory to write into; made if it is not there
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub dir: PathBuf,
+
+    /// Write Markdown instead, as the documentation site has it: a page for each command, and a list
+    #[arg(long)]
+    pub markdown: bool,
 }
 
 #[cfg(test)]

@@ -18,13 +18,25 @@ pub fn completions(args: CompletionsArgs) -> Outcome {
 
 /// Writes one page for the program and one for each command.
 pub fn man(args: ManArgs) -> Outcome {
-    write_pages(&args.dir).map_err(|error| {
+    let written = if args.markdown {
+        write_reference(&args.dir)
+    } else {
+        write_pages(&args.dir)
+    };
+    written.map_err(|error| {
         Failure::not_found(format!(
             "cannot write the man pages to {}: {error}",
             args.dir.display()
         ))
     })?;
     Ok(0)
+}
+
+fn write_reference(dir: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(dir)?;
+    let mut command = Cli::command();
+    command.build();
+    super::reference::write(dir, &command)
 }
 
 fn write_pages(dir: &Path) -> std::io::Result<()> {

@@ -14,6 +14,7 @@ pub mod log;
 pub mod manage;
 pub mod processes;
 pub mod record;
+mod reference;
 pub mod replay;
 pub mod rerun;
 pub mod show;

@@ -80,6 +80,29 @@ fn there_is_a_man_page_for_each_command() {
 }
 
 #[test]
+fn the_markdown_reference_has_a_page_for_each_command() {
+    let place = Place::new();
+    assert_eq!(place.run(&["man", "--markdown", "pages"]).status, 0);
+    let page = |name: &str| std::fs::read_to_string(place.path(&format!("pages/{name}.md")));
+    let list = page("index").unwrap();
+    for name in COMMANDS {
+        let text = page(&format!("backstory-{name}")).unwrap();
+        assert!(
+            text.contains("**Examples**") && text.contains("$ backstory"),
+            "{text}"
+        );
+        assert!(list.contains(&format!("(backstory-{name}.md)")), "{list}");
+    }
+    let record = page("backstory-record").unwrap();
+    assert!(record.contains("| `--contents` `MODE` |"), "{record}");
+    assert!(
+        record.contains("Values: `off`, `lazy`, `all`. Default: `lazy`"),
+        "{record}"
+    );
+    assert!(page("backstory-index").is_err(), "a hidden command");
+}
+
+#[test]
 fn help_is_a_command_and_a_misspelt_one_is_recognised() {
     let place = Place::new();
     for (asked, option) in [
