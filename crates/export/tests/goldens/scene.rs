@@ -1,0 +1,285 @@
+//! A literal run, built in a few lines: activities, files and edges as the graph has them.
+//!
+//! In: calls that name programs, paths and times. Out: a store that holds the run, and a contents directory that holds its files.
+//! Nothing of the scene exists on the machine: all paths lie below `/w` or are those of programs that no test executes.
+
+use std::path::Path;
+
+use backstory_contents::Contents;
+use backstory_eventlog::event::{Bytes, Ident, Via};
+use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_graph::model::*;
+use backstory_graph::standard::{self, End, Standard};
+use backstory_store::facts::{DirectorySnapshot, Fact, Held, Learned, Mark, Package, Place};
+use backstory_store::{MemoryStore, Store};
+
+/// The moment at which every literal run starts: 2023-11-14 22:13:20 UTC.
+pub const START: i64 = 1_700_000_000_000_000_000;
+
+/// One run.
+pub struct Scene {
+    pub header: RunHeader,
+    pub activities: Vec<Activity>,
+    pub entities: Vec<Entity>,
+    pub edges: Vec<Edge>,
+    pub informs: Vec<Inform>,
+    pub derived: Vec<Derived>,
+    pub extended: Vec<(ActivityId, Vec<u8>, Vec<u8>)>,
+    pub learned: Vec<Learned>,
+    pub places: Vec<Place>,
+    contents: Vec<Vec<u8>>,
+}
+
+pub fn bytes(text: &str) -> Bytes {
+    text.as_bytes().into()
+}
+
+fn interval(start: i64, end: i64) -> Interval {
+    Interval {
+        start: START + start * 1_000_000,
+        end: START + end * 1_000_000,
+    }
+}
+
+impl Scene {
+    pub fn new(id: &str, command: &[&str]) -> Scene {
+        let modes = Modes {
+            guard: "on".into(),
+            lookups: "library".into(),
+            io_uring: "decode".into(),
+            suppress: true,
+            contents: "lazy".into(),
+            self_contained: false,
+        };
+        Scene {
+            header: RunHeader {
+                id: id.into(),
+                name: None,
+                command: command
+                    .iter()
+                    .map(|word| word.as_bytes().to_vec())
+                    .collect(),
+                environment: vec![b"HOME=/home/u".to_vec(), b"PATH=/usr/bin".to_vec()],
+                cwd: b"/w".to_vec(),
+                descriptors: Vec::new(),
+                descriptor_flags: Vec::new(),
+                descriptor_files: Vec::new(),
+                launcher_pid: 1,
+                boot_id: "boot".into(),
+                machine: Machine {
+                    kernel: "6.1.0".into(),
+                    distribution: "Debian GNU/Linux 12 (bookworm)".into(),
+                    host: "bench".into(),
+                    cpu: "a processor".into(),
+                },
+                uid: 1000,
+                modes,
+                started: START,
+                since_boot: 0,
+                arena: None,
+                version: "0".into(),
+            },
+            activities: Vec::new(),
+            entities: Vec::new(),
+            edges: Vec::new(),
+            informs: Vec::new(),
+            derived: Vec::new(),
+            extended: Vec::new(),
+            learned: Vec::new(),
+            places: Vec::new(),
+            contents: Vec::new(),
+        }
+    }
+
+    /// A program that `parent` forked and that ran from `start` to `end` (milliseconds after the run's start).
+    pub fn program(
+        &mut self,
+        parent: Option<ActivityId>,
+        program: &str,
+        argv: &[&str],
+        (start, end): (i64, i64),
+    ) -> ActivityId {
+        let id = ActivityId(self.activities.len() as u32);
+        if let Some(from) = parent {
+            self.informs.push(Inform {
+                from,
+                to: id,
+                why: Informed::Fork,
+                time: interval(start, end).start,
+            });
+        }
+        self.activities.push(Activity {
+            id,
+            parent,
+            pid: 100 + id.0,
+            epoch: 1,
+            exec_path: Some(bytes(program)),
+            argv: argv.iter().map(|word| bytes(word)).collect(),
+            env_set: Vec::new(),
+            env_unset: Vec::new(),
+            cwd: self.header.cwd.as_slice().into(),
+            interval: interval(start, end),
+            exit: Some(0),
+            signal: None,
+            execed: false,
+            lookups_known: true,
+            via: Via::Library,
+        });
+        let file = self.before(program, &format!("the program {program}\n"), 0o100_755);
+        self.edge(id, file, Relation::Execute, (start, start));
+        id
+    }
+
+    pub fn entity(&mut self, kind: EntityKind, path: &str, version: u32) -> EntityId {
+        let id = EntityId(self.entities.len() as u32);
+        self.entities.push(Entity {
+            id,
+            kind,
+            path: bytes(path),
+            aliases: Vec::new(),
+            by_name: Vec::new(),
+            version,
+            previous: None,
+            ident: None,
+            last: true,
+        });
+        id
+    }
+
+    /// A file as it was before the run; the same entity each time.
+    pub fn before(&mut self, path: &str, content: &str, mode: u32) -> EntityId {
+        let path = bytes(path);
+        let found = self
+            .entities
+            .iter()
+            .find(|entity| entity.path == path && entity.version == 0);
+        match found {
+            Some(entity) => entity.id,
+            None => {
+                let text = String::from_utf8_lossy(&path).into_owned();
+                self.version(&text, 0, content, mode)
+            }
+        }
+    }
+
+    /// A version of a file with its content.
+    pub fn version(&mut self, path: &str, version: u32, content: &str, mode: u32) -> EntityId {
+        let id = self.entity(EntityKind::File, path, version);
+        let ident = Ident {
+            dev: 99,
+            ino: 1000 + u64::from(id.0),
+            size: content.len() as i64,
+            mtime: START - 1_000_000_000 + i64::from(version) * 2_000_000_000,
+            ctime: START - 1_000_000_000 + i64::from(version) * 2_000_000_000,
+            birth: 1,
+            mode,
+            nlink: 1,
+        };
+        self.entities[id.0 as usize].ident = Some(ident);
+        let digest = blake3::hash(content.as_bytes());
+        self.contents.push(content.as_bytes().to_vec());
+        self.learned.push(Learned::Fact(Fact {
+            ident,
+            digest: Some(backstory_eventlog::Digest(*digest.as_bytes())),
+            held: Held::Kept,
+        }));
+        id
+    }
+
+    /// The last learned content belongs to a package as well.
+    pub fn owned_by(&mut self, manager: &str, name: &str, version: &str) {
+        if let Some(Learned::Fact(fact)) = self.learned.last_mut() {
+            fact.held = Held::Owned(Package {
+                manager: manager.into(),
+                name: name.into(),
+                version: version.into(),
+                verified: true,
+            });
+        }
+    }
+
+    pub fn edge(
+        &mut self,
+        activity: ActivityId,
+        entity: EntityId,
+        relation: Relation,
+        (start, end): (i64, i64),
+    ) {
+        self.edges.push(Edge {
+            activity,
+            entity,
+            relation,
+            interval: interval(start, end),
+            certainty: Certainty::Seen,
+            via: Via::Library,
+        });
+    }
+
+    pub fn standard(&mut self, activity: ActivityId, ends: [Option<EntityId>; 3]) {
+        let standard: Standard = ends.map(|end| {
+            end.map(|entity| End {
+                entity,
+                keeps: false,
+            })
+        });
+        self.extended.push((
+            activity,
+            standard::KIND.to_vec(),
+            standard::encode(&standard),
+        ));
+    }
+
+    /// A directory on the way to a file.
+    pub fn directory(&mut self, path: &str) {
+        self.places.push(Place {
+            path: bytes(path),
+            mode: 0o040_755,
+            target: None,
+            mtime: 0,
+            entries: None,
+            looked: Vec::new(),
+        });
+    }
+
+    /// A store with this run, whose contents lie in `dir`.
+    pub fn store(&self, dir: &Path) -> MemoryStore {
+        let mut store = MemoryStore::default();
+        self.append(&mut store, dir);
+        store
+    }
+
+    /// Appends the run to a store whose contents lie in `dir`.
+    pub fn append(&self, store: &mut dyn Store, dir: &Path) {
+        let end = RunEnd {
+            exit: Some(0),
+            command_ended: START + 90_000_000,
+            ended: START + 100_000_000,
+            ..RunEnd::default()
+        };
+        store
+            .append(&self.header, &end, 5, &mut |sink| {
+                self.activities.iter().try_for_each(|a| sink.activity(a))?;
+                self.entities.iter().try_for_each(|e| sink.entity(e))?;
+                self.edges.iter().try_for_each(|e| sink.edge(e))?;
+                self.informs.iter().try_for_each(|i| sink.inform(i))?;
+                self.derived.iter().try_for_each(|d| sink.derived(d))?;
+                self.extended
+                    .iter()
+                    .try_for_each(|(activity, kind, payload)| {
+                        sink.extended(*activity, START, kind, payload)
+                    })
+            })
+            .unwrap();
+        let mut learned = self.learned.clone();
+        learned.push(Learned::Run(DirectorySnapshot {
+            run: self.header.id.clone(),
+            places: self.places.clone(),
+        }));
+        store.learn(&learned, Mark::default(), false).unwrap();
+        let contents = Contents::create(dir).unwrap();
+        for content in &self.contents {
+            contents.put(&mut content.as_slice()).unwrap();
+        }
+        contents.sync().unwrap();
+    }
+}
