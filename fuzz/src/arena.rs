@@ -3,8 +3,8 @@
 //! Input: a length and that many bytes over the arena's first page, then chunks, each a length (two bytes) and its bytes.
 
 use super::place;
-use backstory_capture::doors;
 use backstory_eventlog::Log;
+use backstory_session::fuzz_entry;
 
 /// Drains it.
 pub fn run(data: &[u8]) {
@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
     let path = place::file("drained");
     let _ = std::fs::remove_file(&path);
     let id = format!("fuzz-{}", std::process::id());
-    doors::drain(&id, header, &chunks, &path).expect("drained");
+    fuzz_entry::drain(&id, header, &chunks, &path).expect("drained");
     let log = Log::open(&path).expect("the log opens");
     assert!(log.end().is_some(), "the log has its end");
     assert_eq!(log.damage().bytes, 0, "every frame is whole");

@@ -3,9 +3,9 @@
 //! Input: kind of call, its number (two bytes), six arguments, then memory. An argument is a byte that says what it is and eight
 //! bytes: a number, or (odd) an offset into the memory, whose words that say so are made pointers, too.
 
-use backstory_capture::doors;
 use backstory_eventlog::chunk::{Skipped, View};
 use backstory_eventlog::record::Raw;
+use backstory_guard::fuzz_entry;
 
 const X64: u32 = 0xc000_003e;
 const I386: u32 = 0x4000_0003;
@@ -42,7 +42,7 @@ pub fn run(data: &[u8]) {
             value
         }
     });
-    let records = doors::call(arch, number, args);
+    let records = fuzz_entry::call(arch, number, args);
     drop(words);
     let view = View::bare(&records);
     let (mut at, mut skipped) = (0, Skipped::default());

@@ -1,7 +1,7 @@
 //! Patterns that users give, on names and arguments that programs choose: a line for the pattern, the rest for the name, or an argument a line.
 
-use backstory_capture::doors;
 use backstory_query::Globs;
+use backstory_session::fuzz_entry;
 
 /// Matches them.
 pub fn run(data: &[u8]) {
@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
         globs.matches(name);
     }
     let name: Vec<u8> = name.iter().copied().filter(|b| *b != 0).collect();
-    let kept = doors::redacted(&pattern, &name);
+    let kept = fuzz_entry::redacted(&pattern, &name);
     assert!(kept.len() <= name.len(), "it would not fit where it stood");
     let end = name
         .iter()
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
         .map_or(name.len(), |at| at + 1);
     assert_eq!(kept.get(..end), name.get(..end), "the name is kept");
     let words: Vec<Vec<u8>> = name.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
-    let command = doors::redacted_command(&pattern, &words);
+    let command = fuzz_entry::redacted_command(&pattern, &words);
     assert_eq!(command.len(), words.len(), "no argument comes or goes");
     for (kept, word) in command.iter().zip(&words) {
         assert!(kept.len() <= word.len(), "it would not fit where it stood");

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use backstory_capture as capture;
 use backstory_eventlog::run::RunHeader;
 use backstory_query as query;
+use backstory_session as session;
 use backstory_store::{self as store, Home, SqliteStore};
 
 use crate::error::{Failure, chain, complain};
@@ -29,7 +29,7 @@ impl Asked {
     /// Opens the store and brings it up to date. Where that is not possible (a store that may only be read), the answer is
     /// given from what is there, and one line says so.
     pub fn open(chosen: Option<&Path>) -> Result<Asked, Failure> {
-        capture::prepare_for_an_answer();
+        backstory_sys::heap::prepare_for_an_answer();
         let dir = Home::directory(chosen)?;
         let home = Home::open_to_read(&dir)?;
         lingering::let_end(&home);
@@ -61,7 +61,7 @@ impl Asked {
     /// What nobody should wait for is done in the background.
     fn leave_the_rest(&self) {
         if self.store.has_long_log() {
-            capture::spawn_in_background(&index::in_background(&self.home));
+            session::spawn_in_background(&index::in_background(&self.home));
         }
     }
 

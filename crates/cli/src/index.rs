@@ -16,11 +16,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use backstory_capture::{self as capture, IdentityResolver, Recorded};
 use backstory_eventlog::event::{Bytes, Ident, Op, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason, regular};
 use backstory_graph as graph;
+use backstory_session::{self as session, IdentityResolver, Recorded};
 use backstory_store::{self as store, Home, Store};
 
 use crate::error::chain;
@@ -94,7 +94,7 @@ pub fn bring_up_to_date(
     busy: Busy,
     retry: bool,
 ) -> Result<Vec<Bad>, Error> {
-    capture::sweep();
+    session::sweep();
     let mut failed: Vec<Bad> = Vec::new();
     // Each log is tried once, whatever comes of it: this ends.
     let mut tried: HashSet<String> = HashSet::new();
@@ -182,7 +182,7 @@ fn any_cut_off(home: &Home) -> Result<bool, Error> {
     Ok(home
         .unfinished()?
         .iter()
-        .any(|run| !capture::is_recording(&home.part_path(run))))
+        .any(|run| !session::is_recording(&home.part_path(run))))
 }
 
 /// The headers of runs that are being recorded, newest first.
@@ -192,7 +192,7 @@ pub fn recording(home: &Home) -> Vec<RunHeader> {
         .unwrap_or_default()
         .into_iter()
         .map(|run| home.part_path(&run));
-    let live = parts.filter(|part| capture::is_recording(part));
+    let live = parts.filter(|part| session::is_recording(part));
     let mut headers: Vec<RunHeader> = live
         .filter_map(|part| Some(Log::open(part).ok()?.header().clone()))
         .collect();
@@ -204,13 +204,13 @@ pub fn recording(home: &Home) -> Vec<RunHeader> {
 fn recover(home: &Home) -> Result<(), Error> {
     for run in home.unfinished()? {
         let part = home.part_path(&run);
-        if capture::is_recording(&part) {
+        if session::is_recording(&part) {
             continue;
         }
         let arena = Log::open(&part)
             .ok()
             .and_then(|log| log.header().arena.clone().map(PathBuf::from));
-        let _ = capture::recover(arena.as_deref(), &part, &home.log_path(&run));
+        let _ = session::recover(arena.as_deref(), &part, &home.log_path(&run));
     }
     Ok(())
 }

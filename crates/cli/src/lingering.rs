@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use backstory_capture as capture;
 use backstory_eventlog::Log;
 use backstory_eventlog::run::RunHeader;
+use backstory_session as session;
 use backstory_store::Home;
 use rustix::process::{Pid, test_kill_process};
 
@@ -36,7 +36,7 @@ pub fn left_running(
 ) -> impl Iterator<Item = RunHeader> {
     let runs = home.unfinished().unwrap_or_default().into_iter();
     runs.map(|run| home.part_path(&run))
-        .filter(move |part| wanted(part) && capture::is_recording(part))
+        .filter(move |part| wanted(part) && session::is_recording(part))
         .filter_map(|part| Some(Log::open(part).ok()?.header().clone()))
         .filter(|header| !is_there(header.launcher_pid))
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use backstory_capture::guard::table::{Guard, ROWS as CALLS, Shape};
 use backstory_eventlog::reason::{ROWS, UNDECODED};
+use backstory_guard::table::{Guard, ROWS as CALLS, Shape};
 
 const HEAD: &str = "# What is known not to be known
 

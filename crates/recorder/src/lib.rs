@@ -2,7 +2,7 @@
 //!
 //! In: nothing. Out: the bytes of the library and of its 32-bit twin, and the address of its gate. The library appends what
 //! the program does to a shared arena, in the form that `backstory-abi` defines; it holds no policy and knows no graph.
-//! Absent: who puts it where a loader finds it, who makes the arena, who reads it (`backstory-capture`).
+//! Absent: who puts it where a loader finds it, who makes the arena, who reads it (`backstory-session`).
 
 /// The 64-bit shared object. Its file must be named [`backstory_abi::PRELOAD_NAME`].
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use backstory_capture as capture;
+use backstory_session as session;
 use backstory_store::Home;
 
 use super::Outcome;
@@ -18,7 +18,7 @@ use crate::json::{self, Value};
 pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     let prepared = prepare(args, store).map_err(Failure::of_record)?;
     let recorded =
-        capture::record(prepared.options).map_err(|error| Failure::not_found(error).of_record())?;
+        session::record(prepared.options).map_err(|error| Failure::not_found(error).of_record())?;
     let mut line = recorded.warning.clone();
     if let Some(path) = prepared.summary
         && let Err(error) = write_summary(&path, prepared.name, &recorded)
@@ -32,7 +32,7 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
         complain(&line);
     }
     if let (true, Some(signal)) = (recorded.by_key, recorded.signal) {
-        capture::end_by_signal(signal);
+        session::end_by_signal(signal);
     }
     // Nothing else has an exit status of its own: what a process can exit with fits in 8 bits.
     Ok(recorded.status() as u8)
@@ -40,7 +40,7 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
 
 /// What is known before the command starts.
 struct Prepared {
-    options: capture::Options,
+    options: session::Options,
     name: Option<String>,
     summary: Option<PathBuf>,
 }
@@ -59,29 +59,29 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
     }
     let home = Home::locate(store).map_err(Failure::not_found)?;
     let id = home.new_run_id();
-    let options = capture::Options {
+    let options = session::Options {
         command: args.command,
         name: args.name.clone(),
         part: home.part_path(&id),
         log: home.log_path(&id),
         id,
         guard: match args.guard {
-            Guard::On => capture::GuardMode::On,
-            Guard::Off => capture::GuardMode::Off,
-            Guard::Strict => capture::GuardMode::Strict,
+            Guard::On => session::GuardMode::On,
+            Guard::Off => session::GuardMode::Off,
+            Guard::Strict => session::GuardMode::Strict,
         },
         lookups: match args.lookups {
-            Lookups::Library => capture::Lookups::Library,
-            Lookups::All => capture::Lookups::All,
+            Lookups::Library => session::Lookups::Library,
+            Lookups::All => session::Lookups::All,
         },
         io_uring: match args.io_uring {
-            IoUring::Decode => capture::IoUring::Decode,
-            IoUring::Refuse => capture::IoUring::Refuse,
+            IoUring::Decode => session::IoUring::Decode,
+            IoUring::Refuse => session::IoUring::Refuse,
         },
         contents: match args.contents {
-            Contents::Off => capture::Contents::Off,
-            Contents::Lazy => capture::Contents::Lazy,
-            Contents::All => capture::Contents::All,
+            Contents::Off => session::Contents::Off,
+            Contents::Lazy => session::Contents::Lazy,
+            Contents::All => session::Contents::All,
         },
         self_contained: args.self_contained,
         suppress: args.suppress == Switch::On,
@@ -149,7 +149,7 @@ fn library_dir(home: &Home) -> PathBuf {
 fn write_summary(
     path: &Path,
     name: Option<String>,
-    recorded: &capture::Recorded,
+    recorded: &session::Recorded,
 ) -> std::io::Result<()> {
     let mut text = Vec::new();
     json::object(
@@ -186,7 +186,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("backstory-summary-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join("s.json");
-        let recorded = capture::Recorded {
+        let recorded = session::Recorded {
             run: "abc".into(),
             signal: Some(15),
             complete: true,

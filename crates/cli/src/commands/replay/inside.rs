@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use backstory_capture as capture;
 use backstory_replay::root::{self, OWN, left::Snapshot};
+use backstory_session as session;
 use backstory_store::{Home, SqliteStore};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
@@ -129,7 +129,7 @@ fn record(job: &Job) -> Result<Played, Failure> {
     let home = Home::locate(Some(&Path::new(OWN).join(STORE))).map_err(Failure::not_found)?;
     let id = home.new_run_id();
     let began = Instant::now();
-    let recorded = capture::record(capture::Options {
+    let recorded = session::record(session::Options {
         command: job
             .plan
             .argv
@@ -140,10 +140,10 @@ fn record(job: &Job) -> Result<Played, Failure> {
         part: home.part_path(&id),
         log: home.log_path(&id),
         id,
-        guard: capture::GuardMode::On,
-        lookups: capture::Lookups::Library,
-        io_uring: capture::IoUring::Decode,
-        contents: capture::Contents::Off,
+        guard: session::GuardMode::On,
+        lookups: session::Lookups::Library,
+        io_uring: session::IoUring::Decode,
+        contents: session::Contents::Off,
         self_contained: false,
         suppress: true,
         redact: Vec::new(),

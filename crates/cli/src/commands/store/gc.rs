@@ -34,7 +34,7 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     let mut forgotten: Vec<RunRecord> = match args.older_than {
         Some(seconds) => {
             let age = seconds.saturating_mul(1_000_000_000);
-            let now = backstory_capture::Moment::now();
+            let now = backstory_session::Moment::now();
             all.iter()
                 .filter(|run| now.age_of(&run.header) > age)
                 .cloned()

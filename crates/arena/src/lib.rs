@@ -1,0 +1,13 @@
+//! The arena of a run: shared memory, cut into chunks that records are written into, and the supply of free chunks.
+//!
+//! Absent: what records mean, and when a chunk is drained.
+
+mod arena;
+mod error;
+mod record_sink;
+mod stock;
+
+pub use arena::{Arena, CHUNK};
+pub use error::Error;
+pub use record_sink::RecordSink;
+pub use stock::{ChunkWriter, Stock};

@@ -1,0 +1,233 @@
+//! The supply of free chunks: whoever needs one asks here, the drainer delivers.
+//!
+//! Invariant: nobody waits here for longer than [`PATIENCE`], so a disk that stands still slows a program down but never stops it.
+
+use crate::arena::Arena;
+use crate::record_sink::RecordSink;
+use backstory_abi as abi;
+use backstory_sys::clock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest wait for a free chunk.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The arena of this process, and those who wait for it.
+pub struct Stock {
+    /// The arena.
+    pub arena: Arena,
+    wishes: Mutex<Wishes>,
+    asked: Condvar,
+    delivered: Condvar,
+    guard_chunks: AtomicU32,
+    leaving: OnceLock<Told>,
+    regular: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+/// Told of a chunk's bytes.
+type Told = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+#[derive(Default)]
+struct Wishes {
+    waiting: u32,
+    /// Those who are told by being dropped.
+    guests: Vec<Box<dyn Send>>,
+    stopped: bool,
+}
+
+impl Stock {
+    /// Around a mapped arena.
+    pub fn new(arena: Arena) -> Arc<Stock> {
+        Arc::new(Stock {
+            arena,
+            wishes: Mutex::default(),
+            asked: Condvar::new(),
+            delivered: Condvar::new(),
+            guard_chunks: AtomicU32::new(0),
+            leaving: OnceLock::new(),
+            regular: OnceLock::new(),
+        })
+    }
+
+    fn wishes(&self) -> MutexGuard<'_, Wishes> {
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a chunk is free. False if that took too long.
+    pub fn wait_for_chunk(&self) -> bool {
+        let until = Instant::now() + PATIENCE;
+        let mut wishes = self.wishes();
+        wishes.waiting += 1;
+        self.asked.notify_all();
+        let mut asked = false;
+        let free = loop {
+            if self.arena.any_free() {
+                break true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            // What the drainer knew before it was asked may not be so any more.
+            if left.is_zero() || wishes.stopped || asked && self.arena.is_dry() {
+                break false;
+            }
+            asked = true;
+            let waited = self.delivered.wait_timeout(wishes, left);
+            wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
+        };
+        wishes.waiting -= 1;
+        free
+    }
+
+    /// Drops `guest` once chunks have been drained, or at once if nobody drains (any more). Does not wait.
+    pub fn ask(&self, guest: Box<dyn Send>) {
+        let mut wishes = self.wishes();
+        if wishes.stopped {
+            drop(wishes);
+            return drop(guest);
+        }
+        wishes.guests.push(guest);
+        self.asked.notify_all();
+    }
+
+    /// Has `told` look at every chunk before it leaves the arena. The first who asks for that is told.
+    pub fn tell_leaving(&self, told: Told) {
+        let _ = self.leaving.set(told);
+    }
+
+    /// A chunk is about to leave the arena.
+    pub fn leaves(&self, chunk: &[u8]) {
+        if let Some(told) = self.leaving.get() {
+            told(chunk);
+        }
+    }
+
+    /// Has `look` called whenever the drainer has looked: four times a second at least. The first who asks for that is served.
+    pub fn look_regularly(&self, look: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.regular.set(look);
+    }
+
+    /// The drainer has looked.
+    pub fn looked(&self) {
+        if let Some(look) = self.regular.get() {
+            look();
+        }
+    }
+
+    /// How many are waiting for a chunk.
+    pub fn asking(&self) -> usize {
+        let wishes = self.wishes();
+        wishes.guests.len() + wishes.waiting as usize
+    }
+
+    /// The drainer's pause: ends early when somebody waits for a chunk. False once there is nothing to drain any more.
+    pub fn pause(&self, at_most: Duration) -> bool {
+        let mut wishes = self.wishes();
+        if wishes.waiting == 0 && wishes.guests.is_empty() && !wishes.stopped {
+            let waited = self.asked.wait_timeout(wishes, at_most);
+            wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        !wishes.stopped
+    }
+
+    /// Tells those who wait that chunks may have become free.
+    pub fn deliver(&self) {
+        let mut wishes = self.wishes();
+        let guests = std::mem::take(&mut wishes.guests);
+        if wishes.waiting > 0 {
+            self.delivered.notify_all();
+        }
+        drop(wishes);
+        drop(guests); // what they do then is theirs
+    }
+
+    /// Sends the drainer home, or says that there is none: nobody waits for it from now on.
+    pub fn stop(&self) {
+        let mut wishes = self.wishes();
+        wishes.stopped = true;
+        let guests = std::mem::take(&mut wishes.guests);
+        drop(wishes);
+        drop(guests);
+        self.asked.notify_all();
+        self.delivered.notify_all();
+    }
+}
+
+/// Writes records of the supervisor's side into chunks of its own, whose header has thread 0.
+pub struct ChunkWriter {
+    stock: Arc<Stock>,
+    current: Option<(usize, usize)>,
+}
+
+impl ChunkWriter {
+    /// A writer without a chunk yet.
+    pub fn new(stock: Arc<Stock>) -> ChunkWriter {
+        ChunkWriter {
+            stock,
+            current: None,
+        }
+    }
+
+    /// Where a record of this length goes: chunk and offset.
+    fn place(&mut self, length: usize) -> Option<(usize, usize)> {
+        if let Some((index, at)) = self.current {
+            if at + length <= abi::CHUNK_SIZE as usize {
+                return Some((index, at));
+            }
+            self.release();
+        }
+        if abi::Chunk::SIZE + length > abi::CHUNK_SIZE as usize {
+            return None;
+        }
+        let index = self.take()?;
+        let header = abi::Chunk {
+            magic: abi::CHUNK_MAGIC,
+            index: index as u32,
+            pid: std::process::id(),
+            taken: clock::counter(),
+            seq: self.stock.guard_chunks.fetch_add(1, Ordering::Relaxed),
+            next: abi::Chunk::SIZE as u64,
+            ..abi::Chunk::default()
+        };
+        self.stock.arena.write(index, 0, &header.to_bytes());
+        self.current = Some((index, abi::Chunk::SIZE));
+        self.current
+    }
+
+    /// Growing is tried before waiting: a receiver must not stand still for the disk while there is memory.
+    fn take(&self) -> Option<usize> {
+        let arena = &self.stock.arena;
+        if let Some(index) = arena.take() {
+            return Some(index);
+        }
+        if arena.grow(8) == 0 && !self.stock.wait_for_chunk() {
+            return None;
+        }
+        arena.take()
+    }
+
+    fn release(&mut self) {
+        if let Some((index, _)) = self.current.take() {
+            let arena = &self.stock.arena;
+            arena.set(&arena.header().full, index);
+        }
+    }
+}
+
+impl RecordSink for ChunkWriter {
+    fn append(&mut self, record: &[u8]) {
+        let Some((index, at)) = self.place(record.len()) else {
+            self.stock.arena.add_lost(1);
+            return;
+        };
+        let end = at + record.len();
+        self.stock.arena.write(index, at, record);
+        self.stock.arena.set_next(index, end);
+        self.current = Some((index, end));
+    }
+}
+
+impl Drop for ChunkWriter {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

@@ -1,0 +1,351 @@
+//! The seccomp filter: which calls become notifications.
+//!
+//! Order: architecture, number, exact instruction pointer. What depends on architecture and number alone is found constant by
+//! the kernel and costs the same whatever the filter's size; so numbers are looked up by a tree of comparisons before anything
+//! else is looked at. A call from the gate passes, except where the supervisor must know of it in any case.
+
+use super::table::{ARCH_I386, ARCH_X86_64, Abi, Guard, When};
+use backstory_sys::kernel as sys;
+use libc::sock_filter;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// What a filter is to watch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FilterSpec {
+    /// Address after the gate's `syscall` instruction; none if no recorder is used.
+    pub gate: Option<u64>,
+    /// The gate is not trusted.
+    pub strict: bool,
+    /// Look-ups are watched, too.
+    pub lookups: bool,
+    /// `io_uring_setup` fails with `ENOSYS`.
+    pub refuse_io_uring: bool,
+}
+
+/// A built filter.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    program: Vec<sock_filter>,
+}
+
+/// The filter could not be installed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// A filter above us has a listener already, and a chain of filters can have only one.
+    #[error(
+        "cannot install the system call filter: an outer one has a listener already (a container runtime, another recording)"
+    )]
+    OuterListener,
+    /// The kernel lacks what the guard needs.
+    #[error(
+        "cannot install the system call filter: this kernel does not support it (5.19 is needed)"
+    )]
+    OldKernel,
+    /// Anything else.
+    #[error("cannot install the system call filter: {0}")]
+    Other(io::Error),
+}
+
+impl From<io::Error> for InstallError {
+    fn from(e: io::Error) -> InstallError {
+        match e.raw_os_error() {
+            Some(libc::EBUSY) => InstallError::OuterListener,
+            Some(libc::EINVAL | libc::ENOSYS) => InstallError::OldKernel,
+            _ => InstallError::Other(e),
+        }
+    }
+}
+
+impl InstallError {
+    /// The error number, to be passed through a pipe or an exit status.
+    pub fn errno(&self) -> i32 {
+        match self {
+            InstallError::OuterListener => libc::EBUSY,
+            InstallError::OldKernel => libc::EINVAL,
+            InstallError::Other(e) => e.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+}
+
+impl Filter {
+    /// Builds the filter. Allocates: do it before a fork.
+    pub fn build(spec: &FilterSpec) -> Filter {
+        let native = intervals(spec, &[Abi::X64, Abi::X32]);
+        let compat = intervals(spec, &[Abi::I386]);
+        let mut code = Vec::with_capacity(4 * (native.len() + compat.len()));
+        code.extend([
+            Step::load(4),
+            Step::Jump {
+                op: libc::BPF_JEQ,
+                k: ARCH_X86_64,
+                yes: 3,
+                no: 0,
+            },
+            Step::Jump {
+                op: libc::BPF_JEQ,
+                k: ARCH_I386,
+                yes: 1,
+                no: 0,
+            },
+            Step::Return(libc::SECCOMP_RET_ALLOW),
+            Step::Skip(size(&native) as u32 + 1),
+            Step::load(0),
+        ]);
+        tree(&native, &mut code);
+        code.push(Step::load(0));
+        tree(&compat, &mut code);
+        Filter {
+            program: assemble(code, spec),
+        }
+    }
+
+    /// Installs the filter on the calling thread, for it and all that come after it, and returns its listener.
+    ///
+    /// Without `CAP_SYS_ADMIN` the kernel asks for `no_new_privs`, which is then set. Safe between fork and exec.
+    pub fn install(&self) -> Result<OwnedFd, InstallError> {
+        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER
+            | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW
+            | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+        match sys::install_filter(&self.program, flags) {
+            Err(e) if e.raw_os_error() == Some(libc::EACCES) => {
+                sys::set_no_new_privs()?;
+                Ok(sys::install_filter(&self.program, flags)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Number of instructions.
+    pub fn len(&self) -> usize {
+        self.program.len()
+    }
+
+    /// Never true.
+    pub fn is_empty(&self) -> bool {
+        self.program.is_empty()
+    }
+}
+
+/// What becomes of a call, as far as its number tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Allow,
+    Refuse,
+    /// Passes from the gate, else is notified.
+    Gate(When),
+    /// Is notified wherever it comes from.
+    Notify(When),
+}
+
+/// An instruction whose far jumps are not resolved yet.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Load(u32),
+    Jump { op: u32, k: u32, yes: u8, no: u8 },
+    Skip(u32),
+    Return(u32),
+    Goto(Action),
+}
+
+impl Step {
+    /// Loads a 32-bit word of `struct seccomp_data`.
+    fn load(offset: u32) -> Step {
+        Step::Load(offset)
+    }
+}
+
+/// The gate is a 64-bit `syscall`; any other way in that reports its address is no gate.
+fn action(spec: &FilterSpec, abi: Abi, name: &str, guard: &Guard) -> Action {
+    let gated = abi == Abi::X64 && !spec.strict && spec.gate.is_some();
+    let gate = |when| {
+        if gated {
+            Action::Gate(when)
+        } else {
+            Action::Notify(when)
+        }
+    };
+    match guard {
+        Guard::Flow(..) if spec.refuse_io_uring && name == "io_uring_setup" => Action::Refuse,
+        Guard::Flow(when, _) => gate(*when),
+        Guard::View(when, _) => Action::Notify(*when),
+        Guard::Lookup(_) if spec.lookups => gate(When::Always),
+        Guard::Magic => Action::Notify(When::OneOf {
+            arg: 0,
+            values: MAGIC,
+        }),
+        Guard::Lookup(_) | Guard::Free(_) | Guard::Never(_) => Action::Allow,
+    }
+}
+
+const MAGIC: &[u32] = &[backstory_abi::MAGIC_WHICH as u32];
+
+/// The numbers' actions, as starts of intervals in order; the first starts at 0.
+fn intervals(spec: &FilterSpec, abis: &[Abi]) -> Vec<(u32, Action)> {
+    let mut out = Vec::with_capacity(512);
+    out.push((0, Action::Allow));
+    let mut put = |start: u32, action: Action| {
+        if let Some(last) = out.last_mut() {
+            if last.0 == start {
+                last.1 = action;
+            } else if last.1 != action {
+                out.push((start, action));
+            }
+        }
+    };
+    for abi in abis {
+        for (nr, row) in abi.numbers() {
+            put(nr, action(spec, *abi, row.name, &row.guard));
+            put(nr + 1, Action::Allow);
+        }
+    }
+    // Interval starts that change nothing.
+    out.dedup_by(|next, last| next.1 == last.1);
+    out
+}
+
+/// Appends a tree of comparisons on the accumulator that ends at each interval's action. In place: every start of a recording waits
+/// for it.
+fn tree(intervals: &[(u32, Action)], out: &mut Vec<Step>) {
+    match intervals {
+        [] | [(_, Action::Allow)] => out.push(Step::Return(libc::SECCOMP_RET_ALLOW)),
+        [(_, action)] => out.push(Step::Goto(*action)),
+        _ => {
+            let (low, high) = intervals.split_at(intervals.len() / 2);
+            let (start, length) = (high[0].0, size(low));
+            let jump = |yes, no| Step::Jump {
+                op: libc::BPF_JGE,
+                k: start,
+                yes,
+                no,
+            };
+            match u8::try_from(length) {
+                Ok(length) => out.push(jump(length, 0)),
+                Err(_) => out.extend([jump(0, 1), Step::Skip(length as u32)]),
+            }
+            tree(low, out);
+            tree(high, out);
+        }
+    }
+}
+
+/// How many steps the tree of these intervals has.
+fn size(intervals: &[(u32, Action)]) -> usize {
+    if intervals.len() < 2 {
+        return 1;
+    }
+    let (low, high) = intervals.split_at(intervals.len() / 2);
+    let length = size(low);
+    length + size(high) + if length > usize::from(u8::MAX) { 2 } else { 1 }
+}
+
+/// What stands after the trees for one action: the look at an argument, then the look at the instruction pointer.
+fn block(action: Action, spec: &FilterSpec) -> Vec<Step> {
+    let (when, gated) = match action {
+        Action::Allow => return vec![Step::Return(libc::SECCOMP_RET_ALLOW)],
+        Action::Refuse => return vec![Step::Return(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32)],
+        Action::Gate(when) => (when, true),
+        Action::Notify(when) => (when, false),
+    };
+    let mut out = Vec::new();
+    match when {
+        When::Always => {}
+        When::Any { arg, mask } | When::Without { arg, mask } => {
+            // Which of the two is notified skips the return.
+            let set = u8::from(matches!(when, When::Any { .. }));
+            out.push(Step::load(argument(arg)));
+            out.push(Step::Jump {
+                op: libc::BPF_JSET,
+                k: mask,
+                yes: set,
+                no: 1 - set,
+            });
+            out.push(Step::Return(libc::SECCOMP_RET_ALLOW));
+        }
+        When::OneOf { arg, values } => {
+            out.push(Step::load(argument(arg)));
+            let count = values.len() as u8;
+            for (k, i) in values.iter().zip(0u8..) {
+                out.push(Step::Jump {
+                    op: libc::BPF_JEQ,
+                    k: *k,
+                    yes: count - i,
+                    no: 0,
+                });
+            }
+            out.push(Step::Return(libc::SECCOMP_RET_ALLOW));
+        }
+    }
+    if let (true, Some(gate)) = (gated, spec.gate) {
+        out.push(Step::load(12));
+        out.push(Step::Jump {
+            op: libc::BPF_JEQ,
+            k: (gate >> 32) as u32,
+            yes: 0,
+            no: 3,
+        });
+        out.push(Step::load(8));
+        out.push(Step::Jump {
+            op: libc::BPF_JEQ,
+            k: gate as u32,
+            yes: 0,
+            no: 1,
+        });
+        out.push(Step::Return(libc::SECCOMP_RET_ALLOW));
+    }
+    out.push(Step::Return(libc::SECCOMP_RET_USER_NOTIF));
+    out
+}
+
+/// Offset of the low half of an argument in `struct seccomp_data`.
+fn argument(arg: u8) -> u32 {
+    16 + 8 * u32::from(arg)
+}
+
+/// Appends the blocks of all actions in use and resolves the jumps to them.
+fn assemble(mut code: Vec<Step>, spec: &FilterSpec) -> Vec<sock_filter> {
+    let mut places: Vec<(Action, usize)> = Vec::new();
+    for i in 0..code.len() {
+        if let Step::Goto(action) = code[i]
+            && places.iter().all(|(known, _)| *known != action)
+        {
+            places.push((action, code.len()));
+            code.extend(block(action, spec));
+        }
+    }
+    let target = |action: Action, from: usize| {
+        let place = places
+            .iter()
+            .find(|(known, _)| *known == action)
+            .map_or(from + 1, |(_, place)| *place);
+        (place - from - 1) as u32
+    };
+    code.iter()
+        .enumerate()
+        .map(|(i, step)| match *step {
+            Step::Load(k) => instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, k, 0, 0),
+            Step::Jump { op, k, yes, no } => {
+                instruction(libc::BPF_JMP | libc::BPF_K | op, k, yes, no)
+            }
+            Step::Skip(k) => instruction(libc::BPF_JMP | libc::BPF_JA, k, 0, 0),
+            Step::Return(k) => instruction(libc::BPF_RET | libc::BPF_K, k, 0, 0),
+            Step::Goto(action) => {
+                instruction(libc::BPF_JMP | libc::BPF_JA, target(action, i), 0, 0)
+            }
+        })
+        .collect()
+}
+
+fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
+}
+
+#[cfg(test)]
+#[path = "filter_tests.rs"]
+mod tests;

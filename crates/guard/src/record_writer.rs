@@ -1,0 +1,243 @@
+//! Writes the guard's records: always with who did it, in the format of `backstory_abi.h`.
+
+use backstory_abi::{
+    DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op,
+};
+use backstory_arena::RecordSink;
+
+/// Most bytes of strings in one record; longer lists continue in the next.
+const PIECE: usize = 16 * 1024;
+
+/// What is known of a call's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Result {
+    /// Only the attempt was seen.
+    Unknown,
+    /// The file system says so: at least 0, or `-errno`.
+    Predicted(i32),
+    /// It is so.
+    Known(i32),
+}
+
+/// The fields of a record.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields {
+    /// Operation.
+    pub op: u16,
+    /// See the operation.
+    pub fd: i32,
+    /// See the operation.
+    pub arg: i32,
+    /// See the operation.
+    pub aux: u32,
+    /// Outcome.
+    pub result: Result,
+    /// File concerned.
+    pub ident: Option<Ident>,
+    /// Paths are absolute.
+    pub resolved: bool,
+    /// More `F_*`.
+    pub flags: u16,
+}
+
+impl Fields {
+    /// Of an operation of which nothing is known yet.
+    pub fn of(op: u16) -> Fields {
+        Fields {
+            op,
+            fd: libc::AT_FDCWD,
+            arg: 0,
+            aux: 0,
+            result: Result::Unknown,
+            ident: None,
+            resolved: false,
+            flags: 0,
+        }
+    }
+
+    /// True if the call is known or predicted to have failed.
+    pub fn result_failed(&self) -> bool {
+        matches!(self.result, Result::Predicted(value) | Result::Known(value) if value < 0)
+    }
+}
+
+/// Builds records in a buffer of its own and hands them to a sink.
+pub struct RecordWriter<S> {
+    sink: S,
+    buffer: Vec<u8>,
+}
+
+impl<S: RecordSink> RecordWriter<S> {
+    /// Into `sink`.
+    pub fn new(sink: S) -> RecordWriter<S> {
+        RecordWriter {
+            sink,
+            buffer: Vec::with_capacity(8192),
+        }
+    }
+
+    /// Writes one record with NUL-terminated strings.
+    pub fn put(&mut self, time: u64, who: Who, fields: &Fields, strings: &[&[u8]]) {
+        self.start(time, who, fields);
+        for string in strings {
+            self.buffer.extend_from_slice(string);
+            self.buffer.push(0);
+        }
+        self.finish();
+    }
+
+    /// Writes one record with raw bytes, whose number stands in `aux` (a socket address).
+    pub fn put_bytes(&mut self, time: u64, who: Who, fields: &Fields, bytes: &[u8]) {
+        self.start(
+            time,
+            who,
+            &Fields {
+                aux: bytes.len() as u32,
+                ..*fields
+            },
+        );
+        self.buffer.extend_from_slice(bytes);
+        self.finish();
+    }
+
+    /// Writes a list of NUL-terminated strings, given one after the other, in as many records as it takes.
+    pub fn put_list(&mut self, time: u64, who: Who, fields: &Fields, list: &[u8]) {
+        let mut rest = list;
+        loop {
+            let (piece, more, after) = split(rest);
+            let flags = if more {
+                fields.flags | F_MORE
+            } else {
+                fields.flags
+            };
+            self.start(time, who, &Fields { flags, ..*fields });
+            self.buffer.extend_from_slice(piece);
+            if more {
+                self.buffer.push(0);
+            }
+            self.finish();
+            rest = after;
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn start(&mut self, time: u64, who: Who, fields: &Fields) {
+        let (state, result, predicted) = match fields.result {
+            Result::Unknown => (RESERVED, 0, 0),
+            Result::Predicted(value) => (DONE, value, F_PREDICTED),
+            Result::Known(value) => (DONE, value, 0),
+        };
+        let ident = if fields.ident.is_some() { F_IDENT } else { 0 };
+        let resolved = if fields.resolved { F_RESOLVED } else { 0 };
+        let record = Record {
+            state,
+            op: fields.op,
+            size: 0,
+            flags: fields.flags | F_WHO | predicted | ident | resolved,
+            time,
+            fd: fields.fd,
+            arg: fields.arg,
+            result,
+            aux: fields.aux,
+        };
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&record.to_bytes());
+        self.buffer.extend_from_slice(&who.to_bytes());
+        if let Some(ident) = &fields.ident {
+            self.buffer.extend_from_slice(&ident.to_bytes());
+        }
+    }
+
+    fn finish(&mut self) {
+        self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
+        let size = self.buffer.len() as u16;
+        if let Some(place) = self.buffer.get_mut(4..6) {
+            place.copy_from_slice(&size.to_le_bytes());
+        }
+        self.sink.append(&self.buffer);
+    }
+}
+
+/// The first recordful of a list: its bytes, whether its last string goes on in the next record, and the rest.
+fn split(list: &[u8]) -> (&[u8], bool, &[u8]) {
+    if list.len() <= PIECE {
+        return (list, false, &[]);
+    }
+    let (head, tail) = list.split_at(PIECE);
+    // An empty string at a record's end would be taken for padding, so no record but the last ends with one.
+    match (1..PIECE)
+        .rev()
+        .find(|end| head[*end] == 0 && head[*end - 1] != 0)
+    {
+        Some(end) => {
+            let (head, tail) = list.split_at(end + 1);
+            (head, false, tail)
+        }
+        None => (head, true, tail),
+    }
+}
+
+/// A process was met for the first time.
+pub fn born(pid: u32, parent: u32) -> Fields {
+    Fields {
+        fd: pid as i32,
+        arg: parent as i32,
+        result: Result::Known(0),
+        ..Fields::of(op::BORN)
+    }
+}
+
+/// A process ended.
+pub fn gone(pid: u32, status: Option<i32>) -> Fields {
+    Fields {
+        fd: pid as i32,
+        arg: status.unwrap_or(0),
+        aux: u32::from(status.is_some()),
+        result: Result::Known(0),
+        ..Fields::of(op::GONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Collected<'a>(&'a mut Vec<Vec<u8>>);
+
+    impl RecordSink for Collected<'_> {
+        fn append(&mut self, record: &[u8]) {
+            self.0.push(record.to_vec());
+        }
+    }
+
+    #[test]
+    fn a_long_list_loses_nothing_between_its_records() {
+        let mut list = Vec::new();
+        for i in 0..3000 {
+            list.extend_from_slice(format!("argument number {i}\0").as_bytes());
+        }
+        list.extend_from_slice(&[b'x'; 40_000]);
+        list.push(0);
+        let mut records = Vec::new();
+        RecordWriter::new(Collected(&mut records)).put_list(
+            1,
+            Who::default(),
+            &Fields::of(op::ARGS),
+            &list,
+        );
+        let mut joined = Vec::new();
+        for record in &records {
+            let head = Record::read(record).unwrap();
+            assert_eq!(usize::from(head.size), record.len());
+            let body = &record[Record::SIZE + Who::SIZE..];
+            let end = body.iter().rposition(|b| *b != 0).unwrap() + 1;
+            joined.extend_from_slice(&body[..end]);
+            if head.flags & F_MORE == 0 {
+                joined.push(0);
+            }
+        }
+        assert_eq!(joined, list);
+    }
+}

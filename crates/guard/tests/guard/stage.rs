@@ -1,0 +1,256 @@
+//! A guarded thread in this process: what it does, and what it starts, is seen by receivers of this process.
+
+#![allow(unsafe_code)]
+
+use backstory_abi::{
+    F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op,
+};
+use backstory_arena::RecordSink;
+use backstory_eventlog::Reason;
+use backstory_guard::{
+    Filter, FilterSpec, Hooks, InstallError, Receivers, SharedMap, Waiting, Watch,
+};
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+/// An address that no `syscall` instruction of this process has.
+pub const NOWHERE: u64 = 0x1234_5678_9abc;
+
+/// A record, taken apart.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub record: Record,
+    pub who: Who,
+    pub ident: Option<Ident>,
+    pub body: Vec<u8>,
+}
+
+impl Seen {
+    fn parse(bytes: &[u8]) -> Seen {
+        let record = Record::read(bytes).unwrap();
+        assert_eq!(usize::from(record.size), bytes.len());
+        assert_ne!(record.flags & F_WHO, 0);
+        let mut body = &bytes[Record::SIZE..];
+        let who = Who::read(body).unwrap();
+        body = &body[Who::SIZE..];
+        let mut ident = None;
+        if record.flags & F_IDENT != 0 {
+            ident = Ident::read(body);
+            body = &body[Ident::SIZE..];
+        }
+        Seen {
+            record,
+            who,
+            ident,
+            body: body.to_vec(),
+        }
+    }
+
+    /// The string with this number.
+    pub fn string(&self, i: usize) -> &str {
+        std::str::from_utf8(self.body.split(|b| *b == 0).nth(i).unwrap()).unwrap()
+    }
+
+    /// The predicted result; none if only the attempt is known.
+    pub fn predicted(&self) -> Option<i32> {
+        if self.record.state == RESERVED {
+            return None;
+        }
+        assert_ne!(self.record.flags & F_PREDICTED, 0);
+        Some(self.record.result)
+    }
+
+    pub fn resolved(&self) -> bool {
+        self.record.flags & F_RESOLVED != 0
+    }
+}
+
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<Seen>>>);
+
+impl Log {
+    /// Everything so far, in order of time.
+    pub fn all(&self) -> Vec<Seen> {
+        let mut seen = self.0.lock().unwrap().clone();
+        seen.sort_by_key(|s| s.record.time);
+        seen
+    }
+}
+
+impl RecordSink for Log {
+    fn append(&mut self, record: &[u8]) {
+        self.0.lock().unwrap().push(Seen::parse(record));
+    }
+}
+
+/// What the hooks were told.
+#[derive(Default)]
+pub struct Told {
+    pub announced: Mutex<Vec<(u32, u32, u32)>>,
+    pub waiting: Mutex<Vec<Waiting>>,
+    pub pid_namespaces: Mutex<u32>,
+    pub notes: Mutex<Vec<Reason>>,
+}
+
+impl Hooks for Told {
+    fn announce(&self, chunk: u32, pid: u32, tid: u32) {
+        self.announced.lock().unwrap().push((chunk, pid, tid));
+    }
+    fn drain(&self, waiting: Waiting) {
+        self.waiting.lock().unwrap().push(waiting);
+    }
+    fn pid_namespace(&self) {
+        *self.pid_namespaces.lock().unwrap() += 1;
+    }
+    fn note(&self, note: Reason) {
+        self.notes.lock().unwrap().push(note);
+    }
+}
+
+/// What came of a guarded thread.
+pub struct Outcome<T> {
+    pub result: T,
+    pub seen: Vec<Seen>,
+}
+
+impl<T> Outcome<T> {
+    /// The records of an operation on a path (its first string).
+    pub fn of(&self, op: u16, path: &str) -> Vec<&Seen> {
+        self.seen
+            .iter()
+            .filter(|s| s.record.op == op && s.string(0) == path)
+            .collect()
+    }
+
+    /// The only record of an operation on a path.
+    pub fn one(&self, op: u16, path: &str) -> &Seen {
+        let found = self.of(op, path);
+        assert_eq!(found.len(), 1, "{op} of {path} in {:#?}", self.seen);
+        found[0]
+    }
+
+    /// The strings of all records of an operation by a process, as one list.
+    pub fn list(&self, op: u16, pid: u32) -> Vec<String> {
+        let mut bytes = Vec::new();
+        for seen in self
+            .seen
+            .iter()
+            .filter(|s| s.record.op == op && s.who.pid == pid)
+        {
+            let end = seen.body.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
+            bytes.extend_from_slice(&seen.body[..end]);
+            if seen.record.flags & F_MORE == 0 {
+                bytes.push(0);
+            }
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        text.split_terminator('\0').map(str::to_owned).collect()
+    }
+}
+
+/// Installs a filter on a new thread and hands its listener out, then runs `act` there once told to.
+pub fn guarded<T: Send + 'static>(
+    spec: FilterSpec,
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Result<(OwnedFd, impl FnOnce() -> T), InstallError> {
+    let filter = Filter::build(&spec);
+    let (listener_out, listener_in) = channel();
+    let (start, started) = channel();
+    let thread = std::thread::spawn(move || {
+        let listener = filter.install();
+        listener_out.send(listener).unwrap();
+        started.recv().unwrap();
+        act()
+    });
+    let listener = listener_in.recv().unwrap()?;
+    Ok((listener, move || {
+        start.send(()).unwrap();
+        thread.join().unwrap()
+    }))
+}
+
+/// Runs `act` on a thread that everything of is notified, and waits until its processes have ended, too.
+pub fn watch_with<T: Send + 'static>(
+    spec: FilterSpec,
+    watch: Watch,
+    told: Arc<Told>,
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Outcome<T> {
+    let (listener, run) = guarded(spec, act).unwrap();
+    let shared = Arc::new(SharedMap::create().unwrap());
+    let log = Log::default();
+    let end = listener.try_clone().unwrap();
+    let receivers = Receivers::start(listener, shared, watch, || log.clone(), told).unwrap();
+    let result = run();
+    let mut end = [rustix::event::PollFd::new(
+        &end,
+        rustix::event::PollFlags::empty(),
+    )];
+    rustix::event::poll(&mut end, None).unwrap();
+    while !receivers.ended() {
+        std::thread::yield_now();
+    }
+    assert!(receivers.stop());
+    let seen = log.all();
+    Outcome { result, seen }
+}
+
+/// The spec of a run with a gate that nobody uses.
+pub fn spec() -> FilterSpec {
+    FilterSpec {
+        gate: Some(NOWHERE),
+        ..FilterSpec::default()
+    }
+}
+
+/// [`watch_with`] and nothing special.
+pub fn watch<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Outcome<T> {
+    let watch = Watch {
+        gate: Some(NOWHERE),
+        ..Watch::default()
+    };
+    watch_with(spec(), watch, Arc::default(), act)
+}
+
+/// Watches a command; its exit status and standard output.
+pub fn command(words: &[&str]) -> Outcome<(Option<i32>, String)> {
+    let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+    watch(move || {
+        let output = Command::new(&words[0]).args(&words[1..]).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&text).into_owned(),
+        )
+    })
+}
+
+/// The process that executed this path.
+pub fn executor<T>(outcome: &Outcome<T>, path: &str) -> u32 {
+    outcome.one(op::EXEC, path).who.pid
+}
+
+/// A system call of this thread: result or `-errno`.
+pub fn call(nr: i64, args: [usize; 5]) -> i64 {
+    // SAFETY: tests pass pointers to live, NUL-terminated strings or structures, as the calls ask.
+    let r = unsafe { libc::syscall(nr, args[0], args[1], args[2], args[3], args[4]) };
+    if r < 0 {
+        -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap())
+    } else {
+        r
+    }
+}
+
+/// True if the program can be run here; says so loudly if not.
+pub fn available(program: &[&str]) -> bool {
+    let ok = Command::new(program[0])
+        .args(&program[1..])
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !ok {
+        eprintln!("SKIPPED: {program:?} does not run here");
+    }
+    ok
+}

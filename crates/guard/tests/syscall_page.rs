@@ -1,0 +1,135 @@
+//! `docs/syscalls.md` says what the table says (`BACKSTORY_BLESS=1` writes it anew), and the table says of the recorder what is so.
+
+use backstory_guard::table::{Guard, ROWS, When};
+use std::fmt::Write;
+
+fn number(nr: Option<i16>) -> String {
+    nr.filter(|nr| *nr >= 0)
+        .map_or_else(|| "–".to_owned(), |nr| nr.to_string())
+}
+
+fn which(when: &When) -> String {
+    match when {
+        When::Always => String::new(),
+        When::Any { arg, mask } => format!(", only with any of {mask:#x} in argument {arg}"),
+        When::Without { arg, mask } => format!(", only with none of {mask:#x} in argument {arg}"),
+        When::OneOf { arg, values } => {
+            let values: Vec<String> = values.iter().map(|v| format!("{v:#x}")).collect();
+            format!(", only with {} in argument {arg}", values.join(", "))
+        }
+    }
+}
+
+fn guard(guard: &Guard) -> String {
+    match guard {
+        Guard::Flow(when, _) => format!("watched, unless from the gate{}", which(when)),
+        Guard::View(when, _) => format!(
+            "watched, also from the gate: changes what paths or pids mean{}",
+            which(when)
+        ),
+        Guard::Lookup(_) => "look-up: watched with `--lookups=all`".to_owned(),
+        Guard::Magic => "no effect; watched with the recorder's magic argument only".to_owned(),
+        Guard::Free(why) => format!("no effect on provenance: {why}"),
+        Guard::Never(why) => format!("never watched: {why}"),
+    }
+}
+
+fn page() -> String {
+    let mut out = String::from(
+        "# Every system call\n\n\
+         What recorder and guard do with each system call of the supported kernels. Made from the table that the seccomp filter\n\
+         and the decoder of its notifications are built from (`crates/capture/src/guard/rows.rs`) by\n\
+         `BACKSTORY_BLESS=1 cargo test -p backstory-guard --test syscall_page`; a test keeps it so, and another compares the\n\
+         table with the kernel's headers and with the kernel that runs. x32 calls are treated as the x86-64 calls of the same\n\
+         name. aarch64's numbers are there so that no call of it is without a row; nothing is recorded on it yet.\n\n\
+         *wraps it*: libc's function of this name, or the functions that stand for it, in programs that load libc dynamically.\n\
+         `io_uring_setup` is refused with `ENOSYS` where `--io-uring=refuse` asks for it.\n\n\
+         | call | x86-64 | i386 | aarch64 | recorder | guard |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    for row in ROWS {
+        let recorder = if row.recorder { "wraps it" } else { "" };
+        let (x64, i386, arm64) = (
+            number(Some(row.x64)),
+            number(Some(row.i386)),
+            number(row.arm64()),
+        );
+        writeln!(
+            out,
+            "| `{}` | {x64} | {i386} | {arm64} | {recorder} | {} |",
+            row.name,
+            guard(&row.guard)
+        )
+        .expect("to a string");
+    }
+    out
+}
+
+#[test]
+fn the_page_of_system_calls_is_up_to_date() {
+    backstory_testkit::page::is_up_to_date("syscalls.md", &page());
+}
+
+/// Names of an ELF file's dynamic symbols that are defined in it.
+fn exported(library: &[u8]) -> Vec<String> {
+    let number = |at: usize, size: usize| {
+        let mut bytes = [0; 8];
+        bytes[..size].copy_from_slice(&library[at..at + size]);
+        u64::from_le_bytes(bytes) as usize
+    };
+    let (sections, size, count) = (number(0x28, 8), number(0x3a, 2), number(0x3c, 2));
+    let section = |i: usize| sections + i * size;
+    let dynamic = (0..count)
+        .map(section)
+        .find(|at| number(at + 4, 4) == 11)
+        .expect(".dynsym");
+    let names = number(section(number(dynamic + 0x28, 4)) + 0x18, 8);
+    let (start, length) = (number(dynamic + 0x18, 8), number(dynamic + 0x20, 8));
+    (start..start + length)
+        .step_by(24)
+        .filter(|at| number(at + 6, 2) != 0)
+        .map(|at| {
+            let name = &library[names + number(at, 4)..];
+            let end = name.iter().position(|b| *b == 0).expect("an end");
+            String::from_utf8_lossy(&name[..end]).into_owned()
+        })
+        .collect()
+}
+
+/// Calls whose function in libc has another name.
+const FUNCTIONS: &[(&str, &str)] = &[
+    ("clone3", "pthread_create"),
+    ("eventfd2", "eventfd"),
+    ("exit_group", "_exit"),
+    ("faccessat2", "faccessat"),
+    ("newfstatat", "fstatat"),
+    ("signalfd4", "signalfd"),
+    ("rt_sigqueueinfo", "sigqueue"),
+];
+
+/// Calls whose function is wrapped for another reason than to record the call.
+const PREPARED: &[&str] = &["prctl", "seccomp"];
+
+#[test]
+fn the_recorder_wraps_what_the_table_says() {
+    let exported = exported(backstory_recorder::LIBRARY);
+    // `syscall` is wrapped, too: what it takes by number.
+    let numbers = include_str!("../../recorder/c/number.c");
+    let wrapped = |name: &str| {
+        let other = FUNCTIONS.iter().find(|other| other.0 == name);
+        let function = other.map_or(name, |other| other.1);
+        exported.iter().any(|symbol| symbol == function)
+            || numbers.contains(&format!("case __NR_{name}:"))
+            || numbers.contains(&format!("nr == __NR_{name} "))
+    };
+    let wrong: Vec<&str> = ROWS
+        .iter()
+        // 32-bit programs have no recorder.
+        .filter(|row| row.recorder != (row.x64 >= 0 && wrapped(row.name)))
+        .filter(|row| !PREPARED.contains(&row.name))
+        .map(|row| row.name)
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "the table is wrong about the recorder: {wrong:?}"
+    );
+}

@@ -1,0 +1,315 @@
+//! Keeps contents that are about to change.
+//!
+//! In: a file that somebody is about to write to, truncate, replace or remove, and who waits for us. Out: its content as a file in the
+//! run's directory `ID.kept`, and what the log says of it.
+//!
+//! Invariant: a content that has been kept stays as it was. A second name of a file is enough only where the file loses a name and
+//! has no other; if it is changed after all, a copy takes the name's place first.
+//!
+//! Absent: whose call it is and how it waits (`guard`), what is done with what was kept (after the run).
+
+mod names;
+mod paths;
+mod place;
+mod reads;
+
+use backstory_arena::Stock;
+use backstory_eventlog::event::Ident;
+use backstory_eventlog::record::record_ident;
+use backstory_guard::{Change, ChangeKind, Effort, Find, Found, Keep, Kept, TooMuch};
+use backstory_sys::clock;
+use place::Place;
+use reads::{FileKey, Reads};
+use rustix::fs::Statx;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Files that are looked after at the same time.
+const SHARDS: usize = 64;
+/// Files remembered in each; of more, a content may be kept twice.
+const REMEMBERED: usize = 4096;
+/// ns that the file systems' clock may stand still: a change within that time leaves the same time stamps.
+const TICK: i64 = 20_000_000;
+/// Bytes that are copied with little effort.
+const LITTLE: u64 = 64 << 10;
+/// Bytes of a file that is kept only because some of it stays: appending to a long log must not copy it.
+const PARTLY: u64 = 16 << 20;
+/// Files that are interfaces, not contents, or memory that is shared on purpose.
+const NO_CONTENTS: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
+
+/// Whether the contents of files are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Contents {
+    /// They are not: versions are known by identity alone.
+    #[default]
+    Off,
+    /// What the run has read is kept before it changes.
+    Lazy,
+    /// Every content is kept before it changes.
+    All,
+}
+
+/// What was kept of a file.
+#[derive(Debug, Clone, Copy)]
+struct Earlier {
+    /// Size, modification and status change after that.
+    state: (i64, i64, i64),
+    /// Any later change has later time stamps.
+    settled: bool,
+    /// It was not copied: this number is the file itself.
+    linked: Option<i32>,
+}
+
+type Shard = HashMap<FileKey, Earlier>;
+
+/// Keeps the contents of one run.
+pub struct Preserver {
+    contents: Contents,
+    /// When, in ns since 1970.
+    began: i64,
+    place: Place,
+    next: AtomicI32,
+    stock: Arc<Stock>,
+    reads: Arc<Reads>,
+    /// By device and inode. Who works on a file holds its shard: two who change one file wait for one copy.
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+impl Preserver {
+    /// Keeps what `contents` says in the directory `path`, which is made when there is something to keep. `open` are the files that the command
+    /// inherits open for reading. What is logged in the
+    /// arena of `stock` from now on is known to it.
+    pub fn new<'a>(
+        contents: Contents,
+        path: PathBuf,
+        open: impl Iterator<Item = &'a [u8]>,
+        stock: &Arc<Stock>,
+    ) -> Preserver {
+        let reads = Arc::new(Reads::new(open));
+        if contents == Contents::Lazy {
+            let told = Arc::clone(&reads);
+            stock.tell_leaving(Box::new(move |chunk| told.leaves(chunk)));
+        }
+        Preserver {
+            contents,
+            began: clock::machine(),
+            place: Place::new(path),
+            next: AtomicI32::new(0),
+            stock: Arc::clone(stock),
+            reads,
+            shards: std::array::from_fn(|_| Mutex::default()),
+        }
+    }
+
+    fn shard(&self, file: FileKey, effort: Effort) -> Result<MutexGuard<'_, Shard>, TooMuch> {
+        let shard = &self.shards[file.1 as usize % SHARDS];
+        match effort {
+            Effort::Any => Ok(shard.lock().unwrap_or_else(PoisonError::into_inner)),
+            Effort::Little => match shard.try_lock() {
+                Err(TryLockError::WouldBlock) => Err(TooMuch),
+                Err(TryLockError::Poisoned(shard)) => Ok(shard.into_inner()),
+                Ok(shard) => Ok(shard),
+            },
+        }
+    }
+
+    /// The content of this file, which is about to change, must not be lost: how it changes, or `Part` if that is the only reason.
+    /// Asked once before each change.
+    fn wants(&self, shard: &Shard, change: &Change<'_>, file: FileKey) -> Option<ChangeKind> {
+        let linked = shard
+            .get(&file)
+            .is_some_and(|earlier| earlier.linked.is_some());
+        let read = self.contents == Contents::All
+            || self.reads.take(&self.stock, file, &|| change.all_logged());
+        match change.kind {
+            ChangeKind::Part if read || linked || !change.all_logged() => Some(ChangeKind::Write),
+            kind @ (ChangeKind::Update | ChangeKind::Part) => Some(kind),
+            kind => (read || linked || !change.all_logged()).then_some(kind),
+        }
+    }
+
+    /// Keeps a file's content. Returns its number, and how; or why it can't be kept.
+    fn put(
+        &self,
+        (kind, effort): (ChangeKind, Effort),
+        file: BorrowedFd<'_>,
+        before: &Statx,
+    ) -> Result<Result<(i32, u32), Errno>, TooMuch> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let only_name = kind == ChangeKind::Remove && before.stx_nlink == 1;
+        if only_name && self.place.link(file, number).is_ok() {
+            return Ok(Ok((number, place::LINK)));
+        }
+        if kind == ChangeKind::Part && before.stx_size > PARTLY {
+            return Ok(Err(Errno::FBIG));
+        }
+        affordable(effort, before)?;
+        let copied = self.place.copy(file, before, number);
+        Ok(copied.map(|how| (number, how)))
+    }
+
+    /// Keeps what is there now, unless it has been kept already. `before` is what the file was when the shard was locked already.
+    fn keep_now(
+        &self,
+        shard: &mut Shard,
+        (kind, effort): (ChangeKind, Effort),
+        file: BorrowedFd<'_>,
+        before: &Statx,
+    ) -> Tried {
+        let ident = Ident::from(before);
+        let key = key(&ident);
+        // What the run made comes again when it does that again.
+        let made = kind == ChangeKind::Part && ident.birth >= self.began;
+        if !place::is_regular(before) || before.stx_size == 0 || made {
+            return Ok(None);
+        }
+        if let Some(earlier) = shard.get(&key).copied() {
+            if let Some(number) = earlier.linked.filter(|_| kind != ChangeKind::Remove) {
+                affordable(effort, before)?;
+                // If this fails, the log's size and times tell that the link is not what was kept.
+                let _ = self.place.replace(file, before, number);
+                shard.insert(
+                    key,
+                    Earlier {
+                        linked: None,
+                        ..earlier
+                    },
+                );
+            }
+            if earlier.settled && earlier.state == state(&ident) {
+                return Ok(None);
+            }
+        }
+        let (number, how, error) = match self.put((kind, effort), file, before)? {
+            Ok((number, how)) => (number, how, 0),
+            Err(errno) => (-1, 0, errno.raw_os_error()),
+        };
+        let kept = Kept {
+            ident: record_ident(&ident),
+            number,
+            how,
+            error,
+        };
+        if error == 0 {
+            if shard.len() >= REMEMBERED {
+                shard.clear();
+            }
+            shard.insert(key, remember(&kept, file, &ident));
+        }
+        Ok(Some(kept))
+    }
+
+    /// Keeps the content of what was found, which was `before` when its `shard` was locked already.
+    fn keep_it(
+        &self,
+        shard: &mut Shard,
+        how: (ChangeKind, Effort),
+        found: &Found,
+        before: &Statx,
+    ) -> Tried {
+        let file = key(&Ident::from(before));
+        let stays = || self.contents == Contents::Lazy && self.reads.stays(file, &found.path);
+        if how.0 == ChangeKind::Remove && before.stx_nlink > 1 && stays() {
+            self.reads.put_back(file);
+            return Ok(None);
+        }
+        let kept = self.keep_now(shard, how, found.file.as_fd(), before);
+        if kept.is_err() {
+            // While nobody else may look after this file.
+            self.reads.put_back(file);
+        }
+        kept
+    }
+}
+
+type Tried = Result<Option<Kept>, TooMuch>;
+
+fn key(ident: &Ident) -> FileKey {
+    (ident.dev as u32, ident.ino)
+}
+
+/// Below a directory whose files are interfaces.
+fn is_interface(path: &[u8]) -> bool {
+    NO_CONTENTS.iter().any(|place| path.starts_with(place))
+}
+
+/// Whether a file may be copied with this effort.
+fn affordable(effort: Effort, file: &Statx) -> Result<(), TooMuch> {
+    match effort {
+        Effort::Little if file.stx_size > LITTLE => Err(TooMuch),
+        _ => Ok(()),
+    }
+}
+
+impl Keep for Preserver {
+    fn keep(&self, change: &Change<'_>, effort: Effort, find: Find<'_>) -> Tried {
+        let file = (change.device, change.inode);
+        let mut shard = self.shard(file, effort)?;
+        let Some(kind) = self.wants(&shard, change, file) else {
+            return Ok(None);
+        };
+        let found = find().inspect_err(|_| self.reads.put_back(file))?;
+        let Some(found) = found.filter(|found| !is_interface(&found.path)) else {
+            return Ok(None);
+        };
+        let Ok(there) = place::look(found.file.as_fd()) else {
+            return Ok(None);
+        };
+        // Another may have been put in its place since it was asked for.
+        let actual = key(&Ident::from(&there));
+        if actual == file {
+            return self.keep_it(&mut shard, (kind, effort), &found, &there);
+        }
+        self.reads.put_back(file);
+        drop(shard);
+        let mut shard = self.shard(actual, effort)?;
+        let wanted = self.wants(&shard, change, actual);
+        // Who had the shard may have changed it meanwhile.
+        match (wanted, place::look(found.file.as_fd())) {
+            (Some(kind), Ok(there)) => self.keep_it(&mut shard, (kind, effort), &found, &there),
+            _ => Ok(None),
+        }
+    }
+
+    fn changes(&self, device: u32, inode: u64) -> bool {
+        self.stock.arena.note_changed(device, inode)
+    }
+
+    fn names_change(&self) {
+        if self.contents == Contents::Lazy {
+            self.reads.look(&self.stock, &|| false);
+        }
+    }
+
+    fn may_have_read(&self) {
+        self.stock.arena.read_more();
+    }
+
+    fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
+        if self.contents == Contents::Lazy {
+            self.reads.starts(time, pid, directory);
+        }
+    }
+}
+
+/// Size, modification and status change.
+fn state(ident: &Ident) -> (i64, i64, i64) {
+    (ident.size, ident.mtime, ident.ctime)
+}
+
+fn remember(kept: &Kept, file: BorrowedFd<'_>, before: &Ident) -> Earlier {
+    let linked = (kept.how == place::LINK).then_some(kept.number);
+    // A link changes the status.
+    let now = linked
+        .and_then(|_| place::look(file).ok())
+        .map(|st| Ident::from(&st));
+    Earlier {
+        state: state(now.as_ref().unwrap_or(before)),
+        settled: before.ctime + TICK < clock::machine(),
+        linked,
+    }
+}

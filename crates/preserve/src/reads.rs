@@ -1,0 +1,493 @@
+//! What the run has read so far, learned from what recorders and guard have logged.
+//!
+//! A recorder logs no more of a file it opens to read than its path. Nobody who is recorded can have changed that file since: whoever
+//! wants to waits until we have looked. So a path still leads to the file that was read when it is looked at here, before the first
+//! change, and what was read is known by device and inode from then on.
+//!
+//! Invariant: a content that was read and has not changed since is wanted. Where that can't be told any more (an unknown directory,
+//! another root, operations that were lost, a directory that was moved), everything is.
+
+use super::names::Names;
+use super::paths::{Paths, ThreadKey};
+use backstory_abi::{
+    CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op,
+};
+use backstory_arena::Stock;
+use backstory_eventlog::program;
+use backstory_eventlog::record::Raw;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of drained chunks that wait to be looked at.
+const PENDING: usize = 16 << 20;
+/// Programs that started since the last look.
+const STARTS: usize = 100_000;
+/// Files that are remembered.
+const FILES: usize = 2 << 20;
+/// Directories with a name for whatever a process has open itself.
+const OPEN_ALREADY: [&[u8]; 3] = [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread-self/fd/"];
+
+/// A file, by the low half of its device number and its inode.
+pub(super) type FileKey = (u32, u64);
+
+/// What was read.
+pub(super) struct Reads {
+    arrived: Mutex<Arrived>,
+    known: Mutex<Known>,
+}
+
+/// What came in since the last look.
+#[derive(Default)]
+struct Arrived {
+    /// Chunks that the drainer has taken out of the arena.
+    chunks: Vec<Vec<u8>>,
+    bytes: usize,
+    /// Current directories of programs that start: time, process, directory if it is known.
+    starts: Vec<(u64, u32, Option<Vec<u8>>)>,
+    overflown: bool,
+}
+
+/// How far a chunk has been looked at.
+struct Cursor {
+    taken: u64,
+    epoch: u64,
+    at: usize,
+}
+
+#[derive(Default)]
+struct Known {
+    cursors: HashMap<u32, Cursor>,
+    paths: Paths,
+    files: HashSet<FileKey>,
+    /// Of those that were given another one.
+    names: Names,
+    /// New names of files, looked at once more: the rename may just not have happened yet.
+    renamed: Vec<Vec<u8>>,
+    everything: bool,
+    /// Not yet in the arena's filter.
+    fresh: Vec<FileKey>,
+}
+
+/// Tells whether every read that the guard has seen has been logged.
+pub(super) type Logged<'a> = &'a dyn Fn() -> bool;
+
+/// One record, copied out of its chunk.
+struct Taken {
+    time: u64,
+    thread: ThreadKey,
+    bytes: Vec<u8>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reads {
+    /// Nothing read yet but what the command inherits: paths of files open for reading.
+    pub(super) fn new<'a>(inherited: impl Iterator<Item = &'a [u8]>) -> Reads {
+        let mut known = Known::default();
+        for path in inherited {
+            known.read(path, false);
+        }
+        Reads {
+            arrived: Mutex::default(),
+            known: Mutex::new(known),
+        }
+    }
+
+    /// A chunk is about to leave the arena.
+    pub(super) fn leaves(&self, bytes: &[u8]) {
+        let mut arrived = lock(&self.arrived);
+        if arrived.bytes + bytes.len() > PENDING {
+            arrived.overflown = true;
+            (arrived.chunks, arrived.bytes) = (Vec::new(), 0);
+        }
+        if !arrived.overflown {
+            arrived.bytes += bytes.len();
+            arrived.chunks.push(bytes.to_vec());
+        }
+    }
+
+    /// A program starts in a directory.
+    pub(super) fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
+        let mut arrived = lock(&self.arrived);
+        if arrived.starts.len() < STARTS {
+            arrived.starts.push((time, pid, directory));
+        } else {
+            arrived.overflown = true;
+        }
+    }
+
+    /// True if this file's content was read. It is about to change: what it holds then has not been.
+    pub(super) fn take(&self, stock: &Stock, file: FileKey, all: Logged<'_>) -> bool {
+        let mut known = lock(&self.known);
+        self.catch_up(&mut known, stock, all);
+        known.files.remove(&file) || known.everything || stock.arena.is_lent(file.0, file.1)
+    }
+
+    /// After [`Reads::take`], of a file that does not change yet: perhaps it was read.
+    pub(super) fn put_back(&self, file: FileKey) {
+        lock(&self.known).files.insert(file);
+    }
+
+    /// This file, which has been read, is about to lose the name `path`, and has another one that the run knows: its content stays
+    /// until that goes, too, and is asked for then. From now on this name does not count, whatever becomes of the removal.
+    pub(super) fn stays(&self, file: FileKey, path: &[u8]) -> bool {
+        lock(&self.known).names.stays(file, path)
+    }
+
+    /// Looks at everything that was logged so far.
+    pub(super) fn look(&self, stock: &Stock, all: Logged<'_>) {
+        self.catch_up(&mut lock(&self.known), stock, all);
+    }
+
+    /// Looks at what was logged, and says in the arena how much of what was told is known. That is so only if `all` says that
+    /// nothing waits to be logged, asked after the count was read: who lets a reader go on counts it before, and tells after.
+    fn catch_up(&self, known: &mut Known, stock: &Stock, all: Logged<'_>) {
+        let arena = &stock.arena;
+        let told = arena.told();
+        self.look_at_records(known, stock);
+        for (device, inode) in known.fresh.drain(..) {
+            arena.note_read(device, inode);
+        }
+        if known.everything {
+            arena.reads_are_known(0);
+        } else if all() {
+            arena.reads_are_known(told);
+        }
+    }
+
+    fn look_at_records(&self, known: &mut Known, stock: &Stock) {
+        if known.everything {
+            lock(&self.arrived).chunks.clear();
+            return;
+        }
+        let mut records = Vec::new();
+        // First the arena: what leaves it meanwhile has been announced before.
+        let mut live = Vec::new();
+        for index in stock.arena.owned() {
+            let head = stock.arena.chunk_header(index);
+            if head.magic == CHUNK_MAGIC
+                && let Some(at) = known.news(&head)
+            {
+                let mut bytes = Vec::new();
+                stock.arena.records_from(index, at, &mut bytes);
+                live.push((head, at, bytes));
+            }
+        }
+        let arrived = std::mem::take(&mut *lock(&self.arrived));
+        for chunk in &arrived.chunks {
+            let head = Chunk::read(chunk).filter(|head| head.magic == CHUNK_MAGIC);
+            if let Some((head, at)) = head.and_then(|head| Some((head, known.news(&head)?))) {
+                known.collect(&head, at, chunk.get(at..).unwrap_or_default(), &mut records);
+            }
+        }
+        for (head, at, bytes) in &live {
+            // Unless it has left meanwhile, and been looked at as a whole.
+            if known.news(head) == Some(*at) {
+                known.collect(head, *at, bytes, &mut records);
+            }
+        }
+        let lost = stock.arena.header().lost.load(Ordering::Acquire) > 0;
+        if arrived.overflown || lost {
+            known.everything = true;
+            return;
+        }
+        records.sort_by_key(|record: &Taken| record.time);
+        for path in std::mem::take(&mut known.renamed) {
+            known.read(&path, true);
+        }
+        let mut starts = arrived.starts.into_iter().peekable();
+        for record in &records {
+            while let Some((_, pid, directory)) = starts.next_if(|(time, ..)| *time <= record.time)
+            {
+                known.paths.starts(pid, directory);
+            }
+            known.apply(record);
+        }
+        starts.for_each(|(_, pid, directory)| known.paths.starts(pid, directory));
+        known.everything |= known.files.len() > FILES;
+    }
+}
+
+impl Known {
+    /// Where a chunk goes on that has something which was not looked at yet.
+    fn news(&self, head: &Chunk) -> Option<usize> {
+        let cursor = self.cursors.get(&head.index);
+        let same = cursor.filter(|c| (c.taken, c.epoch) == (head.taken, head.epoch));
+        let at = same.map_or(Chunk::SIZE, |c| c.at);
+        ((at as u64) < head.next).then_some(at)
+    }
+
+    /// Takes out the records that matter: `bytes` is what the chunk has at offset `start` and after it.
+    fn collect(&mut self, head: &Chunk, start: usize, bytes: &[u8], records: &mut Vec<Taken>) {
+        let mut at = 0;
+        // A record that is only begun is looked at next time; its thread has read nothing yet.
+        while let Some(record) = bytes.get(at..).and_then(Record::read) {
+            let end = at + usize::from(record.size);
+            if end < at + Record::SIZE
+                || end > bytes.len()
+                || ![RESERVED, DONE].contains(&record.state)
+            {
+                break;
+            }
+            if matters(&record) {
+                records.push(Taken {
+                    time: record.time,
+                    thread: ThreadKey::of(head),
+                    bytes: bytes[at..end].to_vec(),
+                });
+            }
+            at = end;
+        }
+        let cursor = Cursor {
+            taken: head.taken,
+            epoch: head.epoch,
+            at: start + at,
+        };
+        self.cursors.insert(head.index, cursor);
+    }
+
+    fn apply(&mut self, record: &Taken) {
+        let Some(raw) = Raw::parse(&record.bytes) else {
+            self.everything = true;
+            return;
+        };
+        let h = raw.head;
+        let pid = raw.who.map_or(record.thread.pid, |who| who.pid);
+        let child = h.flags & F_CHILD != 0;
+        let failed = h.state == DONE && h.result < 0;
+        let [first, second] = raw.strings();
+        match h.op {
+            op::START => self.paths.begins(pid, record.thread.parent, h.aux == 1),
+            op::EXIT if !child => self.paths.ends(pid),
+            op::GONE => self.paths.ends(h.fd as u32),
+            op::CLOSE => self.paths.close(pid, h.fd, h.fd as u32),
+            op::CLOSE_RANGE if !failed => self.paths.close(pid, h.fd, h.aux),
+            op::DUP if !failed => self.paths.dup(pid, h.fd, h.result),
+            op::VFORKED => self.paths.child_is_gone(record.thread),
+            _ if failed => {}
+            op::CHROOT | op::PIVOT | op::MOUNT => self.everything = true,
+            op::NAMESPACE | op::FORK => self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0,
+            _ if h.flags & F_CUT != 0 => self.everything = true,
+            op::CHDIR => {
+                let known = second.first() == Some(&b'/');
+                self.paths
+                    .moves(pid, child.then_some(record.thread), known.then_some(second));
+            }
+            op::RENAME => {
+                let both = [(h.arg, second), (h.fd, first)];
+                let exchanged = h.aux & libc::RENAME_EXCHANGE != 0;
+                for (dir, name) in both.into_iter().take(1 + usize::from(exchanged)) {
+                    if let Some(path) = self.absolute(record, &raw, pid, dir, name) {
+                        self.read(&path, true);
+                        self.renamed.push(path);
+                    }
+                }
+            }
+            op::LINK => {
+                for (dir, name) in [(h.fd, first), (h.arg, second)] {
+                    if let Some(path) = self.path(record, &raw, pid, dir, name) {
+                        self.names.add(path);
+                    }
+                }
+            }
+            _ => self.opened(record, &raw, pid, first),
+        }
+    }
+
+    /// Opened, executed or loaded.
+    fn opened(&mut self, record: &Taken, raw: &Raw<'_>, pid: u32, name: &[u8]) {
+        let h = raw.head;
+        let flags = h.arg;
+        // A directory is none of those that are kept; it may be gone by now (`rm -r`), which says nothing.
+        let reads =
+            h.op != op::OPEN || flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0;
+        let gives = h.op == op::OPEN && h.state == DONE && raw.who.is_none();
+        if !reads && !gives || name.is_empty() {
+            return;
+        }
+        let Some(path) = self.absolute(record, raw, pid, h.fd, name) else {
+            return;
+        };
+        let path = self.open_already(pid, &path).unwrap_or(path);
+        if gives && h.flags & F_CHILD == 0 {
+            self.paths.open(pid, h.result, &path);
+        }
+        if reads && h.flags & F_OWN == 0 {
+            // A path below an unknown descriptor that leads nowhere was not what was meant.
+            let certain = name.first() == Some(&b'/') || h.fd == libc::AT_FDCWD;
+            let found = self.read(&path, false);
+            self.everything |= !found && !certain;
+            if h.op == op::EXEC {
+                self.read_interpreter(&path);
+            }
+        }
+    }
+
+    /// What a name for something that is open already (`/dev/fd/3`) leads to, if that was opened in this run.
+    fn open_already(&self, pid: u32, path: &[u8]) -> Option<Vec<u8>> {
+        let rest = OPEN_ALREADY
+            .iter()
+            .find_map(|way| path.strip_prefix(*way))?;
+        let end = rest
+            .iter()
+            .position(|&byte| byte == b'/')
+            .unwrap_or(rest.len());
+        let (number, below) = rest.split_at(end);
+        let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+        let opened = self.paths.directory(pid, None, number)?;
+        Some([&opened, below].concat())
+    }
+
+    /// The path of what was read; where it is not known, everything may have been.
+    fn absolute(
+        &mut self,
+        record: &Taken,
+        raw: &Raw<'_>,
+        pid: u32,
+        dir: i32,
+        name: &[u8],
+    ) -> Option<Vec<u8>> {
+        let path = self.path(record, raw, pid, dir, name);
+        self.everything |= path.is_none();
+        path
+    }
+
+    fn path(
+        &self,
+        record: &Taken,
+        raw: &Raw<'_>,
+        pid: u32,
+        dir: i32,
+        name: &[u8],
+    ) -> Option<Vec<u8>> {
+        if name.first() == Some(&b'/') {
+            return Some(name.to_vec());
+        }
+        let child = (raw.head.flags & F_CHILD != 0).then_some(record.thread);
+        let base = (raw.head.flags & F_RESOLVED == 0)
+            .then(|| self.paths.directory(pid, child, dir))
+            .flatten();
+        Some([&base?[..], b"/", name].concat())
+    }
+
+    /// Remembers the file that a path leads to. With `moved`, the path is a new name, and not followed. False: nothing is there.
+    fn read(&mut self, path: &[u8], moved: bool) -> bool {
+        if super::is_interface(path) {
+            return true;
+        }
+        let follow = if moved {
+            AtFlags::SYMLINK_NOFOLLOW
+        } else {
+            AtFlags::empty()
+        };
+        let flags = AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC | follow;
+        let st = match rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO) {
+            Ok(st) => st,
+            Err(Errno::NAMETOOLONG) => {
+                // Its reader asked from a directory on the way.
+                self.everything = true;
+                return true;
+            }
+            Err(_) => return false,
+        };
+        let device = rustix::fs::makedev(st.stx_dev_major, st.stx_dev_minor);
+        match FileType::from_raw_mode(st.stx_mode.into()) {
+            FileType::RegularFile => {
+                let file = (device as u32, st.stx_ino);
+                if self.files.insert(file) {
+                    self.fresh.push(file);
+                }
+            }
+            // What was read below it may now be elsewhere.
+            FileType::Directory | FileType::Symlink if moved => self.everything = true,
+            _ => {}
+        }
+        true
+    }
+
+    /// The interpreter of a script, or a program's loader, which the kernel opens itself. What a program calls `/proc/self/exe` it was
+    /// executed by another name as before; to us it would be ourselves.
+    fn read_interpreter(&mut self, path: &[u8]) {
+        let mut head = [0; program::HEAD];
+        let length = match super::is_interface(path) {
+            true => 0,
+            false => read_head(path, &mut head).unwrap_or(0),
+        };
+        let named = head.get(..length).and_then(program::interpreter);
+        if let Some(named) = named.filter(|named| named.starts_with(b"/")) {
+            self.read(named, false);
+        }
+    }
+}
+
+/// Reads a file's first bytes, and makes nobody wait for more. Returns how many there are.
+fn read_head(path: &[u8], head: &mut [u8]) -> Result<usize, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let mut length = 0;
+    while let Some(rest) = head.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::read(&file, rest) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(length)
+}
+
+/// Records that say what is read, or what names mean.
+fn matters(record: &Record) -> bool {
+    matches!(
+        record.op,
+        op::START
+            | op::OPEN
+            | op::CLOSE
+            | op::CLOSE_RANGE
+            | op::DUP
+            | op::RENAME
+            | op::LINK
+            | op::CHDIR
+            | op::CHROOT
+            | op::MOUNT
+            | op::PIVOT
+            | op::NAMESPACE
+            | op::FORK
+            | op::VFORKED
+            | op::EXEC
+            | op::EXIT
+            | op::LOAD
+            | op::GONE
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn who_executes_itself_again_is_not_taken_for_us() {
+        let mut known = Known::default();
+        known.read_interpreter(b"/proc/self/exe");
+        assert!(known.files.is_empty(), "the loader of the supervisor");
+    }
+
+    #[test]
+    fn a_program_names_its_interpreter_and_a_pipe_in_its_place_makes_nobody_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let [script, pipe] = ["script", "pipe"].map(|name| dir.path().join(name));
+        std::fs::write(&script, "#!/etc/passwd\n").unwrap();
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mut known = Known::default();
+        known.read_interpreter(pipe.as_os_str().as_bytes());
+        assert!(known.files.is_empty());
+        known.read_interpreter(script.as_os_str().as_bytes());
+        assert_eq!(known.files.len(), 1);
+    }
+}

@@ -1,0 +1,98 @@
+//! Records one command into a log, without a store: the capture side alone, for its tests and for debugging.
+//!
+//! `backstory-session DIR ID [--guard on|off|strict] [--lookups all] [--contents off|lazy|all] [--detach-after SECONDS] [--after COMMAND] -- CMD ARGS...` leaves
+//! `DIR/ID.log`, with the library in `DIR/lib`, and what `record` returned, as text, in `DIR/ID.recorded`.
+
+use backstory_session::{Contents, GuardMode, IoUring, Lookups, Options, record};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn options() -> Option<Options> {
+    let mut words = std::env::args_os().skip(1);
+    let dir = PathBuf::from(words.next()?);
+    let id = words.next()?.into_string().ok()?;
+    let mut options = Options {
+        command: Vec::new(),
+        name: None,
+        part: dir.join(format!("{id}.log.part")),
+        log: dir.join(format!("{id}.log")),
+        guard: GuardMode::On,
+        lookups: Lookups::Library,
+        io_uring: IoUring::Decode,
+        contents: Contents::Off,
+        self_contained: false,
+        suppress: true,
+        redact: Vec::new(),
+        detach_after: None,
+        library_dir: dir.join("lib"),
+        after: Vec::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        id,
+    };
+    while let Some(word) = words.next() {
+        match word.to_str()? {
+            "--guard" => {
+                options.guard = match words.next()?.to_str()? {
+                    "on" => GuardMode::On,
+                    "off" => GuardMode::Off,
+                    "strict" => GuardMode::Strict,
+                    _ => return None,
+                }
+            }
+            "--lookups" => options.lookups = (words.next()? == "all").then_some(Lookups::All)?,
+            "--contents" => {
+                options.contents = match words.next()?.to_str()? {
+                    "off" => Contents::Off,
+                    "lazy" => Contents::Lazy,
+                    "all" => Contents::All,
+                    _ => return None,
+                }
+            }
+            "--detach-after" => {
+                let seconds = words.next()?.to_str()?.parse().ok()?;
+                options.detach_after = Some(Duration::from_secs_f64(seconds));
+            }
+            "--after" => {
+                let shell = ["/bin/sh", "-c"].map(OsString::from);
+                options.after = shell.into_iter().chain(words.next()).collect();
+            }
+            "--" => {
+                options.command = words.collect();
+                return Some(options);
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn say(line: &str) {
+    // Nobody may be listening.
+    let _ = writeln!(std::io::stderr(), "backstory: {line}");
+}
+
+fn main() -> ExitCode {
+    let Some(options) = options() else {
+        say("usage: backstory-session DIR ID [OPTIONS] -- CMD ARGS...");
+        return ExitCode::from(125);
+    };
+    let result = options.log.with_extension("recorded");
+    match record(options) {
+        Ok(recorded) => {
+            if let Some(warning) = &recorded.warning {
+                say(warning);
+            }
+            if let Err(error) = std::fs::write(&result, format!("{recorded:#?}\n")) {
+                say(&format!("cannot write {}: {error}", result.display()));
+            }
+            ExitCode::from(recorded.status() as u8)
+        }
+        Err(error) => {
+            say(&error.to_string());
+            ExitCode::from(125)
+        }
+    }
+}

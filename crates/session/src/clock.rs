@@ -1,0 +1,175 @@
+//! The log's clock and how it relates to the calendar.
+//!
+//! Invariant: a run's times go on as its clock went when it began, whoever sets the machine's clock meanwhile: nothing in it seems to
+//! happen before its cause, and what took ten seconds is told to have. What is held against the kernel's own times, those of files, is
+//! [`machine`]'s.
+
+use backstory_eventlog::Reason;
+use backstory_eventlog::run::{ClockPoint, RunHeader};
+use backstory_sys::clock::{boot_id, counter, machine, since_boot};
+use std::sync::OnceLock;
+
+/// Nanoseconds since 1970, by the clock of the run that this process records; processes forked from it go on with that.
+pub fn now() -> i64 {
+    since_boot().saturating_add(ahead())
+}
+
+/// Now, as `now` and as `since_boot` have it.
+pub(crate) fn both() -> (i64, i64) {
+    let since_boot = since_boot();
+    (since_boot.saturating_add(ahead()), since_boot)
+}
+
+/// How far this run's calendar is ahead of the time since boot: of three tries the one in which the least time passed.
+fn ahead() -> i64 {
+    static AHEAD: OnceLock<i64> = OnceLock::new();
+    *AHEAD.get_or_init(|| {
+        let tries = std::array::from_fn::<_, 3, _>(|_| {
+            let before = since_boot();
+            let calendar = machine();
+            let apart = since_boot().saturating_sub(before);
+            (apart, calendar.saturating_sub(before + apart / 2))
+        });
+        tries.into_iter().min().map_or(0, |best| best.1)
+    })
+}
+
+/// Now by the clock of a run that another process began to record.
+pub(crate) fn now_in(run: &RunHeader, boot_id: &str) -> i64 {
+    match run.ahead_of_boot().filter(|_| run.boot_id == boot_id) {
+        Some(ahead) => since_boot().saturating_add(ahead),
+        None => machine(),
+    }
+}
+
+/// A moment by which runs have an age.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    boot_id: String,
+    since_boot: i64,
+    calendar: i64,
+}
+
+impl Moment {
+    /// This one.
+    pub fn now() -> Moment {
+        Moment {
+            boot_id: boot_id(),
+            since_boot: since_boot(),
+            calendar: machine(),
+        }
+    }
+
+    /// How long ago a run began, in nanoseconds: by a clock that nobody sets if the machine has not been started anew since.
+    pub fn age_of(&self, run: &RunHeader) -> i64 {
+        match run.ahead_of_boot().filter(|_| run.boot_id == self.boot_id) {
+            Some(_) => self.since_boot.saturating_sub(run.since_boot),
+            None => self.calendar.saturating_sub(run.started),
+        }
+    }
+}
+
+/// Such a difference of two clocks, in nanoseconds, is no drift: somebody has set one.
+const SET: i64 = 1_000_000_000;
+
+/// How the machine's clock was set since the run that this process records began, if it was.
+pub(crate) fn was_set() -> Option<Reason> {
+    set_by(machine().saturating_sub(now()))
+}
+
+fn set_by(difference: i64) -> Option<Reason> {
+    (difference.abs() > SET).then(|| Reason::ClockSet {
+        seconds: difference.unsigned_abs().div_ceil(SET as u64),
+        which: if difference < 0 { "back" } else { "forward" },
+    })
+}
+
+/// Both clocks, read together: of three tries the one in which the least time passed between the readings.
+pub fn point() -> ClockPoint {
+    let mut best = (
+        u64::MAX,
+        ClockPoint {
+            counter: 0,
+            real: 0,
+        },
+    );
+    for _ in 0..3 {
+        let before = counter();
+        let real = now();
+        let apart = counter().wrapping_sub(before);
+        if apart < best.0 {
+            best = (
+                apart,
+                ClockPoint {
+                    counter: before.wrapping_add(apart / 2),
+                    real,
+                },
+            );
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_told_and_one_that_drifts_is_not() {
+        let told = |difference| set_by(difference).map(|reason| reason.to_string());
+        assert_eq!((told(900_000_000), told(-900_000_000)), (None, None));
+        assert!(
+            told(-3_600_000_000_000)
+                .unwrap()
+                .contains("set back by 3600 s")
+        );
+        assert!(told(2_000_000_000).unwrap().contains("set forward by 2 s"));
+    }
+
+    #[test]
+    fn a_run_goes_on_by_the_clock_that_it_began_with() {
+        let began = RunHeader {
+            boot_id: "this".into(),
+            started: 5_000_000_000_000,
+            since_boot: since_boot() - 1_000,
+            ..RunHeader::default()
+        };
+        let now = now_in(&began, "this");
+        assert!(
+            (1_000..60_000_000_000).contains(&(now - began.started)),
+            "{now}"
+        );
+        assert!((now_in(&began, "another") - machine()).abs() < SET);
+    }
+
+    #[test]
+    fn a_run_made_under_a_wrong_clock_is_no_older_than_it_is() {
+        let now = Moment {
+            boot_id: "this".into(),
+            since_boot: 1_000,
+            calendar: 1_700_000_000_000_000_000,
+        };
+        let run = |boot: &str, since_boot, started| RunHeader {
+            boot_id: boot.into(),
+            since_boot,
+            started,
+            ..RunHeader::default()
+        };
+        assert_eq!(now.age_of(&run("this", 400, 7)), 600, "1970");
+        assert_eq!(now.age_of(&run("this", 400, i64::MAX)), 600, "the future");
+        assert_eq!(now.age_of(&run("before", 400, now.calendar - 5)), 5);
+        assert_eq!(
+            now.age_of(&run("this", 0, now.calendar - 5)),
+            5,
+            "an old log"
+        );
+    }
+
+    #[test]
+    fn both_clocks_advance() {
+        let a = point();
+        let b = point();
+        assert!(b.counter > a.counter);
+        assert!(b.real >= a.real);
+    }
+}

@@ -1,0 +1,220 @@
+//! The first frame of a log: what is known before the command starts, read as cheaply as it can be.
+
+use crate::redact::Secrets;
+use crate::{Contents, GuardMode, IoUring, Lookups, Options, clock};
+use backstory_eventlog::event::Ident;
+use backstory_eventlog::run::{Machine, Modes, RunHeader};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// A descriptor that the command inherits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Inherited {
+    pub fd: RawFd,
+    /// What `/proc/self/fd` says of it.
+    pub target: Vec<u8>,
+    /// How it is open: `O_ACCMODE` of its flags, -1 if unknown.
+    pub access: i32,
+    /// The regular file behind it.
+    pub file: Option<Ident>,
+}
+
+/// Builds the header of a run.
+pub(crate) fn header(
+    options: &Options,
+    environment: &[Vec<u8>],
+    descriptors: &[Inherited],
+    arena: Option<&Path>,
+) -> RunHeader {
+    let (started, since_boot) = clock::both();
+    let secrets = Secrets::new(&options.redact);
+    let command: Vec<Vec<u8>> = options
+        .command
+        .iter()
+        .map(|w| w.as_bytes().to_vec())
+        .collect();
+    RunHeader {
+        id: options.id.clone(),
+        name: options.name.clone(),
+        command: secrets.command(&command),
+        environment: secrets.environment(environment),
+        cwd: std::env::current_dir().map_or(Vec::new(), |d| d.into_os_string().into_vec()),
+        descriptors: descriptors
+            .iter()
+            .map(|d| (d.fd, d.target.clone()))
+            .collect(),
+        descriptor_flags: descriptors.iter().map(|d| d.access).collect(),
+        descriptor_files: descriptors.iter().map(|d| d.file).collect(),
+        launcher_pid: std::process::id(),
+        boot_id: backstory_sys::clock::boot_id(),
+        machine: machine(),
+        uid: rustix::process::geteuid().as_raw(),
+        modes: modes(options),
+        started,
+        since_boot,
+        arena: arena.map(|p| p.to_string_lossy().into_owned()),
+        version: options.version.clone(),
+    }
+}
+
+fn modes(options: &Options) -> Modes {
+    let guard = match options.guard {
+        GuardMode::On => "on",
+        GuardMode::Off => "off",
+        GuardMode::Strict => "strict",
+    };
+    let lookups = match options.lookups {
+        Lookups::Library => "library",
+        Lookups::All => "all",
+    };
+    let io_uring = match options.io_uring {
+        IoUring::Decode => "decode",
+        IoUring::Refuse => "refuse",
+    };
+    let contents = match options.contents {
+        Contents::Off => "off",
+        Contents::Lazy => "lazy",
+        Contents::All => "all",
+    };
+    Modes {
+        guard: guard.into(),
+        lookups: lookups.into(),
+        io_uring: io_uring.into(),
+        suppress: options.suppress,
+        contents: contents.into(),
+        self_contained: options.self_contained,
+    }
+}
+
+fn machine() -> Machine {
+    let uname = rustix::system::uname();
+    let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
+    Machine {
+        kernel: format!(
+            "{} {} {}",
+            text(uname.sysname()),
+            text(uname.release()),
+            text(uname.machine())
+        ),
+        distribution: distribution(),
+        host: text(uname.nodename()),
+        cpu: cpu(),
+    }
+}
+
+fn distribution() -> String {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or("").trim_matches('"').to_owned()
+}
+
+/// The model of the first processor. Only the beginning is read: the kernel makes the text as it is read, and that takes long where
+/// there are many processors.
+fn cpu() -> String {
+    use std::io::Read;
+    let mut start = Vec::with_capacity(1024);
+    if let Ok(file) = fs::File::open("/proc/cpuinfo") {
+        // A failure leaves the name empty, which is what is known then.
+        let _ = file.take(1024).read_to_end(&mut start);
+    }
+    let start = String::from_utf8_lossy(&start);
+    let model = start.lines().find_map(|line| {
+        line.strip_prefix("model name")
+            .or(line.strip_prefix("CPU part"))
+    });
+    model
+        .and_then(|m| m.split_once(':'))
+        .map_or(String::new(), |(_, m)| m.trim().to_owned())
+}
+
+/// The descriptors that an `execve` would hand on now.
+pub(crate) fn inherited() -> Vec<Inherited> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
+        return found;
+    };
+    for entry in entries.flatten() {
+        let Some(fd) = number(&entry.file_name()) else {
+            continue;
+        };
+        if handed_on(fd) {
+            let target =
+                fs::read_link(entry.path()).map_or(Vec::new(), |t| t.into_os_string().into_vec());
+            found.push(Inherited {
+                fd,
+                file: file(&entry.path(), &target),
+                target,
+                access: access(fd),
+            });
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The regular files that are behind these names now.
+pub(crate) fn files_now(names: &[Vec<u8>]) -> Vec<Option<Ident>> {
+    names
+        .iter()
+        .map(|name| file(Path::new(OsStr::from_bytes(name)), name))
+        .collect()
+}
+
+/// The file that `at` leads to, if `target`, which `/proc` calls it, can be one.
+fn file(at: &Path, target: &[u8]) -> Option<Ident> {
+    use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+    if !target.starts_with(b"/") {
+        return None;
+    }
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = Ident::from(&statx(CWD, at, AtFlags::NO_AUTOMOUNT, wanted).ok()?);
+    (FileType::from_raw_mode(found.mode) == FileType::RegularFile).then_some(found)
+}
+
+fn number(name: &OsStr) -> Option<RawFd> {
+    name.to_str()?.parse().ok()
+}
+
+#[allow(unsafe_code)]
+fn handed_on(fd: RawFd) -> bool {
+    // SAFETY: no pointers; a descriptor that is not open gives an error.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    flags >= 0 && flags & libc::FD_CLOEXEC == 0
+}
+
+#[allow(unsafe_code)]
+fn access(fd: RawFd) -> i32 {
+    // SAFETY: no pointers; a descriptor that is not open gives an error.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    if flags < 0 {
+        -1
+    } else {
+        flags & libc::O_ACCMODE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn an_inherited_descriptor_says_how_it_is_open() {
+        let null = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/null")
+            .unwrap();
+        rustix::io::fcntl_setfd(&null, rustix::io::FdFlags::empty()).unwrap();
+        let inherited = inherited();
+        let found = inherited.iter().find(|d| d.fd == null.as_raw_fd()).unwrap();
+        assert_eq!(
+            (found.target.as_slice(), found.access),
+            (&b"/dev/null"[..], libc::O_WRONLY)
+        );
+    }
+}

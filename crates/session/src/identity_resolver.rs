@@ -1,0 +1,210 @@
+//! Says, after a run, what the file system knows of the paths that are asked for, and keeps the answers in the run's log.
+
+use crate::Error;
+use backstory_eventlog::event::Ident;
+use backstory_eventlog::program::{self, Format};
+use backstory_eventlog::record::Builder;
+use backstory_eventlog::{Writer, regular};
+use backstory_sys::long_path as deep;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Records are appended in pieces of about this many bytes, so that memory stays bounded.
+const PIECE: usize = 256 * 1024;
+
+/// Takes identities while the graph asks for them, and appends each to the finalized log.
+///
+/// A path is looked at without following a link at its end; that answers for what it leads to as well, unless it is a link.
+#[derive(Debug)]
+pub struct IdentityResolver {
+    log: PathBuf,
+    writer: Writer,
+    builder: Builder,
+    records: Vec<u8>,
+    /// The path asked for last, and what is there.
+    last: Option<(Vec<u8>, Result<Ident, i32>)>,
+    near: Near,
+    /// What `binfmt_misc` runs, once a program was asked for.
+    formats: Option<Vec<Format>>,
+    failed: Option<Error>,
+}
+
+impl IdentityResolver {
+    /// Begins to resolve a finalized log.
+    pub fn begin(log: &Path) -> Result<IdentityResolver, Error> {
+        Ok(IdentityResolver {
+            log: log.to_owned(),
+            writer: Writer::reopen(log).map_err(Error::log("open", log))?,
+            builder: Builder::new(),
+            records: Vec::new(),
+            last: None,
+            near: Near::default(),
+            formats: None,
+            failed: None,
+        })
+    }
+
+    /// What is at `path`, or at what it leads to if `follow`; none if nothing is, or nothing that we may see.
+    pub fn of(&mut self, path: &[u8], follow: bool) -> Option<Ident> {
+        let bare = match &self.last {
+            Some((last, found)) if last == path => *found,
+            _ => {
+                let found = self.near.identity(path, AtFlags::SYMLINK_NOFOLLOW);
+                self.keep(path, false, &found);
+                self.last = Some((path.to_vec(), found));
+                found
+            }
+        };
+        let is_link = |i: &Ident| FileType::from_raw_mode(i.mode) == FileType::Symlink;
+        if follow && bare.as_ref().is_ok_and(is_link) {
+            let found = identity(CWD, path, AtFlags::empty());
+            self.keep(path, true, &found);
+            return found.ok();
+        }
+        bare.ok()
+    }
+
+    fn keep(&mut self, path: &[u8], follow: bool, found: &Result<Ident, i32>) {
+        let time = backstory_sys::clock::counter();
+        let record = self
+            .builder
+            .identity(time, path, follow, found.as_ref().map_err(|e| *e));
+        self.records.extend_from_slice(record);
+        self.append_if_many();
+    }
+
+    /// What the kernel runs the program at `path` with, as its first bytes name it now; none if it runs by itself, is not there or may
+    /// not be read.
+    pub fn interpreter(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let head = head_of(path)?;
+        let formats = self.formats.get_or_insert_with(registered);
+        let mut special = formats
+            .iter()
+            .filter_map(|format| format.interpreter(path, &head));
+        let found = special
+            .next()
+            .or_else(|| program::interpreter(&head))?
+            .to_vec();
+        let record = self
+            .builder
+            .runs(backstory_sys::clock::counter(), path, &found);
+        self.records.extend_from_slice(record);
+        self.append_if_many();
+        Some(found)
+    }
+
+    fn append_if_many(&mut self) {
+        if self.records.len() >= PIECE && self.failed.is_none() {
+            let done = self.writer.idents(&self.records);
+            self.failed = done.map_err(Error::log("append to", &self.log)).err();
+            self.records.clear();
+        }
+    }
+
+    /// Appends what is left, and the mark that the log is resolved.
+    pub fn finish(mut self) -> Result<(), Error> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self
+                .writer
+                .resolved(&self.records)
+                .map_err(Error::log("append to", &self.log)),
+        }
+    }
+}
+
+/// The first bytes of the program at `path`. Nothing but a file is opened, and nothing is waited for.
+fn head_of(path: &[u8]) -> Option<Vec<u8>> {
+    let file = regular::open(OsStr::from_bytes(path)).ok()?;
+    let mut head = Vec::new();
+    file.take(program::HEAD as u64)
+        .read_to_end(&mut head)
+        .ok()?;
+    Some(head)
+}
+
+/// The formats that `binfmt_misc` knows; none where it is not mounted.
+fn registered() -> Vec<Format> {
+    let Ok(entries) = fs::read_dir("/proc/sys/fs/binfmt_misc") else {
+        return Vec::new();
+    };
+    let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+    texts.filter_map(|text| Format::parse(&text)).collect()
+}
+
+/// Directories that are kept in mind: who copies, looks into two by turns.
+const NEAR: usize = 4;
+
+/// The directories that were looked into last, the latest first. One that is asked for again is kept open, so that its path is
+/// not walked each time.
+#[derive(Debug, Default)]
+struct Near(Vec<Directory>);
+
+#[derive(Debug)]
+struct Directory {
+    path: Vec<u8>,
+    opened: Option<OwnedFd>,
+}
+
+impl Near {
+    fn identity(&mut self, path: &[u8], flags: AtFlags) -> Result<Ident, i32> {
+        if let Some((piece, rest)) = deep::split(path) {
+            return identity_below(piece, rest, flags);
+        }
+        let cut = path
+            .iter()
+            .rposition(|b| *b == b'/')
+            .map_or(0, |slash| slash + 1);
+        let (directory, name) = path.split_at(cut);
+        if name.is_empty() || directory.len() <= 1 {
+            return identity(CWD, path, flags);
+        }
+        let Some(at) = self.0.iter().position(|d| d.path == directory) else {
+            self.0.truncate(NEAR - 1);
+            let met = Directory {
+                path: directory.to_vec(),
+                opened: None,
+            };
+            self.0.insert(0, met);
+            return identity(CWD, path, flags);
+        };
+        self.0[..=at].rotate_right(1);
+        let near = &mut self.0[0];
+        if near.opened.is_none() {
+            let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            near.opened = rustix::fs::open(directory, how, Mode::empty()).ok();
+        }
+        match &near.opened {
+            Some(opened) => identity(opened, name, flags),
+            None => identity(CWD, path, flags),
+        }
+    }
+}
+
+/// The identity of what has a long path: `rest`, from a directory on the way.
+fn identity_below(piece: &[u8], mut rest: &[u8], flags: AtFlags) -> Result<Ident, i32> {
+    let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = |dir: BorrowedFd<'_>, path: &[u8]| {
+        rustix::fs::openat(dir, path, how, Mode::empty()).map_err(rustix::io::Errno::raw_os_error)
+    };
+    let mut at = open(CWD, piece)?;
+    while let Some((piece, more)) = deep::split(rest) {
+        at = open(at.as_fd(), piece)?;
+        rest = more;
+    }
+    identity(at, rest, flags)
+}
+
+/// A file and its content state, or the errno with which it is not there.
+fn identity(dir: impl rustix::fd::AsFd, path: &[u8], flags: AtFlags) -> Result<Ident, i32> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    // An automount point is looked at as it is: asking must not mount anything.
+    let stat = rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted);
+    stat.map(|s| Ident::from(&s))
+        .map_err(rustix::io::Errno::raw_os_error)
+}

@@ -1,0 +1,195 @@
+//! The keeper: a silent process between launcher and supervisor that outlives the supervisor and takes over from it.
+//!
+//! Invariants: it stays in the launcher's process group while the launcher lives, and counts the signals that the group gets: so the
+//! launcher knows which signals were sent to it alone. It does nothing else until it is needed. Once it answers the guard's calls it
+//! does so until no process is left that has the filter.
+
+use crate::answering::{Answering, nobody_is_left};
+use crate::control::SEALED;
+use crate::setting::{Job, Setting, Tools};
+use crate::supervisor;
+use crate::{aftermath, guarding};
+use backstory_eventlog::Reason;
+use backstory_guard::SharedMap;
+use backstory_sys::process::{self as sys, Pid};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The keeper's life. Ends with the process, or with its copy as the supervisor.
+pub(crate) fn run(setting: Setting) {
+    let control = setting.tools.control;
+    control.keeper.store(sys::own_pid(), Ordering::Release);
+    sys::become_subreaper();
+    let Ok((mine, supervisors)) = sys::socket_pair() else {
+        return;
+    };
+    match sys::fork() {
+        Ok(0) => {
+            drop(mine);
+            if control.has_supervisor(sys::own_pid()) {
+                supervisor::run(setting, &supervisors);
+            }
+        }
+        Ok(pid) => {
+            control.has_supervisor(pid);
+            drop(supervisors);
+            keep(setting, mine, pid);
+        }
+        Err(_) => {}
+    }
+}
+
+fn keep(mut setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
+    sys::set_name(c"backstory-keep");
+    setting.spare = None;
+    let Setting {
+        tools,
+        mut job,
+        shared,
+        spare: _,
+    } = setting;
+    job.let_go(&[0, 1, 2]);
+    job.launcher_fd = None;
+    let _ = rustix::process::chdir("/"); // see the supervisor
+    sys::signal_at_parents_end(libc::SIGCHLD);
+    let mut keeping = Keeping {
+        from_supervisor,
+        shared,
+        listener: None,
+        answering: None,
+        in_group: true,
+    };
+    keeping.wait_for_supervisor(&tools, supervisor);
+    if tools.control.reached(SEALED) {
+        sys::reap(supervisor);
+        keeping.serve_to_the_end();
+    } else {
+        sys::wait_for(supervisor);
+        keeping.inherit(tools, job);
+    }
+}
+
+/// What the keeper keeps.
+struct Keeping {
+    from_supervisor: OwnedFd,
+    shared: Option<Arc<SharedMap>>,
+    listener: Option<OwnedFd>,
+    answering: Option<Answering>,
+    /// Still in the launcher's process group.
+    in_group: bool,
+}
+
+impl Keeping {
+    /// Returns when the process at the other end is no supervisor any more. Its death is told by more than the socket's: the command has a
+    /// copy of that until it executes, which may be what it waits for our answer to.
+    fn wait_for_supervisor(&mut self, tools: &Tools, supervisor: Pid) {
+        loop {
+            let calls = self.answering.as_ref().and_then(Answering::waits_for);
+            let mut fds = vec![
+                PollFd::new(&tools.signals, PollFlags::IN),
+                PollFd::new(&self.from_supervisor, PollFlags::IN),
+            ];
+            fds.extend(calls.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            if poll(&mut fds, Some(&sys::LOOK_AFTER)).is_err() {
+                continue;
+            }
+            let news = fds[1].revents();
+            self.answer();
+            count_signals(tools);
+            self.leave_group_without_launcher(tools);
+            if news.contains(PollFlags::IN) {
+                self.hear();
+            }
+            sys::keep_going(supervisor);
+            let died = sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT);
+            if news.contains(PollFlags::HUP) || matches!(died, Ok(Some(_))) {
+                self.hear();
+                return;
+            }
+        }
+    }
+
+    /// The supervisor hands over the listener, and may ask to be relieved of it.
+    fn hear(&mut self) {
+        while let Some((byte, descriptor)) = sys::receive(self.from_supervisor.as_fd()) {
+            if let Some(listener) = descriptor {
+                self.listener = Some(listener);
+            } else if byte == guarding::SERVE {
+                self.serve();
+            }
+        }
+    }
+
+    /// A group without its launcher belongs to the shell.
+    fn leave_group_without_launcher(&mut self, tools: &Tools) {
+        if self.in_group && sys::parent() != Some(tools.launcher) {
+            self.in_group = false;
+            sys::leave_session();
+        }
+    }
+
+    /// What there is to be served, once.
+    fn take_listener(&mut self) -> Option<(OwnedFd, Arc<SharedMap>)> {
+        let shared = Arc::clone(self.shared.as_ref()?);
+        Some((self.listener.take()?, shared))
+    }
+
+    /// Answers the guard's calls from now on, until nobody is left who makes any.
+    fn serve(&mut self) {
+        if let Some((listener, shared)) = self.take_listener() {
+            self.answering = Some(Answering::begin(listener, shared));
+        }
+    }
+
+    /// Answers who waits now, where nobody does so in the background.
+    fn answer(&mut self) {
+        if let Some(answering) = &mut self.answering {
+            answering.answer();
+        }
+    }
+
+    /// The log is finalized: what is left are processes that have the filter.
+    fn serve_to_the_end(mut self) {
+        if self.answering.is_none() && self.listener.as_ref().is_none_or(nobody_is_left) {
+            return;
+        }
+        sys::forget_children(); // the daemons' bodies
+        self.serve();
+        if let Some(answering) = self.answering.take() {
+            answering.until_over();
+        }
+    }
+
+    /// The supervisor died before the log was finalized.
+    fn inherit(mut self, tools: Tools, job: Job) {
+        self.serve();
+        let (mut watch, _stock) = tools.into_watch();
+        watch.add_reason(&Reason::SupervisorDied {});
+        while !watch.step() {
+            let calls = self.answering.as_ref().and_then(Answering::waits_for);
+            watch.wait(calls.as_slice());
+            self.answer();
+        }
+        watch.sync();
+        if self.answering.as_ref().is_some_and(|a| !a.is_over()) {
+            aftermath::spawn(&job.options.after);
+            self.serve_to_the_end();
+        } else {
+            aftermath::become_it(&job.options.after);
+        }
+    }
+}
+
+/// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted, nor is what the launcher
+/// sends, which is to us alone.
+fn count_signals(tools: &Tools) {
+    while let Some(info) = sys::read_signal(tools.signals.as_fd()) {
+        let counter = tools.control.group_signals.get(info.ssi_signo as usize);
+        let counts = sys::sent_by_process(&info) && info.ssi_pid as Pid != tools.launcher;
+        if let (true, Some(counter)) = (counts, counter) {
+            counter.fetch_add(1, Ordering::Release);
+        }
+    }
+}

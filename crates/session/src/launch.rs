@@ -1,0 +1,294 @@
+//! Starts the command as the shell would have started it.
+//!
+//! Invariant: what the command inherits is what the launcher was given at its start, apart from our two environment variables and
+//! its parent's pid.
+#![allow(unsafe_code)]
+
+use crate::Error;
+use crate::control::{Control, NOT_STARTED};
+use crate::origin::{Origin, RAISED};
+use crate::quiet;
+use backstory_sys::process as sys;
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::thread::futex;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{io, mem};
+
+/// Where a command without a slash is searched when there is no `PATH`.
+const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+
+/// Finds the program as a shell does. The error is `ENOENT` or `EACCES`.
+pub(crate) fn search(name: &OsStr) -> Result<CString, i32> {
+    let bytes = name.as_bytes();
+    let exact = |bytes: &[u8]| CString::new(bytes).map_err(|_| libc::ENOENT);
+    if bytes.contains(&b'/') {
+        return exact(bytes);
+    }
+    if bytes.is_empty() {
+        return Err(libc::ENOENT);
+    }
+    let path = std::env::var_os("PATH").map_or(DEFAULT_PATH.to_vec(), OsStringExt::into_vec);
+    let mut why = libc::ENOENT;
+    for directory in path.split(|&b| b == b':') {
+        let mut candidate = directory.to_vec();
+        if !directory.is_empty() {
+            candidate.push(b'/');
+        }
+        candidate.extend_from_slice(bytes);
+        let candidate = exact(&candidate)?;
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(libc::EACCES) => why = libc::EACCES,
+            Err(_) => {}
+        }
+    }
+    Err(why)
+}
+
+fn executable(path: &CStr) -> Result<(), i32> {
+    let stat = rustix::fs::stat(path).map_err(rustix::io::Errno::raw_os_error)?;
+    if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
+        return Err(libc::EACCES);
+    }
+    rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(rustix::io::Errno::raw_os_error)
+}
+
+/// The environment as it is in memory: order, duplicates and entries without `=` included.
+pub(crate) fn environment() -> Vec<Vec<u8>> {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    let mut all = Vec::new();
+    // SAFETY: a list of strings that ends with null, which nobody changes while we have one thread.
+    unsafe {
+        let mut next = environ;
+        while !next.is_null() && !(*next).is_null() {
+            all.push(CStr::from_ptr(*next).to_bytes().to_vec());
+            next = next.add(1);
+        }
+    }
+    all
+}
+
+/// Adds what the recorder needs. A preload entry goes last into the user's own, so that theirs keep their order.
+pub(crate) fn with_recorder(
+    environment: &[Vec<u8>],
+    preload: &[u8],
+    arena: &OsStr,
+) -> Vec<Vec<u8>> {
+    const PRELOAD: &[u8] = b"LD_PRELOAD=";
+    let arena_name = [backstory_abi::ENV_ARENA.as_bytes(), b"="].concat();
+    let mut result: Vec<Vec<u8>> = environment
+        .iter()
+        .filter(|e| !e.starts_with(&arena_name))
+        .cloned()
+        .collect();
+    match result.iter_mut().find(|e| e.starts_with(PRELOAD)) {
+        // Also an empty one: what stands before our entry is what the program finds.
+        Some(entry) => entry.extend([b":", preload].concat()),
+        None => result.push([PRELOAD, preload].concat()),
+    }
+    result.push([&arena_name, arena.as_bytes()].concat());
+    result
+}
+
+/// Everything the new process needs, laid out before it exists: it may not allocate.
+pub(crate) struct Launch {
+    path: CString,
+    argv: Pointers,
+    /// For a script without an interpreter line: the shell, the script, its arguments.
+    shell_argv: Pointers,
+    envp: Pointers,
+    origin: Origin,
+    control: &'static Control,
+    /// See [`quiet::just_changed`].
+    just_changed: Option<i64>,
+    /// The supervisor has left the command's process group.
+    left: AtomicU32,
+}
+
+/// Strings and the null-terminated list of their addresses.
+struct Pointers {
+    _strings: Vec<CString>,
+    list: Vec<*const c_char>,
+}
+
+// SAFETY: the addresses are of strings that it owns and nobody changes.
+unsafe impl Send for Pointers {}
+// SAFETY: as above.
+unsafe impl Sync for Pointers {}
+
+impl Pointers {
+    fn new(strings: Vec<CString>) -> Pointers {
+        let list = strings.iter().map(|s| s.as_ptr()).chain([null()]).collect();
+        Pointers {
+            _strings: strings,
+            list,
+        }
+    }
+}
+
+fn strings(of: &[impl AsRef<[u8]>], what: &'static str) -> Result<Vec<CString>, Error> {
+    of.iter()
+        .map(|s| CString::new(s.as_ref()).map_err(|_| Error::Nul { what }))
+        .collect()
+}
+
+impl Launch {
+    /// Prepares the start of `path`.
+    pub(crate) fn new(
+        path: CString,
+        command: &[impl AsRef<OsStr>],
+        environment: &[Vec<u8>],
+        origin: Origin,
+        control: &'static Control,
+        just_changed: Option<i64>,
+    ) -> Result<Launch, Error> {
+        let words: Vec<&[u8]> = command.iter().map(|w| w.as_ref().as_bytes()).collect();
+        let argv = strings(&words, "an argument")?;
+        let mut shell = vec![CString::from(c"/bin/sh"), path.clone()];
+        shell.extend(argv.iter().skip(1).cloned());
+        Ok(Launch {
+            path,
+            argv: Pointers::new(argv),
+            shell_argv: Pointers::new(shell),
+            envp: Pointers::new(strings(environment, "the environment")?),
+            origin,
+            control,
+            just_changed,
+            left: AtomicU32::new(0),
+        })
+    }
+
+    /// Starts the command as a child of this process and returns once its program runs (true) or could not be executed (false;
+    /// the shared state says why).
+    ///
+    /// The child borrows our memory until then, as after `vfork`: no page tables are copied, and the errno needs no message, nor any
+    /// descriptor, of which there may be few. But this thread does not wait as `vfork` does. One that waits so can't be stopped, and a
+    /// process of which all other threads are stopped counts as running: nobody would be told to continue those that answer the child's
+    /// calls.
+    ///
+    /// Before the program runs this process has left the session: the first thing that a program does may be to kill its whole group.
+    pub(crate) fn start(&self) -> io::Result<bool> {
+        const STACK: usize = 64 * 1024;
+        let mut stack: Vec<mem::MaybeUninit<u128>> = Vec::with_capacity(STACK / 16);
+        let shares = AtomicU32::new(1);
+        let flags = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
+        // SAFETY: the stack and `shares` are ours alone and outlive the child's use of them, because this thread does not go on until the
+        // child has executed or exited: the kernel then clears `shares` in the memory that it lets go of; the child only reads `self`, which
+        // outlives the call, and stores into atomics, and into this thread's errno, which is not used meanwhile.
+        let pid = unsafe {
+            let top = stack.as_mut_ptr().add(STACK / 16);
+            libc::clone(
+                child,
+                top.cast(),
+                flags,
+                std::ptr::from_ref(self).cast_mut().cast::<c_void>(),
+                null_mut::<libc::pid_t>(),
+                null_mut::<c_void>(),
+                shares.as_ptr(),
+            )
+        };
+        if pid < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        sys::leave_session();
+        self.control.set_quiet(quiet::begins(self.just_changed));
+        self.left.store(1, Ordering::Release);
+        let _ = futex::wake(&self.left, futex::Flags::empty(), 1);
+        while shares.load(Ordering::Acquire) != 0 {
+            // Whatever it returns, the word tells. The kernel wakes as if the word were shared between processes.
+            let _ = futex::wait(&shares, futex::Flags::empty(), 1, None);
+        }
+        Ok(!self.control.reached(NOT_STARTED))
+    }
+}
+
+impl Launch {
+    /// The child waits until whoever started it has left its group, or is dead. System calls only.
+    fn wait_until_alone(&self) {
+        let a_while = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 10_000_000,
+        };
+        while self.left.load(Ordering::Acquire) == 0 {
+            // SAFETY: the word lives in the memory that we share until we execute, and the time on our stack.
+            unsafe {
+                let parent = libc::syscall(libc::SYS_getppid) as sys::Pid;
+                if self.control.supervisor() != Some(parent) {
+                    break;
+                }
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.left.as_ptr(),
+                    libc::FUTEX_WAIT,
+                    0,
+                    &raw const a_while,
+                );
+            }
+        }
+    }
+}
+
+/// The child's side, on its parent's memory: system calls only, through `syscall`, past any recorder that is in us.
+extern "C" fn child(launch: *mut c_void) -> c_int {
+    // SAFETY: `start` passes a Launch that lives until we have executed or exited; everything it points to is prepared.
+    unsafe {
+        let launch = &*launch.cast::<Launch>();
+        if !launch
+            .control
+            .is_command(libc::syscall(libc::SYS_getpid) as i32)
+        {
+            libc::_exit(127);
+        }
+        launch.wait_until_alone();
+        restore(&launch.origin);
+        let envp = launch.envp.list.as_ptr();
+        let argv = launch.argv.list.as_ptr();
+        libc::syscall(libc::SYS_execve, launch.path.as_ptr(), argv, envp);
+        let mut errno = *libc::__errno_location();
+        if errno == libc::ENOEXEC {
+            let argv = launch.shell_argv.list.as_ptr();
+            libc::syscall(libc::SYS_execve, c"/bin/sh".as_ptr(), argv, envp);
+            errno = *libc::__errno_location();
+        }
+        // In shared memory, and before our end can be seen.
+        launch.control.set_not_started(errno);
+        libc::_exit(127)
+    }
+}
+
+/// Gives the child what the launcher was given.
+///
+/// # Safety
+///
+/// Only for the child of [`Launch::start`]: it changes the whole process.
+unsafe fn restore(origin: &Origin) {
+    // SAFETY: plain calls with pointers to locals and to `origin`.
+    unsafe {
+        for (which, timer) in origin.timers.iter().enumerate() {
+            if timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0 {
+                libc::syscall(libc::SYS_setitimer, which, timer, null_mut::<c_void>());
+            }
+        }
+        for (resource, limit) in RAISED.into_iter().zip(&origin.limits) {
+            sys::set_limit(resource, limit);
+        }
+        for fd in 0..3 {
+            if origin.closed & (1 << fd) != 0 {
+                libc::close(fd);
+            }
+        }
+        sys::set_disposition(libc::SIGPIPE, origin.sigpipe);
+        sys::set_disposition(libc::SIGXFSZ, libc::SIG_DFL);
+        // The guard's threads may have set a handler for what was ignored.
+        for signal in (1..=64).filter(|s| origin.ignored & (1 << (s - 1)) != 0) {
+            sys::set_disposition(signal, libc::SIG_IGN);
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, &origin.mask, null_mut());
+    }
+}

@@ -1,0 +1,46 @@
+//! In: a command. Out: the event log of its run.
+//!
+//! Three processes stand beside the command. The *launcher* (`launcher`) is the one the shell started; it stands for the command and
+//! exits with it. The *keeper* (`keeper`) is its child and outlives the supervisor. The *supervisor* (`supervisor`), the keeper's
+//! child, starts the command (`launch`), drains the arena (`arena`, `stock`, `drain`) into the log, answers the guard (`guarding`,
+//! `guard`) and ends the log (`watch`).
+//!
+//! Absent: what records mean, and everything about graphs and stores.
+
+mod aftermath;
+mod answering;
+pub mod clock;
+mod control;
+mod drain;
+mod error;
+#[doc(hidden)]
+pub mod fuzz_entry;
+mod guarding;
+mod header;
+mod identity_resolver;
+mod keeper;
+mod launch;
+mod launcher;
+mod library;
+mod options;
+mod origin;
+mod quiet;
+mod record;
+mod recover;
+mod redact;
+mod report;
+mod setting;
+mod supervisor;
+mod sweep;
+mod watch;
+
+pub use aftermath::spawn as spawn_in_background;
+pub use backstory_preserve::Contents;
+pub use clock::Moment;
+pub use error::Error;
+pub use identity_resolver::IdentityResolver;
+pub use library::library_path;
+pub use options::{GuardMode, IoUring, Lookups, Options, Recorded};
+pub use record::{end_by_signal, record};
+pub use recover::{is_recording, recover};
+pub use sweep::sweep;

@@ -1,0 +1,310 @@
+//! Puts the embedded recorder where programs' loaders find it.
+//!
+//! Invariant: a directory named after the library's content is complete or absent: it is filled under another name and renamed, so
+//! that many recordings may start at once.
+
+use crate::Error;
+use backstory_abi::{PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// What `$LIB` becomes in the loaders of 64-bit programs. musl's takes it literally.
+const WIDE: &[&str] = &["lib/x86_64-linux-gnu", "lib64", PRELOAD_ANY];
+/// What it becomes in those of 32-bit programs.
+const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
+/// The library of 32-bit programs, which their names lead to.
+const NARROW_FILE: &str = "narrow.so";
+
+/// Extracts the recorder unless it is there already. Returns the entry for `LD_PRELOAD`.
+pub(crate) fn extract(directory: &Path) -> Result<OsString, Error> {
+    let directory = usable(directory)?;
+    let home = directory.join(format!("{DIGEST:016x}"));
+    if !is_whole(&home) {
+        fill(&directory, &home)?;
+    }
+    let mut entry = home.into_os_string();
+    entry.push(format!("/{PRELOAD_ANY}/{PRELOAD_NAME}"));
+    Ok(entry)
+}
+
+/// The library itself, which all other names lead to. A recorder names it where it knows that a program is a 64-bit one.
+fn itself(home: &Path) -> PathBuf {
+    home.join(PRELOAD_WIDE).join(PRELOAD_NAME)
+}
+
+/// Everything is what it was made as, as far as that is told without reading it: a pipe that a loader finds here, it waits at.
+fn is_whole(home: &Path) -> bool {
+    let file = |path: &Path, length: usize| {
+        fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == length as u64)
+    };
+    let leads = |(place, target): (&str, String)| {
+        fs::read_link(home.join(place).join(PRELOAD_NAME))
+            .is_ok_and(|led| led.as_os_str() == &*target)
+    };
+    file(&itself(home), backstory_recorder::LIBRARY.len())
+        && file(&home.join(NARROW_FILE), backstory_recorder::TWIN32.len())
+        && links().all(leads)
+}
+
+/// The names that loaders make of our entry, and where each leads.
+fn links() -> impl Iterator<Item = (&'static str, String)> {
+    let wide = || format!("{PRELOAD_WIDE}/{PRELOAD_NAME}");
+    let plain = if plain_lib_is_narrow() {
+        NARROW_FILE.into()
+    } else {
+        wide()
+    };
+    let all = WIDE.iter().map(move |place| (*place, wide()));
+    let all = all.chain(NARROW.iter().map(|place| (*place, NARROW_FILE.into())));
+    all.chain([("lib", plain)]).map(|(place, target)| {
+        let up = "../".repeat(Path::new(place).components().count());
+        (place, format!("{up}{target}"))
+    })
+}
+
+/// The directory as an absolute path. Loaders split the variable at colons and blanks and expand `$`, so a directory whose name has
+/// one of these can't be used, nor one that others could put another in the place of; a private one in `/tmp` stands in.
+fn usable(directory: &Path) -> Result<PathBuf, Error> {
+    let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
+    let special = |b: &u8| matches!(b, b':' | b'$' | b';') || b.is_ascii_whitespace();
+    let user = rustix::process::geteuid().as_raw();
+    let usable = !directory.as_os_str().as_bytes().iter().any(special);
+    if usable && !others_may_rename_in(directory.parent()) {
+        make_directory(&directory).map_err(Error::file("make the directory", &directory))?;
+        // Its owner may well have put a link in its place.
+        return match fs::metadata(&directory) {
+            Ok(meta) if is_private(&meta, user) => Ok(directory),
+            _ => Err(foreign(&directory)),
+        };
+    }
+    let stand_in = PathBuf::from(format!("/tmp/backstory-{user}"));
+    make_directory(&stand_in).map_err(|_| foreign(&stand_in))?;
+    match fs::symlink_metadata(&stand_in) {
+        Ok(meta) if is_private(&meta, user) => Ok(stand_in),
+        _ => Err(foreign(&stand_in)),
+    }
+}
+
+/// Nobody else can put anything into this directory. Whoever can decides what code every recorded program runs.
+fn is_private(meta: &fs::Metadata, user: u32) -> bool {
+    meta.is_dir() && meta.uid() == user && meta.permissions().mode() & 0o022 == 0
+}
+
+/// Whoever can write into a directory can rename what lies in it, unless it is one like `/tmp`.
+fn others_may_rename_in(directory: Option<&Path>) -> bool {
+    let meta = directory.and_then(|directory| fs::metadata(directory).ok());
+    let mode = meta.map_or(0, |meta| meta.permissions().mode());
+    mode & 0o022 != 0 && mode & 0o1000 == 0
+}
+
+fn foreign(directory: &Path) -> Error {
+    let text = "others than you can write into it, or it is somebody else's: remove it, or choose another store with --store DIR";
+    Error::file("put the recorder into", directory)(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        text,
+    ))
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+fn fill(directory: &Path, home: &Path) -> Result<(), Error> {
+    let new = directory.join(format!(
+        ".new-{}-{}",
+        std::process::id(),
+        backstory_sys::clock::counter()
+    ));
+    let made = write_all(&new);
+    let renamed = made.and_then(|()| {
+        fs::rename(&new, home).or_else(|error| match error.raw_os_error() {
+            // Somebody was faster, or an incomplete one from a crash of the machine is in the way.
+            Some(libc::EEXIST | libc::ENOTEMPTY) => replace(&new, home),
+            _ => Err(error),
+        })
+    });
+    renamed.map_err(Error::file("extract the recorder to", home))
+}
+
+fn replace(new: &Path, home: &Path) -> io::Result<()> {
+    if is_whole(home) {
+        return fs::remove_dir_all(new);
+    }
+    fs::remove_dir_all(home)?;
+    fs::rename(new, home)
+}
+
+fn write_all(new: &Path) -> io::Result<()> {
+    make_directory(new)?;
+    fs::set_permissions(new, fs::Permissions::from_mode(0o755))?;
+    let wide = itself(new);
+    fs::DirBuilder::new()
+        .mode(0o755)
+        .create(new.join(PRELOAD_WIDE))?;
+    write(&wide, backstory_recorder::LIBRARY)?;
+    write(&new.join(NARROW_FILE), backstory_recorder::TWIN32)?;
+    links().try_for_each(|(place, target)| link(new, place, &target))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+fn link(new: &Path, place: &str, target: &str) -> io::Result<()> {
+    let directory = new.join(place);
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&directory)?;
+    symlink(target, directory.join(PRELOAD_NAME))
+}
+
+/// Where 64-bit libraries are in a `lib64` of their own, plain `lib` is for 32 bits; elsewhere it is for 64.
+fn plain_lib_is_narrow() -> bool {
+    let lib64 = Path::new("/usr/lib64");
+    fs::symlink_metadata(lib64).is_ok_and(|m| m.is_dir()) && lib64.join("libc.so.6").exists()
+}
+
+/// Names the content. Computed when this is compiled: at run time it would take 25 µs of every recording's start.
+const DIGEST: u64 = digest(
+    digest(0xcbf2_9ce4_8422_2325, backstory_recorder::LIBRARY),
+    backstory_recorder::TWIN32,
+);
+
+/// Not cryptographic: the directory is private.
+const fn digest(mut hash: u64, content: &[u8]) -> u64 {
+    let (mut at, mut word) = (0, 0);
+    while at < content.len() {
+        word |= (content[at] as u64) << (at % 8 * 8);
+        at += 1;
+        if at % 8 == 0 || at == content.len() {
+            hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 29;
+            word = 0;
+        }
+    }
+    hash
+}
+
+/// Beginning of every path of the library that a loader makes of our entry.
+pub(crate) fn home(preload: &OsStr) -> Vec<u8> {
+    let entry = preload.as_bytes();
+    let end = entry
+        .windows(5)
+        .rposition(|w| w == b"$LIB/")
+        .unwrap_or(entry.len());
+    entry[..end].to_vec()
+}
+
+/// The path of the extracted library as a 64-bit program's loader will see it, for messages and tests.
+pub fn library_path(preload: &OsStr) -> PathBuf {
+    PathBuf::from(preload.to_string_lossy().replacen("$LIB", WIDE[0], 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_others_can_write_into_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        for (mode, wanted) in [
+            (0o777, false),
+            (0o1777, false),
+            (0o775, false),
+            (0o755, true),
+            (0o700, true),
+        ] {
+            let directory = place.path().join(format!("{mode:o}"));
+            fs::create_dir(&directory).unwrap();
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(extract(&directory).is_ok(), wanted, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn where_others_could_rename_the_directory_another_is_used() {
+        let place = tempfile::tempdir().unwrap();
+        for (mode, wanted) in [
+            (0o777, false),
+            (0o770, false),
+            (0o1777, true),
+            (0o755, true),
+        ] {
+            let store = place.path().join(format!("{mode:o}"));
+            fs::create_dir(&store).unwrap();
+            fs::set_permissions(&store, fs::Permissions::from_mode(mode)).unwrap();
+            let entry = extract(&store.join("lib")).unwrap();
+            assert_eq!(Path::new(&entry).starts_with(&store), wanted, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_lib_leads_to_a_library() {
+        let dir = tempfile::tempdir().unwrap();
+        let entry = extract(dir.path()).unwrap();
+        let entry = entry.to_str().unwrap();
+        assert!(entry.ends_with("/$LIB/linux-backstory.so"));
+        let read = |lib: &str| fs::read(entry.replacen(PRELOAD_ANY, lib, 1)).unwrap();
+        for lib in WIDE {
+            assert_eq!(read(lib), backstory_recorder::LIBRARY, "{lib}");
+        }
+        for lib in NARROW {
+            assert_eq!(read(lib), backstory_recorder::TWIN32, "{lib}");
+        }
+        assert!(!read("lib").is_empty());
+        assert_eq!(read(PRELOAD_WIDE), backstory_recorder::LIBRARY);
+    }
+
+    #[test]
+    fn extracting_twice_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = extract(dir.path()).unwrap();
+        let inode = fs::metadata(library_path(&first)).unwrap().ino();
+        assert_eq!(extract(dir.path()).unwrap(), first);
+        assert_eq!(fs::metadata(library_path(&first)).unwrap().ino(), inode);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_cut_library_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = library_path(&extract(dir.path()).unwrap());
+        fs::write(fs::canonicalize(&path).unwrap(), b"cut").unwrap();
+        extract(dir.path()).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), backstory_recorder::LIBRARY);
+    }
+
+    #[test]
+    fn a_pipe_among_the_librarys_names_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = home(&extract(dir.path()).unwrap());
+        let home = Path::new(OsStr::from_bytes(&home));
+        for name in links().map(|(place, _)| home.join(place).join(PRELOAD_NAME)) {
+            fs::remove_file(&name).unwrap();
+            let mode = rustix::fs::Mode::RWXU;
+            rustix::fs::mknodat(rustix::fs::CWD, &name, rustix::fs::FileType::Fifo, mode, 0)
+                .unwrap();
+            extract(dir.path()).unwrap();
+            assert!(fs::metadata(&name).unwrap().is_file(), "{}", name.display());
+        }
+    }
+
+    #[test]
+    fn a_directory_that_loaders_would_split_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let entry = extract(&dir.path().join("a b:c")).unwrap();
+        assert!(
+            entry.as_bytes().starts_with(b"/tmp/backstory-"),
+            "{entry:?}"
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! What a caller asks of a recording, and what it gets back.
+
+use backstory_preserve::Contents;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Whether the kernel's side is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GuardMode {
+    /// Recorder and guard together.
+    #[default]
+    On,
+    /// The recorder alone: what runs without it is not seen.
+    Off,
+    /// The guard logs every watched call, the recorder's gate is not trusted.
+    Strict,
+}
+
+/// Whose look-ups (`stat`, `access`, `readlink`) are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lookups {
+    /// Of programs that the recorder is in.
+    #[default]
+    Library,
+    /// Of every program: the guard watches them, too.
+    All,
+}
+
+/// What happens when a program sets up an io_uring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IoUring {
+    /// It is let through and decoded where that is possible.
+    #[default]
+    Decode,
+    /// `io_uring_setup` fails with `ENOSYS`.
+    Refuse,
+}
+
+/// One recording.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The command and its arguments; the first is searched in `PATH` as a shell does.
+    pub command: Vec<OsString>,
+    /// Id of the run.
+    pub id: String,
+    /// Name of the run, if the user gave one.
+    pub name: Option<String>,
+    /// The log while recording. Must not exist yet.
+    pub part: PathBuf,
+    /// The log once finalized; in the same file system as `part`.
+    pub log: PathBuf,
+    /// Recorder, guard or both.
+    pub guard: GuardMode,
+    /// Whose look-ups.
+    pub lookups: Lookups,
+    /// io_uring.
+    pub io_uring: IoUring,
+    /// Contents kept before they change. They lie beside the log, in a directory of its name that ends in `.kept`.
+    pub contents: Contents,
+    /// Keep files that packages own, too.
+    pub self_contained: bool,
+    /// Only the first read and the first write per open file are logged.
+    pub suppress: bool,
+    /// Names of environment variables (`*` and `?` match) whose values are kept out of the log, beside the built-in ones.
+    pub redact: Vec<String>,
+    /// How long after the command's end its daemons are still recorded. None: until they end.
+    pub detach_after: Option<Duration>,
+    /// Private directory that the recorder's library is extracted to at first use.
+    pub library_dir: PathBuf,
+    /// Command to start in the background once the log is finalized, or nothing.
+    pub after: Vec<OsString>,
+    /// Version of the program, for the log's header.
+    pub version: String,
+}
+
+/// What became of a recording, at the moment the command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recorded {
+    /// Id of the run.
+    pub run: String,
+    /// Exit status of the command, if it exited.
+    pub exit: Option<i32>,
+    /// Signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// Nothing is known to be missing.
+    pub complete: bool,
+    /// Operations known to be lost.
+    pub lost: u64,
+    /// Why the run may not be complete, one sentence each.
+    pub reasons: Vec<String>,
+    /// What recording changed for the programs, one sentence each.
+    pub warnings: Vec<String>,
+    /// The one line for the user's eyes, without `backstory: `, if something is wrong.
+    pub warning: Option<String>,
+    /// Errno of the failed start, if the command never ran.
+    pub not_started: Option<i32>,
+    /// Processes of the run outlived the command and are still being recorded; the log is finalized later.
+    pub still_recording: bool,
+    /// The signal that ended the command came from the terminal's keyboard, and to this process, too: whoever waits for it
+    /// expects it to die of it (see [`end_by_signal`](crate::end_by_signal)), as the command has.
+    pub by_key: bool,
+}
+
+impl Recorded {
+    /// The status that `record` exits with: the command's, 128+n for a signal, 127 or 126 as a shell has it, 125
+    /// where there were not even processes or memory to start it.
+    pub fn status(&self) -> i32 {
+        match (self.not_started, self.exit, self.signal) {
+            (Some(libc::ENOENT), ..) => 127,
+            // Nothing is wrong with the command: there was no room for it beside us, or who answers the guard's calls died before.
+            (Some(libc::EAGAIN | libc::ENOMEM | libc::ENOSYS), ..) => 125,
+            (Some(_), ..) => 126,
+            (None, Some(code), _) => code,
+            (None, None, Some(signal)) => 128 + signal,
+            (None, None, None) => 125,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What was changed before the command began, and how that can be told from the times of files.
+//!
+//! File systems stamp changes with a clock that stands still between two ticks of the kernel. So a file that is changed just before the
+//! command begins may bear the same time as one that is changed just after. What that clock says when the command is let go is written
+//! down ([`backstory_eventlog::run::RunEnd::quiet`]): an earlier time is of an earlier change. And where something that the command line names
+//! was changed in this very tick (`echo x >f; backstory record -- cat f`), the command is let go with the next.
+
+use crate::header::Inherited;
+use backstory_eventlog::event::Ident;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Words of a command that are looked at.
+const WORDS: usize = 100;
+/// How often the clock is looked at while it stands still.
+const STEP: Duration = Duration::from_micros(200);
+/// So many times at most: no tick is that late, and a clock that was set back may never come to where it was.
+const STEPS: usize = 100;
+
+/// When something was changed last that the command is likely to use, if that was in this tick: its program, files and directories that its
+/// words name, their directories, its own, and what it inherits. In ns since 1970. Waits for no file system: what is not cached was not
+/// changed just now.
+pub(crate) fn just_changed(
+    program: &[u8],
+    command: &[impl AsRef<OsStr>],
+    inherited: &[Inherited],
+) -> Option<i64> {
+    let tick = backstory_sys::clock::files();
+    let words = command
+        .iter()
+        .take(WORDS)
+        .map(|word| value(word.as_ref().as_bytes()));
+    let named = [program, b"."].into_iter().chain(words);
+    // Each once: many words may be of one directory.
+    let places: BTreeSet<&[u8]> = named.flat_map(|place| [place, parent(place)]).collect();
+    let changed = places
+        .into_iter()
+        .filter(|place| !place.is_empty())
+        .filter_map(changed);
+    let open = inherited.iter().filter_map(|i| Some(i.file?.ctime));
+    // A time to come is of another clock.
+    let now = backstory_sys::clock::machine();
+    changed
+        .chain(open)
+        .filter(|at| (tick..=now).contains(at))
+        .max()
+}
+
+/// What file systems' clock says now; if something was changed in this tick already, in the next.
+pub(crate) fn begins(just_changed: Option<i64>) -> i64 {
+    for _ in 0..STEPS {
+        if just_changed.is_none_or(|at| backstory_sys::clock::files() > at) {
+            break;
+        }
+        std::thread::sleep(STEP);
+    }
+    backstory_sys::clock::files()
+}
+
+/// The path in a word like `--input=PATH`.
+fn value(word: &[u8]) -> &[u8] {
+    match word.iter().position(|&byte| byte == b'=') {
+        Some(at) if word.starts_with(b"-") => &word[at + 1..],
+        _ => word,
+    }
+}
+
+/// The directory that a path is in; empty where that goes without saying.
+fn parent(place: &[u8]) -> &[u8] {
+    let parent = Path::new(OsStr::from_bytes(place)).parent();
+    parent.map_or(b"", |parent| parent.as_os_str().as_bytes())
+}
+
+/// When this was changed last.
+fn changed(path: &[u8]) -> Option<i64> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
+    let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let found = statx(&place, c"", how, StatxFlags::CTIME).ok()?;
+    Some(Ident::from(&found).ctime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_changed_in_this_tick_is_seen_by_whatever_word_names_it_and_the_next_is_waited_for()
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let name = file.to_str().unwrap();
+        let option = format!("--input={name}");
+        // Between making the file and looking at it the clock may move on.
+        let seen = |words: &[&str]| {
+            (0..50).any(|_| {
+                std::fs::write(&file, "x").unwrap();
+                let Some(at) = just_changed(b"/bin/sh", words, &[]) else {
+                    return false;
+                };
+                assert!(begins(Some(at)) > at);
+                true
+            })
+        };
+        assert!(seen(&["cat", name]));
+        assert!(seen(&["cat", &option]));
+        let unseen = (0..50).filter(|_| {
+            std::fs::write(&file, "x").unwrap();
+            just_changed(b"/bin/sh", &["true", "elsewhere"], &[]).is_none()
+        });
+        assert!(unseen.count() > 25, "what nobody named makes nobody wait");
+    }
+
+    #[test]
+    fn a_time_that_the_clock_does_not_reach_holds_no_command_up_for_long() {
+        let began = std::time::Instant::now();
+        begins(Some(i64::MAX));
+        assert!(began.elapsed() < Duration::from_secs(2));
+        assert_eq!(just_changed(b"/bin/sh", &["true"], &[]), None);
+    }
+}

@@ -1,0 +1,280 @@
+//! `record`: prepares everything in the launcher, forks the others, and says what became of the command.
+
+use crate::control::Control;
+use crate::drain::privileges::Privileges;
+use crate::launcher::{Ended, Launcher};
+use crate::origin::Origin;
+use crate::redact::Secrets;
+use crate::setting::{Job, Setting, Tools};
+use crate::watch::Plan;
+use crate::{
+    Contents, Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch,
+    library, quiet, recover,
+};
+use backstory_abi as abi;
+use backstory_arena::Arena;
+use backstory_eventlog::Writer;
+use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_guard::SharedMap;
+use backstory_sys::{address_space, process as sys};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Runs a command and records it. Returns when the command has ended.
+///
+/// The caller has one thread. Its standard input and output are `/dev/null` afterwards, and what it inherited is closed: they
+/// were the command's. Relative paths in the options mean what they mean now; `after` runs in `/`.
+pub fn record(mut options: Options) -> Result<Recorded, Error> {
+    let name = options.command.first().cloned().ok_or(Error::NoCommand)?;
+    options.part = absolute(&options.part)?;
+    options.log = absolute(&options.log)?;
+    let run = options.id.clone();
+    let origin = Origin::take();
+    let end = match launch::search(&name) {
+        Ok(program) => start(options, program, origin)?,
+        Err(errno) => not_found(&options, errno)?,
+    };
+    Ok(recorded(run, &name, end))
+}
+
+/// Ends this process as the signal does that ended the command, with its default action and without a core file of our own.
+/// Returns if the signal does not end a process.
+pub fn end_by_signal(signal: i32) {
+    sys::no_core();
+    sys::act_on_self(signal);
+}
+
+fn absolute(path: &Path) -> Result<std::path::PathBuf, Error> {
+    std::path::absolute(path).map_err(Error::file("find", path))
+}
+
+fn start(options: Options, program: std::ffi::CString, origin: Origin) -> Result<Ended, Error> {
+    let preload = library::extract(&options.library_dir)?;
+    let arena = Arena::create(&options.id, flags(&options))?;
+    if !address_space::is_left() {
+        arena.remove();
+        return Err(Error::Room {
+            bytes: address_space::NEEDED,
+        });
+    }
+    let name = arena.path().map(Path::to_owned);
+    let part = options.part.clone();
+    let result = set(options, program, preload, arena, origin).and_then(play);
+    if result.is_err() {
+        // The command never ran: nothing is to be kept.
+        let _ = name.map(std::fs::remove_file);
+        let _ = std::fs::remove_file(part);
+    }
+    result
+}
+
+fn flags(options: &Options) -> u32 {
+    let guard = match options.guard {
+        GuardMode::Off => 0,
+        GuardMode::On => abi::ARENA_GUARDED,
+        GuardMode::Strict => abi::ARENA_GUARDED | abi::ARENA_STRICT,
+    };
+    let suppress = if options.suppress {
+        0
+    } else {
+        abi::ARENA_ALL_OPS
+    };
+    let keep = match options.contents {
+        Contents::Off => 0,
+        Contents::Lazy | Contents::All => abi::ARENA_KEEP,
+    };
+    guard | suppress | keep
+}
+
+fn set(
+    options: Options,
+    program: std::ffi::CString,
+    preload: std::ffi::OsString,
+    arena: Arena,
+    mut origin: Origin,
+) -> Result<Setting, Error> {
+    let environment = launch::environment();
+    let mut inherited = header::inherited();
+    inherited.retain(|d| d.fd > 2 || origin.closed & (1 << d.fd) == 0);
+    let head = header::header(&options, &environment, &inherited, arena.path());
+    let just_changed = quiet::just_changed(program.as_bytes(), &options.command, &inherited);
+    let part = options.part.clone();
+    arena.feeds(&std::path::absolute(&part).unwrap_or_else(|_| part.clone()));
+    let (log, claim) = claimed_log(&part, &head)?;
+    let bell = rustix::event::eventfd(
+        0,
+        rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
+    )
+    .map_err(Error::system("make an event descriptor"))?;
+    let launcher_fd = rustix::process::pidfd_open(
+        rustix::process::getpid(),
+        rustix::process::PidfdFlags::empty(),
+    );
+    let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
+    let control = Control::map().map_err(Error::system("map shared memory"))?;
+    let shared = (options.guard != GuardMode::Off)
+        .then(SharedMap::create)
+        .transpose()
+        .map_err(Error::system("map shared memory"))?;
+    let spare = shared
+        .is_some()
+        .then(sys::socket_pair)
+        .transpose()
+        .map_err(Error::system("make a pair of sockets"))?;
+    origin.mask = sys::set_mask(&sys::all_signals());
+    let plan = Plan {
+        part,
+        log: options.log.clone(),
+        detach_after: options.detach_after,
+        inherited: inherited.iter().map(|d| d.target.clone()).collect(),
+        _claim: Arc::new(claim),
+    };
+    let tools = Tools {
+        control,
+        bell,
+        signals,
+        launcher: sys::own_pid(),
+        arena,
+        log,
+        secrets: Secrets::new(&options.redact),
+        privileges: Privileges::of_run(options.guard),
+        plan,
+    };
+    let job = Job {
+        program,
+        cwd: head.cwd,
+        preload,
+        environment,
+        inherited,
+        just_changed,
+        origin,
+        launcher_fd: launcher_fd.ok(),
+        options,
+    };
+    Ok(Setting {
+        tools,
+        job,
+        shared: shared.map(Arc::new),
+        spare,
+    })
+}
+
+/// Forks the others and waits for the command. The caller's signal mask is as before when it returns.
+fn play(setting: Setting) -> Result<Ended, Error> {
+    sys::become_subreaper();
+    let mask = setting.job.origin.mask;
+    let after = setting.job.options.after.clone();
+    let keeper = match sys::fork() {
+        Ok(0) => {
+            // Neither a return nor a panic may lead this copy of the launcher back into the launcher's own code.
+            let life = std::panic::AssertUnwindSafe(|| keeper::run(setting));
+            let ended = std::panic::catch_unwind(life);
+            sys::exit_now(if ended.is_ok() { 0 } else { 101 })
+        }
+        Ok(pid) => pid,
+        Err(error) => {
+            sys::set_mask(&mask);
+            return Err(Error::system("fork")(error));
+        }
+    };
+    let end = Launcher::new(setting, keeper).wait(&after);
+    sys::set_mask(&mask);
+    end
+}
+
+/// The log, claimed before it can be found under its name: else somebody who looks for killed recordings might finish it for us.
+fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File), Error> {
+    let unclaimed = part.with_extension("new");
+    let make = || {
+        let mut log = Writer::create(&unclaimed, head).map_err(Error::log("create", &unclaimed))?;
+        log.clock(clock::point())
+            .map_err(Error::log("write", &unclaimed))?;
+        let claim = recover::claim(&unclaimed)?;
+        std::fs::rename(&unclaimed, part).map_err(Error::file("create", part))?;
+        Ok((log, claim))
+    };
+    make().inspect_err(|_| {
+        let _ = std::fs::remove_file(&unclaimed);
+    })
+}
+
+/// A command that is not there is a run, too: one that never started.
+fn not_found(options: &Options, errno: i32) -> Result<Ended, Error> {
+    let environment = launch::environment();
+    let head = header::header(options, &environment, &header::inherited(), None);
+    let end = RunEnd {
+        not_started: Some(errno),
+        command_ended: clock::now(),
+        ended: clock::now(),
+        ..RunEnd::default()
+    };
+    let part = &options.part;
+    let (mut log, _claim) = claimed_log(part, &head)?;
+    log.end(&end).map_err(Error::log("write", part))?;
+    std::fs::rename(part, &options.log).map_err(Error::file("finalize", part))?;
+    aftermath::spawn(&options.after);
+    Ok(Ended {
+        end,
+        finalized: true,
+        by_key: false,
+    })
+}
+
+/// Why the command could not be executed, as a shell says it.
+fn why_not(name: &OsStr, errno: i32) -> String {
+    let path = Path::new(name);
+    let why = match errno {
+        libc::ENOENT if name.is_empty() => return "the command is an empty string".to_owned(),
+        libc::ENOENT if !name.as_encoded_bytes().contains(&b'/') => "no such command in PATH".to_owned(),
+        libc::ENOENT if path.exists() => "its interpreter is not there".to_owned(),
+        libc::EACCES if path.is_dir() => "it is a directory".to_owned(),
+        libc::EACCES if path.is_file() => "it may not be executed".to_owned(),
+        libc::EAGAIN => {
+            "cannot be started: no more processes or threads are allowed beside those that record (`ulimit -u`)".to_owned()
+        }
+        libc::ENOSYS => "cannot be started: those that record were killed before it".to_owned(),
+        other => sys::describe(other),
+    };
+    format!("{}: {why}", name.display())
+}
+
+/// The most important of what is wrong, and how much more there is.
+fn warning(run: &str, end: &RunEnd) -> Option<String> {
+    let first = match (end.incomplete_because.first(), end.warnings.first()) {
+        (Some(reason), _) => format!("the record of run {run} is not complete: {reason}"),
+        (None, Some(warning)) => warning.clone(),
+        (None, None) => return None,
+    };
+    match end.incomplete_because.len() + end.warnings.len() - 1 {
+        0 => Some(first),
+        more => Some(format!(
+            "{first} (and {more} more, see `backstory show {run}`)"
+        )),
+    }
+}
+
+fn recorded(run: String, name: &OsStr, ended: Ended) -> Recorded {
+    let Ended {
+        end,
+        finalized,
+        by_key,
+    } = ended;
+    let warning = match end.not_started {
+        Some(errno) => Some(why_not(name, errno)),
+        None => warning(&run, &end),
+    };
+    Recorded {
+        run,
+        exit: end.exit,
+        signal: end.signal,
+        complete: end.incomplete_because.is_empty() && end.lost == 0,
+        lost: end.lost,
+        reasons: end.incomplete_because,
+        warnings: end.warnings,
+        warning,
+        not_started: end.not_started,
+        still_recording: !finalized,
+        by_key,
+    }
+}

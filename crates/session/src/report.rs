@@ -1,0 +1,115 @@
+//! What the watcher itself has to say in the log: that the command was born, what it executes, and who is gone.
+
+use backstory_abi::{Who, op};
+use backstory_arena::RecordSink;
+use backstory_arena::{ChunkWriter, Stock};
+use backstory_eventlog::record::Builder;
+use backstory_sys::process::Pid;
+use std::sync::Arc;
+
+/// Writes the watcher's records.
+pub(crate) struct Reporter {
+    sink: Option<ChunkWriter>,
+    stock: Arc<Stock>,
+    builder: Builder,
+}
+
+fn who(pid: Pid) -> Who {
+    Who {
+        pid: pid as u32,
+        tid: pid as u32,
+        nr: 0,
+        arch: 0,
+    }
+}
+
+impl Reporter {
+    /// A reporter that has not said anything.
+    pub(crate) fn new(stock: Arc<Stock>) -> Reporter {
+        Reporter {
+            sink: None,
+            stock,
+            builder: Builder::new(),
+        }
+    }
+
+    /// A process ended, and this is what `wait` said.
+    pub(crate) fn gone(&mut self, pid: Pid, wait_status: i32) {
+        let builder = &mut self.builder;
+        builder
+            .start(op::GONE, backstory_sys::clock::counter())
+            .who(who(pid))
+            .fd(pid)
+            .arg(wait_status)
+            .aux(1)
+            .result(0);
+        self.append();
+    }
+
+    /// The command was started: without the guard nobody else saw its `execve`.
+    pub(crate) fn command(
+        &mut self,
+        at: u64,
+        pid: Pid,
+        path: &[u8],
+        arguments: &[Vec<u8>],
+        cwd: &[u8],
+    ) {
+        self.builder
+            .start(op::BORN, at)
+            .who(who(pid))
+            .fd(pid)
+            .arg(std::process::id() as i32)
+            .result(0)
+            .string(b"")
+            .string(cwd);
+        self.append();
+        self.arguments(at, pid, arguments);
+        self.builder
+            .start(op::EXEC, at)
+            .who(who(pid))
+            .fd(libc::AT_FDCWD)
+            .arg(arguments.len() as i32)
+            .string(path);
+        self.append();
+    }
+
+    /// As many records as it takes, none longer than a record may be.
+    fn arguments(&mut self, at: u64, pid: Pid, arguments: &[Vec<u8>]) {
+        let begin = |builder: &mut Builder| {
+            builder.start(op::ARGS, at).who(who(pid)).result(0);
+        };
+        begin(&mut self.builder);
+        for argument in arguments {
+            let mut rest = &argument[..];
+            loop {
+                let room = self.builder.room().saturating_sub(1);
+                if rest.len() <= room {
+                    self.builder.string(rest);
+                    break;
+                }
+                let (head, tail) = rest.split_at(room);
+                if room > 0 {
+                    self.builder.string(head).more();
+                }
+                self.append();
+                begin(&mut self.builder);
+                rest = tail;
+            }
+        }
+        self.append();
+    }
+
+    fn append(&mut self) {
+        let record = self.builder.finish();
+        let sink = self
+            .sink
+            .get_or_insert_with(|| ChunkWriter::new(Arc::clone(&self.stock)));
+        sink.append(record);
+    }
+
+    /// Says no more: its chunk may be drained.
+    pub(crate) fn finish(&mut self) {
+        self.sink = None;
+    }
+}

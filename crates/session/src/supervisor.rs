@@ -1,0 +1,237 @@
+//! The supervisor: starts the command, drains the arena, answers the guard's notifications and ends the log.
+//!
+//! Invariant: from the moment the command runs, the supervisor holds nothing that the command could miss: no inherited descriptor,
+//! no terminal, no directory.
+
+use crate::control::Control;
+use crate::guarding::{self, Guarding, Ways};
+use crate::launch::Launch;
+use crate::setting::{Job, Setting};
+use crate::watch::Watch;
+use crate::{GuardMode, aftermath, drain};
+use backstory_arena::Stock;
+use backstory_eventlog::Reason;
+use backstory_sys::process as sys;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How long the launcher may take to end, once it was told, before the disk is kept busy with the log.
+const FRONT_LEAVES: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// The supervisor's life. `to_keeper` closes when this process ends or becomes another program: the keeper then knows that it is no
+/// supervisor any more.
+pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
+    sys::become_subreaper();
+    sys::set_name(c"backstory-super");
+    sys::share_heap();
+    let Setting {
+        tools,
+        mut job,
+        shared,
+        spare,
+    } = setting;
+    let control = tools.control;
+    let after = std::mem::take(&mut job.options.after);
+    let keeper_pid = control.keeper.load(Ordering::Acquire);
+    let arena = tools.arena.public_path(keeper_pid);
+    let (mut watch, stock) = tools.into_watch();
+
+    let at = backstory_sys::clock::counter();
+    let started = job
+        .launch(&arena, control)
+        .map_err(|_| libc::EINVAL)
+        .and_then(|launch| {
+            let guarded = shared.filter(|_| job.options.guard != GuardMode::Off);
+            let start = Start {
+                launcher: spare.map(|(_, give)| give),
+                job: &job,
+                control,
+                stock: &stock,
+                watch: &mut watch,
+            };
+            match guarded {
+                Some(shared) => start.guarded(launch, shared, arena.as_bytes(), to_keeper),
+                None => start.plain(&launch),
+            }
+            .map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
+        });
+    let (told, unseen) = started.unwrap_or_else(|errno| {
+        control.set_not_started(errno);
+        (None, false)
+    });
+    let mut roles = Roles {
+        launcher: job.launcher_fd.take(),
+        started: told,
+    };
+    watch.set_starting(roles.started.is_some());
+    if roles.started.is_none() {
+        resolve_in(&job, &watch);
+    }
+    if unseen {
+        job.tell(at, control, watch.reporter());
+    }
+    start_draining(&mut watch, &stock);
+    roles.watch_all(&mut watch, control, &job);
+    roles.let_launcher_leave();
+    watch.sync();
+    aftermath::become_it(&after);
+}
+
+/// A start of the command.
+struct Start<'a> {
+    /// Where the launcher takes the listener from, if it must.
+    launcher: Option<OwnedFd>,
+    job: &'a Job,
+    control: &'static Control,
+    stock: &'a Arc<Stock>,
+    watch: &'a mut Watch,
+}
+
+/// What tells that the command runs, if that is still to come; and whether nobody else has seen it start.
+type Started = (Option<OwnedFd>, bool);
+
+impl Start<'_> {
+    fn plain(self, launch: &Launch) -> io::Result<Started> {
+        guarding::start_and_publish(launch, self.control);
+        Ok((None, true))
+    }
+
+    fn guarded(
+        self,
+        launch: Launch,
+        shared: Arc<backstory_guard::SharedMap>,
+        arena: &[u8],
+        to_keeper: &OwnedFd,
+    ) -> io::Result<Started> {
+        let options = &self.job.options;
+        let to_keeper = to_keeper.try_clone()?;
+        let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let bells = [self.watch.bell()?, done.try_clone()?];
+        let launch = Arc::new(launch);
+        let begun = match guarding::start(options, &launch, self.control, self.stock, bells) {
+            Ok(begun) => begun,
+            Err(error) => {
+                guarding::unguarded(self.stock);
+                let error = error.to_string();
+                self.watch.add_reason(&Reason::NoGuard { error });
+                return self.plain(&launch);
+            }
+        };
+        match begun.installed.recv() {
+            Ok(Ok(listener)) => {
+                let sent = sys::send_fd(to_keeper.as_fd(), listener.as_fd());
+                if let Some(launcher) = &self.launcher {
+                    // Without it only the death of both, keeper and supervisor, is worse.
+                    let _ = sys::send_fd(launcher.as_fd(), listener.as_fd());
+                }
+                let _ = begun.go.send(());
+                let ways = Ways {
+                    arena: arena.to_vec(),
+                    library: crate::library::home(&self.job.preload),
+                };
+                let guarding = Guarding::begin(
+                    listener,
+                    shared,
+                    (options, &self.job.inherited),
+                    ways,
+                    self.stock,
+                    to_keeper,
+                    sent,
+                );
+                self.watch.at_end(Box::new(|| guarding.end()));
+                Ok((Some(done), false))
+            }
+            Ok(Err(error)) => {
+                let why = error.to_string();
+                self.watch.add_reason(&Reason::NoFilter { why });
+                wait_for(&done);
+                Ok((None, true))
+            }
+            Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+fn wait_for(bell: &OwnedFd) {
+    while poll(&mut [PollFd::new(bell, PollFlags::IN)], None).is_err() {}
+}
+
+/// The command runs, or can't: from now on what it inherited is its own.
+fn resolve_in(job: &Job, watch: &Watch) {
+    sys::leave_session();
+    job.let_go(&[0, 1, 2]);
+    // A directory that can't be unmounted because of us would be the command's loss.
+    let _ = rustix::process::chdir("/");
+    watch.ring();
+}
+
+fn start_draining(watch: &mut Watch, stock: &Arc<Stock>) {
+    let mine = Arc::clone(stock);
+    let drainer = watch.drainer();
+    // Little memory may be allowed, and it needs less than threads have by default.
+    let started = std::thread::Builder::new()
+        .name("drain".into())
+        .stack_size(512 << 10)
+        .spawn(move || drain::run(&mine, &drainer));
+    if let Err(error) = started {
+        stock.stop();
+        let error = error.to_string();
+        watch.add_reason(&Reason::NotDrained { error });
+    }
+}
+
+/// The others, as far as they are still to be heard of.
+struct Roles {
+    launcher: Option<OwnedFd>,
+    started: Option<OwnedFd>,
+}
+
+impl Roles {
+    /// Watches until the log is finalized. The command does not outlive a launcher that was killed, as it would not have outlived itself.
+    fn watch_all(&mut self, watch: &mut Watch, control: &'static Control, job: &Job) {
+        while !watch.step() {
+            let places = [&self.launcher, &self.started];
+            let others: Vec<_> = places
+                .iter()
+                .flat_map(|p| p.as_ref())
+                .map(AsFd::as_fd)
+                .collect();
+            let mut woken = watch.wait(&others).into_iter();
+            let [launcher, started] =
+                places.map(|place| place.is_some() && woken.next() == Some(true));
+            if started {
+                self.started = None;
+                watch.set_starting(false);
+                resolve_in(job, watch);
+            }
+            if launcher {
+                self.launcher = None;
+                if !watch.dismissed() && control.ended().is_none() {
+                    kill_command(control);
+                }
+            }
+        }
+    }
+
+    /// Its last steps should not have to wait for the disk because of us.
+    fn let_launcher_leave(&self) {
+        if let Some(launcher) = &self.launcher {
+            let mut fds = [PollFd::new(launcher, PollFlags::IN)];
+            let _ = poll(&mut fds, Some(&FRONT_LEAVES)); // late or not, it goes on
+        }
+    }
+}
+
+fn kill_command(control: &Control) {
+    if let Some(pid) = control.command_pid() {
+        // It may have ended by itself in this moment.
+        let _ = sys::kill(pid, libc::SIGKILL);
+    }
+}

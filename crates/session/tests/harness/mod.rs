@@ -1,0 +1,170 @@
+//! Runs `backstory-session` in a directory of its own and reads what it left.
+#![allow(dead_code)]
+
+pub mod kept;
+
+use backstory_eventlog::Log;
+use backstory_eventlog::event::{Event, Op};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// With and without the guard.
+pub const MODES: [&str; 3] = ["off", "on", "strict"];
+
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
+/// A place for one recording.
+pub struct Run {
+    pub dir: tempfile::TempDir,
+    pub id: String,
+    options: Vec<String>,
+}
+
+impl Run {
+    pub fn new(options: &[&str]) -> Run {
+        let number = RUNS.fetch_add(1, Ordering::Relaxed);
+        Run {
+            dir: tempfile::tempdir().unwrap(),
+            id: format!("t{}x{number}", std::process::id()),
+            options: options.iter().map(|&o| o.into()).collect(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn log_path(&self) -> PathBuf {
+        self.path(&format!("{}.log", self.id))
+    }
+
+    pub fn part_path(&self) -> PathBuf {
+        self.path(&format!("{}.log.part", self.id))
+    }
+
+    pub fn arena_path(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/shm/backstory-{}.arena", self.id))
+    }
+
+    /// The recording, as a command that can still be changed.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_backstory-session"));
+        command
+            .arg(self.dir.path())
+            .arg(&self.id)
+            .args(&self.options)
+            .arg("--")
+            .args(words)
+            .current_dir(self.dir.path());
+        command
+    }
+
+    pub fn record(&self, words: &[&str]) -> Output {
+        self.command(words).stdin(Stdio::null()).output().unwrap()
+    }
+
+    pub fn shell(&self, script: &str) -> Output {
+        self.record(&["sh", "-c", script])
+    }
+
+    /// What `record` returned, as text.
+    pub fn recorded(&self) -> String {
+        fs::read_to_string(self.path(&format!("{}.recorded", self.id))).unwrap()
+    }
+
+    /// The log, once it is finalized.
+    pub fn log(&self) -> Log {
+        eventually("the log is finalized", || self.log_path().exists());
+        Log::open(self.log_path()).unwrap()
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        self.log().events().collect()
+    }
+
+    pub fn reasons(&self) -> Vec<String> {
+        self.log().end().unwrap().incomplete_because.clone()
+    }
+
+    /// Nothing of the run is left but its log.
+    pub fn assert_tidy(&self) {
+        eventually("the arena is gone", || !self.arena_path().exists());
+        assert!(!self.part_path().exists(), "the part log is still there");
+    }
+}
+
+/// Waits until something is true, and fails if it takes too long.
+pub fn eventually(what: &str, mut is: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is() {
+        assert!(Instant::now() < until, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Wait statuses of processes that the supervisor saw end.
+pub fn gone(events: &[Event]) -> Vec<i32> {
+    let status = |e: &Event| match e.op {
+        Op::Gone { status } => status,
+        _ => None,
+    };
+    events.iter().filter_map(status).collect()
+}
+
+/// A process's direct child, by name, whichever of its threads has made it.
+pub fn child_named(parent: u32, name: &str) -> Option<u32> {
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .collect::<String>()
+        .split_ascii_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .find(|pid| comm(*pid).is_some_and(|c| c == name))
+}
+
+pub fn comm(pid: u32) -> Option<String> {
+    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(comm.trim_end().to_owned())
+}
+
+pub fn alive(pid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    !stat
+        .rsplit_once(')')
+        .is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
+/// Keeper and supervisor of a launcher.
+pub fn others(launcher: u32) -> (u32, u32) {
+    let mut found = (0, 0);
+    eventually("keeper and supervisor run", || {
+        let keeper = child_named(launcher, "backstory-keep");
+        let supervisor = keeper.and_then(|k| child_named(k, "backstory-super"));
+        if let (Some(k), Some(s)) = (keeper, supervisor) {
+            found = (k, s);
+            return true;
+        }
+        false
+    });
+    found
+}
+
+pub fn kill(pid: u32, signal: i32) {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    let signal = rustix::process::Signal::from_named_raw(signal).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+pub fn exists(path: impl AsRef<Path>) -> bool {
+    path.as_ref().exists()
+}

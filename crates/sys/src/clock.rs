@@ -1,0 +1,50 @@
+//! The readings of the clocks that a run uses, each in one unit.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+
+/// The counter that records are stamped with: the time-stamp counter where there is one.
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+pub fn counter() -> u64 {
+    // SAFETY: every x86-64 has the instruction, and nothing in this process forbids it.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// The counter that records are stamped with.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn counter() -> u64 {
+    nanoseconds(ClockId::MonotonicRaw) as u64
+}
+
+/// Nanoseconds since 1970 as the machine has them now.
+pub fn machine() -> i64 {
+    nanoseconds(ClockId::Realtime)
+}
+
+/// Nanoseconds since 1970 as local file systems stamp a change with now: the clock of the kernel's last tick. One that gives finer times to files
+/// that are watched (Linux 6.13) gives none that is earlier.
+pub fn files() -> i64 {
+    nanoseconds(ClockId::RealtimeCoarse)
+}
+
+/// Nanoseconds since the machine's boot, sleep included. Nobody can set it.
+pub fn since_boot() -> i64 {
+    nanoseconds(ClockId::Boottime)
+}
+
+/// Nanoseconds of a clock that never jumps.
+pub fn monotonic() -> i64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+/// Tells one boot of the machine from another.
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.lines().next().unwrap_or("").to_owned()
+}
+
+fn nanoseconds(clock: ClockId) -> i64 {
+    let t = clock_gettime(clock);
+    t.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec)
+}

@@ -1,0 +1,70 @@
+//! Other processes, as `/proc` shows them.
+
+use crate::process::Pid;
+use std::collections::HashMap;
+use std::fs;
+
+/// How many descendants this process has.
+pub fn descendants() -> usize {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        if let Some(parent) = parent(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut count = 0;
+    let mut rest = vec![std::process::id()];
+    while let Some(pid) = rest.pop() {
+        for child in children.remove(&pid).into_iter().flatten() {
+            count += 1;
+            rest.push(child);
+        }
+    }
+    count
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    field(pid, 1)?.parse().ok()
+}
+
+/// The process is stopped, by a signal or a tracer.
+pub fn stopped(pid: Pid) -> bool {
+    field(pid as u32, 0).is_some_and(|state| state.eq_ignore_ascii_case("t"))
+}
+
+/// A signal waits for this process to take it.
+pub fn pending(pid: Pid, signal: usize) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let set = set.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    set.is_some_and(|set| signal > 0 && set & (1 << (signal - 1)) != 0)
+}
+
+/// A field of `/proc/PID/stat`, counted from what follows the name.
+fn field(pid: u32, number: usize) -> Option<String> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name is in parentheses and may contain anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(number).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_a_descendant() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        assert!(descendants() >= 1);
+        assert_eq!(parent(child.id()), Some(std::process::id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
