@@ -284,9 +284,8 @@ impl Arena {
             let stat = rustix::fs::fstat(&self.file);
             seen > 0 && stat.is_ok_and(|stat| (stat.st_size as usize) < length(seen))
         };
-        let cut = truncation::replaced() > 0
-            || too_short()
-            || self.header().magic != abi::ARENA_MAGIC;
+        let cut =
+            truncation::replaced() > 0 || too_short() || self.header().magic != abi::ARENA_MAGIC;
         self.cut_short.fetch_or(cut, Ordering::AcqRel) || cut
     }
 

@@ -55,7 +55,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             Foreign("go"),
             Foreign("go-std"),
             Foreign("go-net"),
-            Test("crates/capture/tests/guard/main.rs", "a_go_program_is_seen"),
+            Test("crates/guard/tests/guard/main.rs", "a_go_program_is_seen"),
         ],
     ),
     ("syscall instructions of one's own", &[Case("raw-syscalls")]),
@@ -148,11 +148,11 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             Case("daemon"),
             Foreign("daemons"),
             Test(
-                "crates/capture/tests/daemons.rs",
+                "crates/session/tests/daemons.rs",
                 "daemons_are_recorded_until_they_end",
             ),
             Test(
-                "crates/capture/tests/daemons.rs",
+                "crates/session/tests/daemons.rs",
                 "the_prompt_does_not_wait_for_a_daemon",
             ),
         ],
@@ -160,7 +160,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
     (
         "--detach-after",
         &[Test(
-            "crates/capture/tests/daemons.rs",
+            "crates/session/tests/daemons.rs",
             "detaching_ends_the_record_not_the_daemon",
         )],
     ),
@@ -189,7 +189,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         &[
             Stated("other-roots"),
             Test(
-                "crates/capture/tests/guard/views.rs",
+                "crates/guard/tests/guard/views.rs",
                 "in_a_chroot_an_absolute_link_stays_inside",
             ),
         ],
@@ -280,7 +280,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         &[
             Stated("jumps-strict"),
             Test(
-                "crates/capture/tests/guard/recorder.rs",
+                "crates/guard/tests/guard/recorder.rs",
                 "calls_from_the_gate_are_seen_only_where_the_guard_is_strict",
             ),
         ],
@@ -290,7 +290,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
     (
         "FUSE servers with their clients",
         &[Test(
-            "crates/capture/tests/guard/file_server.rs",
+            "crates/guard/tests/guard/file_server.rs",
             "a_recorded_file_server_is_not_waited_for",
         )],
     ),
@@ -302,7 +302,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
                 "memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up",
             ),
             Test(
-                "crates/capture/tests/guard/slow_memory.rs",
+                "crates/guard/tests/guard/slow_memory.rs",
                 "a_receiver_that_waits_for_a_page_does_not_hold_up_the_end",
             ),
         ],
