@@ -112,7 +112,7 @@ impl Bill {
                             .as_ref()
                             .is_none_or(|asked| *asked == content.path),
                     made,
-                    tool: crate::paths::is_tool(&content.path),
+                    tool: backstory_workflow::paths::is_tool(&content.path),
                     software: matches!(content.role, Role::Program | Role::Library),
                     sums: view.holdings.sums(content)?,
                 });

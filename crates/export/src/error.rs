@@ -114,6 +114,9 @@ pub enum Error {
     /// The question could not be answered.
     #[error(transparent)]
     Query(#[from] backstory_query::Error),
+    /// The steps could not be found.
+    #[error(transparent)]
+    Workflow(#[from] backstory_workflow::Error),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] backstory_store::Error),

@@ -18,7 +18,8 @@ use backstory_store::{Store, same_version};
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use sha1::Digest as _;
 
-use crate::{Error, Result, shell};
+use crate::{Error, Result};
+use backstory_workflow::shell;
 
 /// What the files of some runs held.
 #[derive(Debug, Default)]

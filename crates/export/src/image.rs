@@ -16,8 +16,9 @@ use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
 use backstory_query::{Content, Role, RunContents};
 
-use crate::paths::{is_tool, parent};
-use crate::{Error, Result, View, shell};
+use crate::{Error, Result, View};
+use backstory_workflow::paths::{is_tool, parent};
+use backstory_workflow::shell;
 
 /// A run and the files it needs.
 pub struct Tree<'v> {

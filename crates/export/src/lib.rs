@@ -1,6 +1,6 @@
 //! In: a store. Out: the provenance of a run or a file in a format that other tools read.
 //!
-//! - [`View::load`] reads the asked part of the graph as plain data, at the asked level of detail, with the [`steps`] behind it: the
+//! - [`View::load`] reads the asked part of the graph as plain data, at the asked level of detail, with the [`backstory_workflow::steps`] behind it: the
 //!   commands that a person would have written.
 //! - A [`Format`] writes a view down; [`ALL`] lists them, one file each in `formats/`.
 //! - [`export`] writes it to a file or directory completely or not at all.
@@ -14,11 +14,7 @@ pub mod format;
 pub mod holdings;
 pub mod image;
 pub mod leaving;
-pub mod paths;
-pub mod recording;
 pub mod sandbox;
-pub mod shell;
-pub mod steps;
 pub mod view;
 
 mod error;

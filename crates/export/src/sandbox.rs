@@ -9,10 +9,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 
-use crate::paths::{parent, relative};
-use crate::shell::quote;
-use crate::steps::{Line, Step};
 use crate::{Error, Result, View};
+use backstory_workflow::paths::{parent, relative};
+use backstory_workflow::shell::quote;
+use backstory_workflow::steps::{Line, Step};
 
 /// All steps of a view, each for a directory of its own.
 #[derive(Debug)]
@@ -282,7 +282,7 @@ struct Names {
 impl Names {
     /// A variable for a file: its name, and a number if that is taken.
     fn variable(&mut self, path: &[u8]) -> String {
-        let name = String::from_utf8_lossy(crate::paths::base_name(path));
+        let name = String::from_utf8_lossy(backstory_workflow::paths::base_name(path));
         let plain: String = name
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })

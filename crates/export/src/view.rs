@@ -14,10 +14,11 @@ use backstory_store::{ActivityKey, EntityKey, Store, same_version};
 
 use crate::format::Family;
 use crate::holdings::Holdings;
-use crate::paths::is_tool;
-use crate::recording::Recording;
-use crate::steps::{Shared, Workflow, workflow};
-use crate::{Error, Result, shell};
+use crate::{Error, Result};
+use backstory_workflow::paths::is_tool;
+use backstory_workflow::recording::Recording;
+use backstory_workflow::shell;
+use backstory_workflow::steps::{Shared, Workflow, workflow};
 
 /// What is exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,7 +227,7 @@ impl View {
         let recordings = runs
             .iter()
             .map(|run| Recording::load(store, run))
-            .collect::<Result<Vec<_>>>()?;
+            .collect::<backstory_workflow::Result<Vec<_>>>()?;
         let exclude = Globs::new(&request.exclude)?;
         let steps = workflow(
             &recordings,
@@ -285,7 +286,7 @@ impl View {
 
     /// The path as the steps are written: from the base, if it lies below.
     pub fn shown<'p>(&self, path: &'p [u8]) -> &'p [u8] {
-        crate::paths::relative(path, &self.base)
+        backstory_workflow::paths::relative(path, &self.base)
     }
 
     /// What the reader of a format of this family has to know, one sentence each.

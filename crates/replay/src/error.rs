@@ -15,6 +15,9 @@ pub enum Error {
     /// A question failed.
     #[error(transparent)]
     Query(#[from] backstory_query::Error),
+    /// The steps of a run could not be found.
+    #[error(transparent)]
+    Workflow(#[from] backstory_workflow::Error),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] backstory_store::Error),

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::Bytes;
-use backstory_export::paths::is_tool;
 use backstory_graph::model::{EntityKind, Relation};
 use backstory_query::answer::{Node, Scope};
 use backstory_query::{self as query};
 use backstory_store::{ActivityKey, Store};
+use backstory_workflow::paths::is_tool;
 
 use crate::Result;
 use crate::plan::Plan;

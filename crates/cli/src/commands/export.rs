@@ -84,12 +84,25 @@ fn about(format: &dyn Format) -> String {
     format!("{}{directory}{hint}", format.about())
 }
 
+impl From<backstory_workflow::Error> for Failure {
+    fn from(error: backstory_workflow::Error) -> Failure {
+        use backstory_workflow::Error;
+        let line = chain(&error);
+        match error {
+            Error::Query(error) => error.into(),
+            Error::Store(error) => error.into(),
+            _ => Failure::not_found(line),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let line = chain(&error);
         match error {
             Error::Query(error) => error.into(),
             Error::Store(error) => error.into(),
+            Error::Workflow(error) => error.into(),
             Error::Stream(error) => error.into(),
             Error::NoFormat(_) | Error::NotAStream(_) | Error::InTheWay { .. } => {
                 Failure::misuse(line)

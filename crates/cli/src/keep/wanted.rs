@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Ident, Kept, Op};
-use backstory_export::paths::is_tool;
 use backstory_graph::model::{ActivityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, RunRecord, Store};
+use backstory_workflow::paths::is_tool;
 
 use super::Error;
 

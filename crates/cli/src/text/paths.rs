@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-pub use backstory_export::paths::is_system;
+pub use backstory_workflow::paths::is_system;
 
 use super::shell;
 

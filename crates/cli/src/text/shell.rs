@@ -5,7 +5,7 @@
 
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::secret;
-pub use backstory_export::shell::{quote, quote_name};
+pub use backstory_workflow::shell::{quote, quote_name};
 
 /// Variables that a shell sets anew for each command it runs: they say nothing about the command.
 const SHELL_NOISE: [&[u8]; 5] = [b"_", b"PWD", b"OLDPWD", b"SHLVL", b"LINES"];

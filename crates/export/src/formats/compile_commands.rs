@@ -6,8 +6,8 @@ use backstory_eventlog::event::Bytes;
 use serde_json::{Value, json};
 
 use crate::format::{Family, Format, Target};
-use crate::paths::{absolute, base_name};
 use crate::{Error, Result, View};
+use backstory_workflow::paths::{absolute, base_name};
 
 /// `compile-commands`
 pub struct CompileCommands;

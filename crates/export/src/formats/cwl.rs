@@ -9,9 +9,9 @@ use backstory_eventlog::event::Bytes;
 
 use super::say::file_uri;
 use crate::format::{Family, Format, Target};
-use crate::recording::split;
 use crate::sandbox::{Cell, Sandbox};
 use crate::{Result, View};
+use backstory_workflow::recording::split;
 
 /// `cwl`
 pub struct Cwl;
@@ -121,7 +121,7 @@ fn results(cells: &[Cell]) -> BTreeMap<String, (&'static str, String)> {
 
 fn tool(
     out: &mut String,
-    (sandbox, steps): (&Sandbox, &[crate::steps::Step]),
+    (sandbox, steps): (&Sandbox, &[backstory_workflow::steps::Step]),
     at: usize,
     environment: &BTreeMap<String, String>,
 ) {
@@ -217,7 +217,7 @@ fn collect(
     out: &mut String,
     sandbox: &Sandbox,
     results: &BTreeMap<String, (&'static str, String)>,
-    steps: &[crate::steps::Step],
+    steps: &[backstory_workflow::steps::Step],
 ) {
     let all: Vec<_> = sandbox
         .cells

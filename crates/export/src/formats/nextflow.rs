@@ -7,8 +7,8 @@ use std::io::Write;
 
 use crate::format::{Family, Format, Target};
 use crate::sandbox::{Cell, Sandbox};
-use crate::steps::{Rule, STEM, Step, filled, rules};
 use crate::{Result, View};
+use backstory_workflow::steps::{Rule, STEM, Step, filled, rules};
 
 /// `nextflow`
 pub struct Nextflow;

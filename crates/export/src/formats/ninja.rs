@@ -5,9 +5,9 @@ use std::io::Write;
 use backstory_eventlog::event::Bytes;
 
 use crate::format::{Family, Format, Target};
-use crate::shell::quote;
-use crate::steps::{STEM, Shared, Step, rules};
 use crate::{Error, Result, View};
+use backstory_workflow::shell::quote;
+use backstory_workflow::steps::{STEM, Shared, Step, rules};
 
 /// `ninja`
 pub struct Ninja;

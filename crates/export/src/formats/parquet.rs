@@ -109,7 +109,10 @@ fn names<'p>(
 fn runs(view: &View) -> Columns {
     let all = || view.runs.iter().map(|run| &run.summary);
     let command = |words: &Vec<Bytes>| {
-        let words: Vec<String> = words.iter().map(|word| crate::shell::quote(word)).collect();
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| backstory_workflow::shell::quote(word))
+            .collect();
         words.join(" ")
     };
     let mut columns = vec![

@@ -96,7 +96,7 @@ fn config(view: &View, tree: &Tree<'_>) -> Result<Value> {
             (&step.outputs, "written_by_runs"),
         ] {
             for path in paths {
-                named.push(json!({"name": format!("{}_{}", text(crate::paths::base_name(path)), named.len()), "path": text(path), side: [0]}));
+                named.push(json!({"name": format!("{}_{}", text(backstory_workflow::paths::base_name(path)), named.len()), "path": text(path), side: [0]}));
             }
         }
     }

@@ -106,7 +106,7 @@ fn put(view: &View, item: &Item, directory: &Path, names: &mut HashSet<Vec<u8>>)
     let path = directory.join(std::ffi::OsStr::from_bytes(&name));
     let content = view.holdings.of(item.run, &item.path, item.version);
     let content = content.ok_or_else(|| Error::NoContent {
-        path: crate::shell::quote(&item.path),
+        path: backstory_workflow::shell::quote(&item.path),
         why: "the run does not know this version".to_owned(),
         advice: "record again with --contents=lazy",
     })?;
@@ -153,7 +153,7 @@ fn file(item: &Item, id: &str) -> Value {
         "CreativeWork"
     };
     let mut file = json!({
-        "@id": id, "@type": sort, "name": text(crate::paths::base_name(&item.path)), "alternateName": text(&item.path),
+        "@id": id, "@type": sort, "name": text(backstory_workflow::paths::base_name(&item.path)), "alternateName": text(&item.path),
         "description": format!("{} (version {})", text(&item.path), item.version),
     });
     if let Some(sums) = &item.sums {

@@ -152,7 +152,7 @@ fn engines(view: &View) -> BTreeMap<String, Value> {
             .summary
             .command
             .iter()
-            .map(|word| crate::shell::quote(word))
+            .map(|word| backstory_workflow::shell::quote(word))
             .collect();
         let id = format!("#engine-{}", run.summary.id);
         let entity = json!({"@id": id, "@type": "SoftwareApplication", "name": words.join(" ")});

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use crate::format::{Family, Format, Target};
-use crate::{Result, View, shell::quote};
+use crate::{Result, View};
+use backstory_workflow::shell::quote;
 
 /// `shell`
 pub struct Shell;

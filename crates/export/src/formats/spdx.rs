@@ -45,7 +45,7 @@ impl Format for Spdx {
             .find(|item| item.result && item.sums.is_none())
         {
             return Err(Error::NoContent {
-                path: crate::shell::quote(&gone.path),
+                path: backstory_workflow::shell::quote(&gone.path),
                 why: "it was not kept and is not there as it was".to_owned(),
                 advice: "SPDX names files by their checksums: record with --contents=lazy",
             });

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_export::paths::parent;
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{ActivityKey, Store};
+use backstory_workflow::paths::parent;
 
 use super::side::Use;
 use super::{Difference, Found, Kind, Side};

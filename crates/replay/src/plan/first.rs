@@ -7,11 +7,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Ident};
-use backstory_export::paths::parent;
 use backstory_graph::model::{Certainty, Entity, EntityKind, Relation};
 use backstory_query::{self as query, RunContents, kind};
 use backstory_store::facts::{Listed, Looked, Place};
 use backstory_store::{ActivityKey, RunRecord, Store};
+use backstory_workflow::paths::parent;
 
 use crate::Result;
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use backstory_contents::Digest;
 use backstory_eventlog::{program, regular};
-use backstory_export::paths::is_tool;
+use backstory_workflow::paths::is_tool;
 
 use super::first::{Before, First};
 use super::source::{Builder, MOST_LINKS, host, without_links};

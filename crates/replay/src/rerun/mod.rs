@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::Bytes;
-use backstory_export::recording::Recording;
 use backstory_export::{Request, Subject, View};
 use backstory_store::Store;
+use backstory_workflow::recording::Recording;
 
 use crate::Result;
 
@@ -55,7 +55,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         .runs
         .iter()
         .map(|run| Recording::load(store, &run.summary.id))
-        .collect::<backstory_export::Result<Vec<_>>>()?;
+        .collect::<backstory_workflow::Result<Vec<_>>>()?;
     let maker: HashMap<&Bytes, usize> = workflow
         .steps
         .iter()

@@ -10,12 +10,12 @@ use backstory_contents::digest_of;
 use backstory_eventlog::Digest;
 use backstory_eventlog::event::{Bytes, Ident, Time};
 use backstory_eventlog::secret;
-use backstory_export::paths::{is_tool, parent};
-use backstory_export::recording::{Recording, split};
-use backstory_export::steps::{Step as Recorded, is_shell};
 use backstory_graph::model::{Certainty, Edge, Entity, EntityKind, Relation};
 use backstory_query as query;
 use backstory_store::{Store, same_version};
+use backstory_workflow::paths::{is_tool, parent};
+use backstory_workflow::recording::{Recording, split};
+use backstory_workflow::steps::{Step as Recorded, is_shell};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::Result;
@@ -367,7 +367,7 @@ impl<'s> Surroundings<'s> {
                     return Ok(None);
                 }
                 let tool =
-                    edge.relation == Relation::Execute || backstory_export::paths::is_tool(path);
+                    edge.relation == Relation::Execute || backstory_workflow::paths::is_tool(path);
                 match look(path) {
                     None => Some(Reason::InputGone(path.clone())),
                     Some(now) if !self.is(path, &now, Some(entity), ended)? => Some(match tool {

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use backstory_export::recording::Recording;
-use backstory_export::shell::{quote, quote_name};
 use backstory_graph::model::EntityKind;
+use backstory_workflow::recording::Recording;
+use backstory_workflow::shell::{quote, quote_name};
 
 use super::{Reason, Step};
 
