@@ -24,7 +24,6 @@ pub struct Description {
     pub keeps: bool,
     /// The name it was opened by: relative paths start here if it is a directory.
     pub path: PathId,
-    pub directory: bool,
     /// Who saw it opened.
     pub via: Via,
     /// The open itself looked at nothing but the name (`O_PATH`), or it is a directory.
@@ -52,6 +51,9 @@ pub struct Held {
     pub target_from: u32,
     /// The name it was opened by; for a directory that was renamed since, its present one.
     pub path: PathId,
+    /// The same with links followed, and moved by every later rename. If it is a directory,
+    /// relative paths start here.
+    pub location: PathId,
     /// Whether the open succeeded is not known.
     pub doubtful: bool,
 }

@@ -21,6 +21,7 @@ mod generated;
 mod kept;
 mod kinds;
 mod layers;
+mod names;
 mod orphans;
 mod reasons;
 mod record;

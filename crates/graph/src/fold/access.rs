@@ -103,7 +103,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             writes: written,
             keeps: false,
             path,
-            directory: false,
             via: Via::Library,
             looked: false,
         };
@@ -252,7 +251,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 reads: false,
                 writes: false,
                 keeps: false,
-                directory: true,
                 ..copied(&what)
             };
             if let Some(held) = self.held(call, fd) {

@@ -31,7 +31,7 @@ pub struct Channels {
     outside: FxHashMap<Vec<u8>, ObjectId>,
     called: FxHashSet<ObjectId>,
     /// Descriptors on their way through a socket.
-    sent: FxHashMap<ObjectId, VecDeque<Held>>,
+    pub(super) sent: FxHashMap<ObjectId, VecDeque<Held>>,
     /// Receivers that wait for one.
     awaited: FxHashMap<ObjectId, VecDeque<(Pid, i32)>>,
     pipes: u32,
@@ -109,7 +109,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             writes,
             keeps: false,
             path: ROOT,
-            directory: false,
             via: call.via,
             looked: false,
         }

@@ -524,6 +524,7 @@ impl Held {
             source_from: 0,
             target_from: 0,
             path,
+            location: path,
             doubtful: false,
         }
     }
@@ -540,6 +541,7 @@ impl Held {
             source_from: 0,
             target_from: 0,
             path: crate::paths::ROOT,
+            location: crate::paths::ROOT,
             doubtful: false,
         }
     }

@@ -132,7 +132,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     ) -> Result<Held, S::Error> {
         let held = self.object(object);
         let looked = mode.place || held.kind == EntityKind::Directory;
-        let directory = held.kind == EntityKind::Directory;
         let before = held.now().number;
         let writes = mode.writes && !looked;
         if writes && !held.untouched() && !held.unchanged_since(call.time, super::SLACK) {
@@ -145,7 +144,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             writes,
             keeps: false,
             path,
-            directory,
             via: call.via,
             looked,
         };

@@ -240,7 +240,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         now: &[u8],
     ) -> Result<(), S::Error> {
         let named = if path.is_empty() {
-            self.held(call, fd).map(|h| h.path)
+            self.held(call, fd).map(|h| h.location)
         } else {
             self.place(call, backstory_eventlog::event::CWD, path)
         };

@@ -10,6 +10,7 @@ use super::{Call, Fold, NEAR, SLACK};
 use crate::model::{EntityKind, Sink};
 use crate::object::{Moves, ObjectId, key, kind_of};
 use crate::paths::{PathId, ROOT};
+use crate::process::Held;
 
 /// What a path below a directory that is being renamed led to.
 pub(super) struct Lifted {
@@ -171,17 +172,19 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    /// Directories were renamed, from and to: who stands in one, and who holds one, move along.
+    /// Files or directories were renamed, from and to. Descriptors and current directories that lead
+    /// to them, or below them, move along: in every process, and on their way through a socket.
     pub(super) fn stand_elsewhere(&mut self, moves: &[(PathId, PathId)]) {
         let mut processes = std::mem::take(&mut self.processes);
+        let mut sent = std::mem::take(&mut self.channels.sent);
         let mut moved = FxHashSet::default();
+        for held in sent.values_mut().flatten() {
+            self.descriptor_after_moves(held, moves);
+        }
+        self.channels.sent = sent;
         for process in processes.values_mut() {
-            let held = process
-                .held
-                .values_mut()
-                .filter(|h| h.what.as_ref().is_some_and(|w| w.directory));
-            for place in held.map(|h| &mut h.path) {
-                *place = self.after_moves(*place, moves);
+            for held in process.held.values_mut() {
+                self.descriptor_after_moves(held, moves);
             }
             // Who shares one finds it moved already.
             let standings = [&process.standing]
@@ -196,10 +199,21 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.processes = processes;
     }
 
+    fn descriptor_after_moves(&mut self, held: &mut Held, moves: &[(PathId, PathId)]) {
+        let Some(what) = &held.what else { return };
+        held.location = self.after_moves(held.location, moves);
+        if what.looked {
+            held.path = self.after_moves(held.path, moves);
+        }
+    }
+
     /// Where a place is after these renames, all at once.
     fn after_moves(&mut self, place: PathId, moves: &[(PathId, PathId)]) -> PathId {
-        let within =
-            |&&(old, _): &&(PathId, PathId)| place != ROOT && self.paths.within(place, old);
+        // Most renames are of files, below which nothing is.
+        let within = |&&(old, _): &&(PathId, PathId)| {
+            place == old
+                || place != ROOT && self.paths.has_children(old) && self.paths.within(place, old)
+        };
         match moves.iter().find(within).copied() {
             Some((old, new)) => self.paths.moved(place, old, new),
             None => place,

@@ -144,7 +144,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             writes,
             keeps: writes && flags & O_TRUNC == 0,
             path: named,
-            directory,
             via: call.via,
             looked,
         };
@@ -153,6 +152,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         held.target_from = now;
         held.written = definite.then_some(call.time);
         held.doubtful = call.certainty() == Certainty::Possible;
+        held.location = place;
         self.install_result(call, held)
     }
 
@@ -226,12 +226,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.object_mut(old.source).kind = EntityKind::Directory;
         }
         if self.object(old.source).kind == EntityKind::File {
-            let (named, place) = (old.path, held.path);
+            let (named, place) = (held.path, held.location);
             self.hold_opened(call, old.source, named, place, flags, false)?;
             return Ok(true);
         }
+        let (path, location) = (held.path, held.location);
         let mut held = Held::opened(old, call.time, flags & O_CLOEXEC != 0);
-        held.own = false;
+        (held.own, held.path, held.location) = (false, path, location);
         self.install_result(call, held)?;
         Ok(true)
     }

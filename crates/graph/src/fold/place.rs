@@ -26,7 +26,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let base = match path.first() {
             Some(b'/') => top,
             _ if dir == CWD => standing.cwd.get(),
-            _ => process.held.get(&dir)?.path,
+            _ => process.held.get(&dir)?.location,
         };
         let magic = [b"/proc/".as_slice(), b"/dev/fd/"]
             .iter()
@@ -68,7 +68,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn place_of_process(&self, call: Call, link: PathId) -> Option<PathId> {
         if let Some((owner, fd)) = self.descriptor_by_place(call, link) {
             let held = self.processes.get(&owner)?.held.get(&fd)?;
-            return held.what.as_ref().map(|_| held.path);
+            return held.what.as_ref().map(|_| held.location);
         }
         let of = self.paths.parent(link);
         let proc = self.paths.parent(of);

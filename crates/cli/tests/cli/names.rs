@@ -1,0 +1,76 @@
+//! Files have the names that they have at the end of the run, whatever they were made by.
+
+use backstory_testkit::need::skipped;
+use serde_json::Value;
+
+use super::Place;
+
+/// The executable of a fixture; `None`, with a notice, where it can't be built.
+fn fixture(name: &str) -> Option<String> {
+    let target = std::path::Path::new(env!("CARGO_BIN_EXE_backstory"));
+    let built = backstory_testkit::fixtures::build(target.parent()?.parent()?).unwrap();
+    let found = built.into_iter().find(|path| path.ends_with(name));
+    if found.is_none() {
+        skipped(name, "the fixture could not be built");
+    }
+    Some(found?.into_os_string().into_string().unwrap())
+}
+
+/// How the last run used `name` below the work directory, in `files`; `None` if it is not listed.
+fn access_of(place: &Place, name: &str) -> Option<Vec<String>> {
+    let files = place.json(&["files", "--json"]);
+    let path = place.path(name);
+    let file = files
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|file| file["path"] == path.as_str())?;
+    let words = file["access"].as_array().unwrap().iter();
+    Some(words.filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+#[test]
+fn files_made_at_descriptors_of_renamed_directories_have_their_new_paths() {
+    let Some(program) = fixture("moved_directory") else {
+        return;
+    };
+    let place = Place::new();
+    for directory in ["moved", "top/sub", "a", "b", "stood", "held", "entered"] {
+        let made = place.command_line(&format!("mkdir -p {directory}"));
+        assert_eq!(made.status, 0, "{made:?}");
+    }
+    let recorded = place.run(&["record", "--", &program]);
+    assert_eq!((recorded.status, recorded.err.as_str()), (0, ""));
+    for name in [
+        "moved2/late",
+        "top2/sub/late",
+        "b/of-a",
+        "a/of-b",
+        "stood2/late",
+        "held2/late",
+        "entered2/late",
+    ] {
+        assert_eq!(
+            access_of(&place, name),
+            Some(vec!["write".to_owned()]),
+            "{name}"
+        );
+        let of = place.run(&["of", name]).out;
+        assert!(of.starts_with(&place.path(name)), "{of}");
+        assert_eq!(
+            of.matches("/late").count(),
+            usize::from(name.contains("late")),
+            "{of}"
+        );
+    }
+    for name in [
+        "moved/late",
+        "top/sub/late",
+        "a/of-a",
+        "b/of-b",
+        "stood/late",
+        "held/late",
+    ] {
+        assert_eq!(access_of(&place, name), None, "{name}");
+    }
+}
