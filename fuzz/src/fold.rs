@@ -2,9 +2,9 @@
 
 use super::framed::repaired;
 use super::place;
-use backstory_eventlog::event::Ident;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Identities, Log};
+use backstory_files::Ident;
 use backstory_graph::{Known, fold};
 use backstory_query::answer::Scope;
 use backstory_query::{ancestry, details, files, influence, processes};

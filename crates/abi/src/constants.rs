@@ -92,7 +92,7 @@ pub const DONE: u16 = 2;
 
 /// Record flag: a [`crate::Who`] follows the header.
 pub const F_WHO: u16 = 1;
-/// Record flag: a [`crate::Ident`] follows (after the [`crate::Who`]).
+/// Record flag: a `bs_ident` (`backstory_files::Ident`) follows (after the [`crate::Who`]).
 pub const F_IDENT: u16 = 2;
 /// Record flag: a string did not fit and was cut.
 pub const F_CUT: u16 = 4;

@@ -13,4 +13,4 @@ mod structs;
 
 pub use constants::*;
 pub use ops::{LIST, OPS, OpInfo, op, op_info};
-pub use structs::{Arena, Chunk, Ident, Record, Who};
+pub use structs::{Arena, Chunk, Record, Who};

@@ -1,6 +1,6 @@
 //! Reading and writing the structures as little-endian bytes, within bounds, whatever the bytes are.
 
-use crate::{Chunk, Ident, Record, Who};
+use crate::{Chunk, Record, Who};
 
 /// Reads fields one after the other from a slice that is known to be long enough.
 struct Fields<'a>(&'a [u8]);
@@ -30,10 +30,6 @@ impl Fields<'_> {
 
     fn i32(&mut self) -> i32 {
         i32::from_le_bytes(self.take())
-    }
-
-    fn i64(&mut self) -> i64 {
-        i64::from_le_bytes(self.take())
     }
 }
 
@@ -153,41 +149,6 @@ impl Who {
             .put(self.tid.to_le_bytes())
             .put(self.nr.to_le_bytes())
             .put(self.arch.to_le_bytes());
-        bytes
-    }
-}
-
-impl Ident {
-    /// Bytes of it.
-    pub const SIZE: usize = size_of::<Ident>();
-
-    /// Reads it; none if there are too few bytes.
-    pub fn read(bytes: &[u8]) -> Option<Ident> {
-        let mut f = Fields(bytes.get(..Self::SIZE)?);
-        Some(Ident {
-            dev: f.u64(),
-            ino: f.u64(),
-            size: f.i64(),
-            mtime: f.i64(),
-            ctime: f.i64(),
-            birth: f.i64(),
-            mode: f.u32(),
-            nlink: f.u32(),
-        })
-    }
-
-    /// Its bytes.
-    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
-        let mut bytes = [0; Self::SIZE];
-        Put(&mut bytes, 0)
-            .put(self.dev.to_le_bytes())
-            .put(self.ino.to_le_bytes())
-            .put(self.size.to_le_bytes())
-            .put(self.mtime.to_le_bytes())
-            .put(self.ctime.to_le_bytes())
-            .put(self.birth.to_le_bytes())
-            .put(self.mode.to_le_bytes())
-            .put(self.nlink.to_le_bytes());
         bytes
     }
 }

@@ -108,25 +108,3 @@ pub struct Who {
     /// `AUDIT_ARCH_*`.
     pub arch: u32,
 }
-
-/// A file and its content state (`bs_ident`). Times in ns since 1970; birth is 0 where unknown.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ident {
-    /// Device number.
-    pub dev: u64,
-    /// Inode number.
-    pub ino: u64,
-    /// Bytes.
-    pub size: i64,
-    /// Last modification.
-    pub mtime: i64,
-    /// Last status change.
-    pub ctime: i64,
-    /// Creation, or 0.
-    pub birth: i64,
-    /// `st_mode`.
-    pub mode: u32,
-    /// Names the file has.
-    pub nlink: u32,
-}

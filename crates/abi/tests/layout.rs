@@ -1,6 +1,7 @@
 //! The Rust mirror and the C header say the same: every size, offset, constant and operation.
 
 use backstory_abi::*;
+use backstory_files::Ident;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;

@@ -16,9 +16,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use backstory_eventlog::event::{Bytes, Ident, Op, Time};
+use backstory_eventlog::event::{Bytes, Op, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason, regular};
+use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason};
+use backstory_files::Ident;
+use backstory_files::regular;
 use backstory_graph as graph;
 use backstory_session::{self as session, IdentityResolver, Recorded};
 use backstory_store::{self as store, Home, Store};

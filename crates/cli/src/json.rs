@@ -4,8 +4,8 @@
 
 use std::io::{self, Write};
 
-use backstory_eventlog::Digest;
 use backstory_eventlog::event::Time;
+use backstory_files::Digest;
 
 /// A JSON value on its way out.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,9 +17,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use backstory_contents::packages::{Owner, Packages, compare};
-use backstory_contents::{self as contents, Contents, Digest};
-use backstory_eventlog::event::Ident;
+use backstory_contents::{self as contents, Contents};
 use backstory_eventlog::{self as eventlog, Log};
+use backstory_files::Digest;
+use backstory_files::Ident;
 use backstory_store::facts::{DirectorySnapshot, Fact, Held, Journal, Learned, Package};
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 

@@ -9,11 +9,12 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use backstory_eventlog::regular;
+use backstory_files::regular;
 
 use crate::index::{self, Place};
 use crate::record::{HEADER, Header};
-use crate::{Digest, Error, Result, layout};
+use crate::{Error, Result, layout};
+use backstory_files::Digest;
 
 /// Bytes of small objects that are held before they are written.
 const GATHER: usize = 8 << 20;

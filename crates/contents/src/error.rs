@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Digest;
+use backstory_files::Digest;
 
 /// Result of operations on contents.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use crate::batch::Batch;
 use crate::index::{self, Place};
 use crate::record::HEADER;
-use crate::{Contents, Digest, Error, Result, layout, object};
+use crate::{Contents, Error, Result, layout, object};
+use backstory_files::Digest;
 
 /// What garbage collection gave, or would give, back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

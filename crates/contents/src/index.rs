@@ -13,10 +13,11 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use backstory_eventlog::regular;
+use backstory_files::regular;
 
 use crate::record::{HEADER, Header, SMALL};
-use crate::{Digest, Error, Result, layout};
+use crate::{Error, Result, layout};
+use backstory_files::Digest;
 
 /// Begins every index.
 pub const MAGIC: &[u8; 8] = b"bsidx\0\0\x01";

@@ -13,9 +13,10 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use backstory_eventlog::regular;
+use backstory_files::regular;
 
-use crate::{Digest, Error, Result};
+use crate::{Error, Result};
+use backstory_files::Digest;
 
 /// The newest format that this program knows.
 const FORMAT: u64 = 1;

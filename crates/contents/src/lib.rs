@@ -25,12 +25,12 @@ mod tests;
 pub mod transfer;
 mod verify;
 
+use backstory_files::Digest;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use backstory_eventlog::{Digest, NotADigest};
 pub use error::{Error, Result};
 pub use gc::Reclaimed;
 pub use object::Object;

@@ -7,11 +7,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backstory_eventlog::regular;
+use backstory_files::regular;
 
 use crate::index::Place;
 use crate::record::{HEADER, Header, Method, SMALL};
-use crate::{Digest, Error, Result, layout};
+use crate::{Error, Result, layout};
+use backstory_files::Digest;
 
 /// A content being read. The last read of damaged bytes fails with [`ErrorKind::InvalidData`]; small contents are checked before
 /// the first.

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::batch::{Batch, ROOM};
 use crate::record::{Header, Method, SMALL};
-use crate::{Contents, Digest, Error, Result, layout};
+use crate::{Contents, Error, Result, layout};
+use backstory_files::Digest;
 
 /// zstd's level: what is read in passing is not to keep a processor busy.
 const LEVEL: i32 = 3;

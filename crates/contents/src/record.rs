@@ -13,7 +13,7 @@
 //!
 //! Little endian. The two checksums find every flipped bit, also where a decompressor ignores it.
 
-use crate::Digest;
+use backstory_files::Digest;
 
 /// Bytes of a header.
 pub const HEADER: usize = 60;

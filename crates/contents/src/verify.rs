@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::index::{self, Place};
-use crate::{Contents, Digest, Error, Result, layout, object};
+use crate::{Contents, Error, Result, layout, object};
+use backstory_files::Digest;
 
 /// Something that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 use backstory_abi::{
     self as abi, Chunk, DONE, F_ALL, F_IDENT, F_WHO, LIST, RESERVED, Record, Who, op_info,
 };
+use backstory_files::Ident;
 
 /// A chunk's bytes.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +124,7 @@ fn fixed(record: &Record) -> usize {
         0
     };
     let ident = if record.flags & F_IDENT != 0 {
-        abi::Ident::SIZE
+        Ident::SIZE
     } else {
         0
     };

@@ -3,7 +3,7 @@
 //! An event is the decoded form of one record of the log: who, when, what, and what came of it. Paths and arguments are bytes
 //! as the program gave them. Nothing here knows how an event was captured beyond [`Via`].
 
-use rustix::fs::{Statx, StatxFlags, StatxTimestamp, makedev};
+use backstory_files::Ident;
 
 /// Nanoseconds since 1970-01-01 UTC, converted from the log's time-stamp counter with the run's clock frames.
 pub type Time = i64;
@@ -47,57 +47,6 @@ impl Outcome {
     pub fn failed(self) -> bool {
         self.value().is_some_and(|v| v < 0)
     }
-}
-
-/// A file and one content state of it. Times in ns since 1970; `birth` is 0 where the file system does not tell.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-)]
-pub struct Ident {
-    /// Device number as `stat` gives it.
-    pub dev: u64,
-    /// Inode number.
-    pub ino: u64,
-    /// Bytes.
-    pub size: i64,
-    /// Last modification.
-    pub mtime: i64,
-    /// Last status change.
-    pub ctime: i64,
-    /// Creation, or 0.
-    pub birth: i64,
-    /// Type and permission bits (`st_mode`).
-    pub mode: u32,
-    /// Names the file has.
-    pub nlink: u32,
-}
-
-/// The one place where what the kernel says of a file becomes an identity: runs are joined by comparing these.
-impl From<&Statx> for Ident {
-    fn from(found: &Statx) -> Self {
-        let born = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
-        Self {
-            dev: makedev(found.stx_dev_major, found.stx_dev_minor),
-            ino: found.stx_ino,
-            size: found.stx_size as i64,
-            mtime: nanoseconds(&found.stx_mtime),
-            ctime: nanoseconds(&found.stx_ctime),
-            birth: if born {
-                nanoseconds(&found.stx_btime)
-            } else {
-                0
-            },
-            mode: u32::from(found.stx_mode),
-            nlink: found.stx_nlink,
-        }
-    }
-}
-
-/// Wraps beyond the year 2262, as a file's time stamps may be anything.
-fn nanoseconds(t: &StatxTimestamp) -> Time {
-    t.tv_sec
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(i64::from(t.tv_nsec))
 }
 
 /// One event.

@@ -1,9 +1,9 @@
 //! What the file system said of paths after a run's end, and what the programs there said that the kernel runs them with.
 
 use crate::chunk::{Skipped, View};
-use crate::event::Ident;
 use crate::record::{NOFOLLOW, Raw};
 use backstory_abi::{DONE, op};
+use backstory_files::Ident;
 use rustc_hash::FxHashMap;
 
 const FILE_TYPE: u32 = 0o170_000;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::Error;
-use crate::regular;
+use backstory_files::regular;
 #[cfg(not(miri))]
 use memmap2::Mmap;
 use std::path::Path;

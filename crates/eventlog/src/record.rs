@@ -1,10 +1,10 @@
 //! Records: one operation each, as bytes. Reading them within bounds, and building them.
 
-use crate::event::Ident;
 use backstory_abi::{
     self as abi, DONE, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record,
     Who, op,
 };
+use backstory_files::Ident;
 
 /// Bytes a record can have: what fits into a chunk after its header.
 pub const MAX: usize = abi::CHUNK_SIZE as usize - abi::Chunk::SIZE;
@@ -37,8 +37,8 @@ impl<'a> Raw<'a> {
             body = &body[Who::SIZE..];
         }
         if head.flags & F_IDENT != 0 {
-            ident = Some(event_ident(abi::Ident::read(body)?));
-            body = &body[abi::Ident::SIZE..];
+            ident = Some(Ident::read(body)?);
+            body = &body[Ident::SIZE..];
         }
         Some(Raw {
             head,
@@ -89,34 +89,6 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// As the events have it.
-pub fn event_ident(i: abi::Ident) -> Ident {
-    Ident {
-        dev: i.dev,
-        ino: i.ino,
-        size: i.size,
-        mtime: i.mtime,
-        ctime: i.ctime,
-        birth: i.birth,
-        mode: i.mode,
-        nlink: i.nlink,
-    }
-}
-
-/// As a record has it.
-pub fn record_ident(i: &Ident) -> abi::Ident {
-    abi::Ident {
-        dev: i.dev,
-        ino: i.ino,
-        size: i.size,
-        mtime: i.mtime,
-        ctime: i.ctime,
-        birth: i.birth,
-        mode: i.mode,
-        nlink: i.nlink,
-    }
-}
-
 /// Builds records, one after the other, in memory that it keeps.
 ///
 /// ```
@@ -130,7 +102,7 @@ pub fn record_ident(i: &Ident) -> abi::Ident {
 pub struct Builder {
     head: Record,
     who: Option<Who>,
-    ident: Option<abi::Ident>,
+    ident: Option<Ident>,
     body: Vec<u8>,
     bytes: Vec<u8>,
 }
@@ -163,7 +135,7 @@ impl Builder {
 
     /// The file concerned.
     pub fn ident(&mut self, ident: &Ident) -> &mut Self {
-        self.ident = Some(record_ident(ident));
+        self.ident = Some(*ident);
         self
     }
 
@@ -243,7 +215,7 @@ impl Builder {
 
     /// Bytes that strings may still take. The last 8 of a record are kept for NULs of strings that are cut.
     pub fn room(&self) -> usize {
-        (MAX - 8 - Record::SIZE - Who::SIZE - abi::Ident::SIZE).saturating_sub(self.body.len())
+        (MAX - 8 - Record::SIZE - Who::SIZE - Ident::SIZE).saturating_sub(self.body.len())
     }
 
     /// The record, padded; of a list, `aux` says how many bytes it has. Its bytes stay valid until the next [`Builder::start`].

@@ -2,7 +2,7 @@
 //!
 //! Invariant: fields are added, never removed or renamed; a log that was written before a field existed has its default.
 
-use crate::event::Ident;
+use backstory_files::Ident;
 use serde::{Deserialize, Serialize};
 
 /// First frame of every log: everything known before the command starts. Paths and strings that may not be UTF-8 are bytes.

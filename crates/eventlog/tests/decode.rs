@@ -4,7 +4,7 @@ mod common;
 
 use backstory_abi::*;
 use backstory_eventlog::dump;
-use backstory_eventlog::event::{self, Bytes, Event, Kept, Meta, Op, Outcome, Thread};
+use backstory_eventlog::event::{Bytes, Event, Kept, Meta, Op, Outcome, Thread};
 use backstory_eventlog::record::{self, Builder};
 use common::{Scratch, ThreadStream};
 
@@ -366,8 +366,8 @@ fn outcomes_say_how_they_are_known() {
     assert_eq!((open.pid, open.tid, open.time), (10, 11, 5));
 }
 
-fn ident(ino: u64, mode: u32) -> event::Ident {
-    event::Ident {
+fn ident(ino: u64, mode: u32) -> backstory_files::Ident {
+    backstory_files::Ident {
         dev: 1,
         ino,
         size: 3,

@@ -6,11 +6,11 @@
 mod common;
 
 use backstory_abi::{Chunk, SPAWN_VFORK, op};
-use backstory_eventlog::event::Ident;
 use backstory_eventlog::frame::{self, Kind, Piece};
 use backstory_eventlog::record::Builder;
 use backstory_eventlog::run::{ClockPoint, Machine, Modes, RunEnd, RunHeader};
 use backstory_eventlog::{Log, Writer, dump};
+use backstory_files::Ident;
 use common::ThreadStream;
 use std::path::{Path, PathBuf};
 

@@ -10,8 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_contents::{Contents, Error as ContentsError};
-use backstory_eventlog::event::{Bytes, Ident};
-use backstory_eventlog::{Digest, regular};
+use backstory_eventlog::event::Bytes;
+use backstory_files::Digest;
+use backstory_files::Ident;
+use backstory_files::regular;
 use backstory_query::{Content, RunContents, contents};
 use backstory_store::facts::Held;
 use backstory_store::{Store, same_version};

@@ -11,7 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
-use backstory_eventlog::{program, regular};
+use backstory_files::executable;
+use backstory_files::regular;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
 use backstory_query::{Content, Role, RunContents};
@@ -183,7 +184,9 @@ impl<'v> Tree<'v> {
     /// The loader that a program names, if it is not among what the run used: runs were once recorded without.
     fn unrecorded_loader(&self, program: &mut dyn Read) -> Result<Option<Vec<u8>>> {
         let mut head = Vec::new();
-        program.take(program::HEAD as u64).read_to_end(&mut head)?;
+        program
+            .take(executable::HEAD as u64)
+            .read_to_end(&mut head)?;
         let known = |path: &[u8]| {
             let names = |content: &Content| {
                 std::iter::once(&content.path)
@@ -192,7 +195,7 @@ impl<'v> Tree<'v> {
             };
             self.view.holdings.run(0).files.iter().any(names)
         };
-        let loader = program::loader(&head).filter(|loader| !known(loader));
+        let loader = executable::loader(&head).filter(|loader| !known(loader));
         Ok(loader.map(Into::into))
     }
 

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::Ident;
 use backstory_graph::model::{Certainty, EntityKind, Interval, Relation};
 use backstory_query::answer::{Flow, Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query, Globs};

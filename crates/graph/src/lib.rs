@@ -13,8 +13,9 @@ mod object;
 mod paths;
 mod process;
 
-use backstory_eventlog::event::{Bytes, Event, Ident, Time};
+use backstory_eventlog::event::{Bytes, Event, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_files::Ident;
 
 pub use fold::SLACK;
 

@@ -3,7 +3,8 @@
 //! Ids are dense within one run and start at 0; a store makes them global. Every id is announced (`Sink::entity`, `Sink::activity`)
 //! before an edge names it. Activities and entities may be announced early and completed later by a second call with the same id.
 
-use backstory_eventlog::event::{Bytes, Ident, Pid, Time, Via};
+use backstory_eventlog::event::{Bytes, Pid, Time, Via};
+use backstory_files::Ident;
 
 /// An exec epoch (or an activity nested in one) of this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,7 +3,8 @@
 //! An object is an inode, a pipe, a direction of a socket, a memory file. Its last version is its present one. Invariant: versions
 //! that an open descriptor may still use are kept; the others are forgotten as soon as nothing holds the object.
 
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::Ident;
 
 use crate::activity::Serial;
 use crate::model::{ByName, Certainty, Entity, EntityId, EntityKind, Relation};

@@ -3,7 +3,8 @@
 
 mod common;
 
-use backstory_eventlog::event::{Ident, Op, Outcome, Pid};
+use backstory_eventlog::event::{Op, Outcome, Pid};
+use backstory_files::Ident;
 use backstory_graph::lineage::Follow;
 use backstory_graph::memory::MemorySink;
 use backstory_graph::{SLACK, fold};

@@ -3,7 +3,8 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Event, Ident, Meta, Op, Outcome};
+use backstory_eventlog::event::{CWD, Event, Meta, Op, Outcome};
+use backstory_files::Ident;
 use backstory_graph::model::Relation;
 use common::{After, OUT, START, STEP, Scene, ident, text, told};
 

@@ -3,7 +3,8 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Ident, Meta, Op, Outcome};
+use backstory_eventlog::event::{CWD, Meta, Op, Outcome};
+use backstory_files::Ident;
 use backstory_graph::lineage::Follow;
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{Certainty, Relation};

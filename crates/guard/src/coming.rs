@@ -7,8 +7,8 @@ use super::decode::Named;
 use super::hooks::ChangeKind;
 use super::receiver::Worker;
 use super::resolve::{Looked, There};
-use backstory_abi::Ident;
 use backstory_arena::RecordSink;
+use backstory_files::Ident;
 
 /// What a call that has been seen will do, as far as it was looked at before it is logged.
 #[derive(Default)]

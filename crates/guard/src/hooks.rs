@@ -1,8 +1,8 @@
 //! What the guard asks of the supervisor, and what the supervisor tells the guard.
 
 use super::shared::SharedMap;
-use backstory_abi::Ident;
 use backstory_eventlog::Reason;
+use backstory_files::Ident;
 use backstory_sys::kernel as sys;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

@@ -15,9 +15,10 @@ use super::resolve::{Looked, Resolver, There};
 use super::shared::Notification;
 use super::write::who;
 use backstory_abi::{
-    CHANGE_ITSELF, CHANGE_KIND, CHANGE_PART, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, Ident, op,
+    CHANGE_ITSELF, CHANGE_KIND, CHANGE_PART, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, op,
 };
 use backstory_arena::RecordSink;
+use backstory_files::Ident;
 use backstory_sys::kernel as sys;
 use std::cell::OnceCell;
 use std::collections::VecDeque;

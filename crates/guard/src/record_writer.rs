@@ -1,9 +1,10 @@
 //! Writes the guard's records: always with who did it, in the format of `backstory_abi.h`.
 
 use backstory_abi::{
-    DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op,
+    DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record, Who, op,
 };
 use backstory_arena::RecordSink;
+use backstory_files::Ident;
 
 /// Most bytes of strings in one record; longer lists continue in the next.
 const PIECE: usize = 16 * 1024;

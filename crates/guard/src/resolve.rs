@@ -6,7 +6,7 @@
 
 use super::caller::{Caller, View};
 use super::mounts::{Mounts, Names};
-use backstory_abi::Ident;
+use backstory_files::Ident;
 use backstory_sys::kernel as sys;
 use backstory_sys::long_path as deep;
 use std::ffi::CString;

@@ -14,8 +14,7 @@ mod place;
 mod reads;
 
 use backstory_arena::Stock;
-use backstory_eventlog::event::Ident;
-use backstory_eventlog::record::record_ident;
+use backstory_files::Ident;
 use backstory_guard::{Change, ChangeKind, Effort, Find, Found, Keep, Kept, TooMuch};
 use backstory_sys::clock;
 use place::Place;
@@ -189,7 +188,7 @@ impl Preserver {
             Err(errno) => (-1, 0, errno.raw_os_error()),
         };
         let kept = Kept {
-            ident: record_ident(&ident),
+            ident: ident,
             number,
             how,
             error,

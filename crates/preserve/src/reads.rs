@@ -13,8 +13,8 @@ use backstory_abi::{
     CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op,
 };
 use backstory_arena::Stock;
-use backstory_eventlog::program;
 use backstory_eventlog::record::Raw;
+use backstory_files::executable;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
@@ -413,12 +413,12 @@ impl Known {
     /// The interpreter of a script, or a program's loader, which the kernel opens itself. What a program calls `/proc/self/exe` it was
     /// executed by another name as before; to us it would be ourselves.
     fn read_interpreter(&mut self, path: &[u8]) {
-        let mut head = [0; program::HEAD];
+        let mut head = [0; executable::HEAD];
         let length = match super::is_interface(path) {
             true => 0,
             false => read_head(path, &mut head).unwrap_or(0),
         };
-        let named = head.get(..length).and_then(program::interpreter);
+        let named = head.get(..length).and_then(executable::interpreter);
         if let Some(named) = named.filter(|named| named.starts_with(b"/")) {
             self.read(named, false);
         }

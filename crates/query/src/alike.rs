@@ -4,7 +4,7 @@
 //! came from the latest version with its content that another run made before it was last modified. Contents of less than
 //! [`LEAST`] bytes join nothing: empty files, `OK`, a version number are equal to each other without having to do with each other.
 
-use backstory_eventlog::event::Ident;
+use backstory_files::Ident;
 use backstory_store::{EntityKey, Store, same_version};
 
 use crate::Result;

@@ -1,7 +1,8 @@
 //! What questions return: plain data, ready to be printed or serialised. Paths are bytes.
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::{Bytes, Ident, Time, Via};
+use backstory_eventlog::event::{Bytes, Time, Via};
+use backstory_files::Digest;
+use backstory_files::Ident;
 use backstory_graph::model::Activity;
 use backstory_graph::model::{Certainty, EntityKind, Informed, Interval, Relation};
 

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::RunHeader;
+use backstory_files::Digest;
+use backstory_files::Ident;
 use backstory_graph::model::{ByName, Entity, EntityKind, Relation};
 use backstory_store::facts::{Held, Place};
 use backstory_store::{ActivityKey, Store};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use backstory_eventlog::event::Ident;
+use backstory_files::Ident;
 use backstory_graph::model::Entity;
 
 /// The versions that hold what this one held, since nobody wrote on the way to them; and those that hold what became of it, nearest first.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use backstory_eventlog::event::Ident;
+use backstory_files::Ident;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 

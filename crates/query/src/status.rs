@@ -5,7 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use backstory_eventlog::event::{Bytes, Ident};
+use backstory_eventlog::event::Bytes;
+use backstory_files::Ident;
 use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{ActivityKey, EntityKey, Store, same_version};
 use rustix::io::Errno;

@@ -17,8 +17,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Ident, Time};
+use backstory_eventlog::event::Time;
 use backstory_eventlog::run::RunHeader;
+use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
 use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interval};
 use backstory_store::{ActivityKey, EntityKey, Role, RunKey, Store, Stream};

@@ -12,8 +12,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use backstory_eventlog::event::{Ident, Via};
+use backstory_eventlog::event::Via;
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_query::answer::Scope;
 use backstory_query::{ancestry, influence};

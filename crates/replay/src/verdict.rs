@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
-use backstory_eventlog::Digest;
 use backstory_eventlog::event::Bytes;
+use backstory_files::Digest;
 use backstory_graph::model::{EntityKind, Relation};
 use backstory_query::answer::{Node, Scope};
 use backstory_query::{self as query};

@@ -2,8 +2,8 @@
 
 use crate::redact::Secrets;
 use crate::{Contents, GuardMode, IoUring, Lookups, Options, clock};
-use backstory_eventlog::event::Ident;
 use backstory_eventlog::run::{Machine, Modes, RunHeader};
+use backstory_files::Ident;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::RawFd;

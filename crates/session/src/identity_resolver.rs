@@ -1,10 +1,12 @@
 //! Says, after a run, what the file system knows of the paths that are asked for, and keeps the answers in the run's log.
 
 use crate::Error;
-use backstory_eventlog::event::Ident;
-use backstory_eventlog::program::{self, Format};
+use backstory_eventlog::Writer;
 use backstory_eventlog::record::Builder;
-use backstory_eventlog::{Writer, regular};
+use backstory_files::Ident;
+use backstory_files::binfmt::Registration;
+use backstory_files::executable;
+use backstory_files::regular;
 use backstory_sys::long_path as deep;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
@@ -30,7 +32,7 @@ pub struct IdentityResolver {
     last: Option<(Vec<u8>, Result<Ident, i32>)>,
     near: Near,
     /// What `binfmt_misc` runs, once a program was asked for.
-    formats: Option<Vec<Format>>,
+    formats: Option<Vec<Registration>>,
     failed: Option<Error>,
 }
 
@@ -88,7 +90,7 @@ impl IdentityResolver {
             .filter_map(|format| format.interpreter(path, &head));
         let found = special
             .next()
-            .or_else(|| program::interpreter(&head))?
+            .or_else(|| executable::interpreter(&head))?
             .to_vec();
         let record = self
             .builder
@@ -122,19 +124,21 @@ impl IdentityResolver {
 fn head_of(path: &[u8]) -> Option<Vec<u8>> {
     let file = regular::open(OsStr::from_bytes(path)).ok()?;
     let mut head = Vec::new();
-    file.take(program::HEAD as u64)
+    file.take(executable::HEAD as u64)
         .read_to_end(&mut head)
         .ok()?;
     Some(head)
 }
 
 /// The formats that `binfmt_misc` knows; none where it is not mounted.
-fn registered() -> Vec<Format> {
+fn registered() -> Vec<Registration> {
     let Ok(entries) = fs::read_dir("/proc/sys/fs/binfmt_misc") else {
         return Vec::new();
     };
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
-    texts.filter_map(|text| Format::parse(&text)).collect()
+    texts
+        .filter_map(|text| Registration::parse(&text))
+        .collect()
 }
 
 /// Directories that are kept in mind: who copies, looks into two by turns.

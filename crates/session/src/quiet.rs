@@ -6,7 +6,7 @@
 //! was changed in this very tick (`echo x >f; backstory record -- cat f`), the command is let go with the next.
 
 use crate::header::Inherited;
-use backstory_eventlog::event::Ident;
+use backstory_files::Ident;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -11,7 +11,7 @@ use arguments::Reading;
 use backstory_abi::{self as abi, Who, op};
 use backstory_eventlog::chunk::{Skipped, View};
 use backstory_eventlog::record::Raw;
-use backstory_eventlog::secret;
+use backstory_redaction as redaction;
 use std::collections::{HashMap, HashSet};
 
 /// Names that are always secret.
@@ -53,7 +53,8 @@ impl Secrets {
     /// The built-in patterns and the names that were secret when this environment was redacted.
     pub(crate) fn known_from(redacted: &[Vec<u8>]) -> Secrets {
         let of = |entry: &Vec<u8>| {
-            let name = name(entry).filter(|name| secret::is_value(&entry[name.len() + 1..]))?;
+            let name =
+                name(entry).filter(|name| redaction::is_value_mark(&entry[name.len() + 1..]))?;
             std::str::from_utf8(name).ok().map(str::to_owned)
         };
         Secrets {
@@ -180,7 +181,7 @@ impl Secrets {
             return entry.to_vec();
         };
         let length = entry.len() - name.len() - 1;
-        [&entry[..=name.len()], &secret::value(length)].concat()
+        [&entry[..=name.len()], &redaction::value_mark(length)].concat()
     }
 }
 

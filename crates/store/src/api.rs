@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_files::Digest;
+use backstory_files::Ident;
 use backstory_graph::model::{Activity, ActivityId, Derived, Edge, Entity, EntityId, Inform, Sink};
 
 use crate::facts::{DirectorySnapshot, Fact, Learned, Mark};

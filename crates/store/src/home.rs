@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use backstory_eventlog::regular;
+use backstory_files::regular;
 
 use crate::{Error, Result, Store};
 

@@ -4,8 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_contents::{Contents, Digest, Object};
+use backstory_contents::{Contents, Object};
 use backstory_export::leaving::Unfinished;
+use backstory_files::Digest;
 use backstory_query as query;
 use backstory_query::answer::{Node, Scope};
 use backstory_store::facts::Held;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_eventlog::event::Ident;
+use backstory_files::Ident;
 use backstory_graph::model::{EntityKind, Informed, Relation};
 use backstory_query as query;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};

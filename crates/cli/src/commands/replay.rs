@@ -12,9 +12,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use backstory_contents::{Contents, Digest};
+use backstory_contents::Contents;
 use backstory_eventlog::event::Bytes;
 use backstory_export::leaving::{Leaving, is_left};
+use backstory_files::Digest;
 use backstory_replay::plan::{self, Deviations, Plan, Stdin};
 use backstory_replay::verdict;
 use rustix::fs::{FlockOperation, flock};

@@ -5,7 +5,8 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use backstory_contents as contents;
-use backstory_eventlog::event::{Ident, Kept};
+use backstory_eventlog::event::Kept;
+use backstory_files::Ident;
 use backstory_store::same_version;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 

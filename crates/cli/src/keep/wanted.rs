@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use backstory_eventlog::Log;
-use backstory_eventlog::event::{Ident, Kept, Op};
+use backstory_eventlog::event::{Kept, Op};
+use backstory_files::Ident;
 use backstory_graph::model::{ActivityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, RunRecord, Store};
 use backstory_workflow::paths::is_tool;

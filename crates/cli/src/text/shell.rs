@@ -4,7 +4,7 @@
 //! zsh, ksh and the newest POSIX have.
 
 use backstory_eventlog::event::Bytes;
-use backstory_eventlog::secret;
+use backstory_redaction as redaction;
 pub use backstory_workflow::shell::{quote, quote_name};
 
 /// Variables that a shell sets anew for each command it runs: they say nothing about the command.
@@ -61,7 +61,7 @@ impl Call<'_> {
             .env_set
             .iter()
             .filter_map(|pair| split(pair))
-            .filter(|(name, value)| !is_noise(name) && !secret::is_value(value))
+            .filter(|(name, value)| !is_noise(name) && !redaction::is_value_mark(value))
             .collect();
         // A name the shell cannot assign to (`BASH_FUNC_f%%=…`) can be set by env(1) only.
         let plain = gone.is_empty() && set.iter().all(|(name, _)| is_name(name));

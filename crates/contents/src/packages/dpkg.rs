@@ -7,7 +7,7 @@ use std::fs;
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 
-use backstory_eventlog::regular;
+use backstory_files::regular;
 
 use super::{Checksum, Manager, Owner, hex, text};
 

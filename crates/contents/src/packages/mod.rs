@@ -18,11 +18,11 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use backstory_eventlog::regular;
+use backstory_files::regular;
 use md5::Md5;
 use sha2::{Digest as _, Sha256};
 
-use crate::Digest;
+use backstory_files::Digest;
 
 /// The package that owns a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,9 @@
 use std::path::Path;
 
 use backstory_contents::Contents;
-use backstory_eventlog::event::{Bytes, Ident, Via};
+use backstory_eventlog::event::{Bytes, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_graph::standard::{self, End, Standard};
 use backstory_store::facts::{DirectorySnapshot, Fact, Held, Learned, Mark, Package, Place};
@@ -180,7 +181,7 @@ impl Scene {
         self.contents.push(content.as_bytes().to_vec());
         self.learned.push(Learned::Fact(Fact {
             ident,
-            digest: Some(backstory_eventlog::Digest(*digest.as_bytes())),
+            digest: Some(backstory_files::Digest(*digest.as_bytes())),
             held: Held::Kept,
         }));
         id

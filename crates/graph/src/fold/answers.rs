@@ -4,7 +4,8 @@
 
 use std::cell::RefCell;
 
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::Ident;
 use rustc_hash::FxHashMap;
 
 use crate::Known;

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{CWD, Ident, Time, Via};
+use backstory_eventlog::event::{CWD, Time, Via};
+use backstory_files::Ident;
 
 use super::entities::Named;
 use super::{Call, Fold};

@@ -1,6 +1,7 @@
 //! Nodes and edges: versions become entities when something uses them, uses become edges.
 
-use backstory_eventlog::event::{Ident, Time, Via};
+use backstory_eventlog::event::{Time, Via};
+use backstory_files::Ident;
 
 use super::{Call, Fold, NEAR, SLACK};
 use crate::activity::{Serial, Use};

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Ident, Outcome, Pid, Time, Via};
+use backstory_eventlog::event::{Outcome, Pid, Time, Via};
+use backstory_files::Ident;
 use rustc_hash::FxHashMap;
 
 use super::descriptors::{O_CLOEXEC, at};

@@ -25,9 +25,10 @@ mod programs;
 mod standard;
 
 use backstory_eventlog::Reason;
-use backstory_eventlog::event::{Event, Ident, Op, Outcome, Pid, Time, Via};
+use backstory_eventlog::event::{Event, Op, Outcome, Pid, Time, Via};
 use backstory_eventlog::reason::undecoded;
 use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_files::Ident;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Known;

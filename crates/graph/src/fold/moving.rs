@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Ident, Time};
+use backstory_eventlog::event::Time;
+use backstory_files::Ident;
 use rustc_hash::FxHashSet;
 
 use super::names::{CALL, Name};

@@ -4,7 +4,8 @@
 //! happened to it is taken, in this order, from an identity that came with an event (exact at its time), from the identity taken after
 //! the run (a hint: believed unless the file was born later), else the path itself is the identity.
 
-use backstory_eventlog::event::{Ident, Time};
+use backstory_eventlog::event::Time;
+use backstory_files::Ident;
 
 use super::entities::Named;
 use super::{Call, Fold, NEAR, SLACK};

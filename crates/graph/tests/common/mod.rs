@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use backstory_eventlog::event::{CWD, Event, Ident, Op, Outcome, Pid, Spawn, Time, Via};
+use backstory_eventlog::event::{CWD, Event, Op, Outcome, Pid, Spawn, Time, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_files::Ident;
 use backstory_graph::Known;
 use backstory_graph::lineage::{Follow, Lineage, Node};
 use backstory_graph::memory::MemorySink;

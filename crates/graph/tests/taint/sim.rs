@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use backstory_eventlog::event::{CWD, Event, Ident, Op, Outcome, Pid, Time, Via};
+use backstory_eventlog::event::{CWD, Event, Op, Outcome, Pid, Time, Via};
 use backstory_eventlog::run::RunEnd;
+use backstory_files::Ident;
 use proptest::prelude::*;
 
 use crate::common::{self, After, STEP, bytes};

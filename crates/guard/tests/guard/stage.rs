@@ -2,11 +2,10 @@
 
 #![allow(unsafe_code)]
 
-use backstory_abi::{
-    F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, Ident, RESERVED, Record, Who, op,
-};
+use backstory_abi::{F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record, Who, op};
 use backstory_arena::RecordSink;
 use backstory_eventlog::Reason;
+use backstory_files::Ident;
 use backstory_guard::{
     Filter, FilterSpec, Hooks, InstallError, Receivers, SharedMap, Waiting, Watch,
 };

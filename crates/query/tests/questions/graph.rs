@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use backstory_eventlog::event::{Bytes, Ident, Via};
+use backstory_eventlog::event::{Bytes, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_query::answer::{Lineage, Node};
 use backstory_store::{Error, Home, MemoryStore, SqliteStore, Store};

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use backstory_eventlog::event::Ident;
 use backstory_eventlog::run::RunHeader;
+use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_query::answer::{Flow, Node, Scope};
 use backstory_query::{ancestry, influence};

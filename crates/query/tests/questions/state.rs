@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use backstory_eventlog::event::Ident;
+use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_query::answer::FileState;
 use backstory_query::status;

@@ -1,6 +1,7 @@
 //! Runs a program with the recorder preloaded and an arena of its own, and reads what it logged.
 
 use backstory_abi as abi;
+use backstory_files::Ident;
 use backstory_testkit::fixtures;
 use std::fs;
 use std::io::Write;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Record {
     pub head: abi::Record,
     pub name: &'static str,
-    pub ident: Option<abi::Ident>,
+    pub ident: Option<Ident>,
     pub strings: Vec<String>,
 }
 
@@ -282,8 +283,8 @@ fn records(bytes: &[u8], next: usize) -> Vec<Record> {
         let mut body = &bytes[at + abi::Record::SIZE..at + size];
         let mut ident = None;
         if head.flags & abi::F_IDENT != 0 {
-            ident = abi::Ident::read(body);
-            body = &body[abi::Ident::SIZE..];
+            ident = Ident::read(body);
+            body = &body[Ident::SIZE..];
         }
         records.push(Record {
             name: info.name,

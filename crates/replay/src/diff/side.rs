@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::Digest;
+use backstory_files::Ident;
 use backstory_graph::model::{Activity, Edge, Entity, EntityKind, Relation};
 use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query};

@@ -6,7 +6,8 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use backstory_eventlog::event::{Bytes, Ident};
+use backstory_eventlog::event::Bytes;
+use backstory_files::Ident;
 use backstory_graph::model::{Certainty, Entity, EntityKind, Relation};
 use backstory_query::{self as query, RunContents, kind};
 use backstory_store::facts::{Listed, Looked, Place};

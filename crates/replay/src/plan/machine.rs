@@ -6,8 +6,9 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 
-use backstory_contents::Digest;
-use backstory_eventlog::{program, regular};
+use backstory_files::Digest;
+use backstory_files::executable;
+use backstory_files::regular;
 use backstory_workflow::paths::is_tool;
 
 use super::first::{Before, First};
@@ -38,7 +39,7 @@ impl Builder<'_> {
     /// What the kernel runs a program with, if the program names it by an absolute path.
     fn interpreter_of(&self, path: &[u8]) -> Option<Vec<u8>> {
         let head = self.head(path)?;
-        let named = program::interpreter(&head).filter(|path| path.starts_with(b"/"));
+        let named = executable::interpreter(&head).filter(|path| path.starts_with(b"/"));
         named.map(Into::into)
     }
 
@@ -49,13 +50,13 @@ impl Builder<'_> {
             What::Kept(digest) | What::Part(digest, _) => {
                 let object = self.contents.as_ref()?.read(&Digest(*digest)).ok()?;
                 object
-                    .take(program::HEAD as u64)
+                    .take(executable::HEAD as u64)
                     .read_to_end(&mut head)
                     .ok()?;
             }
             What::Shown(from) | What::Copied(from) => {
                 let file = regular::open(host(from)).ok()?;
-                file.take(program::HEAD as u64)
+                file.take(executable::HEAD as u64)
                     .read_to_end(&mut head)
                     .ok()?;
             }

@@ -11,11 +11,11 @@ mod stdin;
 use std::collections::{HashMap, HashSet, hash_map};
 use std::path::PathBuf;
 
-use backstory_eventlog::Digest;
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
-use backstory_eventlog::secret;
+use backstory_files::Digest;
 use backstory_query::{self as query, Role};
+use backstory_redaction as redaction;
 use backstory_store::Store;
 use backstory_store::facts::Held;
 use serde::{Deserialize, Serialize};
@@ -247,7 +247,10 @@ fn arguments(recorded: &[Vec<u8>], deviations: &Deviations) -> Result<Vec<Vec<u8
             }
         }
     }
-    match argv.iter().position(|argument| secret::is_in(argument)) {
+    match argv
+        .iter()
+        .position(|argument| redaction::has_mark(argument))
+    {
         Some(number) => Err(Error::RedactedArgument { number }),
         None => Ok(argv),
     }
@@ -269,7 +272,7 @@ fn environment(
         };
         let (name, value) = (&pair[..at], &pair[at + 1..]);
         let given = deviations.env.iter().any(|(given, _)| **given == *name);
-        if secret::is_value(value) && !given {
+        if redaction::is_value_mark(value) && !given {
             notes.push(format!(
                 "the value of {name} is not in the record, so it is not set: give it with --env {name} (yours) or --env {name}=VALUE",
                 name = String::from_utf8_lossy(name)

@@ -6,9 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use backstory_contents::{Contents, Digest};
-use backstory_eventlog::event::{Bytes, Ident};
-use backstory_eventlog::regular;
+use backstory_contents::Contents;
+use backstory_eventlog::event::Bytes;
+use backstory_files::Digest;
+use backstory_files::Ident;
+use backstory_files::regular;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_store::facts::{Held, Looked, Package};

@@ -10,9 +10,9 @@ pub mod work;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
-use backstory_eventlog::Digest;
 use backstory_eventlog::event::Bytes;
 use backstory_export::{Request, Subject, View};
+use backstory_files::Digest;
 use backstory_store::Store;
 use backstory_workflow::recording::Recording;
 

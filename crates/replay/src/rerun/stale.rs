@@ -7,11 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use backstory_contents::digest_of;
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::{Bytes, Ident, Time};
-use backstory_eventlog::secret;
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::Digest;
+use backstory_files::Ident;
 use backstory_graph::model::{Certainty, Edge, Entity, EntityKind, Relation};
 use backstory_query as query;
+use backstory_redaction as redaction;
 use backstory_store::{Store, same_version};
 use backstory_workflow::paths::{is_tool, parent};
 use backstory_workflow::recording::{Recording, split};
@@ -463,7 +464,7 @@ pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Byt
         if different.iter().any(|(given, _)| **given == *name) {
             continue;
         }
-        let value = match secret::is_value(value) {
+        let value = match redaction::is_value_mark(value) {
             true => std::env::var_os(std::ffi::OsStr::from_bytes(name))
                 .map(|value| value.into_vec().into()),
             false => Some(value.into()),

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::mpsc;
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::secret;
+use backstory_files::Digest;
+use backstory_redaction as redaction;
 
 use super::{Step, stale::held};
 
@@ -67,7 +67,7 @@ pub fn bring_up_to_date(
                             .iter()
                             .map(|(path, known)| known.or_else(|| held(path)))
                             .collect();
-                        let status = match secret::is_in(step.script.as_bytes()) {
+                        let status = match redaction::has_mark(step.script.as_bytes()) {
                             true => Err(io::Error::other(NOT_IN_RECORD)),
                             false => runner.run(step),
                         };

@@ -6,8 +6,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use backstory_contents::{Contents, Digest};
-use backstory_eventlog::regular;
+use backstory_contents::Contents;
+use backstory_files::Digest;
+use backstory_files::regular;
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, futimens, utimensat};
 
 use super::{host, on_host, order, path, show};

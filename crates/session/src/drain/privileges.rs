@@ -6,7 +6,8 @@
 
 use super::executed::each_program;
 use crate::GuardMode;
-use backstory_eventlog::{Reason, regular};
+use backstory_eventlog::Reason;
+use backstory_files::regular;
 use rustix::fs::{StatVfsMountFlags, getxattr, stat, statvfs};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities, no_new_privs};

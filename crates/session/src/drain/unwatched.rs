@@ -7,8 +7,10 @@
 
 use super::elsewhere::Elsewhere;
 use super::executed::{Told, each};
+use backstory_eventlog::Reason;
 use backstory_eventlog::chunk::View;
-use backstory_eventlog::{Reason, program, regular};
+use backstory_files::executable;
+use backstory_files::regular;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -195,7 +197,7 @@ fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     };
     if head.starts_with(b"#!") {
         return depth > 0
-            && program::interpreter(&head).is_some_and(|name| {
+            && executable::interpreter(&head).is_some_and(|name| {
                 takes_no_recorder(Path::new(OsStr::from_bytes(name)), depth - 1)
             });
     }

@@ -7,7 +7,7 @@
 mod tests;
 
 use super::{SECRETS, Secrets, matches};
-use backstory_eventlog::secret;
+use backstory_redaction as redaction;
 use std::ops::Range;
 
 /// Names of options that take a secret, as variables would be called. Fewer than of variables: `--private-key` takes a file.
@@ -90,7 +90,7 @@ impl Secrets {
             let hidden = part.len() >= LEAST || cut || goes_on && part.start == 0;
             kept.extend(&argument[at..part.start]);
             match hidden {
-                true => kept.extend(secret::part(part.len())),
+                true => kept.extend(redaction::part_mark(part.len())),
                 false => kept.extend(&argument[part.clone()]),
             }
             at = part.end;

@@ -1,7 +1,8 @@
 //! What a run kept of files before they changed.
 
 use super::{Run, text};
-use backstory_eventlog::event::{Event, Ident, Op};
+use backstory_eventlog::event::{Event, Op};
+use backstory_files::Ident;
 use std::fs;
 use std::path::PathBuf;
 

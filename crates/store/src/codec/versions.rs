@@ -10,7 +10,8 @@
 
 mod columns;
 
-use backstory_eventlog::event::{Bytes, Ident};
+use backstory_eventlog::event::Bytes;
+use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
 
 use super::{Put, Take};

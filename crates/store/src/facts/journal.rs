@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use backstory_eventlog::regular;
+use backstory_files::regular;
 
 use super::Learned;
 use crate::{Error, Result};

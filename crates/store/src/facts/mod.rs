@@ -6,8 +6,9 @@
 mod journal;
 mod record;
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::{Bytes, Ident};
+use backstory_eventlog::event::Bytes;
+use backstory_files::Digest;
+use backstory_files::Ident;
 
 pub use journal::{Journal, Mark, from_bytes, read_since, rewrite, to_bytes};
 

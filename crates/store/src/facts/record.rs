@@ -9,8 +9,8 @@
 //! 3 forgotten:     run
 //! ```
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::Ident;
+use backstory_files::Digest;
+use backstory_files::Ident;
 
 use super::{DirectorySnapshot, Fact, Held, Learned, Listed, Looked, Package, Place};
 use crate::Result;

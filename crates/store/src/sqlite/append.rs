@@ -6,8 +6,9 @@
 
 use std::path::Path;
 
-use backstory_eventlog::event::{Ident, Time};
+use backstory_eventlog::event::Time;
 use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_files::Ident;
 use backstory_graph::model::{
     Activity, ActivityId, ByName, Derived, Edge, Entity, EntityId, EntityKind, Inform, Informed,
     Relation, Sink,

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::Ident;
 use rustc_hash::{FxHashMap as HashMap, FxHashSet};
 
 use crate::EntityKey;

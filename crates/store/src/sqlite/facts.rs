@@ -1,7 +1,7 @@
 //! Facts about contents as rows: filled from the journal, found by inode and by digest.
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::Ident;
+use backstory_files::Digest;
+use backstory_files::Ident;
 use rusqlite::{Connection, params};
 
 use super::{SqliteStore, inode_key};

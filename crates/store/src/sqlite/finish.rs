@@ -1,6 +1,6 @@
 //! The end of an append: versions are found or made known, and entities and activities are written in blocks.
 
-use backstory_eventlog::event::Ident;
+use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
 use rusqlite::{OptionalExtension, params};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -23,9 +23,10 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use backstory_eventlog::Digest;
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_files::Digest;
+use backstory_files::Ident;
 use backstory_graph::model::{Activity, ActivityId, Entity};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB};

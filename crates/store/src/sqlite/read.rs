@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Ident, Time};
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::Ident;
 use backstory_graph::model::{Activity, ActivityId, Entity, EntityId};
 use rusqlite::{OptionalExtension, Params, Row};
 

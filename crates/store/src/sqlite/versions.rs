@@ -4,7 +4,8 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Ident};
+use backstory_eventlog::event::Bytes;
+use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
 
 use super::{SqliteStore, names, range};

@@ -1,7 +1,8 @@
 //! Small graphs to append.
 
-use backstory_eventlog::event::{Bytes, Ident, Via};
+use backstory_eventlog::event::{Bytes, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
+use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_store::{Appender, Error, RunKey, Store};
 

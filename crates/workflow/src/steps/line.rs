@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
-use backstory_eventlog::secret;
 use backstory_graph::model::{EntityId, EntityKind};
 use backstory_graph::standard::End;
+use backstory_redaction as redaction;
 
 use super::programs::names_shell;
 use super::text::{is_for_any_shell, one_line};
@@ -198,7 +198,11 @@ fn write_stage(
             .skip(1)
             .map(|arg| Word::Text(arg.clone())),
     );
-    if activity.argv.iter().any(|argument| secret::is_in(argument)) {
+    if activity
+        .argv
+        .iter()
+        .any(|argument| redaction::has_mark(argument))
+    {
         let name = program.map(|name| String::from_utf8_lossy(base_name(name)).into_owned());
         notes.insert(format!(
             "an argument of {} was redacted: put yours in its place",
@@ -273,7 +277,7 @@ fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>)
         if NOISE.contains(&name) {
             continue;
         }
-        if secret::is_value(value) {
+        if redaction::is_value_mark(value) {
             let name = String::from_utf8_lossy(name);
             notes.insert(format!(
                 "{name} was set, but its value was redacted: set it yourself"

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use backstory_contents::Contents;
 use backstory_contents::transfer::{Kind, Writer};
-use backstory_contents::{Contents, Digest};
-use backstory_eventlog::regular;
+use backstory_files::Digest;
+use backstory_files::regular;
 use backstory_store::facts::{self, Fact, Held, Learned};
 use backstory_store::{RunRecord, Store};
 

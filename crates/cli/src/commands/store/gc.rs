@@ -8,9 +8,11 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use backstory_contents::{Digest, Reclaimed};
+use backstory_contents::Reclaimed;
 use backstory_eventlog::Log;
-use backstory_eventlog::event::{Ident, Op};
+use backstory_eventlog::event::Op;
+use backstory_files::Digest;
+use backstory_files::Ident;
 use backstory_store::facts::{self, Fact, Learned};
 use backstory_store::{self as store, RunRecord, Store};
 

@@ -148,7 +148,7 @@ impl Import {
     }
 
     fn content(&self, name: &str, file: &mut File) -> Result<(), Problem> {
-        let wanted: backstory_contents::Digest = name.parse()?;
+        let wanted: backstory_files::Digest = name.parse()?;
         let (found, _) = self.contents.put(file)?;
         match found == wanted {
             true => Ok(()),

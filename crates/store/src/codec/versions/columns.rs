@@ -11,7 +11,7 @@
 //! identities are zigzagged differences: `mtimes` to the last that was not of whole seconds, `whole mtimes` to the last that was, both `ctimes by
 //! mtime` and `births` within the record (to the mtime, to the ctime), sizes and links as they are, the others to the last identity.
 
-use backstory_eventlog::event::Ident;
+use backstory_files::Ident;
 
 use super::{
     COLUMNS, CTIME_BY_MTIME, IDENT, NO_BIRTH, NOTHING, Name, Record, SAME_NAME, SECOND, WHAT,

@@ -1,7 +1,7 @@
-//! Opening files in whose place somebody else may have put something else.
+//! Opens regular files at paths where another program may have put a pipe or a device.
 //!
-//! On a pipe a plain open waits for its other end, a device may have bytes without end. Whatever a run names, and whatever lies in a
-//! store, is opened here or with the same care.
+//! A plain open of a pipe waits for its other end, and a device may yield bytes without end. Every file that a run names, and
+//! every file of a store, is opened by these functions or with the same flags.
 
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -9,15 +9,19 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a regular file for reading, and waits for nothing.
+/// Opens a regular file for reading without blocking.
 ///
 /// # Errors
-/// Those of opening, a lease that somebody holds included; `InvalidInput` for what is no regular file.
+/// Those of `open(2)`, `EWOULDBLOCK` for a lease that another process holds included. `InvalidInput` if the path leads to
+/// something else than a regular file.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }
 
-/// As [`open`], in another way. Flags of the caller's own in `options` are replaced.
+/// Opens a regular file as `options` say. Custom flags in `options` are replaced.
+///
+/// # Errors
+/// As [`open`].
 pub fn open_with(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = options
@@ -27,7 +31,7 @@ pub fn open_with(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Resul
         true => Ok(file),
         false => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is no regular file",
+            "it is not a regular file",
         )),
     }
 }
@@ -48,12 +52,12 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     #[test]
-    fn a_pipe_or_a_device_in_a_files_place_holds_nobody_up() {
+    fn a_pipe_or_a_device_at_a_files_path_is_refused_without_waiting() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
-        for place in [&pipe, Path::new("/dev/zero"), dir.path()] {
-            assert_eq!(open(place).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        for path in [&pipe, Path::new("/dev/zero"), dir.path()] {
+            assert_eq!(open(path).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
         assert!(open_with(OpenOptions::new().append(true).create(true), &pipe).is_err());
         let file = dir.path().join("file");

@@ -1,9 +1,11 @@
-//! The name of a content: its BLAKE3 digest. Computed by `backstory-contents`; here so that every layer has the same word for it.
+//! The name of a content: its BLAKE3 digest. `backstory-contents` computes it.
+//!
+//! The type stands here so that every layer names a content by the same type.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// BLAKE3 of a content, 32 bytes. Printed and parsed as 64 hexadecimal digits, lower case.
+/// BLAKE3 of a content, 32 bytes. It is printed as 64 hexadecimal digits in lower case, and parsed from either case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
@@ -13,7 +15,7 @@ pub struct Digest(pub [u8; 32]);
 pub struct NotADigest(pub String);
 
 impl Digest {
-    /// The first eight bytes as a number: enough to find it by, not to tell two apart.
+    /// The first eight bytes as a number: a key for an index. Two digests can share it.
     pub fn prefix(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
@@ -48,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_is_parsed() {
+    fn a_printed_digest_parses_to_itself() {
         let digest = Digest(std::array::from_fn(|n| (n * 37) as u8));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!(digest.to_string().to_uppercase().parse(), Ok(digest));

@@ -1,0 +1,20 @@
+//! Files as all crates of backstory name them. In: what the kernel reports about a file, and bytes of it. Out: typed facts.
+//!
+//! - [`Ident`]: one file and one state of its content, as `statx` reports them.
+//! - [`Digest`]: the BLAKE3 digest of a content.
+//! - [`regular`]: opens regular files without waiting on a pipe or reading a device.
+//! - [`executable`]: the interpreter or the dynamic loader that a program's first bytes name.
+//! - [`binfmt`]: the interpreters that `binfmt_misc` assigns to programs.
+//!
+//! Invariant: two crates that name the same file or content use the same type from here.
+//!
+//! Absent on purpose: events, the graph, and the computation of digests (`backstory-contents`).
+
+pub mod binfmt;
+mod digest;
+pub mod executable;
+mod ident;
+pub mod regular;
+
+pub use digest::{Digest, NotADigest};
+pub use ident::Ident;
