@@ -323,6 +323,15 @@ impl Object {
         &mut self.versions[at.min(last)]
     }
 
+    /// A file without a name gets its first one: the versions it has are known by that name.
+    pub fn name_versions(&mut self, path: PathId) {
+        self.label = None;
+        for version in &mut self.versions {
+            version.path = path;
+            version.news |= version.entity.is_some();
+        }
+    }
+
     /// Starts the next version, which is no mere move.
     pub fn begin(&mut self, time: Time, path: PathId) -> &mut Version {
         let next = self.now().number + 1;

@@ -555,3 +555,65 @@ fn a_file_that_was_changed_just_before_the_run_is_known_by_the_clock_that_stampe
         "nothing is known of the clock"
     );
 }
+
+/// `open("d", O_TMPFILE | O_WRONLY)`, which returns 9.
+fn opens_unnamed(s: &mut Scene, flags: i32) {
+    const O_TMPFILE: i32 = 0o20_200_000;
+    s.open(2, "d", O_TMPFILE | flags, 9);
+}
+
+/// `linkat(AT_FDCWD, "/proc/self/fd/9", AT_FDCWD, to, AT_SYMLINK_FOLLOW)`
+fn links_descriptor(s: &mut Scene, to: &str) {
+    let link = Op::Link {
+        from_dir: CWD,
+        from: common::bytes("/proc/self/fd/9"),
+        to_dir: CWD,
+        to: common::bytes(to),
+        flags: 0x400,
+    };
+    s.done(2, link);
+}
+
+#[test]
+fn an_unnamed_file_that_gets_a_name_is_made_by_that_name() {
+    let mut s = Scene::new(&["sh"]);
+    opens_unnamed(&mut s, common::WRONLY);
+    s.write(2, 9);
+    links_descriptor(&mut s, "d/named");
+    s.close(2, 9);
+    assert_eq!(
+        told(&s.graph()),
+        "sh#1 Make d/named@1\nsh#1 Write d/named@1"
+    );
+}
+
+#[test]
+fn a_write_after_the_naming_goes_to_the_same_version() {
+    let mut s = Scene::new(&["sh"]);
+    opens_unnamed(&mut s, common::WRONLY);
+    links_descriptor(&mut s, "d/named");
+    s.write(2, 9);
+    s.close(2, 9);
+    s.runs(2, 3, &["cat"]);
+    s.reads(3, "d/named");
+    let lines = told(&s.graph());
+    assert!(lines.contains("cat#1 Read d/named@1"), "{lines}");
+    assert!(
+        !lines.contains("named@2") && !lines.contains("d/#"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn an_unnamed_file_can_get_two_names() {
+    let mut s = Scene::new(&["sh"]);
+    opens_unnamed(&mut s, common::WRONLY);
+    s.write(2, 9);
+    links_descriptor(&mut s, "d/named");
+    s.close(2, 9);
+    s.link(2, "d/named", "d/again");
+    let lines = told(&s.graph());
+    assert!(lines.contains("sh#1 Make d/again@1"), "{lines}");
+    assert!(lines.contains("d/again@1 from d/named@1"), "{lines}");
+    assert!(!lines.contains("Rename"), "{lines}");
+}

@@ -74,3 +74,22 @@ fn files_made_at_descriptors_of_renamed_directories_have_their_new_paths() {
         assert_eq!(access_of(&place, name), None, "{name}");
     }
 }
+
+#[test]
+fn a_file_made_without_a_name_is_created_under_the_name_that_it_gets() {
+    let Some(program) = fixture("tmpfile_link") else {
+        return;
+    };
+    let place = Place::new();
+    let recorded = place.run(&["record", "--", &program]);
+    assert_eq!((recorded.status, recorded.err.as_str()), (0, ""));
+    assert_eq!(
+        access_of(&place, "named-late"),
+        Some(vec!["write".to_owned()])
+    );
+    let of = place.run(&["of", "named-late"]).out;
+    assert!(!of.contains("renamed") && !of.contains('#'), "{of}");
+    assert!(of.contains(&format!("made by {program}")), "{of}");
+    let shown = place.json(&["show", "--json"]);
+    assert!(!shown.to_string().contains("renamed"), "{shown}");
+}

@@ -158,16 +158,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some((object, old)) = self.link_source(call, from, flags)? else {
             return Ok(());
         };
+        if self.object(object).names.is_empty() && self.object(object).label.is_some() {
+            return self.first_name(call, object, new);
+        }
         let entity = self.entity_now(call, object, old)?;
         self.touch(call, entity, Relation::Meta);
         if self.object(object).kind == EntityKind::Symlink {
             self.links.insert(new, object);
             return self.made(call, object, new);
-        }
-        if self.object(object).names.is_empty() {
-            // It had no name (`O_TMPFILE`, or its names are gone): now it has one again.
-            self.object_mut(object).label = None;
-            return self.put(call, object, None, new);
         }
         self.status_changes(call, object);
         self.object_mut(object).linked = true;
@@ -175,6 +173,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.unbind(new);
         self.bind(new, object);
         self.made(call, object, new)
+    }
+
+    /// A file opened with `O_TMPFILE` gets its first name: it is made by that name, whatever was
+    /// written to it before.
+    fn first_name(&mut self, call: Call, object: ObjectId, new: PathId) -> Result<(), S::Error> {
+        self.unbind(new);
+        self.object_mut(object).name_versions(new);
+        self.bind(new, object);
+        self.recognise(object, new, call.time);
+        self.made(call, object, new)?;
+        let number = self.object(object).now().number;
+        self.tell(object, number)
     }
 
     /// What is to get another name, and the name it has.
@@ -191,8 +201,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(None);
         };
         let follow = flags & AT_SYMLINK_FOLLOW != 0;
-        if let (true, Some((_, fd))) = (follow, self.descriptor_by_place(call, old)) {
-            return self.object_of_descriptor(call, fd);
+        if let (true, Some((pid, fd))) = (follow, self.descriptor_by_place(call, old)) {
+            return self.object_of_descriptor(Call { pid, ..call }, fd);
         }
         let old = self.follow(old, follow);
         Ok(Some(match self.link_at(old, call.time) {

@@ -9,7 +9,7 @@ use super::{Call, EINTR, Fold};
 use crate::activity::Use;
 use crate::model::{Certainty, EntityKind, Relation, Sink};
 use crate::object::ObjectId;
-use crate::paths::PathId;
+use crate::paths::{PathId, ROOT};
 use crate::process::{Description, Held};
 
 pub(super) const O_ACCMODE: i32 = 3;
@@ -167,11 +167,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let mut label = self.paths.bytes(directory);
         label.extend_from_slice(format!("/#{}", object.0).as_bytes());
         self.object_mut(object).label = Some(label.into());
+        // No name is used until it has one.
         self.hold_opened(
             call,
             object,
-            directory,
-            directory,
+            ROOT,
+            ROOT,
             flags & !(O_DIRECTORY | O_CREAT),
             true,
         )
