@@ -307,7 +307,9 @@ enum {
 enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_HOLD_UNKNOWN 0x80000000u
 /* Names of what can't be decoded, of those that both recorder and guard notice. */
-#define BS_OPAQUE_PTRACE "ptrace"
+#define BS_OPAQUE_TRACER_MEMORY "PTRACE_POKEDATA"
+#define BS_OPAQUE_TRACER_REGISTERS "PTRACE_SETREGS"
+#define BS_OPAQUE_TRACER_EMULATION "PTRACE_SYSEMU"
 #define BS_OPAQUE_ACCT "acct"
 #define BS_OPAQUE_SWAPON "swapon"
 #define BS_OPAQUE_QUEUE "POSIX message queue"

@@ -156,8 +156,12 @@ pub const KEPT_CLONE: u32 = 2;
 /// `KEPT`: a copy.
 pub const KEPT_COPY: u32 = 3;
 
-/// Name of an interface that can't be decoded: tracing.
-pub const OPAQUE_PTRACE: &str = "ptrace";
+/// Name of an interface that can't be decoded: a tracer changes the memory of its tracee.
+pub const OPAQUE_TRACER_MEMORY: &str = "PTRACE_POKEDATA";
+/// The same: a tracer changes the registers of its tracee.
+pub const OPAQUE_TRACER_REGISTERS: &str = "PTRACE_SETREGS";
+/// The same: a tracer makes the kernel skip system calls of its tracee.
+pub const OPAQUE_TRACER_EMULATION: &str = "PTRACE_SYSEMU";
 /// The same: accounting.
 pub const OPAQUE_ACCT: &str = "acct";
 /// The same: swapping.

@@ -95,8 +95,8 @@ reasons! {
         means "the log could not be written or read back (`cannot append to log …`): mostly the disk is full. What did not fit is missing.";
     /// The log could not be given its name.
     NotFinalized { /** The log. */ path: String, /** Why. */ error: String }
-        says "cannot finalize the log {path}: {error}"
-        means "the log is whole and is found by the next command that may write the store; only `record` itself says this.";
+        says "cannot finalize the log {path}: {error}; the next command that may write the store does it"
+        means "*a warning*: the log is whole. Only `record` itself prints this, and its summary leaves the verdict open (`null`).";
     /// The shared memory was truncated.
     CutShort {}
         says "a program cut the recording's shared memory short, so operations are lost"
@@ -171,19 +171,53 @@ impl Reason {
         Reason::Detached { processes }
     }
 
+    /// Of an interface of this name in [`UNDECODED`] that a process used.
+    pub fn undecoded(pid: u32, name: &[u8]) -> Reason {
+        // The guard may not have lived to report a protected process itself.
+        match name == undecoded::PROTECTED.as_bytes() {
+            true => Reason::Unreadable { pid },
+            false => Reason::Undecoded {
+                what: String::from_utf8_lossy(name).into_owned(),
+            },
+        }
+    }
+
     /// The record is as complete as it would be without it: it is the program that may have done something else.
     pub fn is_warning(&self) -> bool {
         matches!(
             self,
-            Reason::ClockSet { .. } | Reason::PrivilegeLost { .. } | Reason::ListenerRefused { .. }
+            Reason::NotFinalized { .. }
+                | Reason::ClockSet { .. }
+                | Reason::PrivilegeLost { .. }
+                | Reason::ListenerRefused { .. }
         )
+    }
+}
+
+/// True if a file that is opened by this path and with these flags is the memory of a process, to be written: `/proc/PID/mem` or
+/// `/proc/PID/task/TID/mem`. `/proc/self/mem` is the opener's own memory.
+pub fn opens_memory(path: &[u8], flags: i32) -> bool {
+    const O_ACCMODE: i32 = 3;
+    if flags & O_ACCMODE == 0 || !path.starts_with(b"/proc/") || !path.ends_with(b"/mem") {
+        return false;
+    }
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    match parts[..] {
+        [_, _, process, _] => is_number(process),
+        [_, _, process, b"task", thread, _] => is_number(process) && is_number(thread),
+        _ => false,
     }
 }
 
 /// What is noticed but not decoded, by name.
 pub mod undecoded {
-    /// Tracing.
-    pub const PTRACE: &str = backstory_abi::OPAQUE_PTRACE;
+    /// A tracer changed the memory of its tracee.
+    pub const TRACER_MEMORY: &str = backstory_abi::OPAQUE_TRACER_MEMORY;
+    /// A tracer changed the registers of its tracee.
+    pub const TRACER_REGISTERS: &str = backstory_abi::OPAQUE_TRACER_REGISTERS;
+    /// A tracer made the kernel skip system calls of its tracee.
+    pub const TRACER_EMULATION: &str = backstory_abi::OPAQUE_TRACER_EMULATION;
     /// Accounting.
     pub const ACCT: &str = backstory_abi::OPAQUE_ACCT;
     /// Swapping.
@@ -194,6 +228,8 @@ pub mod undecoded {
     pub const OPEN_BY_HANDLE: &str = backstory_abi::OPAQUE_HANDLE;
     /// Another's memory.
     pub const WRITES_MEMORY: &str = backstory_abi::OPAQUE_MEMORY;
+    /// Another's memory, through a file.
+    pub const MEMORY_FILE: &str = "/proc/PID/mem";
     /// Another's descriptors.
     pub const TAKES_DESCRIPTOR: &str = backstory_abi::OPAQUE_DESCRIPTOR;
     /// Descriptors that the kernel opens for who watches.
@@ -223,8 +259,18 @@ pub mod undecoded {
 /// All names of [`undecoded`], with what is not known when they were used.
 pub const UNDECODED: &[(&str, &str)] = &[
     (
-        undecoded::PTRACE,
-        "what a tracer made its tracees do; what they did themselves is known",
+        undecoded::TRACER_MEMORY,
+        "what the tracer wrote into its tracee (`PTRACE_POKETEXT`, `PTRACE_POKEDATA`, `PTRACE_SETSIGINFO`). The calls of the \
+         tracee are known, but a path may be another than the kernel used",
+    ),
+    (
+        undecoded::TRACER_REGISTERS,
+        "which registers the tracer changed (`PTRACE_SETREGS` and its like). It may have changed, added or skipped system calls of \
+         the tracee, or changed their results",
+    ),
+    (
+        undecoded::TRACER_EMULATION,
+        "which system calls the tracer carried out instead of the kernel (`PTRACE_SYSEMU`)",
     ),
     (
         undecoded::ACCT,
@@ -239,6 +285,10 @@ pub const UNDECODED: &[(&str, &str)] = &[
     (
         undecoded::WRITES_MEMORY,
         "what was written into another process",
+    ),
+    (
+        undecoded::MEMORY_FILE,
+        "what was written into another process through this file, which was opened for writing (debuggers do)",
     ),
     (
         undecoded::TAKES_DESCRIPTOR,
@@ -295,12 +345,32 @@ mod tests {
             path,
             error: "no".into(),
         };
-        assert_eq!(finalized.to_string(), "cannot finalize the log /x: no");
+        assert_eq!(
+            finalized.to_string(),
+            "cannot finalize the log /x: no; the next command that may write the store does it"
+        );
         assert_eq!(
             Reason::detached(1).to_string(),
             "1 process was still running when recording stopped"
         );
         assert_eq!(finalized.name(), "NotFinalized");
+    }
+
+    #[test]
+    fn the_memory_of_another_process_is_opened_by_its_number_and_for_writing() {
+        for path in ["/proc/7/mem", "/proc/71/task/72/mem"] {
+            assert!(opens_memory(path.as_bytes(), 1) && opens_memory(path.as_bytes(), 2));
+            assert!(!opens_memory(path.as_bytes(), 0), "{path} is only read");
+        }
+        for path in [
+            "/proc/self/mem",
+            "/proc/7/maps",
+            "/proc/7/fd/mem",
+            "/proc//mem",
+            "/x/7/mem",
+        ] {
+            assert!(!opens_memory(path.as_bytes(), 2), "{path}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::decode::{Arguments, Named};
 use super::memory::Unreadable;
 use super::table::{Abi, Arg, CWD, Changed, LookUp, NONE, Peer, Shape};
+use super::tracer;
 
 /// Most bytes of arguments, and of environment, that are read at an `exec`.
 const EXEC_LIMIT: usize = 1 << 20;
@@ -330,6 +331,7 @@ fn view(shape: Shape, a: &mut Arguments<'_>) -> Result<Ask, Unreadable> {
         }
         Shape::Opaque(name) => Ask::Opaque(name),
         Shape::Listener => Ask::Opaque("a seccomp listener"),
+        Shape::Trace => Ask::Opaque(tracer::changed_by(a.number(0) as u32)),
         _ => Ask::Opaque("an unknown call"),
     })
 }

@@ -192,13 +192,30 @@ fn io_uring_is_refused_where_asked() {
 }
 
 #[test]
-fn ptrace_is_notified_only_when_control_begins() {
+fn ptrace_is_notified_only_when_it_changes_the_tracee() {
     for (request, expected) in [
-        (0, NOTIFY),
-        (16, NOTIFY),
-        (0x4206, NOTIFY),
-        (7, ALLOW),
+        // PTRACE_TRACEME, PTRACE_PEEKUSER, PTRACE_CONT, PTRACE_GETREGS, PTRACE_ATTACH, PTRACE_DETACH, PTRACE_SYSCALL
+        (0, ALLOW),
         (3, ALLOW),
+        (7, ALLOW),
+        (12, ALLOW),
+        (16, ALLOW),
+        (17, ALLOW),
+        (24, ALLOW),
+        // PTRACE_SETOPTIONS, PTRACE_GETREGSET, PTRACE_SEIZE
+        (0x4200, ALLOW),
+        (0x4204, ALLOW),
+        (0x4206, ALLOW),
+        // PTRACE_POKETEXT, PTRACE_POKEDATA, PTRACE_POKEUSER, PTRACE_SETREGS, PTRACE_SETFPREGS, PTRACE_SYSEMU
+        (4, NOTIFY),
+        (5, NOTIFY),
+        (6, NOTIFY),
+        (13, NOTIFY),
+        (15, NOTIFY),
+        (31, NOTIFY),
+        // PTRACE_SETREGSET, PTRACE_SET_SYSCALL_INFO
+        (0x4205, NOTIFY),
+        (0x4212, NOTIFY),
     ] {
         assert_eq!(
             verdict(SPEC, 101, ARCH_X86_64, 1, request),

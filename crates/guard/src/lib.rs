@@ -44,6 +44,7 @@ mod shared;
 mod spare;
 mod standby;
 pub mod table;
+mod tracer;
 mod uring;
 mod uring_map;
 mod uring_ops;

@@ -6,13 +6,14 @@
 use super::shape::Shape::{
     Address, Chdir, Chroot, Creat, Exec, Fchdir, Link, Listener, Look, Mkdir, Mknod, Mount,
     MoveMount, Opaque, Open, OpenHow, Pivot, Rename, RingEnter, RingRegister, RingSetup, Rmdir,
-    Setns, Symlink, Truncate, Umount, Unlink, Unshare,
+    Setns, Symlink, Trace, Truncate, Umount, Unlink, Unshare,
 };
 use super::shape::{Changed, LookUp, Peer};
 use super::shape::{look, look_at, look_link, meta, meta_at, meta_fd, meta_link};
 use super::table::Guard::{Flow, Free, Lookup, Magic, Never, View};
 use super::table::When::{Always, Any, OneOf, Without};
 use super::table::{CWD, NEW_NAMESPACE, NONE, Row, row};
+use super::tracer;
 use Changed::{Attr, Mode, Owner, Times};
 use LookUp::{Access, Readlink, Stat};
 use backstory_eventlog::reason::undecoded;
@@ -48,10 +49,8 @@ const MQ: &str = "message queues are marked when they are opened";
 /// `SECCOMP_FILTER_FLAG_NEW_LISTENER`
 const NEW_LISTENER: u32 = 1 << 3;
 
-/// PTRACE_TRACEME, PTRACE_ATTACH, PTRACE_SEIZE: with these one process begins to control another.
 /// `FAN_REPORT_FID`, `FAN_REPORT_DIR_FID`: events of such a group come without descriptors.
 const NAMES_BY_HANDLE: u32 = 0x600;
-const PTRACE_BEGINS: &[u32] = &[0, 16, 0x4206];
 
 /// `IORING_REGISTER_*`: FILES, FILES_UPDATE, FILES2, FILES_UPDATE2, RING_FDS, UNREGISTER_RING_FDS; each also of a registered ring.
 const RING_REGISTERS: &[u32] = &[
@@ -173,7 +172,7 @@ pub const ROWS: &[Row] = &[
     row("getrusage", 98, 77, ___, Free(ASKS)),
     row("sysinfo", 99, 116, ___, Free(ASKS)),
     row("times", 100, 43, ___, Free(ASKS)),
-    row("ptrace", 101, 26, REC, Flow(OneOf { arg: 0, values: PTRACE_BEGINS }, Opaque(undecoded::PTRACE))),
+    row("ptrace", 101, 26, REC, Flow(OneOf { arg: 0, values: tracer::CHANGING }, Trace)),
     row("getuid", 102, 24, ___, Free(ASKS)),
     row("syslog", 103, 103, ___, Free(ASKS)),
     row("getgid", 104, 47, ___, Free(ASKS)),

@@ -165,6 +165,8 @@ pub enum Shape {
     RingEnter,
     /// Ring, what, address, number: descriptors go into a ring, or a ring into its thread's own table.
     RingRegister,
+    /// `ptrace`: the request, argument 0, says what is changed.
+    Trace,
     /// A filter whose notifications the program itself would answer: refused by the kernel.
     Listener,
     /// An interface that can't be decoded.

@@ -13,12 +13,41 @@ void bs_say_opaque(const char *what)
         bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, what), 0);
 }
 
-/* Only what begins to trace: the rest follows from that. */
+/* Only requests that change the tracee. The guard has the same list in tracer.rs, with the reasons. */
 void bs_say_opaque_trace(int request)
 {
-    enum { TRACEME = 0, ATTACH = 16, SEIZE = 0x4206 };
-    if (request == TRACEME || request == ATTACH || request == SEIZE)
-        bs_say_opaque(BS_OPAQUE_PTRACE);
+    enum {
+        POKETEXT = 4,
+        POKEDATA = 5,
+        POKEUSER = 6,
+        SETREGS = 13,
+        SETFPREGS = 15,
+        SETFPXREGS = 19,
+        SET_THREAD_AREA = 26,
+        ARCH_PRCTL = 30,
+        SYSEMU = 31,
+        SYSEMU_SINGLESTEP = 32,
+        SETSIGINFO = 0x4203,
+        SETREGSET = 0x4205,
+        SET_USER_DISPATCH = 0x4210,
+        SET_SYSCALL_INFO = 0x4212
+    };
+    switch (request) {
+    case POKETEXT:
+    case POKEDATA:
+    case SETSIGINFO: bs_say_opaque(BS_OPAQUE_TRACER_MEMORY); break;
+    case SYSEMU:
+    case SYSEMU_SINGLESTEP: bs_say_opaque(BS_OPAQUE_TRACER_EMULATION); break;
+    case POKEUSER:
+    case SETREGS:
+    case SETFPREGS:
+    case SETFPXREGS:
+    case SET_THREAD_AREA:
+    case ARCH_PRCTL:
+    case SETREGSET:
+    case SET_USER_DISPATCH:
+    case SET_SYSCALL_INFO: bs_say_opaque(BS_OPAQUE_TRACER_REGISTERS); break;
+    }
 }
 
 /* Events that name files by handle open none. */

@@ -106,12 +106,50 @@ fn every_reason_is_provoked() {
 }
 
 impl Place {
+    /// Where [`Place::summarized`] has summaries written.
+    fn summary(&self) -> std::path::PathBuf {
+        self.stage.path().join("summary.json")
+    }
+
+    /// A shell line as [`Place::shell`] takes it. Each `$B record` in it writes a summary, which the assertions below compare with
+    /// `show`.
+    fn summarized(&self, line: &str) -> Answer {
+        let option = format!("--json-summary {}", self.summary().display());
+        self.shell(&line.replace("$B record ", &format!("$B record {option} ")))
+    }
+
+    /// The summary of the latest run agrees with `show`, if the run wrote one. Only a run whose recording goes on, or whose log could
+    /// not be finalized, may leave the verdict open.
+    #[track_caller]
+    fn summary_agrees(&self) {
+        let Ok(text) = std::fs::read(self.summary()) else {
+            return;
+        };
+        let summary: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let show = self.json(&["show", "--json"]);
+        if summary["run"] != show["run"] {
+            return;
+        }
+        if summary["complete"].is_null() {
+            let open = summary["still_recording"] == true || summary["warnings"][0].is_string();
+            assert!(open, "{summary}");
+            return;
+        }
+        for field in ["complete", "lost", "incomplete_because", "warnings"] {
+            assert_eq!(
+                summary[field], show[field],
+                "{field} of {summary} and {show}"
+            );
+        }
+    }
+
     /// The latest run is not complete, and this is a reason, for people and for programs.
     #[track_caller]
     fn is_told(&self, sentence: &str) {
         self.is_shown("incomplete_because", "  because", sentence);
         let json = self.json(&["show", "--json"]);
         assert_eq!(json["complete"], false, "{json}");
+        self.summary_agrees();
     }
 
     /// The latest run is complete, with this warning.
@@ -120,6 +158,7 @@ impl Place {
         self.is_shown("warnings", "warning", sentence);
         let json = self.json(&["show", "--json"]);
         assert_eq!(json["complete"], true, "{json}");
+        self.summary_agrees();
     }
 
     #[track_caller]
@@ -151,15 +190,16 @@ impl Place {
         let shown = self.run(&["show"]).out;
         let told = |line: &&str| line.starts_with("  because") || line.starts_with("warning");
         assert_eq!(shown.lines().find(told), None, "{shown}");
+        self.summary_agrees();
     }
 
     /// Records a line by what `around` makes of `$B record`: then `sentence` is told; recorded as usual nothing is.
     #[track_caller]
     fn tells_only_with(&self, around: &str, options: &str, line: &str, sentence: &str) -> Answer {
         let quoted = line.replace('\'', r"'\''");
-        let answer = self.shell(&format!("{around} $B record {options} -- {line}"));
+        let answer = self.summarized(&format!("{around} $B record {options} -- {line}"));
         self.is_told(sentence);
-        let again = self.shell(&format!("$B record -- sh -c '{quoted}'"));
+        let again = self.summarized(&format!("$B record -- sh -c '{quoted}'"));
         assert_eq!(again.err, "", "{again:?}");
         self.nothing_is_told();
         answer

@@ -22,15 +22,23 @@ pub struct Stated {
     pub told: &'static [(&'static str, &'static str)],
 }
 
-const TRACED: &[&str] = &["ptrace was used"];
+/// What gdb changes in its tracee: it writes breakpoints, and sets the program counter after each.
+const BREAKPOINTS: &[&str] = &["PTRACE_SETREGS was used", "/proc/PID/mem was used"];
 
-const fn traces(case: Case, told: &'static [(&'static str, &'static str)]) -> Stated {
+const fn traces(
+    case: Case,
+    because: &'static [&'static str],
+    told: &'static [(&'static str, &'static str)],
+) -> Stated {
     Stated {
         case,
         options: &[],
         same: true,
-        because: TRACED,
-        warned: "",
+        because,
+        warned: match because {
+            [] => "",
+            [first, ..] => first,
+        },
         told,
     }
 }
@@ -39,6 +47,7 @@ const fn traces(case: Case, told: &'static [(&'static str, &'static str)]) -> St
 pub const STATED: &[Stated] = &[
     traces(
         program("ptracer", &["$FIX/ptracer"]),
+        &["PTRACE_POKEDATA was used"],
         &[("read", "b"), ("write", "traced")],
     ),
     traces(
@@ -48,6 +57,7 @@ pub const STATED: &[Stated] = &[
         )
         .needs(&["strace"])
         .restless(),
+        &[],
         &[
             ("read", "a"),
             ("write", "s1"),
@@ -64,6 +74,7 @@ pub const STATED: &[Stated] = &[
         )
         .needs(&["gdb"])
         .restless(),
+        BREAKPOINTS,
         &[("read", "a"), ("write", "by-gdb")],
     ),
     // A tracer names files as the traced process sees them, we as they are called outside.

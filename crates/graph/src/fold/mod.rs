@@ -26,7 +26,7 @@ mod standard;
 
 use backstory_eventlog::Reason;
 use backstory_eventlog::event::{Event, Op, Outcome, Pid, Time, Via};
-use backstory_eventlog::reason::undecoded;
+use backstory_eventlog::reason::{opens_memory, undecoded};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -198,7 +198,12 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         match op {
             Op::Open {
                 dir, path, flags, ..
-            } => self.open(call, dir, &path, flags),
+            } => {
+                if !call.outcome.failed() && opens_memory(&path, flags) {
+                    self.opaque(call.pid, undecoded::MEMORY_FILE.as_bytes().into())?;
+                }
+                self.open(call, dir, &path, flags)
+            }
             Op::Close { fd } => self.close(call, fd),
             Op::CloseRange { first, last, flags } => self.close_range(call, first, last, flags),
             Op::Read { fd } => self.read(call, fd),
@@ -304,13 +309,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     }
 
     fn opaque(&mut self, pid: Pid, what: Box<[u8]>) -> Result<(), S::Error> {
-        let reason = match &*what == undecoded::PROTECTED.as_bytes() {
-            // The guard may not have lived to say so.
-            true => Reason::Unreadable { pid },
-            false => Reason::Undecoded {
-                what: String::from_utf8_lossy(&what).into_owned(),
-            },
-        };
+        let reason = Reason::undecoded(pid, &what);
         match self.opaque.insert(reason.to_string().into()) {
             true => self.sink.unknown(&reason.to_string()),
             false => Ok(()),

@@ -76,7 +76,7 @@ pub(super) fn a_supervisor_that_dies_before_it_starts_anything_is_told() {
     let Some(kernel) = place.fixture("kernel_without") else {
         return;
     };
-    let answer = place.shell(&format!("{kernel} start $B record -- touch ran"));
+    let answer = place.summarized(&format!("{kernel} start $B record -- touch ran"));
     assert!(
         !place.work().join("ran").exists() && answer.status != 0,
         "{answer:?}"

@@ -17,7 +17,7 @@ pub(super) fn where_no_filter_can_be_had_the_recorder_alone_is_told() {
         place.tells_only_with(&format!("{kernel} {what}"), "", "true", why);
     }
     // A recording inside another is the commonest case.
-    let nested = place.shell("$B record --store outer -- $B record -- true");
+    let nested = place.summarized("$B record --store outer -- $B record -- true");
     assert!(nested.err.contains("another recording"), "{nested:?}");
     place.is_told("an outer one has a listener already (a container runtime, another recording); only what the recorder sees");
 }
@@ -74,7 +74,7 @@ pub(super) fn operations_that_could_not_be_logged_are_counted() {
     };
     place.write("a", "text\n");
     // Children that nobody can tell the numbers of.
-    let answer = place.shell(&format!("$B record -- {program} raw"));
+    let answer = place.summarized(&format!("$B record -- {program} raw"));
     assert_eq!(answer.status, 0, "{answer:?}");
     place.is_told(" operations could not be logged");
     let lost = place.json(&["show", "--json"])["lost"].as_u64().unwrap();
@@ -101,7 +101,7 @@ pub(super) fn memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up() {
         );
     }
     for (threads, told) in [(1, false), (16, true)] {
-        let recorded = place.shell(&format!("$B record -- {program} {threads}"));
+        let recorded = place.summarized(&format!("$B record -- {program} {threads}"));
         assert_eq!(
             (recorded.status, recorded.out),
             (0, format!("opened {threads}\n")),

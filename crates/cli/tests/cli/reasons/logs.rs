@@ -41,12 +41,18 @@ pub(super) fn a_log_that_could_not_be_finalized_is_told_and_found() {
     let runs = runs.to_str().unwrap();
     let answer = place.run(&[
         "record",
+        "--json-summary",
+        place.summary().to_str().unwrap(),
         "--",
         "sh",
         "-c",
         &format!("echo >out; chmod a-w {runs}"),
     ]);
-    answer.is_error(0, &["is not complete", "cannot finalize the log"]);
+    let line = "; the next command that may write the store does it";
+    answer.is_error(0, &["backstory: cannot finalize the log ", line]);
+    let summary = fs::read(place.summary()).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["complete"], serde_json::Value::Null, "{summary}");
     // It was whole: who may write finds and finalizes it, and then nothing is wrong any more.
     place.shell(&format!("chmod u+w {runs}"));
     let found = || place.run(&["show", "--json"]).err.is_empty();

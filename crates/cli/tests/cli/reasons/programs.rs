@@ -12,7 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Names of what can't be decoded, and the lines that use it: `$X` is a fixture.
 const USES: &[(&str, &str, &str)] = &[
-    (undecoded::PTRACE, "ptracer", "$X"),
+    (undecoded::TRACER_MEMORY, "ptracer", "$X"),
+    (undecoded::TRACER_REGISTERS, "ptracer", "$X registers"),
+    (undecoded::TRACER_EMULATION, "ptracer", "$X emulate"),
     (undecoded::ACCT, "", "perl -e 'syscall(163, 0)'"),
     (
         undecoded::SWAPON,
@@ -25,6 +27,11 @@ const USES: &[(&str, &str, &str)] = &[
         undecoded::WRITES_MEMORY,
         "",
         "perl -e 'syscall(311, $$, 0, 0, 0, 0, 0)'",
+    ),
+    (
+        undecoded::MEMORY_FILE,
+        "",
+        "perl -e '$p = fork; sleep 99 if !$p; open(F, \"+<\", \"/proc/$p/mem\"); kill 9, $p'",
     ),
     (undecoded::TAKES_DESCRIPTOR, "taken_descriptor", "$X"),
     (undecoded::RING_POLLED, "ring", "$X polled"),
@@ -66,7 +73,7 @@ fn a_scanner_that_is_asked_about_every_open_is_told_and_works_as_alone() {
         (0, "opened text\nscanned text\n")
     );
     for guard in ["on", "strict", "off"] {
-        let recorded = place.shell(&format!("$B record --guard={guard} -- {program}"));
+        let recorded = place.summarized(&format!("$B record --guard={guard} -- {program}"));
         assert_eq!(
             (recorded.status, &recorded.out),
             (0, &alone.out),
@@ -95,7 +102,7 @@ pub(super) fn what_cannot_be_decoded_is_told_by_name() {
             },
         };
         let line = line.replace("$X", &program);
-        let answer = place.shell(&format!("$B record -- {line}"));
+        let answer = place.summarized(&format!("$B record -- {line}"));
         if answer.status == 77 {
             need::skipped(name, "this kernel gives no such ring");
             continue;
@@ -103,12 +110,14 @@ pub(super) fn what_cannot_be_decoded_is_told_by_name() {
         place.is_told(&format!("{name} was used, which cannot be decoded"));
         // The rings' program is static.
         if *fixture != "ring" {
-            place.shell(&format!("$B record --guard=off -- {line}"));
+            place.summarized(&format!("$B record --guard=off -- {line}"));
             place.is_told(&format!("{name} was used, which cannot be decoded"));
         }
     }
     if need::needs(undecoded::RING_UNSEEN, &["perl"]) {
-        place.shell("$B record --guard=off -- perl -e '$p = \"\\0\" x 120; syscall(425, 4, $p)'");
+        place.summarized(
+            "$B record --guard=off -- perl -e '$p = \"\\0\" x 120; syscall(425, 4, $p)'",
+        );
         place.is_told(&format!(
             "{} was used, which cannot be decoded",
             undecoded::RING_UNSEEN
@@ -177,11 +186,10 @@ fn a_static_program_in_another_root_without_the_guard_is_told() {
         "unshare -Ur chroot r /bin/sh -c \"echo x >/made\"",
         "without the guard nothing is known of what /bin/sh did",
     );
-    place
-        .shell("$B record --guard=off -- sh -c 'unshare -Ur chroot r /bin/sh -c \"echo x >/made\"; rm -r r'");
+    place.summarized("$B record --guard=off -- sh -c 'unshare -Ur chroot r /bin/sh -c \"echo x >/made\"; rm -r r'");
     place.is_told("without the guard nothing is known of what /bin/sh did");
     place.write("in", "");
-    place.shell("$B record --guard=off -- unshare -Ur chroot / sh -c \"cat in; cp in out\"");
+    place.summarized("$B record --guard=off -- unshare -Ur chroot / sh -c \"cat in; cp in out\"");
     place.nothing_is_told();
 }
 
@@ -208,7 +216,7 @@ pub(super) fn a_program_that_may_not_be_read_is_told() {
     place.write("in", "text\n");
     let line = "./busybox cat in";
     place.shell("cp /bin/busybox busybox; chmod 0111 busybox");
-    let answer = place.shell(&format!("$B record -- {line}"));
+    let answer = place.summarized(&format!("$B record -- {line}"));
     assert_eq!(
         (answer.status, answer.out.as_str()),
         (0, "text\n"),
@@ -228,8 +236,40 @@ pub(super) fn a_program_that_wanted_a_listener_is_told() {
     let Some(program) = place.fixture("own_listener") else {
         return;
     };
-    place.shell(&format!("$B record -- {program}"));
+    place.summarized(&format!("$B record -- {program}"));
     place.is_warned("was refused a seccomp listener of its own (EBUSY)");
-    place.shell(&format!("$B record --guard=off -- {program}"));
+    place.summarized(&format!("$B record --guard=off -- {program}"));
     place.nothing_is_told();
+}
+
+/// `strace` stops its tracees at each call and reads their memory: that changes nothing.
+#[test]
+fn a_run_with_a_tracer_that_only_looks_is_complete() {
+    let place = Place::new();
+    if !need::needs("a tracer", &["strace"]) {
+        return;
+    }
+    place.write("a", "text\n");
+    let answer = place.summarized("$B record -- strace -f -o trace sh -c 'cat a >s1'");
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+    place.nothing_is_told();
+    assert!(place.wrote("s1") && place.wrote("trace"));
+    place.summarized("$B record --guard=off -- strace -f -o trace sh -c 'cat a >s1'");
+    place.nothing_is_told();
+}
+
+/// The leak check at the end of a program under the address sanitizer attaches to its threads and reads their registers.
+#[test]
+fn a_run_with_a_leak_check_is_complete() {
+    let place = Place::new();
+    let Some(program) = place.fixture("sanitized") else {
+        return;
+    };
+    place.write("a", "text\n");
+    for guard in ["on", "strict", "off"] {
+        let line = format!("$B record --guard={guard} -- {program}");
+        let answer = place.summarized(&line);
+        assert_eq!(answer.out, "sanitized ok\n", "{answer:?}");
+        place.nothing_is_told();
+    }
 }
