@@ -221,9 +221,14 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// When the run has ended, write {"run", "exit", "complete", "lost", ...} to FILE
+    /// When the command has ended, write {"run", "exit", "complete", "lost", ...} to FILE. `complete` is null while processes of the
+    /// run are still being recorded (see --wait)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub json_summary: Option<PathBuf>,
+
+    /// Return only when all processes of the run have ended and the run is in the store: the verdict on its completeness is then final
+    #[arg(long)]
+    pub wait: bool,
 
     /// Keep what files held: `lazy` what was read and what is left at the end, `all` every version, too, `off` nothing
     #[arg(long, value_name = "MODE", default_value = "lazy")]

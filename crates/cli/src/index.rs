@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use backstory_eventlog::event::{Bytes, Op, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_eventlog::{self as eventlog, Damage, Identities, Log, Reason};
+use backstory_eventlog::{self as eventlog, Identities, Log, Reason};
 use backstory_files::Ident;
 use backstory_files::regular;
 use backstory_graph as graph;
@@ -322,34 +322,13 @@ fn end_of(log: &Log) -> RunEnd {
             .status(),
         );
     }
-    let damage = log.damage();
-    if !damage.is_none() {
-        end.incomplete_because.push(describe(&damage));
+    if let Some(reason) = log.damage().reason() {
+        let sentence = reason.to_string();
+        if !end.incomplete_because.contains(&sentence) {
+            end.incomplete_because.push(sentence);
+        }
     }
     end
-}
-
-/// What of a log could not be read, in a sentence.
-fn describe(damage: &Damage) -> String {
-    let parts = [
-        (damage.bytes, "unreadable bytes"),
-        (damage.unknown_frames, "frames of an unknown kind"),
-        (
-            damage.torn_records,
-            "operations cut off, by a kill or a jump out of a signal handler",
-        ),
-        (damage.unknown_records, "operations of an unknown kind"),
-    ];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    let what = match parts.is_empty() {
-        true => "it has no header".to_owned(),
-        false => parts.join(", "),
-    };
-    Reason::LogDamaged { what }.to_string()
 }
 
 /// Marks a log as one this version cannot fold.

@@ -11,6 +11,7 @@ use crate::identities::Identities;
 use crate::index::Index;
 use crate::map::Map;
 use crate::merge::Events;
+use crate::reason::Reason;
 use crate::run::{ClockPoint, RunEnd, RunHeader};
 use std::ops::Range;
 use std::path::Path;
@@ -40,6 +41,32 @@ impl Damage {
     /// True if every byte was understood.
     pub fn is_none(&self) -> bool {
         *self == Damage::default()
+    }
+
+    /// What could not be read, as a reason why the record is not complete. `None` if every byte was understood.
+    pub fn reason(&self) -> Option<Reason> {
+        if self.is_none() {
+            return None;
+        }
+        let parts = [
+            (self.bytes, "unreadable bytes"),
+            (self.unknown_frames, "frames of an unknown kind"),
+            (
+                self.torn_records,
+                "operations cut off, by a kill or a jump out of a signal handler",
+            ),
+            (self.unknown_records, "operations of an unknown kind"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let what = match parts.is_empty() {
+            true => "it has no header".to_owned(),
+            false => parts.join(", "),
+        };
+        Some(Reason::LogDamaged { what })
     }
 }
 

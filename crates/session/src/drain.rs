@@ -8,6 +8,7 @@ mod elsewhere;
 mod executed;
 mod lent;
 pub(crate) mod privileges;
+mod undecoded;
 mod unwatched;
 
 use crate::clock;
@@ -24,6 +25,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use undecoded::Undecoded;
 use unwatched::Unwatched;
 
 /// Pause between two passes while chunks come in.
@@ -57,6 +59,8 @@ pub(crate) struct Drainer {
     privileges: Privileges,
     /// Whom nobody looked at.
     unwatched: Unwatched,
+    /// What the records say is not known.
+    undecoded: Undecoded,
     /// Records that could not be appended.
     lost: u64,
     /// Records of the chunks that can be taken back from the log, the last one last; the log keeps as many of them as it can.
@@ -76,6 +80,7 @@ impl Drainer {
             secrets,
             privileges: Privileges::default(),
             unwatched: Unwatched::new(),
+            undecoded: Undecoded::default(),
             lost: 0,
             recent: VecDeque::new(),
             failed: None,
@@ -93,6 +98,11 @@ impl Drainer {
     /// Which programs neither recorder nor guard looked at, in a sentence.
     pub(crate) fn unwatched(&self) -> Option<String> {
         self.unwatched.reason()
+    }
+
+    /// What the drained records say is not known, in sentences.
+    pub(crate) fn undecoded(&self) -> impl Iterator<Item = String> {
+        self.undecoded.reasons()
     }
 
     /// Which programs lost a privilege, in sentences.
@@ -159,6 +169,7 @@ impl Drainer {
             if self.stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED == 0 {
                 self.unwatched.look(&bytes);
             }
+            self.undecoded.look(&bytes);
             let result = self.log.chunk(&bytes);
             let count = records(&bytes);
             match self.note(result) {

@@ -83,16 +83,17 @@ pub struct Recorded {
     pub exit: Option<i32>,
     /// Signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// Nothing is known to be missing.
-    pub complete: bool,
+    /// Whether the record is complete: the verdict that the store will give. `None` while the verdict is open, because processes of
+    /// the run are still being recorded or because the log could not be finalized yet.
+    pub complete: Option<bool>,
     /// Operations known to be lost.
     pub lost: u64,
     /// Why the run may not be complete, one sentence each.
     pub reasons: Vec<String>,
     /// What recording changed for the programs, one sentence each.
     pub warnings: Vec<String>,
-    /// The one line for the user's eyes, without `backstory: `, if something is wrong.
-    pub warning: Option<String>,
+    /// Why the command never ran, as a shell words it.
+    pub refusal: Option<String>,
     /// Errno of the failed start, if the command never ran.
     pub not_started: Option<i32>,
     /// Processes of the run outlived the command and are still being recorded; the log is finalized later.
@@ -103,6 +104,26 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// The one line for standard error, without `backstory: `, if something is wrong: why the command never ran, else the most
+    /// important reason or warning, and how many more there are.
+    pub fn warning(&self) -> Option<String> {
+        if self.refusal.is_some() {
+            return self.refusal.clone();
+        }
+        let run = &self.run;
+        let first = match (self.reasons.first(), self.warnings.first()) {
+            (Some(reason), _) => format!("the record of run {run} is not complete: {reason}"),
+            (None, Some(warning)) => warning.clone(),
+            (None, None) => return None,
+        };
+        match self.reasons.len() + self.warnings.len() - 1 {
+            0 => Some(first),
+            more => Some(format!(
+                "{first} (and {more} more, see `backstory show {run}`)"
+            )),
+        }
+    }
+
     /// The status that `record` exits with: the command's, 128+n for a signal, 127 or 126 as a shell has it, 125
     /// where there were not even processes or memory to start it.
     pub fn status(&self) -> i32 {

@@ -29,13 +29,13 @@ pub fn record(mut options: Options) -> Result<Recorded, Error> {
     let name = options.command.first().cloned().ok_or(Error::NoCommand)?;
     options.part = absolute(&options.part)?;
     options.log = absolute(&options.log)?;
-    let run = options.id.clone();
+    let (run, log) = (options.id.clone(), options.log.clone());
     let origin = Origin::take();
     let end = match launch::search(&name) {
         Ok(program) => start(options, program, origin)?,
         Err(errno) => not_found(&options, errno)?,
     };
-    Ok(recorded(run, &name, end))
+    Ok(recorded(run, &name, end, &log))
 }
 
 /// Ends this process as the signal does that ended the command, with its default action and without a core file of our own.
@@ -239,40 +239,27 @@ fn why_not(name: &OsStr, errno: i32) -> String {
     format!("{}: {why}", name.display())
 }
 
-/// The most important of what is wrong, and how much more there is.
-fn warning(run: &str, end: &RunEnd) -> Option<String> {
-    let first = match (end.incomplete_because.first(), end.warnings.first()) {
-        (Some(reason), _) => format!("the record of run {run} is not complete: {reason}"),
-        (None, Some(warning)) => warning.clone(),
-        (None, None) => return None,
-    };
-    match end.incomplete_because.len() + end.warnings.len() - 1 {
-        0 => Some(first),
-        more => Some(format!(
-            "{first} (and {more} more, see `backstory show {run}`)"
-        )),
-    }
-}
-
-fn recorded(run: String, name: &OsStr, ended: Ended) -> Recorded {
+fn recorded(run: String, name: &OsStr, ended: Ended, log: &Path) -> Recorded {
     let Ended {
         end,
         finalized,
         by_key,
     } = ended;
-    let warning = match end.not_started {
-        Some(errno) => Some(why_not(name, errno)),
-        None => warning(&run, &end),
+    let missing = !end.incomplete_because.is_empty() || end.lost > 0;
+    let complete = match missing {
+        true => Some(false),
+        // What goes on may still lose something, and a log that is not finalized may still be damaged.
+        false => (finalized && log.exists()).then_some(true),
     };
     Recorded {
         run,
         exit: end.exit,
         signal: end.signal,
-        complete: end.incomplete_because.is_empty() && end.lost == 0,
+        complete,
         lost: end.lost,
         reasons: end.incomplete_because,
         warnings: end.warnings,
-        warning,
+        refusal: end.not_started.map(|errno| why_not(name, errno)),
         not_started: end.not_started,
         still_recording: !finalized,
         by_key,

@@ -326,6 +326,11 @@ impl Watch {
             end.incomplete_because.push(Reason::CutShort {}.to_string());
         }
         end.incomplete_because.extend(drainer.unwatched());
+        for reason in drainer.undecoded() {
+            if !end.incomplete_because.contains(&reason) {
+                end.incomplete_because.push(reason);
+            }
+        }
         if end.lost > 0 {
             let operations = end.lost;
             end.incomplete_because
@@ -379,7 +384,7 @@ impl Watch {
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
             let path = self.plan.log.display().to_string();
             let error = error.to_string();
-            end.incomplete_because
+            end.warnings
                 .push(Reason::NotFinalized { path, error }.to_string());
         }
         self.control.reach(SEALED);

@@ -5,21 +5,32 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use backstory_query as query;
 use backstory_session as session;
 use backstory_store::Home;
 
 use super::Outcome;
 use crate::args::{Contents, Guard, IoUring, Lookups, RecordArgs, Switch};
+use crate::ask::Asked;
 use crate::error::{Failure, complain};
 use crate::index;
 use crate::json::{self, Value};
 
+/// Between two looks at a recording that goes on after its command.
+const WAIT_STEP: Duration = Duration::from_millis(5);
+
 /// Runs the command under recording and gives its exit status.
 pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     let prepared = prepare(args, store).map_err(Failure::of_record)?;
-    let recorded =
+    let mut recorded =
         session::record(prepared.options).map_err(|error| Failure::not_found(error).of_record())?;
-    let mut line = recorded.warning.clone();
+    if prepared.wait
+        && let Err(failure) = wait_for_verdict(&prepared.home, &mut recorded)
+    {
+        // The exit status stays the command's.
+        complain(&failure.line);
+    }
+    let mut line = recorded.warning();
     if let Some(path) = prepared.summary
         && let Err(error) = write_summary(&path, prepared.name, &recorded)
     {
@@ -43,6 +54,8 @@ struct Prepared {
     options: session::Options,
     name: Option<String>,
     summary: Option<PathBuf>,
+    wait: bool,
+    home: Home,
 }
 
 fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> {
@@ -95,7 +108,24 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
         options,
         name: args.name,
         summary: args.json_summary,
+        wait: args.wait,
+        home,
     })
+}
+
+/// Waits until no process of the run is recorded any more and the run is in the store, and takes the verdict from there.
+fn wait_for_verdict(home: &Home, recorded: &mut session::Recorded) -> Result<(), Failure> {
+    while session::is_recording(&home.part_path(&recorded.run)) {
+        std::thread::sleep(WAIT_STEP);
+    }
+    let asked = Asked::open(Some(home.dir()))?;
+    let details = query::details(&asked.store, &recorded.run)?;
+    recorded.complete = Some(details.summary.complete);
+    recorded.lost = details.summary.lost;
+    recorded.reasons = details.summary.incomplete_because;
+    recorded.warnings = details.warnings;
+    recorded.still_recording = false;
+    Ok(())
 }
 
 /// A name that cannot be mistaken for something else when it is typed or listed.
@@ -189,7 +219,7 @@ mod tests {
         let recorded = session::Recorded {
             run: "abc".into(),
             signal: Some(15),
-            complete: true,
+            complete: Some(true),
             ..Default::default()
         };
         write_summary(&path, Some("n".into()), &recorded).unwrap();

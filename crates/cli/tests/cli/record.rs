@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use super::{Answer, Place};
+use backstory_testkit::need;
 
 #[test]
 fn the_exit_status_is_the_commands_own() {
@@ -180,6 +181,44 @@ fn the_summary_tells_run_exit_complete_and_lost() {
     );
     assert!(read["complete"].is_boolean());
     assert_eq!(read["run"], place.json(&["show", "n1", "--json"])["run"]);
+}
+
+/// A process of the run does something that cannot be decoded after the command has ended.
+#[test]
+fn the_verdict_is_open_while_processes_are_recorded_unless_record_waits() {
+    let place = Place::new();
+    if !need::needs("a direct system call", &["perl"]) {
+        return;
+    }
+    // `acct` without arguments: what it does cannot be decoded.
+    let line = "(while [ ! -e go ]; do sleep 0.01; done; perl -e 'syscall(163, 0)') >&- 2>&- &";
+    let summary = || -> serde_json::Value {
+        let text = std::fs::read(place.work().join("s.json")).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    };
+    let options = ["record", "--json-summary", "s.json"];
+    let answer = place.run(&[&options[..], &["--", "sh", "-c", line]].concat());
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
+    let open = summary();
+    assert_eq!(open["complete"], serde_json::Value::Null, "{open}");
+    assert_eq!(open["still_recording"], true, "{open}");
+    place.write("go", "");
+    place.finalized();
+    assert_eq!(place.json(&["show", "--json"])["complete"], false);
+    let line = format!("rm go; (sleep 0.1; echo >go) & {line}");
+    let answer = place.run(&[&options[..], &["--wait", "--", "sh", "-c", &line]].concat());
+    let sentence = "acct was used, which cannot be decoded";
+    assert!(
+        answer.status == 0 && answer.err.contains(sentence),
+        "{answer:?}"
+    );
+    let waited = summary();
+    let show = place.json(&["show", "--json"]);
+    for field in ["run", "complete", "incomplete_because", "lost", "warnings"] {
+        assert_eq!(waited[field], show[field], "{waited}");
+    }
+    assert_eq!(waited["incomplete_because"][0], sentence, "{waited}");
+    assert_eq!(waited["still_recording"], false, "{waited}");
 }
 
 #[test]

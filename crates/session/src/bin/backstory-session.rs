@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     let result = options.log.with_extension("recorded");
     match record(options) {
         Ok(recorded) => {
-            if let Some(warning) = &recorded.warning {
+            if let Some(warning) = &recorded.warning() {
                 say(warning);
             }
             if let Err(error) = std::fs::write(&result, format!("{recorded:#?}\n")) {

@@ -159,7 +159,7 @@ fn record(job: &Job) -> Result<Played, Failure> {
     let indexed = index::bring_up_to_date(&home, &mut store, Busy::Wait, false).is_ok();
     Ok(Played {
         status: recorded.status(),
-        not_started: recorded.not_started.and(recorded.warning.clone()),
+        not_started: recorded.refusal.clone(),
         recorded: indexed.then(|| recorded.run.clone()),
         took,
         ..Played::default()

@@ -1,0 +1,59 @@
+//! What the records themselves say is not known: interfaces that cannot be decoded, and records that a thread did not finish.
+//!
+//! The drainer looks at each chunk once, as it appends the chunk to the log. The reasons are then part of the run's end, so that the
+//! summary of `record` and the store say the same. The store's indexer derives the same sentences from the log; this is how it knows
+//! them for a log that has no end.
+
+use backstory_abi::{self as abi, op};
+use backstory_eventlog::chunk::{Skipped, View};
+use backstory_eventlog::reason::{opens_memory, undecoded};
+use backstory_eventlog::record::Raw;
+use backstory_eventlog::{Damage, Reason};
+
+/// What is not known of the operations that were drained so far.
+#[derive(Debug, Default)]
+pub(crate) struct Undecoded {
+    sentences: Vec<String>,
+    skipped: Skipped,
+}
+
+impl Undecoded {
+    /// Looks at the records of a chunk.
+    pub(crate) fn look(&mut self, chunk: &[u8]) {
+        let Some((head, view)) = View::new(chunk) else {
+            return;
+        };
+        let mut at = abi::Chunk::SIZE;
+        while let Some((found, record)) = view.next(at, &mut self.skipped) {
+            at = found + usize::from(record.size);
+            let failed = record.state == abi::DONE && record.result < 0;
+            if record.op != op::OPAQUE && (record.op != op::OPEN || failed) {
+                continue;
+            }
+            let Some(raw) = Raw::parse(view.from(found)) else {
+                continue;
+            };
+            let name = match raw.strings()[0] {
+                name if record.op == op::OPAQUE => name,
+                path if opens_memory(path, record.arg) => undecoded::MEMORY_FILE.as_bytes(),
+                _ => continue,
+            };
+            let pid = raw.who.map_or(head.pid, |who| who.pid);
+            let sentence = Reason::undecoded(pid, name).to_string();
+            if !self.sentences.contains(&sentence) {
+                self.sentences.push(sentence);
+            }
+        }
+    }
+
+    /// Why the run is not complete, one sentence each.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = String> {
+        let damage = Damage {
+            torn_records: self.skipped.torn,
+            unknown_records: self.skipped.unknown,
+            ..Damage::default()
+        };
+        let torn = damage.reason().map(|reason| reason.to_string());
+        self.sentences.iter().cloned().chain(torn)
+    }
+}
