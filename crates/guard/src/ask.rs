@@ -180,6 +180,7 @@ impl Ask {
                     link,
                 }
             }
+            Shape::Listener => listener(a, abi)?,
             other => return change(other, a),
         })
     }
@@ -330,10 +331,43 @@ fn view(shape: Shape, a: &mut Arguments<'_>) -> Result<Ask, Unreadable> {
             address(a, op, [word(0), word(1), word(2)])?
         }
         Shape::Opaque(name) => Ask::Opaque(name),
-        Shape::Listener => Ask::Opaque("a seccomp listener"),
         Shape::Trace => Ask::Opaque(tracer::changed_by(a.number(0) as u32)),
         _ => Ask::Opaque("an unknown call"),
     })
+}
+
+/// `seccomp` with `SECCOMP_FILTER_FLAG_NEW_LISTENER`. Without the guard's own listener the kernel would install the filter. It
+/// refuses other operations, and filters that are not in memory, have no instructions or do not end with a verdict, before it
+/// looks for another listener: those fail as they would alone.
+fn listener(a: &mut Arguments<'_>, abi: Abi) -> Result<Ask, Unreadable> {
+    const MOST_INSTRUCTIONS: u64 = 4096;
+    const INSTRUCTION: u64 = 8;
+    const RETURN: u8 = 6;
+    // `struct sock_fprog`: a 16-bit count, then the address of the instructions.
+    let (size, pointer) = match abi {
+        Abi::X64 => (16, 8..16),
+        Abi::X32 | Abi::I386 => (8, 4..8),
+    };
+    let mut program = [0; 16];
+    a.memory.exact(a.number(2), &mut program[..size])?;
+    let count = u64::from(u16::from_le_bytes([program[0], program[1]]));
+    let at = program[pointer]
+        .iter()
+        .rev()
+        .fold(0, |n, byte| n << 8 | u64::from(*byte));
+    if a.number(0) as u32 != libc::SECCOMP_SET_MODE_FILTER
+        || !(1..=MOST_INSTRUCTIONS).contains(&count)
+    {
+        return Err(Unreadable::Fault);
+    }
+    let mut last = [0; INSTRUCTION as usize];
+    a.memory.exact(at, &mut last)?;
+    a.memory
+        .exact(at.wrapping_add((count - 1) * INSTRUCTION), &mut last)?;
+    match last[0] & 7 == RETURN {
+        true => Ok(Ask::Opaque("a seccomp listener")),
+        false => Err(Unreadable::Fault),
+    }
 }
 
 /// `openat2`: flags, mode and resolve are three 64-bit words in memory.

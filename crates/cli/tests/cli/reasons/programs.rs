@@ -273,3 +273,32 @@ fn a_run_with_a_leak_check_is_complete() {
         place.nothing_is_told();
     }
 }
+
+/// `runc` and libseccomp find out what the kernel can do by calls that must fail: they fail as they do alone.
+#[test]
+fn a_probe_for_seccomp_listeners_is_not_reported_as_a_refusal() {
+    let place = Place::new();
+    if !need::needs("a probe", &["perl"]) {
+        return;
+    }
+    // Without a program; with one of no instructions; with one that is not in memory; with one that ends without a verdict.
+    for program in [
+        "0",
+        "pack(\"S x6 Q\", 0, 0)",
+        "pack(\"S x6 Q\", 1, 8)",
+        "pack(\"S x6 P\", 1, pack(\"S C C L\", 0x20, 0, 0, 0))",
+    ] {
+        let line = format!(
+            "perl -e '$p = {program}; syscall(157, 38, 1, 0, 0, 0); exit(syscall(317, 1, 8, $p) < 0 ? $! : 0)'"
+        );
+        let alone = place.shell(&line);
+        assert_ne!(alone.status, 0, "{program} is refused");
+        let recorded = place.summarized(&format!("$B record -- {line}"));
+        assert_eq!(
+            (recorded.status, recorded.err.as_str()),
+            (alone.status, ""),
+            "{program}"
+        );
+        place.nothing_is_told();
+    }
+}
