@@ -62,7 +62,7 @@ impl<'v> Tree<'v> {
             });
         }
         let contents = view.holdings.run(0);
-        if !contents.settled && view.runs[0].modes.contents.len() > "off".len() {
+        if !contents.settled && !matches!(view.runs[0].modes.contents.as_str(), "" | "off") {
             return Err(Error::NoContent {
                 path: view.subject.clone(),
                 why: "what its files held has not been stored yet".to_owned(),

@@ -145,6 +145,24 @@ fn compare(found: Vec<(String, String)>) {
     assert!(wrong.is_empty(), "not as expected:\n{}", wrong.join("\n"));
 }
 
+/// With `all` as with `lazy`: the mode's name once was compared by its length.
+#[test]
+fn a_container_of_a_run_whose_contents_are_not_stored_yet_advises_to_wait() {
+    for mode in ["lazy", "all"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut scene = build();
+        scene.header.modes.contents = mode.to_owned();
+        scene.stored = false;
+        let store = scene.store(directory.path());
+        let view = View::load(&store, &Request::new(run())).unwrap();
+        let format = backstory_export::find("oci-archive").unwrap();
+        let error = backstory_export::export_to(&view, format, &mut Vec::new()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("`backstory index --wait`"), "{mode}: {text}");
+        assert!(text.contains("of run gold0001"), "{mode}: {text}");
+    }
+}
+
 fn run() -> Subject {
     Subject::Run("gold0001".to_owned())
 }

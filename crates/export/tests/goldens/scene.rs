@@ -28,6 +28,8 @@ pub struct Scene {
     pub extended: Vec<(ActivityId, Vec<u8>, Vec<u8>)>,
     pub learned: Vec<Learned>,
     pub places: Vec<Place>,
+    /// The indexer has stored what the files held.
+    pub stored: bool,
     contents: Vec<Vec<u8>>,
 }
 
@@ -88,6 +90,7 @@ impl Scene {
             extended: Vec::new(),
             learned: Vec::new(),
             places: Vec::new(),
+            stored: true,
             contents: Vec::new(),
         }
     }
@@ -271,6 +274,9 @@ impl Scene {
                     })
             })
             .unwrap();
+        if !self.stored {
+            return;
+        }
         let mut learned = self.learned.clone();
         learned.push(Learned::Run(DirectorySnapshot {
             run: self.header.id.clone(),
