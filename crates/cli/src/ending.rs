@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use backstory_export::leaving;
+use backstory_export::unfinished;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Held for good by who ends the program.
@@ -44,7 +44,7 @@ pub fn watch(how: Workers) {
         }
         drop(at_work);
         // For good, as above.
-        std::mem::forget(leaving::take_away());
+        std::mem::forget(unfinished::remove_all());
     });
 }
 

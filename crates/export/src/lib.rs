@@ -9,20 +9,21 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-pub mod bill;
+pub mod file_contents;
 pub mod format;
-pub mod holdings;
-pub mod image;
-pub mod leaving;
+pub mod image_tree;
+pub mod inventory;
 pub mod sandbox;
+pub mod unfinished;
 pub mod view;
 
+mod atomic_output;
 mod error;
 mod formats;
-mod target;
 
+pub use atomic_output::{export, export_to};
+pub use backstory_workflow::Subject;
 pub use error::{Error, Result};
 pub use format::{ALL, Family, Format, Shape, Target, find, names};
 pub use formats::dot_string;
-pub use target::{export, export_to};
-pub use view::{Level, Request, Subject, View};
+pub use view::{Level, Request, View};

@@ -24,9 +24,6 @@ pub enum Error {
     /// The contents failed.
     #[error(transparent)]
     Contents(#[from] backstory_contents::Error),
-    /// The steps behind a file could not be found.
-    #[error(transparent)]
-    Steps(#[from] backstory_export::Error),
     /// The run's command could not be started.
     #[error(
         "the command of run {0} could not be started when it was recorded: there is nothing to replay"

@@ -9,9 +9,11 @@
 
 pub mod paths;
 pub mod recording;
+pub mod selection;
 pub mod shell;
 pub mod steps;
 
 mod error;
 
 pub use error::{Error, Result};
+pub use selection::{Selection, Subject};

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_contents::{Contents, Object};
-use backstory_export::leaving::Unfinished;
+use backstory_export::unfinished::UnfinishedFile;
 use backstory_files::Digest;
 use backstory_query as query;
 use backstory_query::answer::{Node, Scope};
@@ -85,7 +85,7 @@ fn to_file(object: &mut Object, path: &Path) -> Result<(), Failure> {
 pub fn whole_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let path = std::path::absolute(path)?.with_file_name(name);
-    let mut beside = Unfinished::make(path.parent().unwrap_or(Path::new("/")))?;
+    let mut beside = UnfinishedFile::make(path.parent().unwrap_or(Path::new("/")))?;
     write(beside.file.as_file_mut())?;
     beside.file.as_file().sync_data()?;
     beside.file.persist(&path).map_err(|error| error.error)?;

@@ -220,7 +220,6 @@ impl From<backstory_replay::Error> for Failure {
         match error {
             Error::Query(error) => error.into(),
             Error::Store(error) => error.into(),
-            Error::Steps(error) => error.into(),
             Error::Workflow(error) => error.into(),
             _ => Failure::not_found(line),
         }

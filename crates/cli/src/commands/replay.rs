@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use backstory_contents::Contents;
 use backstory_eventlog::event::Bytes;
-use backstory_export::leaving::{Leaving, is_left};
+use backstory_export::unfinished::{CleanupPath, is_abandoned};
 use backstory_files::Digest;
 use backstory_replay::plan::{self, Deviations, Plan, Stdin};
 use backstory_replay::verdict;
@@ -72,7 +72,7 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     store_contents(&mut asked);
     let plan = plan::plan(&asked.store, asked.home.contents_dir(), &run, &deviations)?;
     let own = directory(args.output_dir.as_deref(), &run)?;
-    let leaving = Leaving::at(&own);
+    let leaving = CleanupPath::at(&own);
     // Who is killed leaves it to the next replay: locked, it is nobody's yet.
     let lock = File::open(&own)?;
     let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
@@ -207,7 +207,7 @@ fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
 
 /// Takes away what a replay that was killed has left: only that has a plan in it and nobody who holds it.
 fn sweep(own: &Path) {
-    if own.join(PLAN).is_file() && is_left(own) {
+    if own.join(PLAN).is_file() && is_abandoned(own) {
         take_away(own);
     }
 }

@@ -8,11 +8,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha1::Digest;
 
-use super::say::{self, moment, text};
+use super::notation::{self, moment, text};
+use crate::file_contents::hex;
 use crate::format::{Family, Format, Shape, Target};
-use crate::holdings::hex;
-use crate::image::{Tree, is_own};
-use crate::leaving::Scratch;
+use crate::image_tree::{ImageTree, is_own};
+use crate::unfinished::ScratchDirectory;
 use crate::{Result, View};
 
 /// `oci`
@@ -55,7 +55,7 @@ impl Format for Oci {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let directory = target.directory();
-        layout(&Tree::of(view, self.name())?, directory)
+        layout(&ImageTree::of(view, self.name())?, directory)
     }
 }
 
@@ -80,8 +80,8 @@ impl Format for OciArchive {
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
-        let directory = Scratch::anywhere()?;
-        layout(&Tree::of(view, self.name())?, directory.path())?;
+        let directory = ScratchDirectory::anywhere()?;
+        layout(&ImageTree::of(view, self.name())?, directory.path())?;
         let mut tar = tar::Builder::new(target.stream());
         tar.append_dir_all(".", directory.path())?;
         tar.into_inner()?.flush()?;
@@ -110,8 +110,8 @@ impl Format for DockerArchive {
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
-        let tree = Tree::of(view, self.name())?;
-        let directory = Scratch::anywhere()?;
+        let tree = ImageTree::of(view, self.name())?;
+        let directory = ScratchDirectory::anywhere()?;
         let layers = layers(&tree, directory.path())?;
         let config = serde_json::to_vec(&config(&tree, &layers)?).map_err(io::Error::from)?;
         let config_name = format!("{}.json", hex(&sha2::Sha256::digest(&config)));
@@ -165,7 +165,7 @@ impl Format for Dockerfile {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let directory = target.directory();
-        let tree = Tree::of(view, self.name())?;
+        let tree = ImageTree::of(view, self.name())?;
         let mut file = format!(
             "# {}, as recorded: {} and nothing else.\nFROM scratch\n",
             view.subject, "what it used"
@@ -227,7 +227,7 @@ impl<W: Write> Write for Summing<W> {
 }
 
 /// Writes the layers into `directory`.
-fn layers(tree: &Tree<'_>, directory: &Path) -> Result<Vec<Layer>> {
+fn layers(tree: &ImageTree<'_>, directory: &Path) -> Result<Vec<Layer>> {
     let mut all = Vec::new();
     for (about, own) in LAYERS {
         let path = directory.join("layer.part");
@@ -249,7 +249,7 @@ fn layers(tree: &Tree<'_>, directory: &Path) -> Result<Vec<Layer>> {
     Ok(all)
 }
 
-fn words(tree: &Tree<'_>) -> Vec<String> {
+fn words(tree: &ImageTree<'_>) -> Vec<String> {
     tree.run
         .summary
         .command
@@ -259,7 +259,7 @@ fn words(tree: &Tree<'_>) -> Vec<String> {
 }
 
 /// The image's configuration (OCI image specification 1.1, `config.md`).
-fn config(tree: &Tree<'_>, layers: &[Layer]) -> Result<Value> {
+fn config(tree: &ImageTree<'_>, layers: &[Layer]) -> Result<Value> {
     let summary = &tree.run.summary;
     let created = moment(summary.started);
     let architecture = match std::env::consts::ARCH {
@@ -268,9 +268,9 @@ fn config(tree: &Tree<'_>, layers: &[Layer]) -> Result<Value> {
         "x86" => "386",
         other => other,
     };
-    let history = layers
-        .iter()
-        .map(|layer| json!({"created": created, "created_by": say::TOOL, "comment": layer.about}));
+    let history = layers.iter().map(
+        |layer| json!({"created": created, "created_by": notation::TOOL, "comment": layer.about}),
+    );
     let environment: Vec<String> = tree
         .run
         .environment
@@ -289,7 +289,7 @@ fn config(tree: &Tree<'_>, layers: &[Layer]) -> Result<Value> {
 }
 
 /// Writes an image layout (OCI image specification 1.1, `image-layout.md`).
-fn layout(tree: &Tree<'_>, directory: &Path) -> Result<()> {
+fn layout(tree: &ImageTree<'_>, directory: &Path) -> Result<()> {
     let blobs = directory.join("blobs/sha256");
     fs::create_dir_all(&blobs)?;
     let layers = layers(tree, &blobs)?;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use backstory_eventlog::event::Bytes;
 
-use super::say::file_uri;
+use super::notation::file_uri;
 use crate::format::{Family, Format, Target};
 use crate::sandbox::{Cell, Sandbox};
 use crate::{Result, View};
@@ -47,7 +47,7 @@ const COLLECTOR: &str = "all-results";
 
 /// The whole workflow.
 pub fn document(view: &View) -> Result<String> {
-    let shared = view.shared()?;
+    let shared = view.shared_environment()?;
     let steps = &shared.steps;
     let sandbox = Sandbox::of(view, steps, "cwl")?;
     let mut out = String::new();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::say::{self, file_uri, moment, purl, text, uuid};
-use crate::bill::{Bill, Made};
+use super::notation::{self, file_uri, moment, purl, text, uuid};
 use crate::format::{Family, Format, Target};
+use crate::inventory::{Inventory, InventoryStep};
 use crate::{Result, View};
 
 /// `cyclonedx`
@@ -27,7 +27,7 @@ impl Format for CycloneDx {
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
-        let bill = Bill::of(view)?;
+        let bill = Inventory::of(view)?;
         let last = &view.runs[view.runs.len() - 1];
         let runs: Vec<&str> = view
             .runs
@@ -47,7 +47,7 @@ impl Format for CycloneDx {
             "metadata": {
                 "timestamp": moment(last.summary.ended.unwrap_or(last.summary.started)),
                 "lifecycles": [{"phase": "build"}],
-                "tools": {"components": [{"type": "application", "name": say::TOOL, "version": say::VERSION}]},
+                "tools": {"components": [{"type": "application", "name": notation::TOOL, "version": notation::VERSION}]},
                 "component": {"type": "file", "bom-ref": "subject", "name": view.subject},
             },
             "components": components,
@@ -72,7 +72,7 @@ fn package_ref(at: usize) -> String {
     format!("package-{at}")
 }
 
-fn file(bill: &Bill, at: usize) -> Value {
+fn file(bill: &Inventory, at: usize) -> Value {
     let item = &bill.items[at];
     let mut file = json!({
         "type": "file", "bom-ref": file_ref(at), "name": text(&item.path),
@@ -91,7 +91,7 @@ fn file(bill: &Bill, at: usize) -> Value {
     file
 }
 
-fn dependencies(bill: &Bill) -> Vec<Value> {
+fn dependencies(bill: &Inventory) -> Vec<Value> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let results = (0..bill.items.len()).filter(|&at| bill.items[at].result);
     all.insert("subject".to_owned(), results.map(file_ref).collect());
@@ -112,7 +112,7 @@ fn dependencies(bill: &Bill) -> Vec<Value> {
         .collect()
 }
 
-fn task(step: &Made) -> Value {
+fn task(step: &InventoryStep) -> Value {
     let resource = |at: &usize| json!({"resource": {"ref": file_ref(*at)}});
     let commands: Vec<Value> = step
         .lines

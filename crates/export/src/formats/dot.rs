@@ -1,7 +1,7 @@
 //! The graph in Graphviz's language.
 
 use crate::format::{Family, Format, Target};
-use crate::view::End;
+use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
 
@@ -45,9 +45,9 @@ impl Format for Dot {
                 quoted(&super::entity_label(view, entity))
             )?;
         }
-        let name = |end: End| match end {
-            End::Activity(at) => format!("a{at}"),
-            End::Entity(at) => format!("e{at}"),
+        let name = |end: Endpoint| match end {
+            Endpoint::Activity(at) => format!("a{at}"),
+            Endpoint::Entity(at) => format!("e{at}"),
         };
         for link in super::drawn(view) {
             let style = if link.certainty == Certainty::Possible {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::format::{Family, Format, Target};
-use crate::view::End;
+use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
 use backstory_query::answer::Flow;
@@ -89,10 +89,10 @@ impl Format for GraphMl {
     }
 }
 
-fn edge(out: &mut dyn Write, link: &crate::view::Link) -> Result<()> {
-    let name = |end: End| match end {
-        End::Activity(at) => format!("a{at}"),
-        End::Entity(at) => format!("e{at}"),
+fn edge(out: &mut dyn Write, link: &crate::view::ViewLink) -> Result<()> {
+    let name = |end: Endpoint| match end {
+        Endpoint::Activity(at) => format!("a{at}"),
+        Endpoint::Entity(at) => format!("e{at}"),
     };
     let flow = match link.flow {
         Flow::Informed(_) => format!("informed: {}", super::word(link.flow)),

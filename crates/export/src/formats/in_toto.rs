@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::say::{self, file_uri, moment, purl, text};
-use crate::bill::{Bill, Item};
+use super::notation::{self, file_uri, moment, purl, text};
 use crate::format::{Family, Format, Target};
+use crate::inventory::{Inventory, InventoryFile};
 use crate::{Error, Result, View};
 
 /// `in-toto`
@@ -28,7 +28,7 @@ impl Format for InToto {
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
-        let bill = Bill::of(view)?;
+        let bill = Inventory::of(view)?;
         let subject: Vec<Value> = bill
             .items
             .iter()
@@ -79,7 +79,7 @@ impl Format for InToto {
 }
 
 /// A file by its digests.
-fn resource(item: &Item) -> Option<Value> {
+fn resource(item: &InventoryFile) -> Option<Value> {
     let sums = item.sums.as_ref()?;
     Some(json!({
         "name": text(&item.path), "uri": file_uri(&item.path),
@@ -99,14 +99,14 @@ fn external(view: &View) -> Value {
     json!({"runs": runs.collect::<Vec<_>>()})
 }
 
-fn steps(bill: &Bill) -> Vec<Value> {
+fn steps(bill: &Inventory) -> Vec<Value> {
     let steps = bill.steps.iter();
     steps
         .map(|step| json!({"name": step.name, "commands": step.lines, "cwd": text(&step.cwd)}))
         .collect()
 }
 
-fn run_details(view: &View, bill: &Bill) -> Value {
+fn run_details(view: &View, bill: &Inventory) -> Value {
     let (first, last) = (&view.runs[0].summary, &view.runs[view.runs.len() - 1]);
     let other: Vec<Value> = bill
         .items
@@ -119,7 +119,7 @@ fn run_details(view: &View, bill: &Bill) -> Value {
         metadata["finishedOn"] = Value::from(moment(ended));
     }
     json!({
-        "builder": {"id": "urn:backstory:recorder", "version": {say::TOOL: say::VERSION}},
+        "builder": {"id": "urn:backstory:recorder", "version": {notation::TOOL: notation::VERSION}},
         "metadata": metadata,
         "byproducts": other,
     })

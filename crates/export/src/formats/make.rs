@@ -32,7 +32,7 @@ impl Format for Make {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let shared = view.shared()?;
+        let shared = view.shared_environment()?;
         let steps = &shared.steps;
         let rules = rules(steps, view.generalise);
         writeln!(

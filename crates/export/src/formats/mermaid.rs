@@ -1,7 +1,7 @@
 //! A flowchart for Mermaid, which Markdown viewers draw.
 
 use crate::format::{Family, Format, Target};
-use crate::view::End;
+use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
 
@@ -53,9 +53,9 @@ impl Format for Mermaid {
                 text(&super::entity_label(view, entity))
             )?;
         }
-        let name = |end: End| match end {
-            End::Activity(at) => format!("a{at}"),
-            End::Entity(at) => format!("e{at}"),
+        let name = |end: Endpoint| match end {
+            Endpoint::Activity(at) => format!("a{at}"),
+            Endpoint::Entity(at) => format!("e{at}"),
         };
         for link in super::drawn(view) {
             let arrow = if link.certainty == Certainty::Possible {

@@ -11,6 +11,7 @@ mod make;
 mod mermaid;
 mod nextflow;
 mod ninja;
+mod notation;
 mod openlineage;
 mod parquet;
 mod perfetto;
@@ -19,7 +20,6 @@ mod prov;
 mod reprozip;
 mod ro_crate;
 mod ro_crate_run;
-mod say;
 mod shell;
 mod snakemake;
 mod spdx;
@@ -51,7 +51,7 @@ use backstory_graph::model::{EntityKind, Informed, Relation};
 use backstory_query::answer::Flow;
 
 use crate::View;
-use crate::view::{Entity, Level, Link};
+use crate::view::{Level, ViewEntity, ViewLink};
 
 /// The word for an arrow.
 fn word(flow: Flow) -> &'static str {
@@ -86,7 +86,7 @@ fn starts(flow: Flow) -> bool {
 }
 
 /// A file as a person names it: from where the run was, with its version if there were several.
-fn entity_label(view: &View, entity: &Entity) -> String {
+fn entity_label(view: &View, entity: &ViewEntity) -> String {
     let path = String::from_utf8_lossy(view.shown(&entity.path)).into_owned();
     match entity.version {
         0 | 1 => path,
@@ -103,7 +103,7 @@ fn shorten(line: &str) -> String {
 }
 
 /// The arrows of a picture: who waited for whom says little, except to those who want everything.
-fn drawn(view: &View) -> impl Iterator<Item = &Link> {
+fn drawn(view: &View) -> impl Iterator<Item = &ViewLink> {
     let all = view.level == Level::All;
     view.links
         .iter()

@@ -32,7 +32,7 @@ impl Format for Nextflow {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let shared = view.shared()?;
+        let shared = view.shared_environment()?;
         let steps = &shared.steps;
         let sandbox = Sandbox::of(view, steps, "nextflow")?;
         let rules = split_up(steps, rules(steps, view.generalise));

@@ -7,7 +7,7 @@ use backstory_eventlog::event::Bytes;
 use crate::format::{Family, Format, Target};
 use crate::{Error, Result, View};
 use backstory_workflow::shell::quote;
-use backstory_workflow::steps::{STEM, Shared, Step, rules};
+use backstory_workflow::steps::{STEM, SharedEnvironment, Step, rules};
 
 /// `ninja`
 pub struct Ninja;
@@ -31,7 +31,7 @@ impl Format for Ninja {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let shared = view.shared()?;
+        let shared = view.shared_environment()?;
         let steps = &shared.steps;
         writeln!(
             out,
@@ -85,7 +85,7 @@ fn build(
 }
 
 /// All lines of a step as one: ninja has one command for a rule, and takes no new line in it.
-fn command(view: &View, step: &Step, shared: &Shared) -> Result<String> {
+fn command(view: &View, step: &Step, shared: &SharedEnvironment) -> Result<String> {
     let directories = step
         .directories
         .iter()

@@ -9,9 +9,9 @@ use backstory_graph::model::{Certainty, EntityKind, Relation};
 use backstory_query::answer::Flow;
 use serde_json::{Value, json};
 
-use super::say::{self, moment, text, uuid};
+use super::notation::{self, moment, text, uuid};
 use crate::format::{Family, Format, Target};
-use crate::view::{Activity, End};
+use crate::view::{Endpoint, ViewActivity};
 use crate::{Result, View};
 
 /// `openlineage`
@@ -84,16 +84,16 @@ fn facet(name: &str, fields: Value) -> Value {
 }
 
 fn producer() -> String {
-    format!("urn:backstory:{}", say::VERSION)
+    format!("urn:backstory:{}", notation::VERSION)
 }
 
-fn job(activity: &Activity) -> Value {
+fn job(activity: &ViewActivity) -> Value {
     json!({"namespace": "backstory", "name": activity.id})
 }
 
 fn event(
     view: &View,
-    activity: &Activity,
+    activity: &ViewActivity,
     time: i64,
     kind: &str,
     inputs: &[Value],
@@ -133,13 +133,13 @@ fn datasets(view: &View, activity: usize) -> (Vec<Value>, Vec<Value>) {
     for link in &view.links {
         let (entity, used) = match (link.from, link.to, link.flow) {
             (
-                End::Entity(at),
-                End::Activity(who),
+                Endpoint::Entity(at),
+                Endpoint::Activity(who),
                 Flow::Used(Relation::Read | Relation::Execute),
             ) if who == activity => (at, true),
             (
-                End::Activity(who),
-                End::Entity(at),
+                Endpoint::Activity(who),
+                Endpoint::Entity(at),
                 Flow::Generated(Relation::Write | Relation::Rename | Relation::Make),
             ) if who == activity => (at, false),
             _ => continue,
@@ -165,7 +165,7 @@ fn dataset(view: &View, at: usize, certainty: Certainty, facets: &str) -> Value 
         Certainty::Seen => "seen",
         Certainty::Possible => "possible",
     };
-    let content = view.holdings.of(entity.run, &entity.path, entity.version);
+    let content = view.contents.of(entity.run, &entity.path, entity.version);
     let digest = content
         .and_then(|content| content.digest)
         .map(|digest| digest.to_string());

@@ -18,7 +18,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
 use crate::format::{Family, Format, Shape, Target};
-use crate::view::End;
+use crate::view::Endpoint;
 use crate::{Error, Result, View};
 
 /// `parquet`
@@ -100,7 +100,7 @@ fn names<'p>(
 ) -> Columns {
     let (mut text, mut odd) = (Vec::new(), Vec::new());
     for value in values {
-        text.push(Some(super::say::text(value)));
+        text.push(Some(super::notation::text(value)));
         odd.push(std::str::from_utf8(value).is_err().then(|| value.to_vec()));
     }
     vec![(name, Column::Text(text)), (bytes, Column::Bytes(odd))]
@@ -206,8 +206,8 @@ fn activities(view: &View) -> Columns {
 
 fn entities(view: &View) -> Columns {
     let all = || view.entities.iter();
-    let digest = |entity: &crate::view::Entity| {
-        view.holdings
+    let digest = |entity: &crate::view::ViewEntity| {
+        view.contents
             .of(entity.run, &entity.path, entity.version)?
             .digest
     };
@@ -258,9 +258,9 @@ fn entities(view: &View) -> Columns {
 
 fn edges(view: &View) -> Columns {
     let all = || view.links.iter();
-    let id = |end: End| match end {
-        End::Activity(at) => view.activities[at].id.clone(),
-        End::Entity(at) => view.entities[at].id.clone(),
+    let id = |end: Endpoint| match end {
+        Endpoint::Activity(at) => view.activities[at].id.clone(),
+        Endpoint::Entity(at) => view.entities[at].id.clone(),
     };
     let sort = |flow: Flow| match flow {
         Flow::Used(_) => "used",

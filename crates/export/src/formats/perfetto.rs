@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use super::protobuf::Message;
 use super::word;
 use crate::format::{Family, Format, Target};
-use crate::view::{Activity, End, Link};
+use crate::view::{Endpoint, ViewActivity, ViewLink};
 use crate::{Result, View};
 
 /// `perfetto`
@@ -196,7 +196,7 @@ fn tracks(view: &View, out: &mut Packets<'_>) -> io::Result<Vec<u64>> {
     Ok(on)
 }
 
-fn program(activity: &Activity) -> &str {
+fn program(activity: &ViewActivity) -> &str {
     activity.label.split_whitespace().next().unwrap_or("?")
 }
 
@@ -206,7 +206,7 @@ fn event(kind: Kind, track: u64) -> Message {
         .number(field::event::TRACK, track)
 }
 
-fn begin(activity: &Activity, track: u64) -> Message {
+fn begin(activity: &ViewActivity, track: u64) -> Message {
     let text = |name: &str, text: &str| {
         Message::default()
             .text(field::annotation::NAME, name)
@@ -242,16 +242,16 @@ struct Moment {
 
 /// From each that made a file or wrote to a pipe to each that read it afterwards: by activity, in order of time.
 fn passed(view: &View) -> HashMap<usize, Vec<Moment>> {
-    let mut made: Vec<Vec<(usize, &Link)>> = vec![Vec::new(); view.entities.len()];
+    let mut made: Vec<Vec<(usize, &ViewLink)>> = vec![Vec::new(); view.entities.len()];
     for link in &view.links {
-        if let (End::Activity(maker), End::Entity(entity)) = (link.from, link.to) {
+        if let (Endpoint::Activity(maker), Endpoint::Entity(entity)) = (link.from, link.to) {
             made[entity].push((maker, link));
         }
     }
     let mut moments: BTreeMap<(usize, i64, String), Vec<(u64, bool)>> = BTreeMap::new();
     let mut number = 0;
     for link in &view.links {
-        let (End::Entity(entity), End::Activity(reader)) = (link.from, link.to) else {
+        let (Endpoint::Entity(entity), Endpoint::Activity(reader)) = (link.from, link.to) else {
             continue;
         };
         let path = view.shown(&view.entities[entity].path);
@@ -267,7 +267,7 @@ fn passed(view: &View) -> HashMap<usize, Vec<Moment>> {
             }
             number += 1;
             let name =
-                |link: &Link| format!("{} {}", word(link.flow), String::from_utf8_lossy(path));
+                |link: &ViewLink| format!("{} {}", word(link.flow), String::from_utf8_lossy(path));
             let begins = moments.entry((*maker, until, name(before))).or_default();
             begins.push((number, false));
             let ends = moments.entry((reader, since, name(link))).or_default();

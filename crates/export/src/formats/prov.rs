@@ -12,9 +12,9 @@ use backstory_graph::model::{Certainty, Interval, Relation};
 use backstory_query::answer::Flow;
 use serde_json::{Map, Value, json};
 
-use super::say::{file_uri, moment, text};
+use super::notation::{file_uri, moment, text};
 use crate::format::{Family, Format, Target};
-use crate::view::{Activity, End, Entity};
+use crate::view::{Endpoint, ViewActivity, ViewEntity};
 use crate::{Result, View};
 
 /// `prov-json`
@@ -239,11 +239,11 @@ fn statements(view: &View) -> Vec<Statement> {
 fn name(id: &str) -> String {
     format!(
         "run:{}",
-        super::say::escaped(id.as_bytes()).replace('~', "%7E")
+        super::notation::escaped(id.as_bytes()).replace('~', "%7E")
     )
 }
 
-fn of_entity(view: &View, entity: &Entity) -> Statement {
+fn of_entity(view: &View, entity: &ViewEntity) -> Statement {
     let mut statement = Statement::new("entity")
         .and("prov:label", Literal::Text(text(&entity.path)))
         .and(
@@ -257,7 +257,7 @@ fn of_entity(view: &View, entity: &Entity) -> Statement {
     if let Some(ident) = entity.ident {
         statement = statement.and("backstory:size", Literal::Number(ident.size));
     }
-    let content = view.holdings.of(entity.run, &entity.path, entity.version);
+    let content = view.contents.of(entity.run, &entity.path, entity.version);
     if let Some(digest) = content.and_then(|content| content.digest) {
         statement = statement.and("backstory:blake3", Literal::Text(digest.to_string()));
     }
@@ -265,7 +265,7 @@ fn of_entity(view: &View, entity: &Entity) -> Statement {
     statement
 }
 
-fn of_activity(activity: &Activity) -> Statement {
+fn of_activity(activity: &ViewActivity) -> Statement {
     let mut statement = Statement::new("activity")
         .with("startTime", moment(activity.interval.start))
         .with("endTime", moment(activity.interval.end))
@@ -334,7 +334,7 @@ fn kind_of(flow: Flow) -> &'static str {
 }
 
 fn flows(view: &View) -> Vec<Statement> {
-    let mut pairs: BTreeMap<(&'static str, End, End), Pair> = BTreeMap::new();
+    let mut pairs: BTreeMap<(&'static str, Endpoint, Endpoint), Pair> = BTreeMap::new();
     for link in &view.links {
         pairs
             .entry((kind_of(link.flow), link.from, link.to))
@@ -354,9 +354,9 @@ fn flows(view: &View) -> Vec<Statement> {
     }
     let first_use = first_uses(&pairs);
     let generated = generations(&pairs, &first_use);
-    let name = |end: &End| match end {
-        End::Activity(at) => name(&view.activities[*at].id),
-        End::Entity(at) => name(&view.entities[*at].id),
+    let name = |end: &Endpoint| match end {
+        Endpoint::Activity(at) => name(&view.activities[*at].id),
+        Endpoint::Entity(at) => name(&view.entities[*at].id),
     };
     let statements = pairs.iter().map(|((kind, from, to), pair)| {
         let (source, goal) = (name(from), name(to));
@@ -397,7 +397,9 @@ fn flows(view: &View) -> Vec<Statement> {
 }
 
 /// When each entity was first used.
-fn first_uses(pairs: &BTreeMap<(&'static str, End, End), Pair>) -> BTreeMap<End, Time> {
+fn first_uses(
+    pairs: &BTreeMap<(&'static str, Endpoint, Endpoint), Pair>,
+) -> BTreeMap<Endpoint, Time> {
     let mut first = BTreeMap::new();
     for ((kind, from, _), pair) in pairs {
         if let (&"used", Some(interval)) = (kind, pair.interval) {
@@ -410,9 +412,9 @@ fn first_uses(pairs: &BTreeMap<(&'static str, End, End), Pair>) -> BTreeMap<End,
 
 /// When each entity was there, as far as uses are concerned.
 fn generations(
-    pairs: &BTreeMap<(&'static str, End, End), Pair>,
-    first_use: &BTreeMap<End, Time>,
-) -> BTreeMap<End, Time> {
+    pairs: &BTreeMap<(&'static str, Endpoint, Endpoint), Pair>,
+    first_use: &BTreeMap<Endpoint, Time>,
+) -> BTreeMap<Endpoint, Time> {
     let mut all = BTreeMap::new();
     for ((kind, _, to), pair) in pairs {
         if let (&"wasGeneratedBy", Some(interval)) = (kind, pair.interval) {

@@ -11,11 +11,11 @@ use flate2::write::GzEncoder;
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value, json};
 
-use super::say::text;
+use super::notation::text;
 use crate::format::{Family, Format, Target};
-use crate::image::{Node, Tree};
-use crate::leaving::Scratch;
-use crate::view::{End, Level};
+use crate::image_tree::{ImageTree, TreeNode};
+use crate::unfinished::ScratchDirectory;
+use crate::view::{Endpoint, Level};
 use crate::{Error, Result, View};
 
 /// `reprozip`
@@ -42,8 +42,8 @@ impl Format for ReproZip {
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
-        let tree = Tree::of(view, self.name())?;
-        let directory = Scratch::anywhere()?;
+        let tree = ImageTree::of(view, self.name())?;
+        let directory = ScratchDirectory::anywhere()?;
         let trace = directory.path().join("trace.sqlite3");
         write_trace(view, &trace)?;
         let data = directory.path().join("DATA.tar.gz");
@@ -68,7 +68,7 @@ impl Format for ReproZip {
 }
 
 /// How the run was started: what `reprounzip` reads.
-fn config(view: &View, tree: &Tree<'_>) -> Result<Value> {
+fn config(view: &View, tree: &ImageTree<'_>) -> Result<Value> {
     let run = tree.run;
     let first = view.programs.first().ok_or_else(|| Error::Nothing {
         subject: view.subject.clone(),
@@ -86,7 +86,7 @@ fn config(view: &View, tree: &Tree<'_>) -> Result<Value> {
     let files: Vec<String> = tree
         .nodes
         .iter()
-        .filter(|(_, node)| !matches!(node, Node::Directory(_)))
+        .filter(|(_, node)| !matches!(node, TreeNode::Directory(_)))
         .map(|(path, _)| text(path))
         .collect();
     let mut named = Vec::new();
@@ -177,8 +177,10 @@ fn write_trace(view: &View, path: &Path) -> Result<()> {
     for link in &view.links {
         // ReproZip's bits: 1 read, 2 written.
         let (who, what, mode) = match (link.from, link.to, link.flow) {
-            (End::Entity(what), End::Activity(who), Flow::Used(Relation::Read)) => (who, what, 1),
-            (End::Activity(who), End::Entity(what), Flow::Generated(Relation::Write)) => {
+            (Endpoint::Entity(what), Endpoint::Activity(who), Flow::Used(Relation::Read)) => {
+                (who, what, 1)
+            }
+            (Endpoint::Activity(who), Endpoint::Entity(what), Flow::Generated(Relation::Write)) => {
                 (who, what, 2)
             }
             _ => continue,

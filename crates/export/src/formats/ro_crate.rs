@@ -11,10 +11,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::notation::{self, escaped, file_uri, moment, purl, text};
 use super::ro_crate_run::{PROFILES, WHOLE, WORKFLOW_CRATE, execution, put_workflow};
-use super::say::{self, escaped, file_uri, moment, purl, text};
-use crate::bill::{Bill, Item, Made};
 use crate::format::{Family, Format, Shape, Target};
+use crate::inventory::{Inventory, InventoryFile, InventoryStep};
 use crate::{Error, Result, View};
 
 /// `ro-crate`
@@ -39,7 +39,7 @@ impl Format for RoCrate {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let directory = target.directory();
-        let bill = Bill::of(view)?;
+        let bill = Inventory::of(view)?;
         // A crate is about what was done.
         view.steps()?;
         let mut names = HashSet::new();
@@ -57,7 +57,7 @@ impl Format for RoCrate {
                 "conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}, {"@id": WORKFLOW_CRATE}],
             }),
             root(view, &bill, &ids, workflow),
-            json!({"@id": "#recorder", "@type": "SoftwareApplication", "name": say::TOOL, "softwareVersion": say::VERSION}),
+            json!({"@id": "#recorder", "@type": "SoftwareApplication", "name": notation::TOOL, "softwareVersion": notation::VERSION}),
         ];
         graph.extend((0..bill.items.len()).map(|at| file(&bill.items[at], &ids[at])));
         let distribution = &view.runs[view.runs.len() - 1].machine.distribution;
@@ -92,19 +92,24 @@ impl Format for RoCrate {
 }
 
 /// Files of the system are named only.
-fn in_crate(item: &Item) -> bool {
+fn in_crate(item: &InventoryFile) -> bool {
     item.sums.is_some() && !item.tool
 }
 
 /// Copies a file's content into the crate and says its name there.
-fn put(view: &View, item: &Item, directory: &Path, names: &mut HashSet<Vec<u8>>) -> Result<String> {
+fn put(
+    view: &View,
+    item: &InventoryFile,
+    directory: &Path,
+    names: &mut HashSet<Vec<u8>>,
+) -> Result<String> {
     let mut name = [b"files".as_slice(), &item.path].concat();
     if !names.insert(name.clone()) {
         name.extend(format!("~{}-{}", item.run, item.version).into_bytes());
         names.insert(name.clone());
     }
     let path = directory.join(std::ffi::OsStr::from_bytes(&name));
-    let content = view.holdings.of(item.run, &item.path, item.version);
+    let content = view.contents.of(item.run, &item.path, item.version);
     let content = content.ok_or_else(|| Error::NoContent {
         path: backstory_workflow::shell::quote(&item.path),
         why: "the run does not know this version".to_owned(),
@@ -114,7 +119,7 @@ fn put(view: &View, item: &Item, directory: &Path, names: &mut HashSet<Vec<u8>>)
         fs::create_dir_all(parent)?;
     }
     io::copy(
-        &mut view.holdings.open(content)?,
+        &mut view.contents.open(content)?,
         &mut fs::File::create(&path)?,
     )?;
     Ok(escaped(&name))
@@ -125,7 +130,7 @@ pub(super) fn references(ids: impl Iterator<Item = impl Into<String>>) -> Vec<Va
     unique.into_iter().map(|id| json!({"@id": id})).collect()
 }
 
-fn root(view: &View, bill: &Bill, ids: &[String], workflow: &str) -> Value {
+fn root(view: &View, bill: &Inventory, ids: &[String], workflow: &str) -> Value {
     let last = &view.runs[view.runs.len() - 1];
     let files = ids
         .iter()
@@ -135,7 +140,7 @@ fn root(view: &View, bill: &Bill, ids: &[String], workflow: &str) -> Value {
     json!({
         "@id": "./", "@type": "Dataset",
         "name": format!("Provenance of {}", view.subject),
-        "description": format!("What was run to make it, as {} recorded it on {}.", say::TOOL, last.machine.distribution),
+        "description": format!("What was run to make it, as {} recorded it on {}.", notation::TOOL, last.machine.distribution),
         "datePublished": moment(last.summary.ended.unwrap_or(last.summary.started)),
         "license": "Not stated: that of the files is their owners' to say.",
         "conformsTo": references(PROFILES.iter().map(|(id, ..)| *id)),
@@ -145,7 +150,7 @@ fn root(view: &View, bill: &Bill, ids: &[String], workflow: &str) -> Value {
     })
 }
 
-fn file(item: &Item, id: &str) -> Value {
+fn file(item: &InventoryFile, id: &str) -> Value {
     // A `File` is a part of the crate; of others something is known.
     let sort = if in_crate(item) {
         "File"
@@ -163,11 +168,11 @@ fn file(item: &Item, id: &str) -> Value {
     file
 }
 
-pub(super) fn action_id(step: &Made) -> String {
+pub(super) fn action_id(step: &InventoryStep) -> String {
     format!("#action-{}-{}", step.run, escaped(step.name.as_bytes()))
 }
 
-fn action(step: &Made, ids: &[String], instrument: &str) -> Value {
+fn action(step: &InventoryStep, ids: &[String], instrument: &str) -> Value {
     let line = step.lines.join(" && ");
     json!({
         "@id": action_id(step), "@type": "CreateAction",
@@ -183,8 +188,8 @@ fn action(step: &Made, ids: &[String], instrument: &str) -> Value {
 /// The program of a step: its package's, if it is from one.
 fn instrument(
     view: &View,
-    bill: &Bill,
-    step: &Made,
+    bill: &Inventory,
+    step: &InventoryStep,
     distribution: &str,
     instruments: &mut BTreeMap<String, Value>,
 ) -> String {

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::notation::moment;
 use super::ro_crate::{action_id, references};
-use super::say::moment;
-use crate::bill::Bill;
 use crate::format::{Format, Target};
+use crate::inventory::Inventory;
 use crate::{Error, Result, View};
 
 /// The profiles that a crate keeps: each builds on those before it.
@@ -68,7 +68,7 @@ pub fn put_workflow(view: &View, directory: &Path) -> Result<(&'static str, Valu
 /// The workflow, its steps, and who ran them. `tools`: for each step of the bill the id of its program.
 pub fn execution(
     view: &View,
-    bill: &Bill,
+    bill: &Inventory,
     ids: &[String],
     tools: &[String],
     (file, language): (&str, &Value),
@@ -77,7 +77,7 @@ pub fn execution(
         format!(
             "{file}#{}-{}",
             bill.steps[at].run,
-            super::say::escaped(bill.steps[at].name.as_bytes())
+            super::notation::escaped(bill.steps[at].name.as_bytes())
         )
     };
     let control_id = |at: usize| format!("#control-{}", at + 1);
@@ -109,7 +109,7 @@ pub fn execution(
 }
 
 /// The workflow as one action: from what no step made to what is there in the end.
-fn whole(view: &View, bill: &Bill, ids: &[String], file: &str) -> Value {
+fn whole(view: &View, bill: &Inventory, ids: &[String], file: &str) -> Value {
     let used = |at: &usize| bill.steps.iter().any(|step| step.inputs.contains(at));
     let items = || 0..bill.items.len();
     let inputs = items().filter(|&at| !bill.items[at].made && used(&at));

@@ -28,7 +28,7 @@ impl Format for Shell {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let shared = view.shared()?;
+        let shared = view.shared_environment()?;
         writeln!(
             out,
             "#!/bin/bash\n# The steps of {}, as recorded.",

@@ -31,7 +31,7 @@ impl Format for Snakemake {
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let out = target.stream();
-        let shared = view.shared()?;
+        let shared = view.shared_environment()?;
         let steps = &shared.steps;
         writeln!(
             out,

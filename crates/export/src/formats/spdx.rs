@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::say::{self, escaped, purl, second, text, uuid};
-use crate::bill::Bill;
+use super::notation::{self, escaped, purl, second, text, uuid};
 use crate::format::{Family, Format, Target};
+use crate::inventory::Inventory;
 use crate::{Error, Result, View};
 
 /// `spdx`
@@ -27,7 +27,7 @@ impl Format for Spdx {
     }
 
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
-        let bill = Bill::of(view)?;
+        let bill = Inventory::of(view)?;
         let files: Vec<Value> = (0..bill.items.len())
             .filter_map(|at| file(&bill, at))
             .collect();
@@ -76,7 +76,7 @@ impl Format for Spdx {
             "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
             "name": format!("provenance of {}", view.subject),
             "documentNamespace": format!("urn:uuid:{namespace}"),
-            "creationInfo": {"created": second(made), "creators": [format!("Tool: {}-{}", say::TOOL, say::VERSION)]},
+            "creationInfo": {"created": second(made), "creators": [format!("Tool: {}-{}", notation::TOOL, notation::VERSION)]},
             "packages": packages, "files": files, "relationships": relationships(&bill),
         });
         let unknown: Vec<String> = bill
@@ -104,7 +104,7 @@ fn file_id(at: usize) -> String {
     format!("SPDXRef-File-{at}")
 }
 
-fn file(bill: &Bill, at: usize) -> Option<Value> {
+fn file(bill: &Inventory, at: usize) -> Option<Value> {
     let item = &bill.items[at];
     let sums = item.sums.as_ref()?;
     let sort = if item.software { "BINARY" } else { "OTHER" };
@@ -121,7 +121,7 @@ fn file(bill: &Bill, at: usize) -> Option<Value> {
     }))
 }
 
-fn relationships(bill: &Bill) -> Vec<Value> {
+fn relationships(bill: &Inventory) -> Vec<Value> {
     let known = |at: usize| bill.items[at].sums.is_some();
     let mut all = BTreeSet::new();
     let document = "SPDXRef-DOCUMENT".to_owned();

@@ -9,7 +9,7 @@ use std::io::Write;
 use backstory_graph::model::Certainty;
 
 use crate::format::{Family, Format, Target};
-use crate::view::End;
+use crate::view::Endpoint;
 use crate::{Result, View};
 
 /// `svg`
@@ -51,9 +51,9 @@ struct Drawing {
 impl Drawing {
     fn new(view: &View) -> Drawing {
         let activities = view.activities.len();
-        let node = |end: End| match end {
-            End::Activity(at) => at,
-            End::Entity(at) => activities + at,
+        let node = |end: Endpoint| match end {
+            Endpoint::Activity(at) => at,
+            Endpoint::Entity(at) => activities + at,
         };
         let commands = view
             .activities

@@ -104,7 +104,7 @@ fn written(view: &View, format: &dyn Format) -> String {
         let name = format!(
             "{:?}-{}-{}",
             view.level,
-            view.asked.is_some(),
+            view.requested.is_some(),
             format.name()
         );
         let to = Path::new(&raw).join(name);

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Bytes;
-use backstory_export::{Request, Subject, View};
 use backstory_files::Digest;
+use backstory_query::Globs;
 use backstory_store::Store;
-use backstory_workflow::recording::Recording;
+use backstory_workflow::{Error as WorkflowError, Selection, Subject};
 
 use crate::Result;
 
@@ -49,13 +49,12 @@ pub struct Step {
 
 /// What is behind a path, and which of it is stale. `env`: variables that are to be different.
 pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<Vec<Step>> {
-    let view = View::load(store, &Request::new(Subject::Path(path)))?;
-    let workflow = view.steps()?;
-    let recordings = view
-        .runs
-        .iter()
-        .map(|run| Recording::load(store, &run.summary.id))
-        .collect::<backstory_workflow::Result<Vec<_>>>()?;
+    let selection = Selection::load(store, &Subject::Path(path), &[], false)?;
+    let workflow = selection.workflow(&Globs::new::<String>(&[])?);
+    if workflow.steps.is_empty() {
+        return Err(WorkflowError::NoSteps(selection.description).into());
+    }
+    let (base, recordings) = (selection.base(), &selection.recordings);
     let maker: HashMap<&Bytes, usize> = workflow
         .steps
         .iter()
@@ -63,7 +62,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         .flat_map(|(at, step)| step.outputs.iter().map(move |output| (output, at)))
         .collect();
     let made: HashSet<&Bytes> = maker.keys().copied().collect();
-    let surroundings = stale::Surroundings::new(store, &recordings, &made, env)?;
+    let surroundings = stale::Surroundings::new(store, recordings, &made, env)?;
     let mut steps = Vec::new();
     // Which of them are done again, or may be.
     let mut moving: Vec<bool> = Vec::new();
@@ -73,7 +72,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
             .lines
             .iter()
             .map(|line| {
-                let text = line.shell(&view.base);
+                let text = line.shell(&base);
                 if step.lines.len() > 1 {
                     format!("( {text} )")
                 } else {
@@ -101,7 +100,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         steps.push(Step {
             name: step.name.clone(),
             script: script.join("\n"),
-            cwd: view.base.clone(),
+            cwd: base.clone(),
             env: stale::environment(&recording.details.environment, env),
             run: recording.details.summary.id.clone(),
             contents: recording.details.modes.contents.clone(),
@@ -127,5 +126,5 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         guided.entry(run).or_default().push(reason);
     }
     let runs: Vec<usize> = workflow.steps.iter().map(|step| step.run).collect();
-    Ok(whole::joined(steps, &runs, &recordings, guided))
+    Ok(whole::joined(steps, &runs, recordings, guided))
 }

@@ -8,7 +8,7 @@ use backstory_graph::standard::End;
 use backstory_redaction as redaction;
 
 use super::programs::names_shell;
-use super::text::{is_for_any_shell, one_line};
+use super::shell_text::{is_for_any_shell, one_line};
 use super::units::{Pipeline, Unit};
 use crate::paths::{base_name, relative};
 use crate::recording::{Recording, split};

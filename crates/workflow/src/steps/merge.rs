@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use backstory_eventlog::event::{Bytes, Time};
 
-use super::careful::removals;
 use super::effects::Effects;
+use super::refusals::removals;
 use super::{Line, Step, Word};
 use crate::paths::{base_name, parent};
 

@@ -8,14 +8,14 @@
 //! refuse to be done again, [`line`] how a command is written down ([`text`]: what a shell was given),
 //! [`pattern`] which steps differ only in a name, [`shared`] which variables all of them have.
 
-mod careful;
 mod effects;
 mod line;
 mod merge;
 mod pattern;
 mod programs;
-mod shared;
-mod text;
+mod refusals;
+mod shared_environment;
+mod shell_text;
 mod units;
 
 use std::collections::{BTreeSet, HashSet};
@@ -26,7 +26,7 @@ use backstory_query::Globs;
 pub use line::{Line, Word};
 pub use pattern::{Rule, STEM, filled, rules};
 pub use programs::is_shell;
-pub use shared::Shared;
+pub use shared_environment::SharedEnvironment;
 
 use crate::recording::Recording;
 use effects::Effects;
@@ -61,7 +61,7 @@ pub struct Step {
 impl Step {
     /// True if it has a program that refuses to read through symbolic links.
     pub fn refuses_links(&self) -> bool {
-        self.lines.iter().any(careful::is_careful)
+        self.lines.iter().any(refusals::refuses)
     }
 }
 

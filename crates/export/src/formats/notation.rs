@@ -4,7 +4,7 @@ use backstory_eventlog::event::Time;
 use backstory_store::facts::Package;
 use sha1::Digest;
 
-use crate::holdings::hex;
+use crate::file_contents::hex;
 
 /// Whose documents these are.
 pub const TOOL: &str = "backstory";

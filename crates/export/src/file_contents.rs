@@ -17,6 +17,7 @@ use backstory_files::regular;
 use backstory_query::{Content, RunContents, contents};
 use backstory_store::facts::Held;
 use backstory_store::{Store, same_version};
+use backstory_workflow::recording::Recording;
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use sha1::Digest as _;
 
@@ -25,7 +26,7 @@ use backstory_workflow::shell;
 
 /// What the files of some runs held.
 #[derive(Debug, Default)]
-pub struct Holdings {
+pub struct FileContents {
     runs: Vec<RunContents>,
     kept: Option<Contents>,
     index: HashMap<(usize, Bytes, u32), usize>,
@@ -34,19 +35,23 @@ pub struct Holdings {
 /// Checksums of one content, in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub struct Sums {
+pub struct Checksums {
     pub size: u64,
     pub sha1: String,
     pub sha256: String,
     pub blake3: String,
 }
 
-impl Holdings {
+impl FileContents {
     /// Reads what is known of these runs' contents. `dir`: where contents are kept; it need not be there.
-    pub fn load(store: &dyn Store, runs: &[String], dir: Option<&Path>) -> Result<Holdings> {
-        let runs = runs
+    pub fn load(
+        store: &dyn Store,
+        recordings: &[Recording],
+        dir: Option<&Path>,
+    ) -> Result<FileContents> {
+        let runs = recordings
             .iter()
-            .map(|run| Ok(contents(store, run)?))
+            .map(|run| Ok(contents(store, &run.details.summary.id)?))
             .collect::<Result<Vec<_>>>()?;
         let kept = match dir.map(Contents::open) {
             Some(Ok(contents)) => Some(contents),
@@ -59,7 +64,7 @@ impl Holdings {
                 index.insert((run, content.path.clone(), content.version), at);
             }
         }
-        Ok(Holdings { runs, kept, index })
+        Ok(FileContents { runs, kept, index })
     }
 
     /// The files of one of the view's runs.
@@ -107,7 +112,7 @@ impl Holdings {
     }
 
     /// The checksums of what a version held; none if nobody has it any more. What is kept and damaged is an error.
-    pub fn sums(&self, content: &Content) -> Result<Option<Sums>> {
+    pub fn sums(&self, content: &Content) -> Result<Option<Checksums>> {
         let mut from = match self.open(content) {
             Ok(from) => from,
             Err(Error::NoContent { .. }) => return Ok(None),
@@ -126,7 +131,7 @@ impl Holdings {
             sha256.update(&buffer[..got]);
             blake3.update(&buffer[..got]);
         }
-        Ok(Some(Sums {
+        Ok(Some(Checksums {
             size,
             sha1: hex(&sha1.finalize()),
             sha256: hex(&sha256.finalize()),

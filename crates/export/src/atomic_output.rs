@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::syncfs;
 
 use crate::format::{Format, Shape, Target};
-use crate::leaving::{Scratch, Unfinished};
+use crate::unfinished::{ScratchDirectory, UnfinishedFile};
 use crate::{Error, Result, View};
 
 /// Writes `view` to `path`.
@@ -40,7 +40,7 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
                     .map_err(failed)?;
                 return export_to(view, format, &mut out);
             }
-            let mut unfinished = Unfinished::make(&directory).map_err(failed)?;
+            let mut unfinished = UnfinishedFile::make(&directory).map_err(failed)?;
             let file = &mut unfinished.file;
             let mut out = BufWriter::new(file.as_file_mut());
             named(path, format.write(view, Target::Stream(&mut out)))?;
@@ -63,7 +63,7 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
                 let what = if path.is_dir() { "not empty" } else { "a file" };
                 return Err(in_the_way(path, what));
             }
-            let temporary = Scratch::make(&directory).map_err(failed)?;
+            let temporary = ScratchDirectory::make(&directory).map_err(failed)?;
             named(
                 path,
                 format.write(view, Target::Directory(temporary.path())),
@@ -74,7 +74,7 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
             )
             .map_err(failed)?;
             // One call for all files: a crash must not leave the name without what it stands for.
-            syncfs(&temporary.held).map_err(|error| failed(error.into()))?;
+            syncfs(&temporary.open).map_err(|error| failed(error.into()))?;
             // An empty directory is replaced by a rename.
             fs::rename(temporary.path(), path).map_err(failed)?;
             temporary.keep();

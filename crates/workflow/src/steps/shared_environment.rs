@@ -12,22 +12,22 @@ use crate::shell::quote;
 
 /// Steps without what all of their commands have in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedEnvironment {
     /// Variables to be exported before the steps, by name. Their values have no line breaks, quotes or dollars in them.
     pub variables: BTreeMap<String, String>,
     /// The steps, whose commands do not say these again.
     pub steps: Vec<Step>,
 }
 
-impl Shared {
+impl SharedEnvironment {
     /// Takes the variables that every command of `steps` is given with the same value out of the commands.
-    pub fn of(steps: &[Step]) -> Shared {
+    pub fn of(steps: &[Step]) -> SharedEnvironment {
         let mut steps = steps.to_vec();
         let variables = common(&steps);
         for line in steps.iter_mut().flat_map(|step| &mut step.lines) {
             *line = without(line, &variables);
         }
-        Shared { variables, steps }
+        SharedEnvironment { variables, steps }
     }
 
     /// `NAME=value` of each, for a shell.
@@ -143,7 +143,7 @@ mod tests {
         .concat();
         let second = [&[set("A", "1"), set("C", "$x"), set("B", "2")][..], &shell].concat();
         let third = [&[set("A", "1")][..], &shell].concat();
-        let shared = Shared::of(&[line(&first), line(&second), line(&third)]);
+        let shared = SharedEnvironment::of(&[line(&first), line(&second), line(&third)]);
         assert_eq!(shared.assignments(), ["A=1"]);
         let told: Vec<String> = shared
             .steps
@@ -154,7 +154,7 @@ mod tests {
             told,
             ["B=2 x | B=3 y", "C='$x' B=2 sh -c 'a && b'", "a && b"]
         );
-        let none = Shared::of(&[line(&first), line(&[program("z")])]);
+        let none = SharedEnvironment::of(&[line(&first), line(&[program("z")])]);
         assert!(none.variables.is_empty() && none.steps[0].lines[0].words == first);
     }
 }

@@ -1,6 +1,6 @@
 //! What is on the disk only until something is done: it has a temporary name, and goes whatever happens.
 //!
-//! Who is done, or fails, takes it away by dropping it. Whoever is asked to end takes all of it away first ([`take_away`]). Who is killed cannot: so
+//! Who is done, or fails, takes it away by dropping it. Whoever is asked to end takes all of it away first ([`remove_all`]). Who is killed cannot: so
 //! who writes holds a lock, and what nobody has locked goes when the next one is made in the same directory.
 
 use std::fs::{self, File, OpenOptions};
@@ -17,36 +17,36 @@ use tempfile::{NamedTempFile, TempDir};
 const PREFIX: &str = ".backstory-export-";
 
 /// What would be left if this process ended now.
-static LEAVINGS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static CLEANUP_PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-fn leavings() -> MutexGuard<'static, Vec<PathBuf>> {
-    LEAVINGS.lock().unwrap_or_else(PoisonError::into_inner)
+fn cleanup_paths() -> MutexGuard<'static, Vec<PathBuf>> {
+    CLEANUP_PATHS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A path that is to go if the process is ended; as long as this lives.
 #[derive(Debug)]
-pub struct Leaving(PathBuf);
+pub struct CleanupPath(PathBuf);
 
-impl Leaving {
+impl CleanupPath {
     /// The file or directory at `path`.
-    pub fn at(path: &Path) -> Leaving {
+    pub fn at(path: &Path) -> CleanupPath {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        leavings().push(path.clone());
-        Leaving(path)
+        cleanup_paths().push(path.clone());
+        CleanupPath(path)
     }
 }
 
-/// Makes something that is to go if the process is ended: not between the two, and not once [`take_away`] has begun.
+/// Makes something that is to go if the process is ended: not between the two, and not once [`remove_all`] has begun.
 fn make<T>(
     make: impl FnOnce() -> io::Result<T>,
     path: impl FnOnce(&T) -> &Path,
-) -> io::Result<(T, Leaving)> {
-    let mut all = leavings();
+) -> io::Result<(T, CleanupPath)> {
+    let mut all = cleanup_paths();
     let made = make().map_err(bare)?;
     let path = path(&made);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     all.push(path.clone());
-    Ok((made, Leaving(path)))
+    Ok((made, CleanupPath(path)))
 }
 
 /// The error without the temporary name that it happened to, which says nothing to anybody.
@@ -58,9 +58,9 @@ fn bare(error: io::Error) -> io::Error {
     }
 }
 
-impl Drop for Leaving {
+impl Drop for CleanupPath {
     fn drop(&mut self) {
-        let mut all = leavings();
+        let mut all = cleanup_paths();
         if let Some(at) = all.iter().position(|path| *path == self.0) {
             all.swap_remove(at);
         }
@@ -69,62 +69,62 @@ impl Drop for Leaving {
 
 /// A file that is taken away with its name unless it is given another.
 #[derive(Debug)]
-pub struct Unfinished {
+pub struct UnfinishedFile {
     /// Written to, for its owner only.
     pub file: NamedTempFile,
-    _leaving: Leaving,
+    _cleanup: CleanupPath,
 }
 
-impl Unfinished {
+impl UnfinishedFile {
     /// Makes one in `directory`.
-    pub fn make(directory: &Path) -> io::Result<Unfinished> {
+    pub fn make(directory: &Path) -> io::Result<UnfinishedFile> {
         sweep(directory);
         let file = || {
             tempfile::Builder::new()
                 .prefix(PREFIX)
                 .tempfile_in(directory)
         };
-        let (file, leaving) = make(file, NamedTempFile::path)?;
+        let (file, cleanup) = make(file, NamedTempFile::path)?;
         // Where there are no locks, what is left stays.
         let _ = flock(file.as_file(), FlockOperation::NonBlockingLockExclusive);
-        Ok(Unfinished {
+        Ok(UnfinishedFile {
             file,
-            _leaving: leaving,
+            _cleanup: cleanup,
         })
     }
 }
 
 /// A directory that is taken away with all that is in it unless it is given another name.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchDirectory {
     directory: TempDir,
     /// Holds the lock.
-    pub held: File,
-    _leaving: Leaving,
+    pub open: File,
+    _cleanup: CleanupPath,
 }
 
-impl Scratch {
+impl ScratchDirectory {
     /// Makes one in `directory`.
-    pub fn make(directory: &Path) -> io::Result<Scratch> {
+    pub fn make(directory: &Path) -> io::Result<ScratchDirectory> {
         sweep(directory);
         let directory = || {
             tempfile::Builder::new()
                 .prefix(PREFIX)
                 .tempdir_in(directory)
         };
-        let (made, leaving) = make(directory, TempDir::path)?;
-        let held = File::open(made.path())?;
-        let _ = flock(&held, FlockOperation::NonBlockingLockExclusive);
-        Ok(Scratch {
+        let (made, cleanup) = make(directory, TempDir::path)?;
+        let open = File::open(made.path())?;
+        let _ = flock(&open, FlockOperation::NonBlockingLockExclusive);
+        Ok(ScratchDirectory {
             directory: made,
-            held,
-            _leaving: leaving,
+            open,
+            _cleanup: cleanup,
         })
     }
 
     /// Makes one where temporary files go.
-    pub fn anywhere() -> io::Result<Scratch> {
-        Scratch::make(&std::env::temp_dir())
+    pub fn anywhere() -> io::Result<ScratchDirectory> {
+        ScratchDirectory::make(&std::env::temp_dir())
     }
 
     /// Where it is.
@@ -143,8 +143,8 @@ const TRIES: u32 = 100;
 
 /// Takes away all that would be left, also what others of this process, or processes that are just being killed, are writing into. Until what this
 /// returns is dropped nothing more is begun: who ends the process keeps it.
-pub fn take_away() -> MutexGuard<'static, Vec<PathBuf>> {
-    let all = leavings();
+pub fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
+    let all = cleanup_paths();
     for path in &*all {
         for _ in 0..TRIES {
             if remove(path).is_ok_and(|there| !there) {
@@ -175,14 +175,14 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// Takes away what exports that were killed have left in a directory. What cannot be taken away stays: it is in nobody's way.
 fn sweep(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_left(&entry.path()) {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_abandoned(&entry.path()) {
             let _ = remove(&entry.path());
         }
     }
 }
 
 /// True of a file or directory of this user's that is not new and that nobody has locked.
-pub fn is_left(path: &Path) -> bool {
+pub fn is_abandoned(path: &Path) -> bool {
     let locked = || -> Option<()> {
         // Whoever waits at a pipe of this name would wait for ever.
         let meta = fs::symlink_metadata(path).ok()?;
@@ -211,14 +211,14 @@ mod tests {
     #[test]
     fn whoever_is_asked_to_end_takes_away_what_is_not_finished_and_nothing_else() {
         let place = tempfile::tempdir().unwrap();
-        let done = Unfinished::make(place.path()).unwrap();
+        let done = UnfinishedFile::make(place.path()).unwrap();
         done.file.persist(place.path().join("done")).unwrap();
         let (file, scratch) = (
-            Unfinished::make(place.path()).unwrap(),
-            Scratch::make(place.path()).unwrap(),
+            UnfinishedFile::make(place.path()).unwrap(),
+            ScratchDirectory::make(place.path()).unwrap(),
         );
         fs::write(scratch.path().join("part"), "x").unwrap();
-        drop(take_away());
+        drop(remove_all());
         let left: Vec<_> = fs::read_dir(place.path())
             .unwrap()
             .flatten()

@@ -1,4 +1,4 @@
-//! The bill of materials of a view: what was made, from which files and which packages, by which steps. What the standards' documents
+//! The inventory of materials of a view: what was made, from which files and which packages, by which steps. What the standards' documents
 //! are written from.
 //!
 //! Files of packages are not listed one by one: their package stands for them.
@@ -9,23 +9,23 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::{Content, Role};
 use backstory_store::facts::Package;
 
-use crate::holdings::Sums;
+use crate::file_contents::Checksums;
 use crate::{Result, View};
 
 /// What a view is made of.
 #[derive(Debug, Default)]
-pub struct Bill {
+pub struct Inventory {
     /// Versions of files, in the order of their first use.
-    pub items: Vec<Item>,
+    pub items: Vec<InventoryFile>,
     /// What package managers brought.
     pub packages: Vec<Package>,
     /// The steps, by the numbers of items and packages.
-    pub steps: Vec<Made>,
+    pub steps: Vec<InventoryStep>,
 }
 
 /// A version of a file.
 #[derive(Debug)]
-pub struct Item {
+pub struct InventoryFile {
     /// Which of the view's runs it is from.
     pub run: usize,
     /// Absolute path.
@@ -41,12 +41,12 @@ pub struct Item {
     /// It belongs to the system or to a tool.
     pub tool: bool,
     /// Checksums, if its content can be had.
-    pub sums: Option<Sums>,
+    pub sums: Option<Checksums>,
 }
 
 /// A step and what it took and made.
 #[derive(Debug)]
-pub struct Made {
+pub struct InventoryStep {
     /// Unique among the steps.
     pub name: String,
     /// Lines of shell, from the step's own directory.
@@ -67,9 +67,9 @@ pub struct Made {
     pub packages: Vec<usize>,
 }
 
-impl Bill {
-    /// Draws up the bill. Reads every content once.
-    pub fn of(view: &View) -> Result<Bill> {
+impl Inventory {
+    /// Draws up the inventory. Reads every content once.
+    pub fn of(view: &View) -> Result<Inventory> {
         let wanted = Wanted::of(view);
         // What no step is for: where the output of the whole run went, files that came and went.
         let outputs: HashSet<(usize, &Bytes)> = view
@@ -78,12 +78,12 @@ impl Bill {
             .iter()
             .flat_map(|step| step.outputs.iter().map(|path| (step.run, path)))
             .collect();
-        let mut bill = Bill::default();
+        let mut inventory = Inventory::default();
         let mut at_path: BTreeMap<(usize, Bytes), Vec<usize>> = BTreeMap::new();
         let mut package_at: BTreeMap<(usize, Bytes), usize> = BTreeMap::new();
         let mut packages: BTreeMap<Package, usize> = BTreeMap::new();
         for run in 0..view.runs.len() {
-            for content in &view.holdings.run(run).files {
+            for content in &view.contents.run(run).files {
                 if !is_file(content) || !wanted.has(run, &content.path) {
                     continue;
                 }
@@ -101,28 +101,28 @@ impl Bill {
                 at_path
                     .entry((run, content.path.clone()))
                     .or_default()
-                    .push(bill.items.len());
-                bill.items.push(Item {
+                    .push(inventory.items.len());
+                inventory.items.push(InventoryFile {
                     run,
                     path: content.path.clone(),
                     version: content.version,
                     result: content.role == Role::Output
                         && view
-                            .asked
+                            .requested
                             .as_ref()
                             .is_none_or(|asked| *asked == content.path),
                     made,
                     tool: backstory_workflow::paths::is_tool(&content.path),
                     software: matches!(content.role, Role::Program | Role::Library),
-                    sums: view.holdings.sums(content)?,
+                    sums: view.contents.sums(content)?,
                 });
             }
         }
         let mut all: Vec<(Package, usize)> = packages.into_iter().collect();
         all.sort_by_key(|(_, at)| *at);
-        bill.packages = all.into_iter().map(|(package, _)| package).collect();
-        bill.steps = steps(view, &bill.items, &at_path, &package_at);
-        Ok(bill)
+        inventory.packages = all.into_iter().map(|(package, _)| package).collect();
+        inventory.steps = steps(view, &inventory.items, &at_path, &package_at);
+        Ok(inventory)
     }
 }
 
@@ -141,10 +141,10 @@ fn is_file(content: &Content) -> bool {
 
 fn steps(
     view: &View,
-    items: &[Item],
+    items: &[InventoryFile],
     at_path: &BTreeMap<(usize, Bytes), Vec<usize>>,
     package_at: &BTreeMap<(usize, Bytes), usize>,
-) -> Vec<Made> {
+) -> Vec<InventoryStep> {
     let versions = |run: usize, path: &Bytes| {
         at_path
             .get(&(run, path.clone()))
@@ -168,7 +168,7 @@ fn steps(
         let packages: BTreeSet<usize> = packages
             .filter_map(|path| package_at.get(&(run, path.clone())).copied())
             .collect();
-        Made {
+        InventoryStep {
             name: step.name.clone(),
             lines: step
                 .lines
@@ -192,7 +192,7 @@ struct Wanted(Option<HashSet<(usize, Bytes)>>);
 
 impl Wanted {
     fn of(view: &View) -> Wanted {
-        let Some(asked) = &view.asked else {
+        let Some(asked) = &view.requested else {
             return Wanted(None);
         };
         let mut wanted = HashSet::new();

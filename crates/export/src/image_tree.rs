@@ -1,6 +1,6 @@
 //! The file system that a run needs: only what it used, as it was before the run.
 //!
-//! In: a run's contents. Out: a [`Tree`], which containers and packs are written from. Paths are the real ones: what was named through a
+//! In: a run's contents. Out: a [`ImageTree`], which containers and packs are written from. Paths are the real ones: what was named through a
 //! symbolic link lies where the link leads, and the link lies beside it. Invariant: nothing that the run made is in it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,17 +22,17 @@ use backstory_workflow::paths::{is_tool, parent};
 use backstory_workflow::shell;
 
 /// A run and the files it needs.
-pub struct Tree<'v> {
+pub struct ImageTree<'v> {
     view: &'v View,
     /// The run.
     pub run: &'v RunDetails,
     /// What lies where; directories before what lies in them.
-    pub nodes: BTreeMap<Bytes, Node<'v>>,
+    pub nodes: BTreeMap<Bytes, TreeNode<'v>>,
 }
 
 /// Something in the file system.
 #[derive(Debug, Clone)]
-pub enum Node<'v> {
+pub enum TreeNode<'v> {
     /// A directory with its permission bits.
     Directory(u32),
     /// Where a symbolic link leads.
@@ -51,9 +51,9 @@ const MOST_OF_NOTHING: u64 = 1 << 20;
 /// Links followed for one path before it counts as a ring, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-impl<'v> Tree<'v> {
+impl<'v> ImageTree<'v> {
     /// What a view's run needs. `format`: who asks, for errors.
-    pub fn of(view: &'v View, format: &'static str) -> Result<Tree<'v>> {
+    pub fn of(view: &'v View, format: &'static str) -> Result<ImageTree<'v>> {
         if view.runs.len() != 1 {
             return Err(Error::Unsayable {
                 format,
@@ -61,7 +61,7 @@ impl<'v> Tree<'v> {
                 advice: "a container runs one command: export one of the runs by its id",
             });
         }
-        let contents = view.holdings.run(0);
+        let contents = view.contents.run(0);
         if !contents.settled && !matches!(view.runs[0].modes.contents.as_str(), "" | "off") {
             return Err(Error::NoContent {
                 path: view.subject.clone(),
@@ -69,7 +69,7 @@ impl<'v> Tree<'v> {
                 advice: "`backstory index --wait` stores it now",
             });
         }
-        let mut tree = Tree {
+        let mut tree = ImageTree {
             view,
             run: &view.runs[0],
             nodes: BTreeMap::new(),
@@ -87,10 +87,10 @@ impl<'v> Tree<'v> {
         ] {
             tree.nodes
                 .entry(path.as_bytes().into())
-                .or_insert(Node::Directory(mode));
+                .or_insert(TreeNode::Directory(mode));
         }
         let cwd = tree.resolved(&tree.run.summary.cwd, true);
-        tree.nodes.entry(cwd).or_insert(Node::Directory(0o755));
+        tree.nodes.entry(cwd).or_insert(TreeNode::Directory(0o755));
         tree.parents();
         Ok(tree)
     }
@@ -108,8 +108,8 @@ impl<'v> Tree<'v> {
                 continue;
             }
             let node = match &place.target {
-                Some(target) => Node::Link(target.clone()),
-                None => Node::Directory(place.mode & 0o7777),
+                Some(target) => TreeNode::Link(target.clone()),
+                None => TreeNode::Directory(place.mode & 0o7777),
             };
             self.nodes.insert(place.path.clone(), node);
         }
@@ -130,13 +130,13 @@ impl<'v> Tree<'v> {
         {
             let at = |name: &Bytes| -> Bytes { [&place.path, &b"/"[..], name].concat().into() };
             for file in &place.looked {
-                let node = Node::Looked(file.size.min(MOST_OF_NOTHING), file.mtime, file.mode);
+                let node = TreeNode::Looked(file.size.min(MOST_OF_NOTHING), file.mtime, file.mode);
                 self.nodes.entry(at(&file.name)).or_insert(node);
             }
             for entry in place.entries.iter().flatten() {
                 let node = match entry.kind {
-                    0o040_000 => Node::Directory(0o755),
-                    0o100_000 => Node::Looked(0, 0, 0o644),
+                    0o040_000 => TreeNode::Directory(0o755),
+                    0o100_000 => TreeNode::Looked(0, 0, 0o644),
                     _ => continue,
                 };
                 let path = at(&entry.name);
@@ -156,11 +156,11 @@ impl<'v> Tree<'v> {
             EntityKind::Symlink => {
                 if let Some(target) = &content.target {
                     let path = self.resolved(&content.path, false);
-                    self.nodes.insert(path, Node::Link(target.clone()));
+                    self.nodes.insert(path, TreeNode::Link(target.clone()));
                 }
             }
             EntityKind::File => {
-                match self.view.holdings.open(content) {
+                match self.view.contents.open(content) {
                     Ok(mut file) if content.role == Role::Program => {
                         if let Some(loader) = self.unrecorded_loader(&mut file)? {
                             self.loader(&loader)?;
@@ -173,7 +173,7 @@ impl<'v> Tree<'v> {
                 }
                 for path in std::iter::once(&content.path).chain(&content.aliases) {
                     let path = self.resolved(path, true);
-                    self.nodes.insert(path, Node::File(content));
+                    self.nodes.insert(path, TreeNode::File(content));
                 }
             }
             _ => {}
@@ -193,7 +193,7 @@ impl<'v> Tree<'v> {
                     .chain(&content.aliases)
                     .any(|name| **name == *path)
             };
-            self.view.holdings.run(0).files.iter().any(names)
+            self.view.contents.run(0).files.iter().any(names)
         };
         let loader = executable::loader(&head).filter(|loader| !known(loader));
         Ok(loader.map(Into::into))
@@ -230,7 +230,7 @@ impl<'v> Tree<'v> {
             }
             waiting.extend(components(target.as_bytes()));
             self.nodes
-                .insert(name, Node::Link(target.as_bytes().into()));
+                .insert(name, TreeNode::Link(target.as_bytes().into()));
         }
         let changed = std::fs::metadata(&here)
             .map_err(|error| lost(error.to_string()))?
@@ -239,7 +239,7 @@ impl<'v> Tree<'v> {
             return Err(lost("it has changed since the run".to_owned()));
         }
         let real: Bytes = here.as_os_str().as_bytes().into();
-        self.nodes.entry(real).or_insert(Node::Loader);
+        self.nodes.entry(real).or_insert(TreeNode::Loader);
         Ok(())
     }
 
@@ -255,7 +255,9 @@ impl<'v> Tree<'v> {
             }
             let here = [&done[..], b"/", &part].concat();
             match self.nodes.get(here.as_slice()) {
-                Some(Node::Link(target)) if links < MOST_LINKS && (last || !waiting.is_empty()) => {
+                Some(TreeNode::Link(target))
+                    if links < MOST_LINKS && (last || !waiting.is_empty()) =>
+                {
                     links += 1;
                     if target.starts_with(b"/") {
                         done.clear();
@@ -280,7 +282,7 @@ impl<'v> Tree<'v> {
             while above != b"/" {
                 self.nodes
                     .entry(above.into())
-                    .or_insert(Node::Directory(0o755));
+                    .or_insert(TreeNode::Directory(0o755));
                 above = parent(above);
             }
         }
@@ -292,7 +294,7 @@ impl<'v> Tree<'v> {
         &self,
         out: impl Write,
         prefix: &str,
-        wanted: impl Fn(&[u8], &Node<'_>) -> bool,
+        wanted: impl Fn(&[u8], &TreeNode<'_>) -> bool,
     ) -> Result<()> {
         let mut tar = tar::Builder::new(out);
         for (path, node) in self.nodes.iter().filter(|(path, node)| wanted(path, node)) {
@@ -307,7 +309,7 @@ impl<'v> Tree<'v> {
         tar: &mut tar::Builder<impl Write>,
         prefix: &str,
         path: &[u8],
-        node: &Node<'_>,
+        node: &TreeNode<'_>,
     ) -> Result<()> {
         let name = [prefix.as_bytes(), &path[1..]].concat();
         let name = Path::new(OsStr::from_bytes(&name));
@@ -317,24 +319,24 @@ impl<'v> Tree<'v> {
         header.set_mtime(seconds(self.run.summary.started));
         header.set_size(0);
         match node {
-            Node::Directory(mode) => {
+            TreeNode::Directory(mode) => {
                 header.set_entry_type(tar::EntryType::Directory);
                 header.set_mode(*mode);
                 tar.append_data(&mut header, name, io::empty())?;
             }
-            Node::Link(target) => {
+            TreeNode::Link(target) => {
                 header.set_entry_type(tar::EntryType::Symlink);
                 header.set_mode(0o777);
                 let target = Path::new(OsStr::from_bytes(target));
                 tar.append_link(&mut header, name, target)?;
             }
-            Node::Loader => {
+            TreeNode::Loader => {
                 let mut file = regular::open(OsStr::from_bytes(path))?;
                 header.set_metadata_in_mode(&file.metadata()?, tar::HeaderMode::Deterministic);
                 header.set_mode(0o755);
                 tar.append_data(&mut header, name, &mut file)?;
             }
-            Node::Looked(size, mtime, mode) => {
+            TreeNode::Looked(size, mtime, mode) => {
                 header.set_entry_type(tar::EntryType::Regular);
                 header.set_mode(mode & 0o7777);
                 header.set_size(*size);
@@ -343,10 +345,10 @@ impl<'v> Tree<'v> {
                 }
                 tar.append_data(&mut header, name, io::repeat(0).take(*size))?;
             }
-            Node::File(content) => {
+            TreeNode::File(content) => {
                 header.set_entry_type(tar::EntryType::Regular);
                 header.set_mode(content.mode.unwrap_or(0o644) & 0o7777);
-                let mut from = self.view.holdings.open(content)?;
+                let mut from = self.view.contents.open(content)?;
                 let size = match content.ident {
                     Some(ident) => {
                         header.set_mtime(seconds(ident.mtime));
@@ -365,9 +367,9 @@ impl<'v> Tree<'v> {
 }
 
 /// Whether it is the user's own, rather than from a package or a tool.
-pub fn is_own(path: &[u8], node: &Node<'_>) -> bool {
-    let from_package = matches!(node, Node::File(content) if content.held.package().is_some());
-    !from_package && !matches!(node, Node::Loader) && !is_tool(path)
+pub fn is_own(path: &[u8], node: &TreeNode<'_>) -> bool {
+    let from_package = matches!(node, TreeNode::File(content) if content.held.package().is_some());
+    !from_package && !matches!(node, TreeNode::Loader) && !is_tool(path)
 }
 
 fn is_made(content: &Content) -> bool {

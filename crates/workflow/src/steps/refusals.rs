@@ -15,7 +15,7 @@ const CAREFUL: [&str; 18] = [
 ];
 
 /// True if a command of the line is such a program, and is not told to go ahead or to print.
-pub fn is_careful(line: &Line) -> bool {
+pub fn refuses(line: &Line) -> bool {
     let words = line.words.iter().flat_map(|word| match word {
         Word::Program(text) | Word::Text(text) => vec![text.to_vec()],
         Word::Shell(text) => split(text),
@@ -71,7 +71,7 @@ pub fn removals<'p>(
     part: &'p Part,
     outputs: &BTreeSet<Bytes>,
 ) -> impl Iterator<Item = Line> + use<'p> {
-    let careful = part.lines.iter().find(|line| is_careful(line));
+    let careful = part.lines.iter().find(|line| refuses(line));
     let made = part.effects.made.keys();
     let anew: Vec<&Bytes> = made
         .filter(|path| outputs.contains(*path) && !part.effects.read.contains_key(*path))
@@ -116,7 +116,7 @@ mod tests {
             "cd x && /usr/bin/xz -9 a",
             "sort a > b; bzip2 b",
         ] {
-            assert!(is_careful(&shell(text)), "{text}");
+            assert!(refuses(&shell(text)), "{text}");
         }
         for text in [
             "gzip -nkf a",
@@ -127,7 +127,7 @@ mod tests {
             "echo gzip",
             "gunzip",
         ] {
-            assert!(!is_careful(&shell(text)), "{text}");
+            assert!(!refuses(&shell(text)), "{text}");
         }
     }
 }

@@ -1,0 +1,122 @@
+//! Reads a view from a store.
+
+use std::collections::BTreeMap;
+
+use backstory_graph::model::{Certainty, Interval};
+use backstory_query::Globs;
+use backstory_query::answer::Flow;
+use backstory_store::{ActivityKey, Store, same_version};
+use backstory_workflow::Selection;
+
+use super::graph::GraphBuilder;
+use super::{Endpoint, Level, ProgramCall, Request, View, ViewLink};
+use crate::Result;
+use crate::file_contents::FileContents;
+
+impl View {
+    /// Reads the requested part of a store.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such run or file, a pattern is malformed, or the store or the contents fail.
+    pub fn load(store: &dyn Store, request: &Request) -> Result<View> {
+        let lookups = request.level == Level::All;
+        let selection = Selection::load(store, &request.subject, &request.exclude, lookups)?;
+        let exclude = Globs::new(&request.exclude)?;
+        let recordings = &selection.recordings;
+        let mut view = View {
+            subject: selection.description.clone(),
+            requested: selection.path.clone(),
+            contents: FileContents::load(store, recordings, request.contents.as_deref())?,
+            level: request.level,
+            base: selection.base(),
+            runs: recordings.iter().map(|run| run.details.clone()).collect(),
+            activities: Vec::new(),
+            entities: Vec::new(),
+            links: Vec::new(),
+            workflow: selection.workflow(&exclude),
+            programs: programs(&selection),
+            generalise: request.generalise,
+            warnings: Vec::new(),
+        };
+        view.warn();
+        GraphBuilder::new(&mut view, &selection, exclude).build();
+        view.join_runs();
+        Ok(view)
+    }
+
+    /// Warns of incomplete records, and of what the workflow leaves out.
+    fn warn(&mut self) {
+        for run in &self.runs {
+            let summary = &run.summary;
+            if !summary.complete {
+                let mut because = summary.incomplete_because.clone();
+                if summary.lost > 0 {
+                    because.push(format!("{} operations were lost", summary.lost));
+                }
+                let because = because.join("; ");
+                self.warnings.push(format!(
+                    "the record of run {} is not complete: {because}",
+                    summary.id
+                ));
+            }
+        }
+        self.warnings.extend(self.workflow.notes.iter().cloned());
+    }
+
+    /// Links a version that one run made with the same version that a later run read.
+    fn join_runs(&mut self) {
+        let mut by_inode: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
+        for (at, entity) in self.entities.iter().enumerate() {
+            if let Some(ident) = entity.ident {
+                by_inode.entry((ident.dev, ident.ino)).or_default().push(at);
+            }
+        }
+        let mut links = Vec::new();
+        for same in by_inode.values() {
+            let pairs = same
+                .iter()
+                .flat_map(|to| same.iter().map(move |from| (to, from)));
+            for (&to, &from) in pairs {
+                let (old, new) = (&self.entities[from], &self.entities[to]);
+                let (Some(was), Some(is)) = (old.ident, new.ident) else {
+                    continue;
+                };
+                let passed_on = old.run < new.run && old.version > 0 && new.version == 0;
+                if passed_on && same_version(&was, &is) {
+                    links.push(ViewLink {
+                        from: Endpoint::Entity(from),
+                        to: Endpoint::Entity(to),
+                        flow: Flow::Same,
+                        certainty: Certainty::Seen,
+                        interval: Interval {
+                            start: is.mtime,
+                            end: is.mtime.max(is.ctime),
+                        },
+                    });
+                }
+            }
+        }
+        self.links.extend(links);
+    }
+}
+
+fn programs(selection: &Selection) -> Vec<ProgramCall> {
+    let mut programs = Vec::new();
+    for recording in &selection.recordings {
+        let executed = recording
+            .activities
+            .iter()
+            .filter(|activity| activity.epoch > 0);
+        for activity in executed {
+            if selection.has_activity(ActivityKey::new(recording.key, activity.id)) {
+                programs.push(ProgramCall {
+                    path: activity.exec_path.clone(),
+                    argv: activity.argv.clone(),
+                    cwd: activity.cwd.clone(),
+                });
+            }
+        }
+    }
+    programs
+}
