@@ -35,6 +35,7 @@ const HOT: &[&str] = &["record.c", "text.c", "shape.c", "open.c"];
 /// What calls nothing that a cancelled or exiting thread unwinds from, nor code of the program's: it needs no unwind tables.
 const NEVER_UNWOUND: &[&str] = &[
     "arena.c",
+    "confined.c",
     "environ.c",
     "exec.c",
     "load.c",
@@ -48,7 +49,11 @@ const NEVER_UNWOUND: &[&str] = &[
     "repair.c",
     "shape.c",
     "record.c",
+    "sandbox.c",
+    "sanitizer.c",
     "stat.c",
+    "streams.c",
+    "symbols.c",
     "text.c",
 ];
 

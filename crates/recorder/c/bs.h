@@ -28,6 +28,11 @@ typedef uint8_t u8;
 typedef s64 ssize;
 
 #define BS_API __attribute__((visibility("default")))
+/*
+ * A function that the sanitizers intercept, too (sanitizer.c): two instructions without effect at
+ * its entry make room for a short jump, and five bytes before it for the jump that is reached so.
+ */
+#define BS_INTERCEPTED BS_API __attribute__((patchable_function_entry(7, 5)))
 #define BS_COLD __attribute__((noinline, cold))
 #define BS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define BS_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -306,6 +311,12 @@ struct bs_link_map {
     struct bs_link_map *next, *prev;
 };
 extern struct bs_link_map *bs_first_library, *bs_last_library; /* that the program began with */
+extern struct bs_link_map *bs_own_library;
+/* libc's functions are looked for behind this one: the recorder, or a sanitizer's runtime. */
+extern struct bs_link_map *bs_last_before_next;
+
+/* sanitizer.c */
+void bs_step_behind_sanitizer(void);
 
 /* next.c */
 void *bs_next_or_null(const char *name);

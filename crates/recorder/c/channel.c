@@ -25,18 +25,18 @@ int bs_make_pipe(s64 nr, int ends[2], int flags)
     return (int)bs_finish(rec, result);
 }
 
-BS_API int pipe(int ends[2])
+BS_INTERCEPTED int pipe(int ends[2])
 {
     return bs_make_pipe(__NR_pipe, ends, 0);
 }
 BS_ALIAS(__pipe, pipe);
 
-BS_API int pipe2(int ends[2], int flags)
+BS_INTERCEPTED int pipe2(int ends[2], int flags)
 {
     return bs_make_pipe(flags ? __NR_pipe2 : __NR_pipe, ends, flags);
 }
 
-BS_API int socketpair(int domain, int type, int protocol, int ends[2])
+BS_INTERCEPTED int socketpair(int domain, int type, int protocol, int ends[2])
 {
     struct bs_reservation rec = bs_begin(BS_OP_SOCKETPAIR, -1, -1, (u32)type);
     s64 result = bs_call(rec, __NR_socketpair, domain, type, protocol, ends);
@@ -53,25 +53,25 @@ BS_API int socketpair(int domain, int type, int protocol, int ends[2])
 
 /* ---- sockets --------------------------------------------------------------------------------------------------------- */
 
-BS_API int socket(int domain, int type, int protocol)
+BS_INTERCEPTED int socket(int domain, int type, int protocol)
 {
     return (int)BS_BY(bs_shaped_opens, socket, SOCKET, (.fd = 1, .arg = 2), domain, type, protocol);
 }
 
-BS_API int connect(int fd, const void *address, u32 size)
+BS_INTERCEPTED int connect(int fd, const void *address, u32 size)
 {
     struct bs_reservation rec = bs_begin_bytes(BS_OP_CONNECT, fd, 0, address, size);
     return (int)bs_finish(rec, bs_call_cancel(rec, __NR_connect, fd, address, size));
 }
 BS_ALIAS(__connect, connect);
 
-BS_API int bind(int fd, const void *address, u32 size)
+BS_INTERCEPTED int bind(int fd, const void *address, u32 size)
 {
     struct bs_reservation rec = bs_begin_bytes(BS_OP_BIND, fd, 0, address, size);
     return (int)bs_finish(rec, bs_call(rec, __NR_bind, fd, address, size));
 }
 
-BS_API int listen(int fd, int backlog)
+BS_INTERCEPTED int listen(int fd, int backlog)
 {
     return (int)BS_SHAPED(listen, LISTEN, (.fd = 1), fd, backlog);
 }
@@ -93,12 +93,12 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
     return (int)bs_end(rec, fd);
 }
 
-BS_API int accept(int socket, void *address, u32 *size)
+BS_INTERCEPTED int accept(int socket, void *address, u32 *size)
 {
     return bs_accept(__NR_accept4, socket, address, size, 0);
 }
 
-BS_API int accept4(int socket, void *address, u32 *size, int flags)
+BS_INTERCEPTED int accept4(int socket, void *address, u32 *size, int flags)
 {
     return bs_accept(__NR_accept4, socket, address, size, flags);
 }
@@ -163,7 +163,7 @@ static void log_message(u64 time, int fd, u32 op, ssize result)
     bs_fd_mark(fd, mark);
 }
 
-BS_API ssize sendmsg(int fd, const void *message, int flags)
+BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
 {
     u64 time = bs_now();
     ssize result = BS_NEXT(sendmsg)(fd, message, flags);
@@ -173,7 +173,7 @@ BS_API ssize sendmsg(int fd, const void *message, int flags)
     return result;
 }
 
-BS_API ssize recvmsg(int fd, void *message, int flags)
+BS_INTERCEPTED ssize recvmsg(int fd, void *message, int flags)
 {
     u64 time = bs_now();
     ssize result = BS_NEXT(recvmsg)(fd, message, flags);
@@ -183,7 +183,7 @@ BS_API ssize recvmsg(int fd, void *message, int flags)
     return result;
 }
 
-BS_API int sendmmsg(int fd, void *messages, u32 count, int flags)
+BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
 {
     u64 time = bs_now();
     int result = BS_NEXT(sendmmsg)(fd, messages, count, flags);
@@ -193,7 +193,7 @@ BS_API int sendmmsg(int fd, void *messages, u32 count, int flags)
     return result;
 }
 
-BS_API int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
+BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
 {
     u64 time = bs_now();
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
@@ -253,7 +253,7 @@ BS_API int shm_unlink(const char *name)
 /* ---- descriptors without file data: their numbers are taken, that is all --------------------------------------------- */
 
 #define PLAIN(name, nr, parameters, ...) \
-    BS_API int name parameters \
+    BS_INTERCEPTED int name parameters \
     { \
         return (int)BS_BY(bs_shaped_opens, nr, EVENTFD, (.arg_is = __NR_##nr), __VA_ARGS__); \
     }
@@ -267,12 +267,12 @@ PLAIN(pidfd_open, pidfd_open, (int pid, u32 flags), pid, flags)
 
 int inotify_init1(int flags);
 
-BS_API int inotify_init(void)
+BS_INTERCEPTED int inotify_init(void)
 {
     return inotify_init1(0);
 }
 
-BS_API int signalfd(int fd, const void *mask, int flags)
+BS_INTERCEPTED int signalfd(int fd, const void *mask, int flags)
 {
     if (fd >= 0)
         return (int)bs_ret(bs_raw(__NR_signalfd4, fd, mask, 8, flags));

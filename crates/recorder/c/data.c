@@ -58,8 +58,8 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
         static struct far far_ = {0, #name}; \
         void *next_ = __atomic_load_n(&far_.function, __ATOMIC_RELAXED); \
         BS_LIKELY(next_ && !is_news(fd, mark)) \
-            ? ((__typeof(&name))next_)(fd, __VA_ARGS__) \
-            : first(&far_, fd, BS_FIVE_MORE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
+        ? ((__typeof(&name))next_)(fd, __VA_ARGS__) \
+        : first(&far_, fd, BS_FIVE_MORE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
     })
 #define BS_FIVE_MORE(a, b, c, d, e, ...) (s64)(a), (s64)(b), (s64)(c), (s64)(d), (s64)(e)
 #define READS(name, ...) return BY(first_read, BS_FD_READ, name, __VA_ARGS__)
@@ -79,25 +79,25 @@ ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size);
 ssize __recv_chk(int fd, void *to, size_t n, size_t room, int flags);
 ssize __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, void *from, u32 *size);
 
-BS_API ssize read(int fd, void *to, size_t n)
+BS_INTERCEPTED ssize read(int fd, void *to, size_t n)
 {
     READS(read, fd, to, n);
 }
 BS_ALIAS(__read, read);
 
-BS_API ssize pread(int fd, void *to, size_t n, s64 at)
+BS_INTERCEPTED ssize pread(int fd, void *to, size_t n, s64 at)
 {
     READS(pread, fd, to, n, at);
 }
 BS_ALIAS(pread64, pread);
 BS_ALIAS(__pread64, pread);
 
-BS_API ssize readv(int fd, const void *parts, int count)
+BS_INTERCEPTED ssize readv(int fd, const void *parts, int count)
 {
     READS(readv, fd, parts, count);
 }
 
-BS_API ssize preadv(int fd, const void *parts, int count, s64 at)
+BS_INTERCEPTED ssize preadv(int fd, const void *parts, int count, s64 at)
 {
     READS(preadv, fd, parts, count, at);
 }
@@ -120,12 +120,12 @@ BS_API ssize __pread_chk(int fd, void *to, size_t n, s64 at, size_t room)
 }
 BS_ALIAS(__pread64_chk, __pread_chk);
 
-BS_API ssize recv(int fd, void *to, size_t n, int flags)
+BS_INTERCEPTED ssize recv(int fd, void *to, size_t n, int flags)
 {
     READS(recv, fd, to, n, flags);
 }
 
-BS_API ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size)
+BS_INTERCEPTED ssize recvfrom(int fd, void *to, size_t n, int flags, void *from, u32 *size)
 {
     READS(recvfrom, fd, to, n, flags, from, size);
 }
@@ -154,25 +154,25 @@ ssize send(int fd, const void *from, size_t n, int flags);
 ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size);
 ssize vmsplice(int fd, const void *parts, size_t count, u32 flags);
 
-BS_API ssize write(int fd, const void *from, size_t n)
+BS_INTERCEPTED ssize write(int fd, const void *from, size_t n)
 {
     WRITES(write, fd, from, n);
 }
 BS_ALIAS(__write, write);
 
-BS_API ssize pwrite(int fd, const void *from, size_t n, s64 at)
+BS_INTERCEPTED ssize pwrite(int fd, const void *from, size_t n, s64 at)
 {
     WRITES(pwrite, fd, from, n, at);
 }
 BS_ALIAS(pwrite64, pwrite);
 BS_ALIAS(__pwrite64, pwrite);
 
-BS_API ssize writev(int fd, const void *parts, int count)
+BS_INTERCEPTED ssize writev(int fd, const void *parts, int count)
 {
     WRITES(writev, fd, parts, count);
 }
 
-BS_API ssize pwritev(int fd, const void *parts, int count, s64 at)
+BS_INTERCEPTED ssize pwritev(int fd, const void *parts, int count, s64 at)
 {
     WRITES(pwritev, fd, parts, count, at);
 }
@@ -184,13 +184,13 @@ BS_API ssize pwritev2(int fd, const void *parts, int count, s64 at, int flags)
 }
 BS_ALIAS(pwritev64v2, pwritev2);
 
-BS_API ssize send(int fd, const void *from, size_t n, int flags)
+BS_INTERCEPTED ssize send(int fd, const void *from, size_t n, int flags)
 {
     WRITES(send, fd, from, n, flags);
 }
 BS_ALIAS(__send, send);
 
-BS_API ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size)
+BS_INTERCEPTED ssize sendto(int fd, const void *from, size_t n, int flags, const void *to, u32 size)
 {
     WRITES(sendto, fd, from, n, flags, to, size);
 }
@@ -308,7 +308,7 @@ enum { MAP_ANON = 0x20 };
 void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset);
 
 /* Only files matter; memory goes straight on. */
-BS_API void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset)
+BS_INTERCEPTED void *mmap(void *at, size_t size, int protection, int flags, int fd, s64 offset)
 {
     if (fd < 0 || flags & MAP_ANON)
         return (void *)bs_ret(bs_raw(__NR_mmap, at, size, protection, flags, fd, offset));

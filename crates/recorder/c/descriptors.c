@@ -48,7 +48,7 @@ struct bs_reservation bs_begin_close(int fd)
     return bs_begin(BS_OP_CLOSE, fd, 0, 0);
 }
 
-BS_API int close(int fd)
+BS_INTERCEPTED int close(int fd)
 {
     struct bs_reservation rec = bs_begin_close(fd);
     bs_fd_closed((u32)fd);
@@ -91,7 +91,7 @@ static s64 copied(struct bs_reservation rec, int from, s64 to)
     return bs_end(rec, to);
 }
 
-BS_API int dup(int fd)
+BS_INTERCEPTED int dup(int fd)
 {
     struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, 0, 0);
     return (int)bs_ret(copied(rec, fd, bs_call(rec, __NR_dup, fd)));
@@ -104,7 +104,7 @@ static void replaced(int fd, int to)
         bs_end(bs_begin_close(to), 0);
 }
 
-BS_API int dup2(int fd, int to)
+BS_INTERCEPTED int dup2(int fd, int to)
 {
     replaced(fd, to);
     struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, 0, 1);
@@ -112,7 +112,7 @@ BS_API int dup2(int fd, int to)
 }
 BS_ALIAS(__dup2, dup2);
 
-BS_API int dup3(int fd, int to, int flags)
+BS_INTERCEPTED int dup3(int fd, int to, int flags)
 {
     replaced(fd, to);
     struct bs_reservation rec = bs_begin(BS_OP_DUP, fd, flags, 1);
@@ -163,7 +163,7 @@ static s32 source(unsigned long request, u64 arg, s64 result)
     return result < 0 ? -1 : (s32) * (const s64 *)arg;
 }
 
-BS_API int ioctl(int fd, unsigned long request, ...)
+BS_INTERCEPTED int ioctl(int fd, unsigned long request, ...)
 {
     va_list args;
     va_start(args, request);

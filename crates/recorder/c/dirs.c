@@ -15,7 +15,7 @@ int scandirat(int dir, const char *path, void ***list, int (*wanted)(const void 
               int (*order)(const void **, const void **));
 ssize getdents64(int fd, void *to, size_t n);
 
-BS_API void *opendir(const char *path)
+BS_INTERCEPTED void *opendir(const char *path)
 {
     if (bs_odd & BS_ODD_SANDBOX)
         return BS_NEXT(opendir)(path);
@@ -41,25 +41,25 @@ static inline void list(int fd)
         log_list(fd);
 }
 
-BS_API void *readdir(void *dir)
+BS_INTERCEPTED void *readdir(void *dir)
 {
     list(BS_NEXT(dirfd)(dir));
     return BS_NEXT(readdir)(dir);
 }
 
-BS_API void *readdir64(void *dir)
+BS_INTERCEPTED void *readdir64(void *dir)
 {
     list(BS_NEXT(dirfd)(dir));
     return BS_NEXT(readdir64)(dir);
 }
 
-BS_API int readdir_r(void *dir, void *entry, void **result)
+BS_INTERCEPTED int readdir_r(void *dir, void *entry, void **result)
 {
     list(BS_NEXT(dirfd)(dir));
     return BS_NEXT(readdir_r)(dir, entry, result);
 }
 
-BS_API int readdir64_r(void *dir, void *entry, void **result)
+BS_INTERCEPTED int readdir64_r(void *dir, void *entry, void **result)
 {
     list(BS_NEXT(dirfd)(dir));
     return BS_NEXT(readdir64_r)(dir, entry, result);
@@ -71,7 +71,7 @@ BS_API ssize getdents64(int fd, void *to, size_t n)
     return bs_ret(bs_raw(__NR_getdents64, fd, to, n));
 }
 
-BS_API int closedir(void *dir)
+BS_INTERCEPTED int closedir(void *dir)
 {
     if (!dir)
         return BS_NEXT(closedir)(dir);
@@ -103,8 +103,8 @@ static int scanned(u64 time, int dir, const char *path, int count)
     return count;
 }
 
-BS_API int scandir(const char *path, void ***to, int (*wanted)(const void *),
-                   int (*order)(const void **, const void **))
+BS_INTERCEPTED int scandir(const char *path, void ***to, int (*wanted)(const void *),
+                           int (*order)(const void **, const void **))
 {
     u64 time = bs_now();
     return scanned(time, BS_AT_FDCWD, path, BS_NEXT(scandir)(path, to, wanted, order));

@@ -1,6 +1,6 @@
 /*
- * The constructor: hides our variables before any other constructor runs, and gives our entry in the link map a name that
- * sanitizers know how to overlook. Nothing else happens when a program starts.
+ * The constructor: hides the recorder's variables before any other constructor runs. Nothing else
+ * happens when a program starts, but in programs with a sanitizer's runtime (sanitizer.c).
  */
 #include "bs.h"
 
@@ -9,7 +9,7 @@ char bs_arena_path[ARENA_MAX];
 char bs_preload_entry[ENTRY_MAX];
 const char *bs_own_file = "";
 u32 bs_user;
-struct bs_link_map *bs_first_library, *bs_last_library;
+struct bs_link_map *bs_first_library, *bs_last_library, *bs_own_library, *bs_last_before_next;
 
 /* musl calls constructors without arguments. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
@@ -67,14 +67,13 @@ static struct bs_link_map *find_libraries(char **env)
     return 0;
 }
 
-/* And notes where the list ends. ASan wants to be first in it, but skips names that begin with "linux-" (the vDSO's). */
-static void rename_ourselves(void)
+/* Finds the recorder's own entry, and where the list ends. */
+static void find_ourselves(void)
 {
-    static char name[] = BS_PRELOAD_NAME;
     for (struct bs_link_map *l = bs_first_library; l; l = l->next) {
         if (l->dynamic == _DYNAMIC && l->name) {
             bs_own_file = l->name;
-            l->name = name;
+            bs_own_library = bs_last_before_next = l;
         }
         bs_last_library = l;
     }
@@ -170,7 +169,9 @@ static void start(int argc, char **argv, char **env)
     if (!env)
         return;
     bs_first_library = find_libraries(env);
-    rename_ourselves();
+    find_ourselves();
+    if (bs_own_library)
+        bs_step_behind_sanitizer();
     if (*env)
         hide(env);
 }

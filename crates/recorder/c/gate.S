@@ -42,9 +42,12 @@ bs_plain:
     .type vfork, @function
     .globl __vfork
     .type __vfork, @function
+    .fill 5, 1, 0x90
 vfork:
 __vfork:
     .cfi_startproc
+    nop /* room for a jump, as BS_INTERCEPTED has it */
+    nop
     sub $8, %rsp
     .cfi_adjust_cfa_offset 8
     call bs_vfork_begins

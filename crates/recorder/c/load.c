@@ -18,6 +18,8 @@ void *dlopen(const char *path, int flags);
 
 static void log_library(const char *name)
 {
+    if (name == bs_own_file)
+        return;
     for (const char *c = name; c && *c; c++)
         if (*c == '/') { /* the program itself and the kernel's library have none */
             bs_note_path(bs_now(), BS_OP_LOAD, 0, 0, 0, name, 0);
@@ -77,7 +79,7 @@ void bs_log_new_libraries(void)
  * The loader looks where the caller's own library says, so it must see the real caller: this ends in a jump, and what was loaded
  * is logged at the next opportunity.
  */
-BS_API void *dlopen(const char *path, int flags)
+BS_INTERCEPTED void *dlopen(const char *path, int flags)
 {
     bs_is_ready(BS_OP_LOAD);
     if (!known) {

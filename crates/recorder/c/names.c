@@ -62,7 +62,7 @@ static const struct bs_shape rmdir_shape = {.nr = __NR_rmdir,
                                             .arg_is = AT_REMOVEDIR,
                                             .look = BS_LOOK_AT_PATH};
 
-BS_API int unlink(const char *path)
+BS_INTERCEPTED int unlink(const char *path)
 {
     return (int)bs_shaped(&unlink_shape, (s64)path, 0, 0, 0, 0);
 }
@@ -74,7 +74,7 @@ BS_API int unlinkat(int dir, const char *path, int flags)
                           dir, path, flags);
 }
 
-BS_API int rmdir(const char *path)
+BS_INTERCEPTED int rmdir(const char *path)
 {
     return (int)bs_shaped(&rmdir_shape, (s64)path, 0, 0, 0, 0);
 }

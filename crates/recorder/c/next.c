@@ -5,91 +5,24 @@
  * threads, may find taken for ever; and it costs a microsecond each time. `dlsym` is left for what is in no library that the
  * program began with.
  */
-#include "bs.h"
+#include "symbols.h"
 
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
-extern u64 _DYNAMIC[];
-
-/* ---- the loader's tables --------------------------------------------------------------------------------------------- */
-
-enum {
-    DT_NULL = 0,
-    DT_STRTAB = 5,
-    DT_SYMTAB = 6,
-    DT_GNU_HASH = 0x6ffffef5,
-    DT_VERSYM = 0x6ffffff0
-};
-enum { STT_FUNC = 2, HIDDEN_VERSION = 0x8000 };
-
-struct symbol {
-    u32 name;
-    u8 info, other;
-    uint16_t section;
-    u64 value, size;
-};
-
-struct tables {
-    const u32 *hash;
-    const struct symbol *symbols;
-    const char *names;
-    const uint16_t *versions;
-};
-
-/* Some loaders have added the base to the addresses in the dynamic section, some not. */
-static const void *placed(const struct bs_link_map *library, u64 address)
-{
-    return (const void *)(address < library->base ? address + library->base : address);
-}
-
-static bool find_tables(const struct bs_link_map *library, struct tables *t)
-{
-    *t = (struct tables){0};
-    for (const u64 *d = library->dynamic; d && d[0] != DT_NULL; d += 2)
-        switch (d[0]) {
-        case DT_GNU_HASH: t->hash = placed(library, d[1]); break;
-        case DT_SYMTAB: t->symbols = placed(library, d[1]); break;
-        case DT_STRTAB: t->names = placed(library, d[1]); break;
-        case DT_VERSYM: t->versions = placed(library, d[1]); break;
-        }
-    return t->hash && t->symbols && t->names && t->hash[0] && t->hash[2];
-}
-
-/* A symbol's index in its library, or 0: the table says first whether it can be there at all. */
-static u32 find_symbol(const struct tables *t, const char *name, u32 hash)
-{
-    u32 buckets = t->hash[0], first = t->hash[1], words = t->hash[2], shift = t->hash[3];
-    const u64 *filter = (const u64 *)(t->hash + 4);
-    u64 bits = 1ull << (hash % 64) | 1ull << ((hash >> shift) % 64);
-    if ((filter[hash / 64 % words] & bits) != bits)
-        return 0;
-    const u32 *bucket = (const u32 *)(filter + words), *chain = bucket + buckets;
-    u32 i = bucket[hash % buckets];
-    if (i < first)
-        return 0;
-    for (;; i++) {
-        u32 link = chain[i - first];
-        bool fits = (link | 1) == (hash | 1) && bs_same(t->names + t->symbols[i].name, name);
-        if (fits && t->symbols[i].section && !(t->versions && t->versions[i] & HIDDEN_VERSION))
-            return i;
-        if (link & 1)
-            return 0;
-    }
-}
 
 /* In the libraries after ours that the program began with, which are never unloaded. */
 static void *find_in_libraries(const char *name)
 {
-    u32 hash = 5381;
-    for (const char *c = name; *c; c++)
-        hash = hash * 33 + (u8)*c;
+    u32 hash = bs_symbol_hash(name);
     bool after = false;
     for (const struct bs_link_map *l = bs_first_library; l; l = l->next) {
-        struct tables t;
-        u32 i = after && find_tables(l, &t) ? find_symbol(&t, name, hash) : 0;
-        if (i) /* what is neither function nor data must be asked for in the loader's own way */
-            return (t.symbols[i].info & 15) <= STT_FUNC ? (void *)(l->base + t.symbols[i].value)
-                                                        : 0;
-        after |= l->dynamic == _DYNAMIC;
+        struct bs_symbols symbols;
+        u32 i = after && bs_find_symbols(l, &symbols) ? bs_symbol(&symbols, name, hash) : 0;
+        /* The loader must be asked for a symbol that is neither a function nor data. */
+        if (i)
+            return (symbols.table[i].info & 15) <= STT_FUNC
+                       ? (void *)(l->base + symbols.table[i].value)
+                       : 0;
+        after |= l == bs_last_before_next;
         if (l == bs_last_library)
             return 0;
     }

@@ -59,7 +59,7 @@ void bs_say_opaque_events(u32 flags)
 }
 
 /* libc's function makes more of its arguments than the call. */
-BS_API s64 ptrace(int request, ...)
+BS_INTERCEPTED s64 ptrace(int request, ...)
 {
     va_list args;
     va_start(args, request);
@@ -97,15 +97,15 @@ BS_API int swapon(const char *path, int flags)
     return (int)bs_ret(bs_raw(__NR_swapon, path, flags));
 }
 
-BS_API int open_by_handle_at(int mount, void *handle, int flags)
+BS_INTERCEPTED int open_by_handle_at(int mount, void *handle, int flags)
 {
     bs_say_opaque(BS_OPAQUE_HANDLE);
     struct bs_reservation none = {0};
     return (int)bs_ret(bs_call_cancel(none, __NR_open_by_handle_at, mount, handle, flags));
 }
 
-BS_API ssize process_vm_writev(int pid, const void *from, u64 parts, const void *to, u64 to_parts,
-                               u64 flags)
+BS_INTERCEPTED ssize process_vm_writev(int pid, const void *from, u64 parts, const void *to,
+                                       u64 to_parts, u64 flags)
 {
     bs_say_opaque(BS_OPAQUE_MEMORY);
     return bs_ret(bs_raw(__NR_process_vm_writev, pid, from, parts, to, to_parts, flags));

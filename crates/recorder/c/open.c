@@ -92,7 +92,7 @@ static inline bool takes_mode(int flags)
         va_end(args); \
     }
 
-BS_API int open(const char *path, int flags, ...)
+BS_INTERCEPTED int open(const char *path, int flags, ...)
 {
     MODE(flags)
     return (int)bs_ret(bs_open_file(BS_AT_FDCWD, path, flags, mode));
@@ -128,7 +128,7 @@ BS_API int __openat_2(int dir, const char *path, int flags)
 }
 BS_ALIAS(__openat64_2, __openat_2);
 
-BS_API int creat(const char *path, u32 mode)
+BS_INTERCEPTED int creat(const char *path, u32 mode)
 {
     return (int)bs_ret(bs_open_file(BS_AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode));
 }

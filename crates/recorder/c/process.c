@@ -27,7 +27,7 @@ static int fork_by(int (*real)(void))
     return pid;
 }
 
-BS_API int fork(void)
+BS_INTERCEPTED int fork(void)
 {
     return fork_by(BS_NEXT(fork));
 }
@@ -47,7 +47,7 @@ int clone(child_function *function, void *stack, int flags, void *argument, ...)
  * A child on the same memory without its own thread pointer shares our place in the arena: from then on everyone who logs
  * looks first whether it is this process.
  */
-BS_API int clone(child_function *function, void *stack, int flags, void *argument, ...)
+BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void *argument, ...)
 {
     va_list args;
     va_start(args, argument);
@@ -143,24 +143,24 @@ static s64 wait_for(int pid, int *status, int options, void *usage)
     return bs_ret(result);
 }
 
-BS_API int wait(int *status)
+BS_INTERCEPTED int wait(int *status)
 {
     return (int)wait_for(-1, status, 0, 0);
 }
 BS_ALIAS(__wait, wait);
 
-BS_API int waitpid(int pid, int *status, int options)
+BS_INTERCEPTED int waitpid(int pid, int *status, int options)
 {
     return (int)wait_for(pid, status, options, 0);
 }
 BS_ALIAS(__waitpid, waitpid);
 
-BS_API int wait3(int *status, int options, void *usage)
+BS_INTERCEPTED int wait3(int *status, int options, void *usage)
 {
     return (int)wait_for(-1, status, options, usage);
 }
 
-BS_API int wait4(int pid, int *status, int options, void *usage)
+BS_INTERCEPTED int wait4(int pid, int *status, int options, void *usage)
 {
     return (int)wait_for(pid, status, options, usage);
 }
@@ -183,7 +183,7 @@ static int wait_status(const struct child_info *info)
     }
 }
 
-BS_API int waitid(int kind, u32 id, struct child_info *info, int options)
+BS_INTERCEPTED int waitid(int kind, u32 id, struct child_info *info, int options)
 {
     struct child_info mine;
     mine.pid = 0;
@@ -220,7 +220,7 @@ BS_API void quick_exit(int status)
 
 void _exit(int status) __attribute__((noreturn));
 
-BS_API void _exit(int status)
+BS_INTERCEPTED void _exit(int status)
 {
     log_exit(status);
     for (;;) {
@@ -232,7 +232,7 @@ BS_API void _Exit(int status) __attribute__((noreturn, alias("_exit")));
 
 /* ---- signals --------------------------------------------------------------------------------------------------------- */
 
-BS_API int kill(int pid, int signal)
+BS_INTERCEPTED int kill(int pid, int signal)
 {
     struct bs_reservation rec = {0};
     if (signal)

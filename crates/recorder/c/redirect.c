@@ -187,7 +187,7 @@ void bs_redirect_internal(void)
 char *setlocale(int category, const char *locale);
 
 /* The first locale reads some thirty files. */
-BS_API char *setlocale(int category, const char *locale)
+BS_INTERCEPTED char *setlocale(int category, const char *locale)
 {
     if (locale)
         bs_redirect_internal();

@@ -54,7 +54,7 @@ s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
     return limit(&limits, strict, nr, a, b, c, d, e);
 }
 
-BS_API int prctl(int option, ...)
+BS_INTERCEPTED int prctl(int option, ...)
 {
     va_list args;
     va_start(args, option);

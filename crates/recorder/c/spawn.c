@@ -119,14 +119,14 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
     return error;
 }
 
-BS_API int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes,
-                       char *const *argv, char *const *env)
+BS_INTERCEPTED int posix_spawn(int *pid, const char *path, const void *actions,
+                               const void *attributes, char *const *argv, char *const *env)
 {
     return spawn(BS_NEXT(posix_spawn), pid, path, actions, attributes, argv, env);
 }
 
-BS_API int posix_spawnp(int *pid, const char *path, const void *actions, const void *attributes,
-                        char *const *argv, char *const *env)
+BS_INTERCEPTED int posix_spawnp(int *pid, const char *path, const void *actions,
+                                const void *attributes, char *const *argv, char *const *env)
 {
     return spawn(BS_NEXT(posix_spawnp), pid, path, actions, attributes, argv, env);
 }
@@ -151,7 +151,7 @@ BS_API int system(const char *command)
 /* A number for the child's end of the pipe, which libc closes before we see it: none that is in use. */
 enum { CHILDS_END = 1 << 20 };
 
-BS_API void *popen(const char *command, const char *mode)
+BS_INTERCEPTED void *popen(const char *command, const char *mode)
 {
     bs_redirect_internal();
     bool reads = false, cloexec = false;
@@ -184,7 +184,7 @@ BS_API void *popen(const char *command, const char *mode)
 }
 BS_ALIAS(_IO_popen, popen);
 
-BS_API int pclose(void *stream)
+BS_INTERCEPTED int pclose(void *stream)
 {
     int fd = BS_NEXT(fileno)(stream);
     struct bs_reservation rec = bs_begin(BS_OP_CLOSE, fd, 0, 0);

@@ -13,13 +13,13 @@ static __attribute__((noinline)) int status(int dir, const char *path, void *to,
     return (int)bs_ret(result);
 }
 
-BS_API int stat(const char *path, void *to)
+BS_INTERCEPTED int stat(const char *path, void *to)
 {
     return status(BS_AT_FDCWD, path, to, 0);
 }
 BS_ALIAS(stat64, stat);
 
-BS_API int lstat(const char *path, void *to)
+BS_INTERCEPTED int lstat(const char *path, void *to)
 {
     return status(BS_AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
 }
@@ -49,14 +49,14 @@ BS_API int fstatat(int dir, const char *path, void *to, int flags)
 BS_ALIAS(fstatat64, fstatat);
 
 /* Programs linked against glibc before 2.33. */
-BS_API int __xstat(int version, const char *path, void *to)
+BS_INTERCEPTED int __xstat(int version, const char *path, void *to)
 {
     (void)version;
     return status(BS_AT_FDCWD, path, to, 0);
 }
 BS_ALIAS(__xstat64, __xstat);
 
-BS_API int __lxstat(int version, const char *path, void *to)
+BS_INTERCEPTED int __lxstat(int version, const char *path, void *to)
 {
     (void)version;
     return status(BS_AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
@@ -113,14 +113,14 @@ static inline bool apart(const char *path, const char *to, size_t size)
     return (u64)path - (u64)to >= size && (u64)to - (u64)path >= BS_PATH_MAX;
 }
 
-BS_API ssize readlink(const char *path, char *to, size_t size)
+BS_INTERCEPTED ssize readlink(const char *path, char *to, size_t size)
 {
     if (BS_LIKELY(apart(path, to, size)))
         return BS_LOOKED(readlink, READLINK, (.strings = 1, .path = 1), path, to, size);
     return BS_SHAPED(readlink, READLINK, (.strings = 1, .path = 1), path, to, size);
 }
 
-BS_API ssize readlinkat(int dir, const char *path, char *to, size_t size)
+BS_INTERCEPTED ssize readlinkat(int dir, const char *path, char *to, size_t size)
 {
     if (BS_LIKELY(apart(path, to, size)))
         return BS_LOOKED(readlinkat, READLINK, (.strings = 1, .fd = 1, .path = 2), dir, path, to,

@@ -38,7 +38,7 @@ static int open_flags(const char *mode)
     return flags;
 }
 
-BS_API void *fopen(const char *path, const char *mode)
+BS_INTERCEPTED void *fopen(const char *path, const char *mode)
 {
     int flags = bs_odd & BS_ODD_SANDBOX ? -2 : open_flags(mode);
     if (flags == -2)
@@ -61,7 +61,7 @@ BS_ALIAS(fopen64, fopen);
 BS_ALIAS(_IO_fopen, fopen);
 
 /* libc opens inside; the guard sees that. The new descriptor is known here only, and without a guard so is the file. */
-BS_API void *freopen(const char *path, const char *mode, void *stream)
+BS_INTERCEPTED void *freopen(const char *path, const char *mode, void *stream)
 {
     u64 time = bs_now();
     int before = BS_NEXT(fileno)(stream);
@@ -83,7 +83,7 @@ BS_API void *freopen(const char *path, const char *mode, void *stream)
 }
 BS_ALIAS(freopen64, freopen);
 
-BS_API int fclose(void *stream)
+BS_INTERCEPTED int fclose(void *stream)
 {
     if (bs_closes_are_seen())
         return BS_NEXT(fclose)(stream);

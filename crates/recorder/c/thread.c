@@ -94,8 +94,8 @@ static void created(struct bs_reservation rec, u64 handle, s64 result)
     bs_end(rec, result);
 }
 
-BS_API int pthread_create(u64 *thread, const void *attributes, thread_function *function,
-                          void *argument)
+BS_INTERCEPTED int pthread_create(u64 *thread, const void *attributes, thread_function *function,
+                                  void *argument)
 {
     struct beginning *b = prepare();
     bs_threaded = true;
@@ -136,19 +136,19 @@ static int joined(u64 thread, u64 time, int error)
     return error;
 }
 
-BS_API int pthread_join(u64 thread, void **result)
+BS_INTERCEPTED int pthread_join(u64 thread, void **result)
 {
     u64 time = bs_now();
     return joined(thread, time, BS_NEXT(pthread_join)(thread, result));
 }
 
-BS_API int pthread_tryjoin_np(u64 thread, void **result)
+BS_INTERCEPTED int pthread_tryjoin_np(u64 thread, void **result)
 {
     u64 time = bs_now();
     return joined(thread, time, BS_NEXT(pthread_tryjoin_np)(thread, result));
 }
 
-BS_API int pthread_timedjoin_np(u64 thread, void **result, const void *until)
+BS_INTERCEPTED int pthread_timedjoin_np(u64 thread, void **result, const void *until)
 {
     u64 time = bs_now();
     return joined(thread, time, BS_NEXT(pthread_timedjoin_np)(thread, result, until));

@@ -8,5 +8,6 @@ mod files;
 mod harness;
 mod library;
 mod sanitized;
+mod sanitizers;
 mod threads;
 mod unchanged;

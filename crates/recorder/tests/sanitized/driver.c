@@ -32,6 +32,9 @@ bool bs_is_muted(void)
 {
     return false;
 }
+void bs_step_behind_sanitizer(void)
+{
+}
 
 extern void *malloc(size_t), free(void *), *mmap(void *, size_t, int, int, int, long);
 extern int printf(const char *, ...), sprintf(char *, const char *, ...),

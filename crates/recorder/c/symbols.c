@@ -1,0 +1,67 @@
+/* A library's dynamic symbols, read from the tables that the loader mapped. */
+#include "symbols.h"
+
+enum {
+    DT_NULL = 0,
+    DT_PLTRELSZ = 2,
+    DT_STRTAB = 5,
+    DT_SYMTAB = 6,
+    DT_JMPREL = 23,
+    DT_GNU_HASH = 0x6ffffef5,
+    DT_VERSYM = 0x6ffffff0
+};
+
+/* Some loaders have added the base to the addresses in the dynamic section, some have not. */
+static const void *placed(const struct bs_link_map *library, u64 address)
+{
+    return (const void *)(address < library->base ? address + library->base : address);
+}
+
+bool bs_find_symbols(const struct bs_link_map *library, struct bs_symbols *symbols)
+{
+    *symbols = (struct bs_symbols){0};
+    for (const u64 *d = library->dynamic; d && d[0] != DT_NULL; d += 2)
+        switch (d[0]) {
+        case DT_GNU_HASH: symbols->hash = placed(library, d[1]); break;
+        case DT_SYMTAB: symbols->table = placed(library, d[1]); break;
+        case DT_STRTAB: symbols->names = placed(library, d[1]); break;
+        case DT_VERSYM: symbols->versions = placed(library, d[1]); break;
+        case DT_JMPREL: symbols->jumps = placed(library, d[1]); break;
+        case DT_PLTRELSZ: symbols->jumps_size = d[1]; break;
+        }
+    const u32 *hash = symbols->hash;
+    return hash && symbols->table && symbols->names && hash[0] && hash[2];
+}
+
+u32 bs_symbol_hash(const char *name)
+{
+    u32 hash = 5381;
+    for (const char *c = name; *c; c++)
+        hash = hash * 33 + (u8)*c;
+    return hash;
+}
+
+/* The Bloom filter at the table's beginning says first whether the symbol can be in it at all. */
+u32 bs_symbol(const struct bs_symbols *symbols, const char *name, u32 hash)
+{
+    const u32 *table = symbols->hash;
+    u32 buckets = table[0], first = table[1], words = table[2], shift = table[3];
+    const u64 *filter = (const u64 *)(table + 4);
+    u64 bits = 1ull << (hash % 64) | 1ull << ((hash >> shift) % 64);
+    if ((filter[hash / 64 % words] & bits) != bits)
+        return 0;
+    const u32 *bucket = (const u32 *)(filter + words), *chain = bucket + buckets;
+    u32 i = bucket[hash % buckets];
+    if (i < first)
+        return 0;
+    for (;; i++) {
+        u32 link = chain[i - first];
+        const struct bs_symbol *symbol = &symbols->table[i];
+        bool fits = (link | 1) == (hash | 1) && bs_same(symbols->names + symbol->name, name);
+        bool hidden = symbols->versions && symbols->versions[i] & HIDDEN_VERSION;
+        if (fits && symbol->section && !hidden)
+            return i;
+        if (link & 1)
+            return 0;
+    }
+}

@@ -1,0 +1,48 @@
+/*
+ * A library's dynamic symbols, as the loader mapped them (symbols.c).
+ */
+#ifndef BS_SYMBOLS_H
+#define BS_SYMBOLS_H
+
+#include "bs.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { STT_FUNC = 2, HIDDEN_VERSION = 0x8000 };
+
+/* Elf64_Sym */
+struct bs_symbol {
+    u32 name;
+    u8 info, other;
+    uint16_t section;
+    u64 value, size;
+};
+
+/* Elf64_Rela */
+struct bs_relocation {
+    u64 offset;
+    u32 type, symbol;
+    s64 addend;
+};
+
+struct bs_symbols {
+    const u32 *hash; /* DT_GNU_HASH */
+    const struct bs_symbol *table;
+    const char *names;
+    const uint16_t *versions;
+    const struct bs_relocation *jumps; /* DT_JMPREL */
+    u64 jumps_size;                    /* in bytes */
+};
+
+/* False: the library has no GNU hash table. */
+bool bs_find_symbols(const struct bs_link_map *library, struct bs_symbols *symbols);
+
+/* The hash of a name in such a table. */
+u32 bs_symbol_hash(const char *name);
+
+/* The index of the default version of a defined symbol, or 0. */
+u32 bs_symbol(const struct bs_symbols *symbols, const char *name, u32 hash);
+
+#pragma GCC visibility pop
+
+#endif
