@@ -60,11 +60,19 @@ docs: setup-test
 bench: build
 	BACKSTORY=$(CURDIR)/$(RELEASE) PYTHONPATH=bench $(PYTHON) -m backstory_bench.cli run $(BENCH)
 
+# The symbols of what is installed. Debuggers look there if PREFIX is /usr; else tell them: set debug-file-directory PREFIX/lib/debug
+SYMBOLS = $(DESTDIR)$(PREFIX)/lib/debug$(PREFIX)/bin/backstory.debug
+
+# The program is installed without symbols, which are six times its size. They are a file of their own, whose name the program holds.
 # Under sudo what the user has built is installed: root may have no Rust, and its build would leave files that only root can change.
 # Readable by all, whatever the umask.
 install:
 	@test -n "$$SUDO_USER" -a -x $(RELEASE) || $(MAKE) --no-print-directory build
-	umask 022 && install -Dm755 $(RELEASE) $(DESTDIR)$(PREFIX)/bin/backstory
+	umask 022 && mkdir -p $(dir $(SYMBOLS)) $(DESTDIR)$(PREFIX)/bin
+	umask 022 && objcopy --only-keep-debug $(RELEASE) $(SYMBOLS) && chmod 644 $(SYMBOLS)
+	umask 022 && cd $(dir $(SYMBOLS)) && \
+		objcopy --strip-all --add-gnu-debuglink=backstory.debug $(abspath $(RELEASE)) $(abspath $(DESTDIR)$(PREFIX)/bin/backstory)
+	chmod 755 $(DESTDIR)$(PREFIX)/bin/backstory
 	umask 022 && $(RELEASE) man $(DESTDIR)$(PREFIX)/share/man/man1
 	umask 022 && cd $(DESTDIR)$(PREFIX)/share && \
 		mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d && \
@@ -73,7 +81,7 @@ install:
 		../bin/backstory completions fish > fish/vendor_completions.d/backstory.fish
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \
+	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(SYMBOLS) $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man1/backstory-*.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/backstory \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_backstory \

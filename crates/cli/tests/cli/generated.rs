@@ -171,9 +171,12 @@ fn sources() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Where debuggers look for the symbols of `/usr/bin/backstory`, below `/usr`.
+const SYMBOLS: &str = "lib/debug/usr/bin/backstory.debug";
+
 #[test]
 fn what_is_installed_lies_where_distributions_have_it_and_can_be_taken_away() {
-    if !backstory_testkit::need::needs("make install", &["make", "install"]) {
+    if !backstory_testkit::need::needs("make install", &["make", "install", "readelf"]) {
         return;
     }
     let place = Place::new();
@@ -199,11 +202,30 @@ fn what_is_installed_lies_where_distributions_have_it_and_can_be_taken_away() {
         "share/bash-completion/completions/backstory",
         "share/zsh/site-functions/_backstory",
         "share/fish/vendor_completions.d/backstory.fish",
+        SYMBOLS,
     ];
     make("install");
     for file in files {
         assert!(there(file), "{file}");
     }
+    let sections = |file: &str| {
+        let mut readelf = std::process::Command::new("readelf");
+        let readelf = readelf
+            .arg("-SW")
+            .arg(place.work().join("root/usr").join(file));
+        Answer::of(readelf.output().unwrap()).out
+    };
+    let installed = sections("bin/backstory");
+    for section in [".symtab", ".debug_line"] {
+        assert!(!installed.contains(section), "{installed}");
+        assert!(sections(SYMBOLS).contains(section), "{section} is nowhere");
+    }
+    assert!(installed.contains(".gnu_debuglink"), "{installed}");
+    let program = place.path("root/usr/bin/backstory");
+    let version = std::process::Command::new(program)
+        .arg("--version")
+        .output();
+    assert!(version.unwrap().status.success(), "it runs without symbols");
     make("uninstall");
     for file in files {
         assert!(!there(file), "{file} is still there");
