@@ -5,6 +5,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode, Word};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Records how files come to be, and answers for it.
@@ -214,6 +216,12 @@ pub enum Command {
     Man(ManArgs),
 }
 
+/// Parses an option's value from the words of a list, which `--help` and error messages name.
+fn words<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+    let words = W::ALL.iter().map(|value| value.word());
+    PossibleValuesParser::new(words).try_map(|word| W::from_word(&word))
+}
+
 /// `record`
 #[derive(Debug, Args)]
 pub struct RecordArgs {
@@ -231,8 +239,8 @@ pub struct RecordArgs {
     pub wait: bool,
 
     /// Keep what files held: `lazy` what was read and what is left at the end, `all` every version, too, `off` nothing
-    #[arg(long, value_name = "MODE", default_value = "lazy")]
-    pub contents: Contents,
+    #[arg(long, value_name = "MODE", value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
+    pub contents: ContentsMode,
 
     /// Keep the contents of files that packages own, too, which could be had from there
     #[arg(long)]
@@ -240,20 +248,20 @@ pub struct RecordArgs {
 
     /// Observe by the kernel, too (`on`), not (`off`: system calls that programs make past the C library are then missed, and `show` says
     /// so of static programs and Go's only), or only (`strict`: for hostile programs)
-    #[arg(long, value_name = "MODE", default_value = "on")]
-    pub guard: Guard,
+    #[arg(long, value_name = "MODE", value_parser = words::<GuardMode>(), default_value_t = GuardMode::On)]
+    pub guard: GuardMode,
 
     /// Whose look-ups (stat, access, readlink) to record: those of programs that use libc, or all (slower)
-    #[arg(long, value_name = "MODE", default_value = "library")]
-    pub lookups: Lookups,
+    #[arg(long, value_name = "MODE", value_parser = words::<LookupsMode>(), default_value_t = LookupsMode::Library)]
+    pub lookups: LookupsMode,
 
     /// What to do about io_uring: read what is submitted (not complete if the kernel polls), or refuse it so that programs fall back
-    #[arg(long, value_name = "MODE", default_value = "decode")]
-    pub io_uring: IoUring,
+    #[arg(long, value_name = "MODE", value_parser = words::<IoUringMode>(), default_value_t = IoUringMode::Decode)]
+    pub io_uring: IoUringMode,
 
     /// Record only the first read and write of each open file
-    #[arg(long, value_name = "MODE", default_value = "on")]
-    pub suppress: Switch,
+    #[arg(long, value_name = "MODE", value_parser = words::<SuppressMode>(), default_value_t = SuppressMode::On)]
+    pub suppress: SuppressMode,
 
     /// Also redact environment variables and options whose name matches PATTERN (repeatable; `*` matches anything)
     #[arg(long, value_name = "PATTERN")]
@@ -271,48 +279,6 @@ pub struct RecordArgs {
         value_hint = clap::ValueHint::CommandWithArguments
     )]
     pub command: Vec<OsString>,
-}
-
-/// `--contents`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum Contents {
-    Off,
-    Lazy,
-    All,
-}
-
-/// `--guard`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum Guard {
-    On,
-    Off,
-    Strict,
-}
-
-/// `--lookups`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum Lookups {
-    Library,
-    All,
-}
-
-/// `--io-uring`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum IoUring {
-    Decode,
-    Refuse,
-}
-
-/// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum Switch {
-    On,
-    Off,
 }
 
 /// A run to ask about.
@@ -856,7 +822,7 @@ mod tests {
         assert_eq!(
             (record.guard, record.command),
             (
-                Guard::On,
+                GuardMode::On,
                 ["tar", "-x", "--guard=off", "--", "-"]
                     .map(Into::into)
                     .to_vec()

@@ -231,9 +231,9 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         return Err(LogError::Stranger { run: header.id });
     }
     let end = end_of(&log);
-    let kept = match header.modes.contents.as_str() {
-        "" | "off" => Kept::new(),
-        _ => all_kept(&log),
+    let kept = match header.modes.stores_contents() {
+        true => all_kept(&log),
+        false => Kept::new(),
     };
     store.append(&header, &end, bytes, &mut |sink| {
         if log.resolved() {

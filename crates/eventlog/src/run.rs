@@ -3,6 +3,7 @@
 //! Invariant: fields are added, never removed or renamed; a log that was written before a field existed has its default.
 
 use backstory_files::Ident;
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use serde::{Deserialize, Serialize};
 
 /// First frame of every log: everything known before the command starts. Paths and strings that may not be UTF-8 are bytes.
@@ -85,21 +86,29 @@ pub struct Machine {
     pub cpu: String,
 }
 
-/// How a run was recorded.
+/// How a run was recorded. `None`: the log's header was lost, or an earlier version wrote it without this field.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs)]
 pub struct Modes {
-    /// `on`, `off`, `strict`
-    pub guard: String,
-    /// `library`, `all`
-    pub lookups: String,
-    pub io_uring: String,
-    pub suppress: bool,
-    /// `off`, `lazy`, `all`
-    pub contents: String,
-    /// Files that packages own are kept, too.
+    /// Whether the guard watched.
+    pub guard: Option<GuardMode>,
+    /// Which processes' look-ups were recorded.
+    pub lookups: Option<LookupsMode>,
+    /// What happened to io_uring.
+    pub io_uring: Option<IoUringMode>,
+    /// Whether repeated reads and writes were left out.
+    pub suppress: Option<SuppressMode>,
+    /// Which contents were stored.
+    pub contents: Option<ContentsMode>,
+    /// Contents of files that packages own were stored, too.
     pub self_contained: bool,
+}
+
+impl Modes {
+    /// True if the run stores contents; false where that is not known.
+    pub fn stores_contents(&self) -> bool {
+        matches!(self.contents, Some(ContentsMode::Lazy | ContentsMode::All))
+    }
 }
 
 /// Last frame of a finished log.

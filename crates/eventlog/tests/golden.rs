@@ -11,6 +11,7 @@ use backstory_eventlog::record::Builder;
 use backstory_eventlog::run::{ClockPoint, Machine, Modes, RunEnd, RunHeader};
 use backstory_eventlog::{Log, Writer, dump};
 use backstory_files::Ident;
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use common::ThreadStream;
 use std::path::{Path, PathBuf};
 
@@ -36,11 +37,11 @@ fn header() -> RunHeader {
         },
         uid: 1000,
         modes: Modes {
-            guard: "on".to_owned(),
-            lookups: "library".to_owned(),
-            io_uring: "decode".to_owned(),
-            suppress: true,
-            contents: "off".to_owned(),
+            guard: Some(GuardMode::On),
+            lookups: Some(LookupsMode::Library),
+            io_uring: Some(IoUringMode::Decode),
+            suppress: Some(SuppressMode::On),
+            contents: Some(ContentsMode::Off),
             self_contained: false,
         },
         started: 1_700_000_000_000_000_000,

@@ -62,7 +62,7 @@ impl<'v> ImageTree<'v> {
             });
         }
         let contents = view.contents.run(0);
-        if !contents.settled && !matches!(view.runs[0].modes.contents.as_str(), "" | "off") {
+        if !contents.settled && view.runs[0].modes.stores_contents() {
             return Err(Error::NoContent {
                 path: view.subject.clone(),
                 why: "what its files held has not been stored yet".to_owned(),

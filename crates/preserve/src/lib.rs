@@ -17,6 +17,7 @@ use backstory_arena::Stock;
 use backstory_files::Ident;
 use backstory_guard::{Change, ChangeKind, Effort, Find, Found, Keep, Kept, TooMuch};
 use backstory_sys::clock;
+use backstory_vocabulary::ContentsMode;
 use place::Place;
 use reads::{FileKey, Reads};
 use rustix::fs::Statx;
@@ -40,18 +41,6 @@ const PARTLY: u64 = 16 << 20;
 /// Files that are interfaces, not contents, or memory that is shared on purpose.
 const NO_CONTENTS: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 
-/// Whether the contents of files are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Contents {
-    /// They are not: versions are known by identity alone.
-    #[default]
-    Off,
-    /// What the run has read is kept before it changes.
-    Lazy,
-    /// Every content is kept before it changes.
-    All,
-}
-
 /// What was kept of a file.
 #[derive(Debug, Clone, Copy)]
 struct Earlier {
@@ -67,7 +56,7 @@ type Shard = HashMap<FileKey, Earlier>;
 
 /// Keeps the contents of one run.
 pub struct Preserver {
-    contents: Contents,
+    contents: ContentsMode,
     /// When, in ns since 1970.
     began: i64,
     place: Place,
@@ -83,13 +72,13 @@ impl Preserver {
     /// inherits open for reading. What is logged in the
     /// arena of `stock` from now on is known to it.
     pub fn new<'a>(
-        contents: Contents,
+        contents: ContentsMode,
         path: PathBuf,
         open: impl Iterator<Item = &'a [u8]>,
         stock: &Arc<Stock>,
     ) -> Preserver {
         let reads = Arc::new(Reads::new(open));
-        if contents == Contents::Lazy {
+        if contents == ContentsMode::Lazy {
             let told = Arc::clone(&reads);
             stock.tell_leaving(Box::new(move |chunk| told.leaves(chunk)));
         }
@@ -122,7 +111,7 @@ impl Preserver {
         let linked = shard
             .get(&file)
             .is_some_and(|earlier| earlier.linked.is_some());
-        let read = self.contents == Contents::All
+        let read = self.contents == ContentsMode::All
             || self.reads.take(&self.stock, file, &|| change.all_logged());
         match change.kind {
             ChangeKind::Part if read || linked || !change.all_logged() => Some(ChangeKind::Write),
@@ -211,7 +200,7 @@ impl Preserver {
         before: &Statx,
     ) -> Tried {
         let file = key(&Ident::from(before));
-        let stays = || self.contents == Contents::Lazy && self.reads.stays(file, &found.path);
+        let stays = || self.contents == ContentsMode::Lazy && self.reads.stays(file, &found.path);
         if how.0 == ChangeKind::Remove && before.stx_nlink > 1 && stays() {
             self.reads.put_back(file);
             return Ok(None);
@@ -279,7 +268,7 @@ impl Keep for Preserver {
     }
 
     fn names_change(&self) {
-        if self.contents == Contents::Lazy {
+        if self.contents == ContentsMode::Lazy {
             self.reads.look(&self.stock, &|| false);
         }
     }
@@ -289,7 +278,7 @@ impl Keep for Preserver {
     }
 
     fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
-        if self.contents == Contents::Lazy {
+        if self.contents == ContentsMode::Lazy {
             self.reads.starts(time, pid, directory);
         }
     }

@@ -110,7 +110,7 @@ fn known_by(
 /// it; if it is gone by the run's end, what was written into it says so: by its birth, which is never told too late; and where contents are
 /// kept, by nobody's having kept, or found, anything to keep before it was changed.
 pub fn born(entities: &[Entity], header: &RunHeader) -> HashSet<u32> {
-    let keeps = !matches!(header.modes.contents.as_str(), "" | "off");
+    let keeps = header.modes.stores_contents();
     let mut found = HashSet::new();
     for entity in entities.iter().filter(|entity| entity.version > 0) {
         let born = match entity.ident {
@@ -139,10 +139,10 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let surroundings = store.directory_snapshot(run)?;
     let settled = surroundings.is_some();
     let places = surroundings.map(|s| s.places).unwrap_or_default();
-    let why_not = match (record.header.modes.contents.as_str(), settled) {
-        ("off" | "", _) => "the run was recorded with --contents=off",
-        (_, false) => "it has not been stored yet; `backstory index --wait` stores it now",
-        (_, true) => "which version it was could not be told for certain",
+    let why_not = match (record.header.modes.stores_contents(), settled) {
+        (false, _) => "the run was recorded with --contents=off",
+        (true, false) => "it has not been stored yet; `backstory index --wait` stores it now",
+        (true, true) => "which version it was could not be told for certain",
     };
     let mut uses: HashMap<u32, Use> = HashMap::new();
     let (mut became, mut written): (HashMap<u32, Vec<u32>>, HashSet<u32>) = Default::default();

@@ -9,6 +9,7 @@
 //! writes an object that the linker reads.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -307,11 +308,11 @@ fn processor() -> Duration {
 
 fn header(run: u64, started: i64) -> RunHeader {
     let modes = Modes {
-        guard: "on".into(),
-        lookups: "library".into(),
-        io_uring: "decode".into(),
-        suppress: true,
-        contents: "off".into(),
+        guard: Some(GuardMode::On),
+        lookups: Some(LookupsMode::Library),
+        io_uring: Some(IoUringMode::Decode),
+        suppress: Some(SuppressMode::On),
+        contents: Some(ContentsMode::Off),
         self_contained: false,
     };
     RunHeader {

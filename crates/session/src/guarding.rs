@@ -3,10 +3,10 @@
 //! Invariant: a filter that is installed is answered, by the receivers or by the keeper; a command whose
 //! filter could not be installed runs with the recorder alone, and the run says so.
 
+use crate::Options;
 use crate::control::{Control, STARTED};
 use crate::header::Inherited;
 use crate::launch::Launch;
-use crate::{Contents, GuardMode, IoUring, Lookups, Options};
 use backstory_abi as abi;
 use backstory_arena::{ChunkWriter, Stock};
 use backstory_eventlog::Reason;
@@ -14,6 +14,7 @@ use backstory_guard::{
     Filter, FilterSpec, Hooks, InstallError, Keep, Receivers, SharedMap, Waiting, Watch,
 };
 use backstory_preserve::Preserver;
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -56,8 +57,8 @@ pub(crate) fn start(
     let filter = Filter::build(&FilterSpec {
         gate: Some(backstory_recorder::GATE),
         strict: options.guard == GuardMode::Strict,
-        lookups: options.lookups == Lookups::All,
-        refuse_io_uring: options.io_uring == IoUring::Refuse,
+        lookups: options.lookups == LookupsMode::All,
+        refuse_io_uring: options.io_uring == IoUringMode::Refuse,
     });
     let (tell, installed) = sync_channel(1);
     let (go, may_go) = sync_channel(1);
@@ -130,7 +131,7 @@ impl Guarding {
         let watch = Watch {
             gate: Some(backstory_recorder::GATE),
             strict: options.guard == GuardMode::Strict,
-            lookups: options.lookups == Lookups::All,
+            lookups: options.lookups == LookupsMode::All,
             arena_path: ways.arena,
             arena: stock.arena.fd().try_clone_to_owned().ok(),
             hidden: vec![ways.library],
@@ -207,7 +208,7 @@ struct Bridge {
 
 /// Who keeps contents, if they are to be kept: beside the log.
 fn preserver(options: &Options, inherited: &[Inherited], stock: &Arc<Stock>) -> Option<Preserver> {
-    let wanted = options.contents != Contents::Off;
+    let wanted = options.contents != ContentsMode::Off;
     let place = options.log.with_extension("kept");
     let open = inherited.iter().filter(|i| i.access != libc::O_WRONLY);
     let open = open.map(|i| &i.target[..]);

@@ -1,7 +1,7 @@
 //! The first frame of a log: what is known before the command starts, read as cheaply as it can be.
 
 use crate::redact::Secrets;
-use crate::{Contents, GuardMode, IoUring, Lookups, Options, clock};
+use crate::{Options, clock};
 use backstory_eventlog::run::{Machine, Modes, RunHeader};
 use backstory_files::Ident;
 use std::ffi::OsStr;
@@ -61,30 +61,12 @@ pub(crate) fn header(
 }
 
 fn modes(options: &Options) -> Modes {
-    let guard = match options.guard {
-        GuardMode::On => "on",
-        GuardMode::Off => "off",
-        GuardMode::Strict => "strict",
-    };
-    let lookups = match options.lookups {
-        Lookups::Library => "library",
-        Lookups::All => "all",
-    };
-    let io_uring = match options.io_uring {
-        IoUring::Decode => "decode",
-        IoUring::Refuse => "refuse",
-    };
-    let contents = match options.contents {
-        Contents::Off => "off",
-        Contents::Lazy => "lazy",
-        Contents::All => "all",
-    };
     Modes {
-        guard: guard.into(),
-        lookups: lookups.into(),
-        io_uring: io_uring.into(),
-        suppress: options.suppress,
-        contents: contents.into(),
+        guard: Some(options.guard),
+        lookups: Some(options.lookups),
+        io_uring: Some(options.io_uring),
+        suppress: Some(options.suppress),
+        contents: Some(options.contents),
         self_contained: options.self_contained,
     }
 }

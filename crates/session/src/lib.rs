@@ -35,12 +35,11 @@ mod sweep;
 mod watch;
 
 pub use aftermath::spawn as spawn_in_background;
-pub use backstory_preserve::Contents;
 pub use clock::Moment;
 pub use error::Error;
 pub use identity_resolver::IdentityResolver;
 pub use library::library_path;
-pub use options::{GuardMode, IoUring, Lookups, Options, Recorded};
+pub use options::{Options, Recorded};
 pub use record::{end_by_signal, record};
 pub use recover::{is_recording, recover};
 pub use sweep::sweep;

@@ -1,41 +1,9 @@
 //! What a caller asks of a recording, and what it gets back.
 
-use backstory_preserve::Contents;
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Whether the kernel's side is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum GuardMode {
-    /// Recorder and guard together.
-    #[default]
-    On,
-    /// The recorder alone: what runs without it is not seen.
-    Off,
-    /// The guard logs every watched call, the recorder's gate is not trusted.
-    Strict,
-}
-
-/// Whose look-ups (`stat`, `access`, `readlink`) are recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Lookups {
-    /// Of programs that the recorder is in.
-    #[default]
-    Library,
-    /// Of every program: the guard watches them, too.
-    All,
-}
-
-/// What happens when a program sets up an io_uring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IoUring {
-    /// It is let through and decoded where that is possible.
-    #[default]
-    Decode,
-    /// `io_uring_setup` fails with `ENOSYS`.
-    Refuse,
-}
 
 /// One recording.
 #[derive(Debug, Clone)]
@@ -53,15 +21,15 @@ pub struct Options {
     /// Recorder, guard or both.
     pub guard: GuardMode,
     /// Whose look-ups.
-    pub lookups: Lookups,
+    pub lookups: LookupsMode,
     /// io_uring.
-    pub io_uring: IoUring,
+    pub io_uring: IoUringMode,
     /// Contents kept before they change. They lie beside the log, in a directory of its name that ends in `.kept`.
-    pub contents: Contents,
+    pub contents: ContentsMode,
     /// Keep files that packages own, too.
     pub self_contained: bool,
     /// Only the first read and the first write per open file are logged.
-    pub suppress: bool,
+    pub suppress: SuppressMode,
     /// Names of environment variables (`*` and `?` match) whose values are kept out of the log, beside the built-in ones.
     pub redact: Vec<String>,
     /// How long after the command's end its daemons are still recorded. None: until they end.

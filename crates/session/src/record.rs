@@ -8,8 +8,7 @@ use crate::redact::Secrets;
 use crate::setting::{Job, Setting, Tools};
 use crate::watch::Plan;
 use crate::{
-    Contents, Error, GuardMode, Options, Recorded, aftermath, clock, header, keeper, launch,
-    library, quiet, recover,
+    Error, Options, Recorded, aftermath, clock, header, keeper, launch, library, quiet, recover,
 };
 use backstory_abi as abi;
 use backstory_arena::Arena;
@@ -17,6 +16,7 @@ use backstory_eventlog::Writer;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_guard::SharedMap;
 use backstory_sys::{address_space, process as sys};
+use backstory_vocabulary::{ContentsMode, GuardMode, SuppressMode};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,14 +75,14 @@ fn flags(options: &Options) -> u32 {
         GuardMode::On => abi::ARENA_GUARDED,
         GuardMode::Strict => abi::ARENA_GUARDED | abi::ARENA_STRICT,
     };
-    let suppress = if options.suppress {
+    let suppress = if options.suppress == SuppressMode::On {
         0
     } else {
         abi::ARENA_ALL_OPS
     };
     let keep = match options.contents {
-        Contents::Off => 0,
-        Contents::Lazy | Contents::All => abi::ARENA_KEEP,
+        ContentsMode::Off => 0,
+        ContentsMode::Lazy | ContentsMode::All => abi::ARENA_KEEP,
     };
     guard | suppress | keep
 }

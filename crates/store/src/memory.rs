@@ -462,7 +462,7 @@ impl Store for MemoryStore {
                 .directory_snapshots
                 .iter()
                 .any(|one| one.run == run.header.id);
-            !known && !matches!(&*run.header.modes.contents, "" | "off")
+            !known && run.header.modes.stores_contents()
         });
         runs.reverse();
         Ok(runs)

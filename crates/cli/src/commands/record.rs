@@ -10,11 +10,12 @@ use backstory_session as session;
 use backstory_store::Home;
 
 use super::Outcome;
-use crate::args::{Contents, Guard, IoUring, Lookups, RecordArgs, Switch};
+use crate::args::RecordArgs;
 use crate::ask::Asked;
 use crate::error::{Failure, complain};
 use crate::index;
 use crate::json::{self, Value};
+use backstory_vocabulary::ContentsMode;
 
 /// Between two looks at a recording that goes on after its command.
 const WAIT_STEP: Duration = Duration::from_millis(5);
@@ -59,7 +60,7 @@ struct Prepared {
 }
 
 fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> {
-    if args.self_contained && args.contents == Contents::Off {
+    if args.self_contained && args.contents == ContentsMode::Off {
         return Err(Failure::misuse(
             "--self-contained is about contents that are kept: leave --contents=off away",
         ));
@@ -78,26 +79,12 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
         part: home.part_path(&id),
         log: home.log_path(&id),
         id,
-        guard: match args.guard {
-            Guard::On => session::GuardMode::On,
-            Guard::Off => session::GuardMode::Off,
-            Guard::Strict => session::GuardMode::Strict,
-        },
-        lookups: match args.lookups {
-            Lookups::Library => session::Lookups::Library,
-            Lookups::All => session::Lookups::All,
-        },
-        io_uring: match args.io_uring {
-            IoUring::Decode => session::IoUring::Decode,
-            IoUring::Refuse => session::IoUring::Refuse,
-        },
-        contents: match args.contents {
-            Contents::Off => session::Contents::Off,
-            Contents::Lazy => session::Contents::Lazy,
-            Contents::All => session::Contents::All,
-        },
+        guard: args.guard,
+        lookups: args.lookups,
+        io_uring: args.io_uring,
+        contents: args.contents,
         self_contained: args.self_contained,
-        suppress: args.suppress == Switch::On,
+        suppress: args.suppress,
         redact: args.redact,
         detach_after: args.detach_after.map(Duration::from_secs),
         library_dir: library_dir(&home),

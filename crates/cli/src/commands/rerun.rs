@@ -1,5 +1,6 @@
 //! `rerun`: brings a result up to date by doing again what has to be done again, each step recorded.
 
+use backstory_vocabulary::{ContentsMode, Word};
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -208,10 +209,7 @@ impl Runner for Records {
             std::fs::create_dir_all(OsStr::from_bytes(directory))?;
         }
         let os = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
-        let contents = match step.contents.as_str() {
-            "lazy" | "all" => step.contents.as_str(),
-            _ => "off",
-        };
+        let contents = step.contents.unwrap_or(ContentsMode::Off);
         // Lines are written for a shell that knows `$'…'`.
         let shell = if Path::new("/bin/bash").exists() {
             "bash"
@@ -229,7 +227,7 @@ impl Runner for Records {
             .arg("--store")
             .arg(&self.store)
             .arg("--contents")
-            .arg(contents);
+            .arg(contents.word());
         command.arg("--").arg(shell).args(options).arg(&step.script);
         command
             .env_clear()

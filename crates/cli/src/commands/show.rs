@@ -1,5 +1,6 @@
 //! `show`: one run. Whether its record is complete comes first: everything else depends on it.
 
+use backstory_vocabulary::{SuppressMode, Word};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -25,14 +26,19 @@ pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
     let asked = Asked::open(store)?;
     let run = asked.run(args.run.as_deref())?;
     let details = query::details(&asked.store, &run)?;
-    let kept = match details.modes.contents.as_str() {
-        "" | "off" => None,
-        _ => Some(kept::of_run(&asked.store, &run)?),
+    let kept = match details.modes.stores_contents() {
+        true => Some(kept::of_run(&asked.store, &run)?),
+        false => None,
     };
     answer(|out| match args.json {
         true => json::object(out, fields(&details, kept.as_ref())),
         false => text(&details, kept.as_ref(), Style::of_stdout(), out),
     })
+}
+
+/// The word of a mode; empty where the log's header was lost.
+fn word<W: Word>(mode: Option<W>) -> &'static str {
+    mode.map_or("", W::word)
 }
 
 fn fields(details: &RunDetails, kept: Option<&Kept>) -> Vec<(&'static str, Value)> {
@@ -61,11 +67,14 @@ fn fields(details: &RunDetails, kept: Option<&Kept>) -> Vec<(&'static str, Value
         (
             "modes",
             Value::Object(vec![
-                ("guard", (&modes.guard).into()),
-                ("lookups", (&modes.lookups).into()),
-                ("io_uring", (&modes.io_uring).into()),
-                ("suppress", modes.suppress.into()),
-                ("contents", (&modes.contents).into()),
+                ("guard", word(modes.guard).into()),
+                ("lookups", word(modes.lookups).into()),
+                ("io_uring", word(modes.io_uring).into()),
+                (
+                    "suppress",
+                    (modes.suppress == Some(SuppressMode::On)).into(),
+                ),
+                ("contents", word(modes.contents).into()),
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
@@ -178,7 +187,9 @@ fn text(
         "recorded",
         &format!(
             "guard {}, look-ups {}, io_uring {}",
-            modes.guard, modes.lookups, modes.io_uring
+            word(modes.guard),
+            word(modes.lookups),
+            word(modes.io_uring)
         ),
     )?;
     let machine = &details.machine;

@@ -1,5 +1,6 @@
 //! Which versions of a run are to be stored, and what was preserved of them while it was recorded.
 
+use backstory_vocabulary::ContentsMode;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -178,7 +179,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         }
     }
     all.versions = joined(all.versions);
-    if run.header.modes.contents == "all" {
+    if run.header.modes.contents == Some(ContentsMode::All) {
         all.versions.extend(preserved.iter().map(|kept| Wanted {
             ident: kept.ident,
             paths: vec![kept.path.clone()],

@@ -7,6 +7,7 @@
 mod render;
 mod scene;
 
+use backstory_vocabulary::ContentsMode;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -148,10 +149,10 @@ fn compare(found: Vec<(String, String)>) {
 /// With `all` as with `lazy`: the mode's name once was compared by its length.
 #[test]
 fn a_container_of_a_run_whose_contents_are_not_stored_yet_advises_to_wait() {
-    for mode in ["lazy", "all"] {
+    for mode in [ContentsMode::Lazy, ContentsMode::All] {
         let directory = tempfile::tempdir().unwrap();
         let mut scene = build();
-        scene.header.modes.contents = mode.to_owned();
+        scene.header.modes.contents = Some(mode);
         scene.stored = false;
         let store = scene.store(directory.path());
         let view = View::load(&store, &Request::new(run())).unwrap();

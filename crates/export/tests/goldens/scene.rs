@@ -3,6 +3,7 @@
 //! In: calls that name programs, paths and times. Out: a store that holds the run, and a contents directory that holds its files.
 //! Nothing of the scene exists on the machine: all paths lie below `/w` or are those of programs that no test executes.
 
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::path::Path;
 
 use backstory_contents::Contents;
@@ -47,11 +48,11 @@ fn interval(start: i64, end: i64) -> Interval {
 impl Scene {
     pub fn new(id: &str, command: &[&str]) -> Scene {
         let modes = Modes {
-            guard: "on".into(),
-            lookups: "library".into(),
-            io_uring: "decode".into(),
-            suppress: true,
-            contents: "lazy".into(),
+            guard: Some(GuardMode::On),
+            lookups: Some(LookupsMode::Library),
+            io_uring: Some(IoUringMode::Decode),
+            suppress: Some(SuppressMode::On),
+            contents: Some(ContentsMode::Lazy),
             self_contained: false,
         };
         Scene {

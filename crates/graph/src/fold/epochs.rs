@@ -1,5 +1,6 @@
 //! Epochs as the sink gets them: announced when something names them, given in full when they have ended.
 
+use backstory_vocabulary::LookupsMode;
 use std::sync::Arc;
 
 use backstory_eventlog::event::{Bytes, Pid, Time, Via};
@@ -55,7 +56,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             ActivityId(u32::MAX),
         );
         self.ids[serial as usize] = id;
-        let activity = epoch.activity(id, self.header.modes.lookups == "all");
+        let activity = epoch.activity(id, self.header.modes.lookups == Some(LookupsMode::All));
         let origin = epoch.origin;
         self.sink.activity(&activity)?;
         if let (Some(origin), Some(from)) = (origin, activity.parent) {
@@ -91,7 +92,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         epoch.last = epoch.last.max(end);
         let Some(id) = epoch.id else { return Ok(()) };
         self.sink
-            .activity(&epoch.activity(id, self.header.modes.lookups == "all"))?;
+            .activity(&epoch.activity(id, self.header.modes.lookups == Some(LookupsMode::All)))?;
         for edge in epoch.edges.iter() {
             let Use {
                 entity,

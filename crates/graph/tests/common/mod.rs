@@ -1,6 +1,7 @@
 //! Small stories told as events, and a graph told as text.
 #![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::{CWD, Event, Op, Outcome, Pid, Spawn, Time, Via};
@@ -40,11 +41,11 @@ pub fn header(command: &[&str]) -> RunHeader {
         machine: Machine::default(),
         uid: 1000,
         modes: Modes {
-            guard: "on".into(),
-            lookups: "library".into(),
-            io_uring: "decode".into(),
-            suppress: true,
-            contents: "off".into(),
+            guard: Some(GuardMode::On),
+            lookups: Some(LookupsMode::Library),
+            io_uring: Some(IoUringMode::Decode),
+            suppress: Some(SuppressMode::On),
+            contents: Some(ContentsMode::Off),
             self_contained: false,
         },
         started: START,

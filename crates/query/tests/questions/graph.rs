@@ -1,5 +1,6 @@
 //! A graph of one run, built in a few lines.
 
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::path::Path;
 
 use backstory_eventlog::event::{Bytes, Via};
@@ -167,11 +168,11 @@ impl Graph {
 
 pub fn header(id: &str, started: i64) -> RunHeader {
     let modes = Modes {
-        guard: "on".into(),
-        lookups: "library".into(),
-        io_uring: "decode".into(),
-        suppress: true,
-        contents: "off".into(),
+        guard: Some(GuardMode::On),
+        lookups: Some(LookupsMode::Library),
+        io_uring: Some(IoUringMode::Decode),
+        suppress: Some(SuppressMode::On),
+        contents: Some(ContentsMode::Off),
         self_contained: false,
     };
     RunHeader {

@@ -157,7 +157,7 @@ pub fn plan(
     if record.end.not_started.is_some() {
         return Err(Error::NeverRan(run.to_owned()));
     }
-    let off = matches!(header.modes.contents.as_str(), "" | "off");
+    let off = !header.modes.stores_contents();
     if off && !deviations.allow_host {
         return Err(Error::NoContents(run.to_owned()));
     }

@@ -7,6 +7,7 @@ mod stale;
 mod whole;
 pub mod work;
 
+use backstory_vocabulary::ContentsMode;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -33,8 +34,8 @@ pub struct Step {
     pub env: Vec<(Bytes, Bytes)>,
     /// The run that it was recorded in.
     pub run: String,
-    /// How contents were kept then: `off`, `lazy` or `all`.
-    pub contents: String,
+    /// Which contents the recorded run stored; `None` if that is not known.
+    pub contents: Option<ContentsMode>,
     /// Directories that its outputs need.
     pub directories: Vec<Bytes>,
     /// Files that it makes, and what they held as far as it is known.
@@ -103,7 +104,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
             cwd: base.clone(),
             env: stale::environment(&recording.details.environment, env),
             run: recording.details.summary.id.clone(),
-            contents: recording.details.modes.contents.clone(),
+            contents: recording.details.modes.contents,
             directories: step.directories.clone(),
             outputs: surroundings.outputs(step)?,
             fed_by,

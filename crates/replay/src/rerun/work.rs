@@ -172,7 +172,7 @@ mod tests {
             cwd: b"/"[..].into(),
             env: Vec::new(),
             run: String::new(),
-            contents: String::new(),
+            contents: None,
             directories: Vec::new(),
             outputs: vec![(path.clone(), None)],
             fed_by,

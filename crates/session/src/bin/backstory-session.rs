@@ -1,9 +1,10 @@
 //! Records one command into a log, without a store: the capture side alone, for its tests and for debugging.
 //!
-//! `backstory-session DIR ID [--guard on|off|strict] [--lookups all] [--contents off|lazy|all] [--detach-after SECONDS] [--after COMMAND] -- CMD ARGS...` leaves
+//! `backstory-session DIR ID [--guard on|off|strict] [--lookups library|all] [--contents off|lazy|all] [--detach-after SECONDS] [--after COMMAND] -- CMD ARGS...` leaves
 //! `DIR/ID.log`, with the library in `DIR/lib`, and what `record` returned, as text, in `DIR/ID.recorded`.
 
-use backstory_session::{Contents, GuardMode, IoUring, Lookups, Options, record};
+use backstory_session::{Options, record};
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,11 +21,11 @@ fn options() -> Option<Options> {
         part: dir.join(format!("{id}.log.part")),
         log: dir.join(format!("{id}.log")),
         guard: GuardMode::On,
-        lookups: Lookups::Library,
-        io_uring: IoUring::Decode,
-        contents: Contents::Off,
+        lookups: LookupsMode::Library,
+        io_uring: IoUringMode::Decode,
+        contents: ContentsMode::Off,
         self_contained: false,
-        suppress: true,
+        suppress: SuppressMode::On,
         redact: Vec::new(),
         detach_after: None,
         library_dir: dir.join("lib"),
@@ -34,23 +35,9 @@ fn options() -> Option<Options> {
     };
     while let Some(word) = words.next() {
         match word.to_str()? {
-            "--guard" => {
-                options.guard = match words.next()?.to_str()? {
-                    "on" => GuardMode::On,
-                    "off" => GuardMode::Off,
-                    "strict" => GuardMode::Strict,
-                    _ => return None,
-                }
-            }
-            "--lookups" => options.lookups = (words.next()? == "all").then_some(Lookups::All)?,
-            "--contents" => {
-                options.contents = match words.next()?.to_str()? {
-                    "off" => Contents::Off,
-                    "lazy" => Contents::Lazy,
-                    "all" => Contents::All,
-                    _ => return None,
-                }
-            }
+            "--guard" => options.guard = words.next()?.to_str()?.parse().ok()?,
+            "--lookups" => options.lookups = words.next()?.to_str()?.parse().ok()?,
+            "--contents" => options.contents = words.next()?.to_str()?.parse().ok()?,
             "--detach-after" => {
                 let seconds = words.next()?.to_str()?.parse().ok()?;
                 options.detach_after = Some(Duration::from_secs_f64(seconds));

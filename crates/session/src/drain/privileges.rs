@@ -5,9 +5,9 @@
 //! program waits; each path once.
 
 use super::executed::each_program;
-use crate::GuardMode;
 use backstory_eventlog::Reason;
 use backstory_files::regular;
+use backstory_vocabulary::GuardMode;
 use rustix::fs::{StatVfsMountFlags, getxattr, stat, statvfs};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities, no_new_privs};

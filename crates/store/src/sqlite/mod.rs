@@ -19,6 +19,7 @@ mod shared;
 mod tests;
 mod versions;
 
+use backstory_vocabulary::{ContentsMode, Word};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -264,8 +265,8 @@ impl Store for SqliteStore {
         // Of a store's runs hardly any: the headers of the others are not even read.
         let mut runs = self.run_records(
             "WHERE CASE WHEN EXISTS (SELECT 1 FROM directory_snapshots WHERE run = runs.id) THEN 0 \
-             ELSE json_extract(header, '$.modes.contents') NOT IN ('', 'off') END",
-            [],
+             ELSE json_extract(header, '$.modes.contents') IN (?1, ?2) END",
+            [ContentsMode::Lazy.word(), ContentsMode::All.word()],
         )?;
         crate::newest_first(&mut runs);
         runs.reverse();

@@ -3,6 +3,7 @@
 use backstory_eventlog::event::{Bytes, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
 use backstory_graph::model::*;
+use backstory_vocabulary::SuppressMode;
 
 use super::*;
 use crate::MemoryStore;
@@ -25,11 +26,11 @@ fn header(id: &str) -> RunHeader {
         machine: Machine::default(),
         uid: 0,
         modes: Modes {
-            guard: String::new(),
-            lookups: String::new(),
-            io_uring: String::new(),
-            suppress: true,
-            contents: String::new(),
+            guard: None,
+            lookups: None,
+            io_uring: None,
+            suppress: Some(SuppressMode::On),
+            contents: None,
             self_contained: false,
         },
         started: 0,

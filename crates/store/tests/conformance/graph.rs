@@ -5,6 +5,7 @@ use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
 use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_store::{Appender, Error, RunKey, Store};
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 
 pub fn bytes(text: &str) -> Bytes {
     text.as_bytes().into()
@@ -28,11 +29,11 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         },
         uid: 1000,
         modes: Modes {
-            guard: "on".into(),
-            lookups: "library".into(),
-            io_uring: "decode".into(),
-            suppress: true,
-            contents: "off".into(),
+            guard: Some(GuardMode::On),
+            lookups: Some(LookupsMode::Library),
+            io_uring: Some(IoUringMode::Decode),
+            suppress: Some(SuppressMode::On),
+            contents: Some(ContentsMode::Off),
             self_contained: false,
         },
         started,

@@ -4,6 +4,7 @@ use backstory_graph::model::*;
 use backstory_store::{
     ActivityKey, EntityKey, Error, Home, MemoryStore, Role, RunKey, SqliteStore, Store,
 };
+use backstory_vocabulary::ContentsMode;
 
 use crate::graph::*;
 
@@ -365,14 +366,14 @@ fn runs_that_wait_for_their_contents_are_known_without_looking_at_the_others() {
     use backstory_store::facts::{DirectorySnapshot, Learned};
     every_store(|store| {
         for (id, started, contents) in [
-            ("d", 9, "lazy"),
-            ("a", 1, "off"),
-            ("b", 5, "all"),
-            ("c", 7, "lazy"),
-            ("e", 3, ""),
+            ("d", 9, Some(ContentsMode::Lazy)),
+            ("a", 1, Some(ContentsMode::Off)),
+            ("b", 5, Some(ContentsMode::All)),
+            ("c", 7, Some(ContentsMode::Lazy)),
+            ("e", 3, None),
         ] {
             let mut header = header(id, started);
-            header.modes.contents = contents.to_owned();
+            header.modes.contents = contents;
             store.append(&header, &end(), 0, &mut |_| Ok(())).unwrap();
         }
         let waiting = |store: &dyn Store| -> Vec<String> {

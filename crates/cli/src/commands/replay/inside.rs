@@ -1,5 +1,6 @@
 //! The two processes of a replay that are not in the machine's own namespaces.
 
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
@@ -140,12 +141,12 @@ fn record(job: &Job) -> Result<Played, Failure> {
         part: home.part_path(&id),
         log: home.log_path(&id),
         id,
-        guard: session::GuardMode::On,
-        lookups: session::Lookups::Library,
-        io_uring: session::IoUring::Decode,
-        contents: session::Contents::Off,
+        guard: GuardMode::On,
+        lookups: LookupsMode::Library,
+        io_uring: IoUringMode::Decode,
+        contents: ContentsMode::Off,
         self_contained: false,
-        suppress: true,
+        suppress: SuppressMode::On,
         redact: Vec::new(),
         detach_after: None,
         library_dir: home.dir().join("lib"),

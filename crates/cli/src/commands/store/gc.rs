@@ -3,6 +3,7 @@
 //! Invariant: facts that nobody refers to go before the contents they speak of, so that no fact ever speaks of a content that has been
 //! taken away, wherever this is killed.
 
+use backstory_vocabulary::ContentsMode;
 use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
@@ -180,7 +181,7 @@ fn referred(asked: &Asked, runs: &[RunRecord]) -> Result<HashSet<Key>, Failure> 
                 .iter()
                 .filter_map(|entity| entity.ident.as_ref().map(key)),
         );
-        if run.header.modes.contents == "all"
+        if run.header.modes.contents == Some(ContentsMode::All)
             && fs::exists(asked.home.log_path(&run.header.id)).unwrap_or(false)
         {
             let log = Log::open(asked.home.log_path(&run.header.id))

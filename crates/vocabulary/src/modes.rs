@@ -1,0 +1,135 @@
+//! The modes of a run: how a command is recorded.
+//!
+//! Each mode is one enum from the argument of `record` to the log's header, the database and JSON.
+
+use crate::{Word, vocabulary};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+vocabulary! {
+    /// Which contents of files are stored (`--contents`).
+    pub enum ContentsMode: "contents mode" {
+        /// None.
+        Off = "off",
+        /// Contents that the run read, and contents that files have when it ends.
+        Lazy = "lazy",
+        /// Every version of every file, too.
+        All = "all",
+    }
+}
+
+vocabulary! {
+    /// Whether the guard watches system calls in the kernel (`--guard`).
+    pub enum GuardMode: "guard mode" {
+        /// The recorder and the guard work together.
+        On = "on",
+        /// The recorder works alone: processes without it are not seen.
+        Off = "off",
+        /// The guard logs every watched call, and does not trust the recorder's gate.
+        Strict = "strict",
+    }
+}
+
+vocabulary! {
+    /// Which processes' look-ups (`stat`, `access`, `readlink`) are recorded (`--lookups`).
+    pub enum LookupsMode: "look-ups mode" {
+        /// Those of processes that the recorder runs in.
+        Library = "library",
+        /// Those of every process: the guard watches them, too.
+        All = "all",
+    }
+}
+
+vocabulary! {
+    /// What happens when a process sets up an io_uring (`--io-uring`).
+    pub enum IoUringMode: "io_uring mode" {
+        /// The call succeeds, and submissions are decoded where that is possible.
+        Decode = "decode",
+        /// `io_uring_setup` fails with `ENOSYS`.
+        Refuse = "refuse",
+    }
+}
+
+vocabulary! {
+    /// Whether repeated reads and writes of an open file are left out of the log (`--suppress`).
+    ///
+    /// Log headers and JSON have this mode as a Boolean.
+    #[derive(Serialize, Deserialize)]
+    #[serde(from = "bool", into = "bool")]
+    pub enum SuppressMode: "suppress mode" {
+        /// Only the first read and the first write of each open file are logged.
+        On = "on",
+        /// All reads and writes are logged.
+        Off = "off",
+    }
+}
+
+impl From<bool> for SuppressMode {
+    fn from(on: bool) -> SuppressMode {
+        if on {
+            SuppressMode::On
+        } else {
+            SuppressMode::Off
+        }
+    }
+}
+
+impl From<SuppressMode> for bool {
+    fn from(mode: SuppressMode) -> bool {
+        mode == SuppressMode::On
+    }
+}
+
+/// Log headers and the database have a mode as its word.
+macro_rules! serialized_as_word {
+    ($($mode:ty)+) => {$(
+        impl Serialize for $mode {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.word())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $mode {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                Word::from_word(&word).map_err(de::Error::custom)
+            }
+        }
+    )+};
+}
+
+serialized_as_word!(ContentsMode GuardMode LookupsMode IoUringMode);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Debug;
+
+    fn words<W: Word + Debug + Serialize + de::DeserializeOwned>() -> Vec<String> {
+        let mut words = Vec::new();
+        for &value in W::ALL {
+            assert_eq!(W::from_word(value.word()), Ok(value));
+            let json = serde_json::to_string(&value).unwrap();
+            assert_eq!(serde_json::from_str::<W>(&json).unwrap(), value);
+            words.push(json);
+        }
+        words
+    }
+
+    #[test]
+    fn every_mode_is_read_back_from_its_word_and_from_json() {
+        assert_eq!(
+            words::<ContentsMode>(),
+            [r#""off""#, r#""lazy""#, r#""all""#]
+        );
+        assert_eq!(words::<GuardMode>(), [r#""on""#, r#""off""#, r#""strict""#]);
+        assert_eq!(words::<LookupsMode>(), [r#""library""#, r#""all""#]);
+        assert_eq!(words::<IoUringMode>(), [r#""decode""#, r#""refuse""#]);
+        assert_eq!(words::<SuppressMode>(), ["true", "false"]);
+    }
+
+    #[test]
+    fn an_unknown_word_names_its_list() {
+        let error = "some".parse::<ContentsMode>().unwrap_err();
+        assert_eq!(error.to_string(), "'some' is not a contents mode");
+    }
+}
