@@ -195,9 +195,9 @@ def members(chosen: Subset) -> list[list[str]]:
 def misses(table: pd.DataFrame, chosen: Subset, results: Results) -> list[tuple[str, list[list[str]]]]:
     """The errors on what was held out: what that was, and by collector how many percent its mean overhead is missed by."""
     held = [
-        ("Chosen without knowing a collector, it misses that collector's mean overhead by", held_out(table, chosen)),
+        ("A subset chosen without one collector misses that collector's mean overhead by", held_out(table, chosen)),
         (
-            "Chosen from all iterations but the last, it misses each collector's mean overhead in the last one by",
+            "A subset chosen without the last iteration misses each collector's mean overhead there by",
             held_back(results, chosen),
         ),
     ]

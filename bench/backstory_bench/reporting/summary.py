@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from ..analysis.frame import Results
 from ..analysis.subset import chosen_of, text
 from ..matrix.journal import Unusable
@@ -9,10 +11,12 @@ from . import tables
 from .conclusions import conclusions
 from .tables import Table
 
-HEAD = """# The benchmark suite, and where backstory stands in it
+HEAD = """# Benchmark results
 
-Made by `backstory-bench report`; do not edit. What is measured and how: [method.md](method.md). What the figures say:
-[discussion.md](discussion.md). The same with plots: `index.html`.
+This page is for readers who compare provenance collectors. It answers what each collector costs and
+sees, on every workload of the suite. `backstory-bench report` writes this page; do not edit it.
+[The method](method.md) says how the figures were measured, and [the discussion](discussion.md) what
+follows from them. `index.html` beside this file has the same tables with plots.
 """
 
 
@@ -20,7 +24,7 @@ def markdown(table: Table) -> str:
     """A table with its heading."""
     if not table.rows:
         return ""
-    lines = [f"## {table.title}", "", *([table.about, ""] if table.about else [])]
+    lines = [f"## {table.title}", "", *([textwrap.fill(table.about, 98), ""] if table.about else [])]
     lines += ["| " + " | ".join(table.head) + " |", "|" + "---|" * len(table.head)]
     lines += [
         "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in table.rows
@@ -28,9 +32,14 @@ def markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _item(text: str) -> str:
+    """One item of a list, wrapped."""
+    return textwrap.fill(text, 98, initial_indent="- ", subsequent_indent="  ")
+
+
 def summary(results: Results) -> str:
     """Everything but the plots."""
-    parts = [HEAD, "## What can be concluded\n\n" + "\n".join(f"- {line}" for line in conclusions(results)) + "\n"]
+    parts = [HEAD, "## What can be concluded\n\n" + "\n".join(_item(line) for line in conclusions(results)) + "\n"]
     for make in (tables.groups, tables.against_paper, tables.quality, tables.storage, tables.costs):
         parts.append(markdown(make(results)))
     try:

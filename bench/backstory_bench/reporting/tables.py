@@ -57,7 +57,7 @@ def groups(results: Results) -> Table:
     if len(common) < len(order):
         whole = total_of_all(cells)
         rows.append([f"geometric mean of all {len(order)} groups", *(str(whole.get(c, "–")) for c in names)])
-    about = "Wall time (or what the program prints of itself) as a ratio to native, geometric mean over the group's workloads, 95 % interval."
+    about = "Wall time (or the figure that the program prints) as a ratio to native: geometric mean over the group's workloads, with a 95 % interval."
     return Table("Overhead by group", about, ["group", *names], rows, sums=len(rows) - len(order))
 
 
@@ -100,7 +100,10 @@ def storage(results: Results) -> Table:
         "longest",
     ]
     return Table(
-        "Storage and memory", "Settling: from the prompt until nothing of the collector runs any more.", head, rows
+        "Storage and memory",
+        "Settling is the time from the prompt until the last process of the collector has ended.",
+        head,
+        rows,
     )
 
 
@@ -130,8 +133,9 @@ def quality(results: Results) -> Table:
         "process starts: precision",
     ]
     about = (
-        "Against what the workload itself states (gcc -MD, Snakemake's metadata, generators), else against strace of another run; files that are used, not looked "
-        "up. Process starts are pairs of program names. Collectors whose log is not read as a set of files are left out."
+        "The reference is what the workload itself states (gcc -MD, Snakemake's metadata, generators), else strace of another run. "
+        "It contains files that are used, not looked up. Process starts are pairs of program names. "
+        "Collectors whose log is not read as a set of files are left out."
     )
     return Table("Quality", about, head, rows)
 
@@ -152,7 +156,7 @@ def against_paper(results: Results) -> Table:
     head = ["group", *(f"{c}, {who}" for c in names for who in ("paper", "here"))]
     return Table(
         "Beside the paper's table 4",
-        f"Percent of overhead of wall time. Another machine, other versions; our total is over {len(common_groups(results.cells))} groups.",
+        f"Overhead of wall time in percent. The paper used another machine and other versions. The total here is over {len(common_groups(results.cells))} groups.",
         head,
         rows,
         sums=sum(row[0].startswith("Total") for row in rows),
@@ -177,8 +181,8 @@ def costs(results: Results) -> Table:
         )
     head = ["collector", "start, ms", *(f"{k}, µs" for k in kinds), "workloads", "standard error"]
     about = (
-        "ratio − 1 = Σ calls per second × cost + start / native time. The start is what a command that does nothing takes longer; where it was "
-        "not measured it is fitted, too. The error is of workloads that the fit has not seen."
+        "The model is: ratio − 1 = Σ calls per second × cost + start / native time. The start is the time that a command without "
+        "work takes longer. It is fitted where it was not measured. The error is that of workloads left out of the fit."
     )
     return Table("What a call costs", about, head, rows)
 
