@@ -268,6 +268,9 @@ struct bs_ident {
     X(LOAD, 70, 1, "a library was loaded by dlopen: its path from the link map") \
     X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*") \
     X(OPAQUE, 81, 1, "an interface was used that can't be decoded: its name") \
+    X(LINK_TEXT, 82, 2, \
+      "fd directory: path and text of a symbolic link that the thread's next call removes; " \
+      "resolver: of a link as it is after the run") \
     X(IDENT, 90, 1, \
       "what the file system says of path at this time (arg AT_SYMLINK_NOFOLLOW: of the link " \
       "itself);" \

@@ -78,6 +78,7 @@ ops! {
     LOAD 70 1
     LOST 80 0
     OPAQUE 81 1
+    LINK_TEXT 82 2
     IDENT 90 1
     GONE 91 0
     BORN 92 2

@@ -288,6 +288,10 @@ impl graph::Known for Taken<'_> {
     fn interpreter(&self, path: &[u8]) -> Option<Bytes> {
         self.0.interpreter(path).map(Into::into)
     }
+
+    fn link_text(&self, path: &[u8]) -> Option<Bytes> {
+        self.0.link_text(path).map(Into::into)
+    }
 }
 
 /// Takes identities now, while they are what the run left.
@@ -304,6 +308,10 @@ impl graph::Known for Taking<'_> {
 
     fn interpreter(&self, path: &[u8]) -> Option<Bytes> {
         self.0.borrow_mut().interpreter(path).map(Into::into)
+    }
+
+    fn link_text(&self, path: &[u8]) -> Option<Bytes> {
+        self.0.borrow_mut().link_text(path).map(Into::into)
     }
 }
 

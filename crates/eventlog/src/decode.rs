@@ -209,6 +209,10 @@ fn named(raw: &Raw<'_>) -> Option<Op> {
             let [target, path] = two();
             Op::Symlink { target, dir, path }
         }
+        op::LINK_TEXT => {
+            let [path, text] = two();
+            Op::LinkText { dir, path, text }
+        }
         op::UNLINK => Op::Unlink {
             dir,
             path: path(),

@@ -217,6 +217,12 @@ pub enum Op {
         dir: i32,
         path: Bytes,
     },
+    /// The text of a symbolic link that the thread's next call removes or replaces.
+    LinkText {
+        dir: i32,
+        path: Bytes,
+        text: Bytes,
+    },
     /// `directory`: `rmdir`.
     Unlink {
         dir: i32,

@@ -17,6 +17,7 @@ type Answers = [Option<Option<Ident>>; 2];
 pub struct Identities {
     paths: FxHashMap<Box<[u8]>, Answers>,
     interpreters: FxHashMap<Box<[u8]>, Box<[u8]>>,
+    link_texts: FxHashMap<Box<[u8]>, Box<[u8]>>,
 }
 
 impl Identities {
@@ -40,6 +41,10 @@ impl Identities {
         if raw.head.op == op::RUNS && raw.head.state == DONE {
             let [program, interpreter] = raw.strings().map(Into::into);
             self.interpreters.insert(program, interpreter);
+        }
+        if raw.head.op == op::LINK_TEXT && raw.head.state == DONE {
+            let [path, text] = raw.strings().map(Into::into);
+            self.link_texts.insert(path, text);
         }
         if raw.head.op != op::IDENT || raw.head.state != DONE {
             return;
@@ -78,6 +83,11 @@ impl Identities {
         self.interpreters
             .get(path)
             .map(|interpreter| &**interpreter)
+    }
+
+    /// The text of the symbolic link at `path` after the end. `None` if the path is no link, or if its text was not read.
+    pub fn link_text(&self, path: &[u8]) -> Option<&[u8]> {
+        self.link_texts.get(path).map(|text| &**text)
     }
 
     /// How many paths something is known of.

@@ -259,6 +259,15 @@ impl Builder {
         self.finish()
     }
 
+    /// The text of a symbolic link, as it is after the run. Finished.
+    pub fn link_text(&mut self, time: u64, path: &[u8], text: &[u8]) -> &[u8] {
+        self.start(op::LINK_TEXT, time)
+            .string(path)
+            .string(text)
+            .result(0);
+        self.finish()
+    }
+
     /// What the kernel runs a program with, as the program's first bytes name it. Finished.
     pub fn runs(&mut self, time: u64, program: &[u8], interpreter: &[u8]) -> &[u8] {
         self.start(op::RUNS, time)

@@ -144,6 +144,14 @@ fn changes_of_names_keep_their_fields() {
         }
     );
     assert_eq!(
+        plain(op::LINK_TEXT),
+        Op::LinkText {
+            dir: 3,
+            path: bytes("one"),
+            text: bytes("two")
+        }
+    );
+    assert_eq!(
         plain(op::UNLINK),
         Op::Unlink {
             dir: 3,

@@ -37,6 +37,12 @@ pub trait Known {
     fn interpreter(&self, _path: &[u8]) -> Option<Bytes> {
         None
     }
+
+    /// The text of the symbolic link at `path` after the run. Asked only for links in the paths of files that are not where the log says. `None` if
+    /// it is no link, or if its text is not known.
+    fn link_text(&self, _path: &[u8]) -> Option<Bytes> {
+        None
+    }
 }
 
 /// Knows nothing.

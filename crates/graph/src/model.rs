@@ -127,6 +127,12 @@ impl ByName {
         let before = std::mem::replace(set, *set | relation.bit());
         before != *set
     }
+
+    /// Adds all relations of another name.
+    pub fn join(&mut self, other: ByName) {
+        self.seen |= other.seen;
+        self.possible |= other.possible;
+    }
 }
 
 /// How an activity and an entity are related, or an activity and an activity. Stores keep the numbers: only ever appended to.

@@ -169,6 +169,27 @@ impl Version {
         self.news = true;
     }
 
+    /// The version is at `path`: that is its first name from now on. `name`, a way there through a symbolic link, becomes an alias if
+    /// it was the first.
+    pub fn exchange_name(&mut self, name: PathId, path: PathId) {
+        if self.path != name {
+            return;
+        }
+        let used = self.by_path;
+        if let Some(at) = self.aliases.iter().position(|alias| alias.path == path) {
+            let known = self.aliases.remove(at);
+            self.by_path.join(known.by);
+        }
+        let alias = Alias {
+            path: name,
+            soft: true,
+            by: used,
+        };
+        self.aliases.insert(0, alias);
+        (self.path, self.soft) = (path, false);
+        self.news |= self.entity.is_some();
+    }
+
     /// Notes what was done by a name: by the first one if `path` is none of the aliases.
     pub fn note(&mut self, path: PathId, relation: Relation, certainty: Certainty) {
         let mut news = false;

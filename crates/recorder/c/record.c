@@ -237,6 +237,20 @@ static bool length(const char *path, bool proved, u32 *n)
     return true;
 }
 
+/*
+ * Logs where a symbolic link leads that the call which comes next removes: files opened through it have other paths from then on. A
+ * longer text than the buffer's is left out; the buffer stays small for the sake of small stacks.
+ */
+static BS_COLD void log_link_text(struct bs_look look)
+{
+    char text[512];
+    s64 n = bs_gated(__NR_readlinkat, look.dir, look.path, text, sizeof text);
+    if (n <= 0 || n == sizeof text)
+        return;
+    text[n] = 0;
+    bs_end(bs_begin_paths(BS_OP_LINK_TEXT, look.dir, 0, 0, look.path, text), n);
+}
+
 struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
                                      const char *other, struct bs_look look)
 {
@@ -252,6 +266,9 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
         bs_preserve(look, &ident);
     if (BS_UNLIKELY(known && op == BS_OP_CLOSE && bs_arena->flags & BS_ARENA_KEEP))
         bs_wrote_own(fd, &ident);
+    if (BS_UNLIKELY(known && (ident.mode & S_IFMT) == S_IFLNK &&
+                    (op == BS_OP_UNLINK || op == BS_OP_RENAME)))
+        log_link_text(look);
     /* Only a close has no string. */
     bool named = op != BS_OP_CLOSE, two = named && other;
     u32 n = 0, m = 0;

@@ -100,6 +100,16 @@ impl IdentityResolver {
         Some(found)
     }
 
+    /// The text of the symbolic link at `path`; `None` if the path is no link, or if its text cannot be read.
+    pub fn link_text(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let text = rustix::fs::readlink(path, Vec::new()).ok()?.into_bytes();
+        let time = backstory_sys::clock::counter();
+        let record = self.builder.link_text(time, path, &text);
+        self.records.extend_from_slice(record);
+        self.append_if_many();
+        Some(text)
+    }
+
     fn append_if_many(&mut self) {
         if self.records.len() >= PIECE && self.failed.is_none() {
             let done = self.writer.idents(&self.records);

@@ -93,3 +93,30 @@ fn a_file_made_without_a_name_is_created_under_the_name_that_it_gets() {
     let shown = place.json(&["show", "--json"]);
     assert!(!shown.to_string().contains("renamed"), "{shown}");
 }
+
+#[test]
+fn a_file_used_through_a_removed_link_has_the_name_that_is_there() {
+    let place = Place::new();
+    let set_up = "mkdir real; ln -s real dl; ln -s dl dl2; ln -s real/leaf leaf; ln -s real current; mkdir next";
+    assert_eq!(place.command_line(set_up).status, 0);
+    place.write_aged("real/in", "old\n");
+    place.record(
+        "echo > dl2/new; echo > dl/plain; echo > leaf; cat dl2/in; echo > current/x; \
+         ln -sfn next current; rm dl leaf",
+    );
+    for (name, gone) in [
+        ("real/new", "dl2/new"),
+        ("real/plain", "dl/plain"),
+        ("real/leaf", "leaf"),
+        ("real/x", "current/x"),
+    ] {
+        let access = access_of(&place, name).unwrap_or_default();
+        assert!(access.contains(&"write".to_owned()), "{name}: {access:?}");
+        let of = place.run(&["of", name]).out;
+        assert!(of.starts_with(&place.path(name)), "{of}");
+        assert!(!of.contains(&place.path(gone)), "{of}");
+        let exported = place.run(&["export", "prov-json"]).out;
+        assert!(exported.contains(&place.path(name)), "{exported}");
+    }
+    assert_eq!(access_of(&place, "real/in"), Some(vec!["read".to_owned()]));
+}

@@ -49,6 +49,11 @@ impl<'a> Answers<'a> {
         known.entry(program).or_insert_with(ask).clone()
     }
 
+    /// See [`Known::link_text`].
+    pub fn link_text(&self, paths: &Paths, link: PathId) -> Option<Bytes> {
+        self.known.link_text(&paths.bytes(link))
+    }
+
     /// See [`Known::of`].
     pub fn of(&self, paths: &Paths, path: PathId, follow: bool) -> Option<Option<Ident>> {
         let (at, side) = (path.0 as usize, usize::from(follow));

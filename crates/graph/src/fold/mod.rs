@@ -22,6 +22,7 @@ mod naming;
 mod opening;
 mod place;
 mod programs;
+mod removed_links;
 mod standard;
 
 use backstory_eventlog::Reason;
@@ -99,6 +100,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     links: FxHashMap<PathId, ObjectId>,
     /// Where links made in this run lead.
     targets: FxHashMap<PathId, PathId>,
+    older_links: removed_links::OlderLinks,
     /// Paths after which `..` is not their directory, because they are links to others.
     crooked: FxHashMap<PathId, bool>,
     missing: FxHashMap<PathId, EntityId>,
@@ -136,6 +138,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             names: ByPath::default(),
             links: FxHashMap::default(),
             targets: FxHashMap::default(),
+            older_links: removed_links::OlderLinks::default(),
             crooked: FxHashMap::default(),
             missing: FxHashMap::default(),
             processes: FxHashMap::default(),
@@ -234,6 +237,10 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
                 flags,
             } => self.link(call, (from_dir, &from), (to_dir, &to), flags),
             Op::Symlink { target, dir, path } => self.symlink(call, &target, dir, &path),
+            Op::LinkText { dir, path, text } => {
+                self.link_text(call, dir, &path, &text);
+                Ok(())
+            }
             Op::Unlink { dir, path, .. } => self.unlink(call, dir, &path),
             Op::Mkdir { dir, path } => {
                 self.make(call, dir, &path, crate::model::EntityKind::Directory)
@@ -305,6 +312,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         let end = self.end;
         let time = end.map_or(self.now, |e| self.now.max(e.ended));
         self.end_all(end, time)?;
+        self.restore_names();
         self.tell_last(end.map_or(time, |e| e.ended.max(self.now)))
     }
 

@@ -183,6 +183,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.descriptor_after_moves(held, moves);
         }
         self.channels.sent = sent;
+        if !self.older_links.is_empty() {
+            let mut links = std::mem::take(&mut self.older_links);
+            links.rename(|path| self.after_moves(path, moves));
+            self.older_links = links;
+        }
         for process in processes.values_mut() {
             for held in process.held.values_mut() {
                 self.descriptor_after_moves(held, moves);

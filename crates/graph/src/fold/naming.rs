@@ -236,16 +236,21 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.missing.remove(&place);
         let object = self.add(EntityKind::Symlink, place, call.time, 1);
         self.links.insert(place, object);
+        let leads = self.link_target(call, place, target);
+        self.targets.insert(place, leads);
+        self.made(call, object, place)
+    }
+
+    /// Where a link at `place` with this text leads.
+    pub(super) fn link_target(&mut self, call: Call, place: PathId, text: &[u8]) -> PathId {
         let directory = self.paths.parent(place);
         let root = self.root_of(call);
-        let base = if target.starts_with(b"/") {
+        let base = if text.starts_with(b"/") {
             root
         } else {
             directory
         };
-        let leads = self.walk(base, root, target);
-        self.targets.insert(place, leads);
-        self.made(call, object, place)
+        self.walk(base, root, text)
     }
 
     pub(super) fn unlink(&mut self, call: Call, dir: i32, path: &[u8]) -> Result<(), S::Error> {

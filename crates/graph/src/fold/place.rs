@@ -11,7 +11,7 @@ use crate::model::{EntityKind, Sink};
 use crate::paths::{PathId, ROOT};
 
 /// As many links as the kernel follows.
-const MAX_LINKS: u32 = 40;
+pub(super) const MAX_LINKS: u32 = 40;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The absolute path of `path`, which starts at the directory descriptor `dir` if it is relative. `None` if that descriptor is

@@ -60,6 +60,8 @@ pub fn header(command: &[&str]) -> RunHeader {
 pub struct After {
     pub files: BTreeMap<Vec<u8>, Ident>,
     pub links: BTreeMap<Vec<u8>, Ident>,
+    /// Texts of the links.
+    pub texts: BTreeMap<Vec<u8>, Vec<u8>>,
     /// What was kept while it ran, and when.
     pub kept: Vec<(Vec<u8>, Time, Ident)>,
 }
@@ -68,6 +70,10 @@ impl Known for After {
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         let link = self.links.get(path).filter(|_| !follow);
         Some(link.or_else(|| self.files.get(path)).copied())
+    }
+
+    fn link_text(&self, path: &[u8]) -> Option<Box<[u8]>> {
+        self.texts.get(path).map(|text| text.as_slice().into())
     }
 
     fn kept(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
