@@ -38,7 +38,7 @@ fn page() -> String {
     let mut out = String::from(
         "# Every system call\n\n\
          What recorder and guard do with each system call of the supported kernels. Made from the table that the seccomp filter\n\
-         and the decoder of its notifications are built from (`crates/capture/src/guard/rows.rs`) by\n\
+         and the decoder of its notifications are built from (`crates/guard/src/rows.rs`) by\n\
          `BACKSTORY_BLESS=1 cargo test -p backstory-guard --test syscall_page`; a test keeps it so, and another compares the\n\
          table with the kernel's headers and with the kernel that runs. x32 calls are treated as the x86-64 calls of the same\n\
          name. aarch64's numbers are there so that no call of it is without a row; nothing is recorded on it yet.\n\n\
