@@ -12,7 +12,7 @@ use backstory_query::answer::{Node, Scope};
 use backstory_store::facts::Held;
 
 use super::Outcome;
-use crate::args::ContentsArgs;
+use crate::args::export::ContentsArgs;
 use crate::ask::Asked;
 use crate::error::{Failure, chain};
 use crate::text::paths::shown;

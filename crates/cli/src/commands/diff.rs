@@ -9,7 +9,7 @@ use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{self, Diff, Difference, Kind, Subject};
 
 use super::{Outcome, answer};
-use crate::args::DiffArgs;
+use crate::args::lineage::DiffArgs;
 use crate::ask::Asked;
 use crate::error::{Failure, chain, complain};
 use crate::index::Busy;

@@ -6,7 +6,7 @@ use std::path::Path;
 use backstory_export::{self as export, Error, Format, Request, Shape, Subject, View};
 
 use super::Outcome;
-use crate::args::{ExportArgs, Level};
+use crate::args::export::{ExportArgs, Level};
 use crate::ask::Asked;
 use crate::ending::{self, Workers};
 use crate::error::{Failure, chain, complain};

@@ -9,7 +9,7 @@ use backstory_query::answer::{Access, FileUse};
 
 use super::kept::Versions;
 use super::{Outcome, answer};
-use crate::args::FilesArgs;
+use crate::args::runs::FilesArgs;
 use crate::ask::Asked;
 use crate::json::{self, Value};
 use crate::text::paths::{Groups, is_system, shown};

@@ -6,7 +6,8 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::{Outcome, answer};
-use crate::args::{Cli, CompletionsArgs, ManArgs};
+use crate::args::Cli;
+use crate::args::program::{CompletionsArgs, ManArgs};
 use crate::error::Failure;
 
 /// Prints a completion script.

@@ -10,7 +10,7 @@ use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 
 use super::files::certainty;
 use super::{Outcome, answer, here};
-use crate::args::LineageArgs;
+use crate::args::lineage::LineageArgs;
 use crate::ask::Asked;
 use crate::json::{self, Fields};
 use crate::text::dot;

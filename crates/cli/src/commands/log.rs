@@ -10,7 +10,7 @@ use backstory_store::Home;
 
 use super::show::summary_fields;
 use super::{Outcome, answer};
-use crate::args::LogArgs;
+use crate::args::runs::LogArgs;
 use crate::ask::Asked;
 use crate::error::{Failure, chain, complain, one_line};
 use crate::index;

@@ -8,7 +8,8 @@ use backstory_store::{Home, SqliteStore, Store};
 
 use super::Outcome;
 use super::record::check_name;
-use crate::args::{IndexArgs, NameArgs, NoteArgs, RmArgs};
+use crate::args::program::IndexArgs;
+use crate::args::runs::{NameArgs, NoteArgs, RmArgs};
 use crate::ask::Asked;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};

@@ -9,7 +9,7 @@ use backstory_query::answer::ProcessLine;
 
 use super::files::via;
 use super::{Outcome, answer, here};
-use crate::args::RunArgs;
+use crate::args::runs::RunArgs;
 use crate::ask::Asked;
 use crate::json::{self, Value};
 use crate::text::shell::{Call, SHORT};

@@ -10,7 +10,7 @@ use backstory_session as session;
 use backstory_store::Home;
 
 use super::Outcome;
-use crate::args::RecordArgs;
+use crate::args::record::RecordArgs;
 use crate::ask::Asked;
 use crate::error::{Failure, complain};
 use crate::index;

@@ -25,7 +25,7 @@ pub use inside::{enter, inside};
 
 use super::Outcome;
 use super::diff::store_contents;
-use crate::args::ReplayArgs;
+use crate::args::replay::ReplayArgs;
 use crate::ask::Asked;
 use crate::ending::{self, AtWork, Workers};
 use crate::error::{Failure, complain};

@@ -13,7 +13,7 @@ use backstory_replay::rerun::{self, Step};
 
 use super::diff::store_contents;
 use super::{Outcome, answer};
-use crate::args::RerunArgs;
+use crate::args::replay::RerunArgs;
 use crate::ask::Asked;
 use crate::ending::{self, AtWork, Workers};
 use crate::error::{Failure, complain};

@@ -10,7 +10,7 @@ use backstory_query::answer::{RunDetails, RunSummary};
 use super::kept::{self, Kept};
 use super::log::{ending, status};
 use super::{Outcome, answer};
-use crate::args::RunArgs;
+use crate::args::runs::RunArgs;
 use crate::ask::Asked;
 use crate::error::one_line;
 use crate::json::{self, Value};

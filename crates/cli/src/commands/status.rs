@@ -8,7 +8,7 @@ use backstory_query as query;
 use backstory_query::answer::{FileState, FileStatus};
 
 use super::{Outcome, answer};
-use crate::args::StatusArgs;
+use crate::args::lineage::StatusArgs;
 use crate::ask::Asked;
 use crate::json::{self, Value};
 use crate::text::paths::shown;

@@ -13,7 +13,7 @@ use backstory_store::facts::{self, Fact, Held, Learned};
 use backstory_store::{RunRecord, Store};
 
 use super::contents;
-use crate::args::StoreExportArgs;
+use crate::args::store::StoreExportArgs;
 use crate::ask::Asked;
 use crate::commands::Outcome;
 use crate::commands::contents::whole_file;

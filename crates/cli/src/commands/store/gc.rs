@@ -18,7 +18,7 @@ use backstory_store::facts::{self, Fact, Learned};
 use backstory_store::{self as store, RunRecord, Store};
 
 use super::{contents, keep_lock};
-use crate::args::StoreGcArgs;
+use crate::args::store::StoreGcArgs;
 use crate::ask::Asked;
 use crate::commands::{Outcome, answer, manage};
 use crate::error::{Failure, chain};

@@ -16,7 +16,7 @@ use backstory_store::facts::{self, DirectorySnapshot, Fact, Journal, Learned};
 use backstory_store::{self as store, Home, SqliteStore, Store};
 
 use super::keep_lock;
-use crate::args::StoreImportArgs;
+use crate::args::store::StoreImportArgs;
 use crate::commands::{Outcome, answer};
 use crate::error::{Failure, chain};
 use crate::index::{self, Busy};

@@ -12,7 +12,7 @@ use backstory_contents::Contents;
 use backstory_store::Home;
 
 use super::{Outcome, answer};
-use crate::args::{StoreCommand, StoreVerifyArgs};
+use crate::args::store::{StoreCommand, StoreVerifyArgs};
 use crate::ask::Asked;
 use crate::error::{Failure, chain};
 use crate::index::{Busy, take_lock};

@@ -8,7 +8,7 @@ use backstory_store::Store;
 use backstory_store::facts::Held;
 
 use super::contents;
-use crate::args::StoreStatsArgs;
+use crate::args::store::StoreStatsArgs;
 use crate::ask::Asked;
 use crate::commands::{Outcome, answer};
 use crate::json::{self, Value};

@@ -1,0 +1,79 @@
+//! Arguments of `export` and `contents`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// What follows the options in the help of `export`.
+pub const EXPORT: &str = "Examples:\n  \
+    backstory export                               list the formats\n  \
+    backstory export make -o Makefile              the latest run as rules\n  \
+    backstory export shell report.txt -o again.sh  all that report.txt came from\n  \
+    backstory export dot nightly --level process -o - | dot -Tsvg > nightly.svg\n  \
+    backstory export make --exclude '**/*.log' --no-patterns -o Makefile\n\n\
+    The output appears completely or not at all. A run whose record is not complete\n\
+    is exported with a warning.";
+
+/// What follows the options in the help of `contents`.
+pub const CONTENTS: &str = "Examples:\n  \
+    backstory contents report.txt -o report.old\n  \
+    backstory contents report.txt --run nightly | diff - report.txt\n  \
+    backstory contents DIGEST -o input.csv   a digest that `of --json` printed\n\n\
+    `record` stores contents, except with --contents=off.";
+
+/// `export`
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The format; without it the formats are listed
+    #[arg(value_name = "FORMAT")]
+    pub format: Option<String>,
+
+    /// A run (id or name), or a file for all that it came from, over all runs; by default the
+    /// latest run
+    #[arg(value_name = "RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub subject: Option<OsString>,
+
+    /// Where to write; `-` is standard output
+    #[arg(short, long, value_name = "OUT", default_value = "-", value_hint = clap::ValueHint::AnyPath)]
+    pub output: PathBuf,
+
+    /// What a node of pictures and data is: each command that a person would write, each process,
+    /// or everything
+    #[arg(long, value_name = "LEVEL", default_value = "command")]
+    pub level: Level,
+
+    /// Leave out files whose paths match GLOB (repeatable; `*` stays within a directory, `**`
+    /// crosses directories)
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+
+    /// Write one rule for each step of a workflow, even if several steps differ in a name only
+    #[arg(long)]
+    pub no_patterns: bool,
+}
+
+/// `--level`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Level {
+    Command,
+    Process,
+    All,
+}
+
+/// `contents`
+#[derive(Debug, Args)]
+pub struct ContentsArgs {
+    /// The file, or the digest of a content (64 hexadecimal digits)
+    #[arg(value_name = "PATH|DIGEST", value_hint = clap::ValueHint::AnyPath)]
+    pub what: OsString,
+
+    /// The last version that this run used or wrote
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}

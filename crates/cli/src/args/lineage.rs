@@ -1,0 +1,120 @@
+//! Arguments of the commands about where files come from: `of`, `uses`, `status`, `diff`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What follows the options in the help of `of`.
+pub const OF: &str = "Examples:\n  \
+    backstory of report.txt\n  \
+    backstory of report.txt --depth 1        only its writer and the inputs\n  \
+    backstory of report.txt --all --lookups  also system files and look-ups\n  \
+    backstory of report.txt --dot | dot -Tsvg > report.svg\n\n\
+    Every command in the answer can be pasted into a shell.";
+
+/// What follows the options in the help of `uses`.
+pub const USES: &str = "Examples:\n  \
+    backstory uses raw.csv\n  \
+    backstory uses raw.csv --run nightly\n  \
+    backstory uses raw.csv --json";
+
+/// What follows the options in the help of `status`.
+pub const STATUS: &str = "Examples:\n  \
+    backstory status                         every file the latest run wrote\n  \
+    backstory status report.txt counts.txt\n\n\
+    Exit status: 0 if all files are current, 1 if a file is not.";
+
+/// What follows the options in the help of `diff`.
+pub const DIFF: &str = "Examples:\n  \
+    backstory diff 7hx2k9qa 8jq0a3zz\n  \
+    backstory diff nightly nightly-old --json | jq .earliest\n  \
+    backstory diff report.txt@7hx2k9qa report.txt@8jq0a3zz\n  \
+    backstory diff report.txt --in 7hx2k9qa 8jq0a3zz\n\n\
+    PATH@RUN is the newest version of the file that RUN used or wrote. PATH alone is\n\
+    the newest version in the store. The comparison covers everything that the\n\
+    versions came from.\n\
+    Exit status: 0 if both sides are the same, 1 if they differ.";
+
+/// `of` and `uses`
+#[derive(Debug, Args)]
+pub struct LineageArgs {
+    /// The file
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub path: PathBuf,
+
+    /// Print the graph as JSON
+    #[arg(long, group = "form")]
+    pub json: bool,
+
+    /// Print the graph for Graphviz
+    #[arg(long, group = "form")]
+    pub dot: bool,
+
+    /// Print a tree (the default)
+    #[arg(long, group = "form")]
+    pub tree: bool,
+
+    /// Cross at most N commands
+    #[arg(long, value_name = "N")]
+    pub depth: Option<usize>,
+
+    /// Leave out files whose paths match GLOB, and what lies behind them (repeatable; `*` stays
+    /// within a directory, `**` crosses directories)
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+
+    /// Show everything in the tree: system files one by one, commands and environments in full
+    #[arg(long)]
+    pub all: bool,
+
+    /// Also show in the tree what may have happened but was not observed (--json and --dot always
+    /// include it)
+    #[arg(long, overrides_with = "no_possible")]
+    pub possible: bool,
+
+    /// Leave out what was not observed
+    #[arg(long)]
+    pub no_possible: bool,
+
+    /// Also follow look-ups (stat, missing files, directory listings), not only contents and
+    /// programs
+    #[arg(long)]
+    pub lookups: bool,
+
+    /// Search this run only
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+}
+
+/// `status`
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Files to check; by default those that the latest run wrote
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `diff`
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// A run (id or name), the version of a file in a run, or a file
+    #[arg(value_name = "RUN|PATH@RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub a: OsString,
+
+    /// The other side of the comparison, in the same notation
+    #[arg(value_name = "RUN|PATH@RUN|PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub b: Option<OsString>,
+
+    /// Compare the versions of the file in these two runs
+    #[arg(long = "in", value_name = "RUN", num_args = 2, conflicts_with = "b")]
+    pub within: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,48 @@
+//! Arguments of the commands about the program itself: `index`, `completions`, `man`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What follows the options in the help of `index`.
+pub const INDEX: &str = "Examples:\n  \
+    backstory index --wait\n\n\
+    It runs in the background after each `record`, and before the first question\n\
+    that needs it.";
+
+/// What follows the options in the help of `completions`.
+pub const COMPLETIONS: &str = "Examples:\n  \
+    backstory completions bash > /etc/bash_completion.d/backstory";
+
+/// What follows the options in the help of `man`.
+pub const MAN: &str = "Examples:\n  \
+    backstory man /usr/local/share/man/man1";
+
+/// `index`
+#[derive(Debug, Args)]
+pub struct IndexArgs {
+    /// Wait for another indexer of the same store to end, instead of leaving the work to it
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// `completions`
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// `man`
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Directory to write into; it is created if it does not exist
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub dir: PathBuf,
+
+    /// Write Markdown instead, as the documentation site has it: a page for each command, and a
+    /// list
+    #[arg(long)]
+    pub markdown: bool,
+}

@@ -1,0 +1,93 @@
+//! Arguments of `record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode, Word};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+/// What follows the options in the help of `record`.
+pub const EXAMPLES: &str = "Examples:\n  \
+    backstory record -- make -j8\n  \
+    backstory record --name nightly -- ./pipeline.sh data/\n  \
+    backstory record -- sh -c 'sort words.txt | uniq -c > counts.txt'\n  \
+    backstory record --json-summary run.json --wait -- ./configure\n\n\
+    The command keeps its input, output and signals.\n\
+    Exit status: that of the command; 128+n if signal n ended it; 127 if the command\n\
+    was not found; 126 if it could not be executed; 125 if record itself was misused\n\
+    or failed.";
+
+/// `record`
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Name the run; other commands accept the name instead of the id
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Write a summary to FILE when the command has ended: an object with "run", "exit",
+    /// "complete", "lost" and more. `complete` is null while the verdict is open: processes of the
+    /// run are still being recorded, or the log could not be finalized. See --wait
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub json_summary: Option<PathBuf>,
+
+    /// Return only when all processes of the run have ended and the run is indexed. The verdict on
+    /// its completeness is then final
+    #[arg(long)]
+    pub wait: bool,
+
+    /// Which contents of files to store: `lazy` stores what was read and what is left at the end,
+    /// `all` stores every version, `off` stores nothing
+    #[arg(long, value_name = "MODE", value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
+    pub contents: ContentsMode,
+
+    /// Also store the contents of files that belong to installed packages. By default a replay
+    /// takes these files from this machine
+    #[arg(long)]
+    pub self_contained: bool,
+
+    /// Whether the kernel reports system calls to the recording: `on` reports those that bypass the
+    /// C library. `off` misses these calls; `show` then names static programs and Go programs.
+    /// `strict` reports all calls, for hostile programs
+    #[arg(long, value_name = "MODE", value_parser = words::<GuardMode>(), default_value_t = GuardMode::On)]
+    pub guard: GuardMode,
+
+    /// Which look-ups (stat, access, readlink) to record: `library` records those of programs that
+    /// use the C library, `all` records all of them and is slower
+    #[arg(long, value_name = "MODE", value_parser = words::<LookupsMode>(), default_value_t = LookupsMode::Library)]
+    pub lookups: LookupsMode,
+
+    /// How to treat io_uring: `decode` records what is submitted, but not with kernel-side polling.
+    /// `refuse` fails its set-up, so that programs use ordinary system calls
+    #[arg(long, value_name = "MODE", value_parser = words::<IoUringMode>(), default_value_t = IoUringMode::Decode)]
+    pub io_uring: IoUringMode,
+
+    /// Record only the first read and the first write of each open file
+    #[arg(long, value_name = "MODE", value_parser = words::<SuppressMode>(), default_value_t = SuppressMode::On)]
+    pub suppress: SuppressMode,
+
+    /// Also redact the values of environment variables and options whose names match PATTERN
+    /// (repeatable; `*` matches anything)
+    #[arg(long, value_name = "PATTERN")]
+    pub redact: Vec<String>,
+
+    /// Stop recording the processes that outlive the command after SECONDS. By default they are
+    /// recorded until they end
+    #[arg(long, value_name = "SECONDS")]
+    pub detach_after: Option<u64>,
+
+    /// The command and its arguments
+    #[arg(
+        value_name = "CMD",
+        required = true,
+        trailing_var_arg = true,
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
+    pub command: Vec<OsString>,
+}
+
+/// Parses an option's value from the words of a list, which `--help` and error messages name.
+fn words<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+    let words = W::ALL.iter().map(|value| value.word());
+    PossibleValuesParser::new(words).try_map(|word| W::from_word(&word))
+}

@@ -1,0 +1,112 @@
+//! Arguments of the commands that run recorded commands again: `replay` and `rerun`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What follows the options in the help of `replay`.
+pub const REPLAY: &str = "Examples:\n  \
+    backstory replay nightly\n  \
+    backstory replay 7hx2k9qa --output-dir again\n  \
+    backstory replay --input data.csv=other.csv --env THREADS=1\n  \
+    backstory replay nightly --arg 2=--verbose\n  \
+    backstory replay nightly -- sh           look around in the replay's root\n\n\
+    Files come from the store. Files of packages come from this machine if they are\n\
+    the same. A replay writes to --output-dir only.\n\
+    Exit status: 0 if all outputs are identical, 1 if an output differs or the run\n\
+    cannot be replayed.";
+
+/// What follows the options in the help of `rerun`.
+pub const RERUN: &str = "Examples:\n  \
+    backstory rerun --dry-run report.txt     which steps are stale, and why\n  \
+    backstory rerun report.txt -j 4\n  \
+    backstory rerun report.txt --env THREADS=1\n\n\
+    A step is stale if an input, program or library has changed, if a file that it\n\
+    did not find is there now, or if an output is not as the step left it. The steps\n\
+    are recorded. Steps that only use unchanged outputs are not run.\n\
+    Exit status: 0 if the file is up to date, 1 if a step failed, or is stale with\n\
+    --dry-run.";
+
+/// What follows the options in the help of the processes of a replay.
+pub const REPLAY_PROCESS: &str = "Examples:\n  backstory replay    starts it";
+
+/// `replay`
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Id or name of the run; by default the latest run
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// A new or empty directory for the outputs; by default `replay-RUN-1`, `replay-RUN-2` and so
+    /// on
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub output_dir: Option<PathBuf>,
+
+    /// Replace the N-th argument of the command with VALUE (the first after the command's name is
+    /// 1; repeatable)
+    #[arg(long, value_name = "N=VALUE")]
+    pub arg: Vec<OsString>,
+
+    /// Set an environment variable to VALUE, or to the value that it has here (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<OsString>,
+
+    /// Use the file NEW of this machine instead of OLD, which the run used (repeatable)
+    #[arg(long, value_name = "OLD=NEW", value_hint = clap::ValueHint::FilePath)]
+    pub input: Vec<OsString>,
+
+    /// Allow the replay to use the network of this machine
+    #[arg(long)]
+    pub network: bool,
+
+    /// Take files that are not in the store from this machine, and make directories visible that
+    /// the run did not use
+    #[arg(long)]
+    pub allow_host: bool,
+
+    /// Do not record the replay
+    #[arg(long)]
+    pub no_record: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Another command to run in the root of the replay
+    #[arg(value_name = "CMD", last = true, value_hint = clap::ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// `rerun`
+#[derive(Debug, Args)]
+pub struct RerunArgs {
+    /// The file to bring up to date
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    pub path: PathBuf,
+
+    /// Run at most N steps at the same time
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    pub jobs: usize,
+
+    /// Print which steps are stale, and why, and run nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+
+    /// Set an environment variable to VALUE, or to the value that it has here. Steps that had
+    /// another value are stale (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<OsString>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The processes of a replay.
+#[derive(Debug, Args)]
+pub struct ReplayProcessArgs {
+    /// The directory of the replay
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}

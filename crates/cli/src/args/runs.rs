@@ -1,0 +1,119 @@
+//! Arguments of the commands about whole runs: `files`, `processes`, `show`, `log`, `rm`, `note`,
+//! `name`.
+
+use clap::Args;
+
+/// What follows the options in the help of `files`.
+pub const FILES: &str = "Examples:\n  \
+    backstory files                          files of the latest run\n  \
+    backstory files nightly --exclude '/usr/**'\n  \
+    backstory files --all                    also system files, one by one\n  \
+    backstory files --json | jq -r '.[]|select(.access|index(\"write\")).path'";
+
+/// What follows the options in the help of `processes`.
+pub const PROCESSES: &str = "Examples:\n  \
+    backstory processes\n  \
+    backstory processes nightly --json | jq '.[].argv'";
+
+/// What follows the options in the help of `show`.
+pub const SHOW: &str = "Examples:\n  \
+    backstory show\n  \
+    backstory show 7hx2k9qa\n  \
+    backstory show --json | jq .complete\n\n\
+    docs/reasons.md explains each sentence that can follow `because` or `warning`.";
+
+/// What follows the options in the help of `log`.
+pub const LOG: &str = "Examples:\n  \
+    backstory log\n  \
+    backstory log --json | jq -r '.[].run'\n  \
+    backstory log --raw 7hx2k9qa | less      every operation, as recorded";
+
+/// What follows the options in the help of `rm`.
+pub const RM: &str = "Examples:\n  \
+    backstory rm 7hx2k9qa\n  \
+    backstory rm nightly first-try\n\n\
+    The files that the run wrote stay where they are.";
+
+/// What follows the options in the help of `note`.
+pub const NOTE: &str = "Examples:\n  \
+    backstory note 7hx2k9qa 'with the old compiler'\n  \
+    backstory note nightly ''                remove the note";
+
+/// What follows the options in the help of `name`.
+pub const NAME: &str = "Examples:\n  \
+    backstory name 7hx2k9qa nightly\n  \
+    backstory name nightly ''                remove the name\n\n\
+    Several runs can have the same name. It then means the newest of them.";
+
+/// One run, and the form of the answer.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Id or name of the run; by default the latest run
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `files`
+#[derive(Debug, Args)]
+pub struct FilesArgs {
+    /// Which run, and how to print
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// Leave out files whose paths match GLOB (repeatable; `*` stays within a directory, `**`
+    /// crosses directories)
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+
+    /// List system files one by one instead of counting them
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `log`
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print the operations of one run as they were recorded
+    #[arg(long, value_name = "RUN", conflicts_with = "json")]
+    pub raw: Option<String>,
+}
+
+/// `rm`
+#[derive(Debug, Args)]
+pub struct RmArgs {
+    /// Runs to remove
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<String>,
+}
+
+/// `note`
+#[derive(Debug, Args)]
+pub struct NoteArgs {
+    /// Id or name of the run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+
+    /// The note; an empty text removes it
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+}
+
+/// `name`
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// Id or name of the run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+
+    /// The new name; an empty name removes it
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}

@@ -1,0 +1,166 @@
+//! Arguments of `store` and its commands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// What follows the options in the help of `store`.
+pub const EXAMPLES: &str = "Examples:\n  \
+    backstory store stats\n  \
+    backstory store gc --older-than 30d --dry-run\n  \
+    backstory store export nightly -o nightly.backstory";
+
+/// `store`
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Print how much is in the store, and what takes the space
+    #[command(after_help = "Examples:\n  \
+        backstory store stats\n  \
+        backstory store stats --json | jq .contents.disk_bytes")]
+    Stats(StoreStatsArgs),
+
+    /// Read all contents and list those that are damaged
+    #[command(after_help = "Examples:\n  \
+        backstory store verify\n\n\
+        Exit status: 0 if all contents are intact, 1 if one is damaged.")]
+    Verify(StoreVerifyArgs),
+
+    /// Free space: remove old runs, and contents that no run refers to
+    #[command(after_help = "Examples:\n  \
+        backstory store gc                        only contents without a run\n  \
+        backstory store gc --older-than 30d       also runs that began earlier\n  \
+        backstory store gc --max-size 20G         the oldest runs, until the rest fits\n  \
+        backstory store gc --older-than 4w --dry-run")]
+    Gc(StoreGcArgs),
+
+    /// Write runs, with the contents of their files, into one file
+    #[command(after_help = "Examples:\n  \
+        backstory store export nightly -o nightly.backstory\n  \
+        backstory store export 7hx2k9qa 8jq0a3zz -o both.backstory")]
+    Export(StoreExportArgs),
+
+    /// Add runs from a file that `store export` wrote
+    #[command(after_help = "Examples:\n  \
+        backstory store import nightly.backstory\n\n\
+        Runs that the store has already are skipped.")]
+    Import(StoreImportArgs),
+}
+
+/// `store stats`
+#[derive(Debug, Args)]
+pub struct StoreStatsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store verify`
+#[derive(Debug, Args)]
+pub struct StoreVerifyArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store gc`
+#[derive(Debug, Args)]
+pub struct StoreGcArgs {
+    /// Remove runs that began longer ago than AGE (30d, 12h, 4w)
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub older_than: Option<i64>,
+
+    /// Remove the oldest runs until the store takes at most SIZE (500M, 20G)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_size: Option<u64>,
+
+    /// Remove no run, only contents that no run refers to (the default)
+    #[arg(long, conflicts_with_all = ["older_than", "max_size"])]
+    pub unreferenced: bool,
+
+    /// Print what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `store export`
+#[derive(Debug, Args)]
+pub struct StoreExportArgs {
+    /// Runs to export
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<String>,
+
+    /// File to write
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: PathBuf,
+}
+
+/// `store import`
+#[derive(Debug, Args)]
+pub struct StoreImportArgs {
+    /// File that `store export` wrote
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Seconds, from a number and a unit.
+fn age(text: &str) -> Result<i64, String> {
+    let units = [
+        ("s", 1),
+        ("m", 60),
+        ("h", 3600),
+        ("d", 86_400),
+        ("w", 604_800),
+    ];
+    let (number, unit) =
+        text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
+    let unit = units.iter().find(|(name, _)| *name == unit);
+    match (number.parse::<u32>(), unit) {
+        (Ok(number), Some((_, seconds))) => Ok(i64::from(number) * seconds),
+        _ => Err("give a number and a unit: s, m, h, d or w, as in 30d".to_owned()),
+    }
+}
+
+/// Bytes, from a number and perhaps a unit.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[digits.len()..].trim_end_matches(['i', 'B']) {
+        "" => 0,
+        "k" | "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => 64,
+    };
+    let bytes = digits.parse::<u64>().ok().filter(|_| shift < 64);
+    bytes
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "give a number of bytes, perhaps with k, M, G or T, as in 20G".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_sizes_have_units() {
+        assert_eq!((age("30d"), age("2w")), (Ok(2_592_000), Ok(1_209_600)));
+        assert_eq!(
+            (size("20G"), size("7"), size("1KiB")),
+            (Ok(20 << 30), Ok(7), Ok(1024))
+        );
+        for wrong in ["", "d", "-1d", "1y", "1.5h", "ä"] {
+            assert!(age(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "G", "-1", "1X", "99999999T", "ä"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}
