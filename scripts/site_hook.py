@@ -55,6 +55,7 @@ def on_page_markdown(markdown, page, config, files):
             continue
         if not (ROOT / path).exists():
             log.warning("%s names `%s`, which does not exist", page.file.src_uri, path)
+    markdown = markdown.replace("`index.html` beside this file has", "[Another page](plots.html) has")
     up = "../" * page.file.src_uri.count("/")
     for name, target in PAGES.items():
         markdown = markdown.replace(f"]({up}../{name}", f"]({up}{target}")

@@ -2,9 +2,11 @@
 // search of Material for MkDocs runs in one. This stand-in runs the same script in a hidden frame.
 // Served pages keep the browser's own `Worker`.
 if (location.protocol === "file:") {
-  window.Worker = class extends EventTarget {
+  // Material's script looks for the name `IFrameWorker` to find out that it runs in a frame.
+  window.Worker = window.IFrameWorker = class extends EventTarget {
     constructor(url) {
       super();
+      const base = new URL(url, document.baseURI).href;
       this.waiting = [];
       this.frame = document.createElement("iframe");
       this.frame.hidden = true;
@@ -14,7 +16,7 @@ if (location.protocol === "file:") {
       const load = (address) =>
         new Promise((resolve, reject) => {
           const script = inner.document.createElement("script");
-          script.src = new URL(address, url).href;
+          script.src = new URL(address, base).href;
           script.onload = resolve;
           script.onerror = reject;
           inner.document.head.append(script);
@@ -23,7 +25,7 @@ if (location.protocol === "file:") {
       inner.importScripts = (...addresses) =>
         addresses.reduce((before, address) => before.then(() => load(address)), Promise.resolve());
       this.addEventListener("message", (event) => this.onmessage && this.onmessage(event));
-      load(url).then(() => {
+      load(base).then(() => {
         this.ready = true;
         this.waiting.splice(0).forEach((data) => this.deliver(data));
       });
