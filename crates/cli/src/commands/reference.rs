@@ -138,6 +138,11 @@ fn after(command: &Command) -> String {
     let text = text.to_string();
     let (examples, notes) = text.split_once("\n\n").unwrap_or((&text, ""));
     let examples = examples.trim_start_matches("Examples:\n");
+    let examples: Vec<_> = examples
+        .lines()
+        .map(|line| line.trim_start_matches("  "))
+        .collect();
+    let examples = examples.join("\n");
     let mut out = format!("**Examples**\n\n```text\n{examples}\n```\n");
     if !notes.is_empty() {
         let _ = write!(out, "\n{}\n", plain(notes));
