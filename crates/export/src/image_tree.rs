@@ -18,7 +18,7 @@ use backstory_query::answer::RunDetails;
 use backstory_query::{Content, Role, RunContents};
 
 use crate::{Error, Result, View};
-use backstory_workflow::paths::{is_tool, parent};
+use backstory_workflow::paths::{is_of_kernel, is_tool, parent};
 use backstory_workflow::shell;
 
 /// A run and the files it needs.
@@ -104,7 +104,7 @@ impl<'v> ImageTree<'v> {
             .map(|content| &content.path)
             .collect();
         for place in &contents.places {
-            if made.contains(&place.path) || is_kernels(&place.path) {
+            if made.contains(&place.path) || is_of_kernel(&place.path) {
                 continue;
             }
             let node = match &place.target {
@@ -126,7 +126,7 @@ impl<'v> ImageTree<'v> {
         for place in contents
             .places
             .iter()
-            .filter(|place| !is_kernels(&place.path))
+            .filter(|place| !is_of_kernel(&place.path))
         {
             let at = |name: &Bytes| -> Bytes { [&place.path, &b"/"[..], name].concat().into() };
             for file in &place.looked {
@@ -149,7 +149,7 @@ impl<'v> ImageTree<'v> {
 
     /// A file or link that was there before the run.
     fn file(&mut self, content: &'v Content) -> Result<()> {
-        if content.version != 0 || is_kernels(&content.path) {
+        if content.version != 0 || is_of_kernel(&content.path) {
             return Ok(());
         }
         match content.kind {
@@ -374,14 +374,6 @@ pub fn is_own(path: &[u8], node: &TreeNode<'_>) -> bool {
 
 fn is_made(content: &Content) -> bool {
     matches!(content.role, Role::Output | Role::Intermediate)
-}
-
-/// What the kernel makes up, in a container, too.
-fn is_kernels(path: &[u8]) -> bool {
-    ["/proc", "/sys", "/dev"].iter().any(|top| {
-        let rest = path.strip_prefix(top.as_bytes());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    })
 }
 
 /// Last first.

@@ -10,6 +10,7 @@ use backstory_query::answer::{Node, Scope};
 use backstory_query::{self as query};
 use backstory_store::{ActivityKey, Store};
 use backstory_workflow::paths::is_tool;
+use backstory_workflow::tools::knowledge;
 
 use crate::Result;
 use crate::plan::Plan;
@@ -170,18 +171,21 @@ impl Sources {
     }
 }
 
+fn is_one_of(path: &[u8], known: &[String]) -> bool {
+    known.iter().any(|known| known.as_bytes() == path)
+}
+
 /// What is not the same each time, if this is.
 fn source(relation: Relation, kind: EntityKind, path: &[u8]) -> Option<String> {
     let name = || String::from_utf8_lossy(path).into_owned();
     match (relation, kind) {
-        (Relation::Read, _) if matches!(path, b"/dev/urandom" | b"/dev/random") => {
+        (Relation::Read, _) if is_one_of(path, &knowledge().paths.random) => {
             Some(format!("randomness ({})", name()))
         }
         (Relation::Read, EntityKind::Socket) => {
             Some(format!("the network or another program ({})", name()))
         }
-        // Which file systems the kernel knows is read by whatever is linked with libselinux, and says nothing.
-        (Relation::Read, _) if path == b"/proc/filesystems" => None,
+        (Relation::Read, _) if is_one_of(path, &knowledge().paths.constant) => None,
         (Relation::Read, _) if path.starts_with(b"/proc/") => {
             Some(format!("what the kernel told ({})", name()))
         }

@@ -1,9 +1,14 @@
-//! The domain library of steps: the commands that a person would have written, found in what ran.
+//! The domain library of workflows: the commands that a person would have written, found in the processes that ran.
 //!
-//! In: a store. Out: a [`recording::Recording`] of each run in memory, and the [`steps`] that its processes amount to. [`paths`]
-//! says to whom a path belongs, [`shell`] writes words that a shell reads back.
+//! In: a store. Out: the [`Selection`] of runs behind a run or a file, each as a [`recording::Recording`] in memory, and the
+//! [`steps`] that its processes amount to.
 //!
-//! Reads only through query and store. Formats, replays and the command line are the callers' business.
+//! - [`paths`] decides whether a path belongs to the system, to a tool or to the user.
+//! - [`shell`] quotes words so that a shell reads them back.
+//! - [`tools`] knows programs and paths by name; the user can extend it.
+//!
+//! Invariant: the crate reads recorded data through `query` and `store` only. Absent on purpose: formats, replays
+//! and the command line, which use this crate.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -12,6 +17,7 @@ pub mod recording;
 pub mod selection;
 pub mod shell;
 pub mod steps;
+pub mod tools;
 
 mod error;
 

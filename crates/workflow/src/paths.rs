@@ -1,89 +1,52 @@
-//! Whose a path is, and how it is written from where somebody stands.
+//! To whom a path belongs, and path arithmetic on bytes.
+//!
+//! The lists of directories come from [`crate::tools`]. All functions look at the text of a path only, never at the file system.
 
-/// Where distributions put what packages bring, and what the kernel makes up: `/usr/local` and `/opt` are not among them, because
-/// people install their own things there.
-const SYSTEM: [&str; 15] = [
-    "/usr/",
-    "/lib/",
-    "/lib32/",
-    "/lib64/",
-    "/libx32/",
-    "/bin/",
-    "/sbin/",
-    "/etc/",
-    "/proc/",
-    "/sys/",
-    "/var/cache/",
-    // What package managers know: a package build reads the list of every package.
-    "/var/lib/apt/",
-    "/var/lib/dpkg/",
-    "/var/lib/pacman/",
-    "/var/lib/rpm/",
-];
+use crate::tools::{PathKnowledge, knowledge};
 
-/// True if the path belongs to the system.
+fn known() -> &'static PathKnowledge {
+    &knowledge().paths
+}
+
+fn starts_with_any(path: &[u8], prefixes: &[String]) -> bool {
+    let mut prefixes = prefixes.iter();
+    prefixes.any(|prefix| path.starts_with(prefix.as_bytes()))
+}
+
+fn ends_with_any(path: &[u8], endings: &[String]) -> bool {
+    let mut endings = endings.iter();
+    endings.any(|ending| path.ends_with(ending.as_bytes()))
+}
+
+fn has_any(path: &[u8], parts: &[String]) -> bool {
+    parts.iter().any(|part| contains(path, part.as_bytes()))
+}
+
+/// True if the path belongs to the system: files of packages, and files that the kernel makes up.
 pub fn is_system(path: &[u8]) -> bool {
-    if path.starts_with(b"/usr/local/") {
-        return false;
-    }
-    path.starts_with(b"/dev/")
-        || SYSTEM
-            .iter()
-            .any(|prefix| path.starts_with(prefix.as_bytes()))
+    !starts_with_any(path, &known().not_system) && starts_with_any(path, &known().system)
 }
 
-/// Where language run-times and package managers of a user keep what they brought: nobody's own work.
-const TOOLS: [&str; 14] = [
-    "/usr/local/",
-    "/opt/",
-    "/site-packages/",
-    "/dist-packages/",
-    "/.pyenv/",
-    "/.venv/",
-    "/node_modules/",
-    "/.cargo/",
-    "/.rustup/",
-    "/__pycache__/",
-    "/.cache/",
-    "/.m2/",
-    "/.npm/",
-    // Go's modules.
-    "/pkg/mod/",
-];
+/// True if the kernel makes the file or directory up: `/dev`, `/proc`, `/sys`.
+pub fn is_of_kernel(path: &[u8]) -> bool {
+    known().kernel.iter().any(|top| {
+        let rest = path.strip_prefix(top.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    })
+}
 
-/// What programs that run others write down for themselves, to know what they have done.
-const RECORDS: [&str; 19] = [
-    // Automake's: what each source included when it was compiled.
-    "/.deps/",
-    "/.ninja_log",
-    "/.ninja_deps",
-    "/.snakemake/",
-    "/.nextflow/",
-    "/.nextflow.log",
-    "/CMakeFiles/Progress/",
-    "/CMakeFiles/progress.marks",
-    "/.sconsign.dblite",
-    "/.doit.db",
-    "/.tup/",
-    "/.redo/",
-    // cargo's and Go's.
-    "/.fingerprint/",
-    "/.rustc_info.json",
-    "/.cargo-lock",
-    "/.package-cache",
-    "/.global-cache",
-    "/.config/go/telemetry/",
-    // npm's.
-    "/node_modules/.package-lock.json",
-];
+/// True if the path lies below a directory of the kernel; false for that directory itself.
+pub fn is_below_kernel(path: &[u8]) -> bool {
+    is_of_kernel(path) && !known().kernel.iter().any(|top| top.as_bytes() == path)
+}
 
-/// True if it is a builder's own record: nobody's input, nobody's result.
+/// True if the path is a builder's own record, which is neither an input nor a result of its commands.
 fn is_record(path: &[u8]) -> bool {
-    RECORDS.iter().any(|part| contains(path, part.as_bytes())) || is_session(path)
+    has_any(path, &known().records) || is_rustc_session(path)
 }
 
-/// True for what rustc keeps of what it has compiled, `incremental/CRATE-HASH/s-…`: the next time it is called otherwise.
-fn is_session(path: &[u8]) -> bool {
+/// True for rustc's incremental compilation sessions, `incremental/CRATE-HASH/s-…`, whose names differ each time.
+fn is_rustc_session(path: &[u8]) -> bool {
     let mut parts = path
         .split(|&byte| byte == b'/')
         .skip_while(|part| *part != b"incremental");
@@ -92,20 +55,17 @@ fn is_session(path: &[u8]) -> bool {
         .is_some_and(|session| session.starts_with(b"s-"))
 }
 
-/// True if the path is part of some tool rather than of somebody's work: the system, a language's libraries, caches.
+/// True if the path belongs to a tool rather than to the user's work: the system, a language's libraries, caches.
 pub fn is_tool(path: &[u8]) -> bool {
     is_system(path)
         || is_record(path)
-        || path.ends_with(b".pyc")
-        || TOOLS.iter().any(|part| contains(path, part.as_bytes()))
+        || ends_with_any(path, &known().cache_endings)
+        || has_any(path, &known().tools)
 }
 
-/// True if a program keeps there what it could make again: nobody's result.
+/// True if a program keeps there what it could make again.
 pub fn is_cache(path: &[u8]) -> bool {
-    path.ends_with(b".pyc")
-        || contains(path, b"/.cache/")
-        || contains(path, b"/.npm/")
-        || is_record(path)
+    ends_with_any(path, &known().cache_endings) || has_any(path, &known().caches) || is_record(path)
 }
 
 /// True if `part` is somewhere in `text`.
@@ -118,7 +78,7 @@ pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// The directory a path lies in; `/` for what lies at the top.
+/// The directory of a path; `/` for an entry of the root directory.
 pub fn parent(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(0) | None => b"/",
@@ -126,7 +86,7 @@ pub fn parent(path: &[u8]) -> &[u8] {
     }
 }
 
-/// `path` as seen from the directory `base`: without it if it lies below, else absolute.
+/// `path` as seen from the directory `base`: relative if it lies below, else unchanged; `.` for the base itself.
 pub fn relative<'p>(path: &'p [u8], base: &[u8]) -> &'p [u8] {
     if path == base {
         return b".";
@@ -140,7 +100,7 @@ pub fn relative<'p>(path: &'p [u8], base: &[u8]) -> &'p [u8] {
     }
 }
 
-/// An absolute path: `path` from `base`, with `.` and `..` resolved in the text.
+/// An absolute path: `path` from the directory `base`, with `.` and `..` resolved in the text.
 pub fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
     let whole = if path.starts_with(b"/") {
         path.to_vec()
@@ -163,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_written_from_where_one_stands() {
+    fn a_path_is_relative_to_the_directory_above_it() {
         assert_eq!(relative(b"/w/a/b", b"/w"), b"a/b");
         assert_eq!(relative(b"/w2/a", b"/w"), b"/w2/a");
         assert_eq!(relative(b"/w", b"/w"), b".");
@@ -176,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_brings_is_nobodys_work() {
+    fn files_of_tools_and_caches_are_not_the_users_work() {
         assert!(
             is_tool(b"/home/u/.pyenv/versions/3/lib/os.py") && is_tool(b"/w/__pycache__/a.pyc")
         );

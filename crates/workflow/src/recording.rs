@@ -1,6 +1,7 @@
-//! One run as the store has it, in memory: the ground that views and steps are made from.
+//! One run of the store, in memory.
 //!
-//! Activities and entities are indexed by their ids, which are dense.
+//! In: a store and a run's id. Out: a [`Recording`], from which steps and views are made. The ids of activities and entities are
+//! dense, and are indexes here.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,33 +13,38 @@ use backstory_store::{ActivityKey, RunKey, Store};
 
 use crate::Result;
 
-/// Everything about one run.
+/// One run.
 #[derive(Debug)]
 pub struct Recording {
     /// Its number in the store.
     pub key: RunKey,
-    /// Its command, end, machine and environment.
+    /// Command, end, machine and environment.
     pub details: RunDetails,
-    /// By id.
+    /// Activities, by id.
     pub activities: Vec<Activity>,
-    /// By id.
+    /// Entities, by id. `last` is also set for a version that the run left and a later run replaced
+    /// before its identity was taken.
     pub entities: Vec<Entity>,
-    /// What each activity used and generated, by its id.
+    /// The edges of each activity, by its id.
     pub edges: Vec<Vec<Edge>>,
-    /// Versions made from versions.
+    /// Derivations of versions from versions.
     pub derived: Vec<Derived>,
-    /// Who informed whom.
+    /// Forks, execs, waits and signals between activities.
     pub informs: Vec<Inform>,
-    /// The activities that each began, by its id.
+    /// The activities that each activity started, by its id, in order of time.
     pub children: Vec<Vec<usize>>,
-    /// What each began with as standard input, output and error, by its id.
+    /// The standard input, output and errors that each activity began with, by its id.
     pub standard: Vec<Standard>,
-    /// Files that an activity opened for its children and was not seen to write to itself.
+    /// Files that an activity opened for its children without a write of its own that was seen.
     pub given: HashSet<(usize, EntityId)>,
 }
 
 impl Recording {
     /// Reads a run.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such run, or the store fails.
     pub fn load(store: &dyn Store, run: &str) -> Result<Recording> {
         let details = backstory_query::details(store, run)?;
         let record = store
@@ -76,7 +82,7 @@ impl Recording {
         for children in &mut children {
             children.sort_by_key(|&child| (activities[child].interval.start, child));
         }
-        let mut told = HashMap::new();
+        let mut recorded = HashMap::new();
         let mut given = HashSet::new();
         for (activity, _, kind, payload) in store.extended(key)? {
             if &*kind == standard::GIVEN {
@@ -87,7 +93,7 @@ impl Recording {
             if &*kind == standard::KIND
                 && let Some(standard) = standard::decode(&payload)
             {
-                told.insert(activity.0 as usize, standard);
+                recorded.insert(activity.0 as usize, standard);
             }
         }
         let mut recording = Recording {
@@ -102,26 +108,27 @@ impl Recording {
             standard: Vec::new(),
             given,
         };
-        recording.standard = recording.inherit(&told);
+        recording.standard = recording.inherit(&recorded);
         Ok(recording)
     }
 
-    /// Who is not told of began with what its parent began with. Parents have lower numbers than their children or are announced
-    /// later: either way each is reached from its root.
-    fn inherit(&self, told: &HashMap<usize, Standard>) -> Vec<Standard> {
+    /// Fills in the standard descriptors: an activity without a record of its own has those of its parent.
+    ///
+    /// A parent may have a higher number than its child, so the walk goes from the roots.
+    fn inherit(&self, recorded: &HashMap<usize, Standard>) -> Vec<Standard> {
         let mut all = vec![Standard::default(); self.activities.len()];
         let mut waiting: Vec<(usize, Standard)> = self
             .roots()
             .map(|root| (root, Standard::default()))
             .collect();
         while let Some((at, inherited)) = waiting.pop() {
-            all[at] = told.get(&at).copied().unwrap_or(inherited);
+            all[at] = recorded.get(&at).copied().unwrap_or(inherited);
             waiting.extend(self.children[at].iter().map(|&child| (child, all[at])));
         }
         all
     }
 
-    /// Activities that nobody in the run began.
+    /// Activities that no activity of the run started.
     pub fn roots(&self) -> impl Iterator<Item = usize> {
         let count = self.activities.len();
         (0..count).filter(move |&at| match self.activities[at].parent {
@@ -130,17 +137,17 @@ impl Recording {
         })
     }
 
-    /// Whoever began `at`, and who began that, up to the first.
+    /// The parent of `at`, its parent, and so on up to a root.
     pub fn ancestors(&self, at: usize) -> impl Iterator<Item = usize> {
         let above = move |&at: &usize| {
             let parent = self.activities[at].parent?.0 as usize;
             (parent < self.activities.len() && parent != at).then_some(parent)
         };
-        // Never more steps than there are activities, should the parents form a ring.
+        // The limit ends the walk even if damaged data has a cycle of parents.
         std::iter::successors(above(&at), above).take(self.activities.len())
     }
 
-    /// `at` and everything that it began.
+    /// `at` and all activities below it.
     pub fn subtree(&self, at: usize) -> Vec<usize> {
         let mut all = vec![at];
         let mut next = 0;
@@ -151,17 +158,18 @@ impl Recording {
         all
     }
 
-    /// An entity.
+    /// The entity with this id.
     pub fn entity(&self, id: EntityId) -> &Entity {
         &self.entities[id.0 as usize]
     }
 
-    /// Its command's current directory.
+    /// The current directory of its command.
     pub fn cwd(&self) -> &[u8] {
         &self.details.summary.cwd
     }
 
-    /// The environment of an activity where it is not the run's: variables set (with their values), and names of those gone.
+    /// The difference between an activity's environment and the run's: `NAME=value` of variables that are set, names of variables that
+    /// are removed.
     pub fn environment(&self, at: usize) -> (Vec<Bytes>, Vec<Bytes>) {
         let run: HashMap<&[u8], &[u8]> = self
             .details

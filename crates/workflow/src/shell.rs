@@ -1,15 +1,15 @@
-//! Words of a shell's language: what is written here, a shell reads back as it was.
+//! Words of shell language. Invariant: a shell reads a quoted word back byte by byte.
 //!
-//! Quotes are POSIX where that suffices; bytes that cannot be shown (control characters, not UTF-8) need `$'…'`, which bash,
-//! zsh, ksh and the newest POSIX have.
+//! POSIX quotes suffice for most words. Control characters and bytes that are not UTF-8 need `$'…'`, which bash, zsh, ksh and
+//! POSIX.1-2024 have.
 
 use crate::steps::STEM;
 
-/// One word for a shell, as an argument. What stands for a stem is as good as what will stand there.
+/// One argument as a word for a shell. [`STEM`] counts as a character that needs no quotes.
 pub fn quote(word: &[u8]) -> String {
     let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(byte);
     match std::str::from_utf8(word) {
-        // zsh takes `=name` for the path of a command.
+        // zsh replaces `=name` by the path of the command `name`.
         Ok(text)
             if !word.is_empty()
                 && word[0] != b'='
@@ -22,7 +22,7 @@ pub fn quote(word: &[u8]) -> String {
     }
 }
 
-/// One word as the name of a command, where `=` would make it an assignment.
+/// The name of a command as a word for a shell, which would take a word with `=` for an assignment.
 pub fn quote_name(word: &[u8]) -> String {
     let line = quote(word);
     if line.contains('=') && !line.contains('\'') {
@@ -32,13 +32,13 @@ pub fn quote_name(word: &[u8]) -> String {
     }
 }
 
-/// Control characters, and those that change how the rest of the line is shown.
+/// Control characters, and characters that change the display of the rest of the line.
 fn unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// `$'…'`, with everything odd in octal: three digits always, so that what follows cannot be taken for one more.
+/// `$'…'` with octal escapes. Each has three digits, so that the next character cannot belong to it.
 fn escaped(word: &[u8]) -> String {
     let mut line = String::from("$'");
     for chunk in word.utf8_chunks() {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_the_terminal_that_could_command_it() {
+    fn a_quoted_word_has_no_control_character_for_the_terminal() {
         assert!(!quote(b"\x1b]0;title\x07").contains('\x1b'));
     }
 }

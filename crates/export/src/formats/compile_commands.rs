@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::format::{Family, Format, Target};
 use crate::{Error, Result, View};
 use backstory_workflow::paths::{absolute, base_name};
+use backstory_workflow::tools::knowledge;
 
 /// `compile-commands`
 pub struct CompileCommands;
@@ -60,32 +61,15 @@ fn is_compiler(name: Option<&Bytes>) -> bool {
         _ => &name,
     };
     let last = plain.rsplit('-').next().unwrap_or(plain);
-    [
-        "cc", "c++", "gcc", "g++", "clang", "clang++", "tcc", "icx", "icpx",
-    ]
-    .contains(&last)
+    knowledge().compilers.names.iter().any(|name| name == last)
 }
 
 /// An entry for each source that the command names.
 fn compiled(argv: &[Bytes], cwd: &[u8]) -> Vec<Value> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let takes = |arg: &[u8]| {
-        let separate: [&[u8]; 13] = [
-            b"-o",
-            b"-I",
-            b"-D",
-            b"-U",
-            b"-include",
-            b"-isystem",
-            b"-iquote",
-            b"-MF",
-            b"-MT",
-            b"-MQ",
-            b"-x",
-            b"-L",
-            b"-idirafter",
-        ];
-        separate.contains(&arg)
+        let mut options = knowledge().compilers.options_with_value.iter();
+        options.any(|option| option.as_bytes() == arg)
     };
     let mut sources = Vec::new();
     let mut output = None;
@@ -112,10 +96,8 @@ fn compiled(argv: &[Bytes], cwd: &[u8]) -> Vec<Value> {
 }
 
 fn is_source(arg: &[u8]) -> bool {
-    let endings: [&[u8]; 9] = [
-        b".c", b".cc", b".cpp", b".cxx", b".C", b".c++", b".m", b".mm", b".i",
-    ];
-    endings.iter().any(|ending| arg.ends_with(ending))
+    let mut endings = knowledge().compilers.source_endings.iter();
+    endings.any(|ending| arg.ends_with(ending.as_bytes()))
 }
 
 #[cfg(test)]

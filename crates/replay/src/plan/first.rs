@@ -12,7 +12,7 @@ use backstory_graph::model::{Certainty, Entity, EntityKind, Relation};
 use backstory_query::{self as query, RunContents, kind};
 use backstory_store::facts::{Listed, Looked, Place};
 use backstory_store::{ActivityKey, RunRecord, Store};
-use backstory_workflow::paths::parent;
+use backstory_workflow::paths::{is_below_kernel, parent};
 
 use crate::Result;
 
@@ -100,8 +100,7 @@ impl First {
 
 /// A path of a file system with files: not a channel, and not what the kernel makes up.
 pub fn is_plain(path: &[u8]) -> bool {
-    let made_up = [&b"/proc/"[..], b"/sys/", b"/dev/"];
-    path.starts_with(b"/") && !made_up.iter().any(|prefix| path.starts_with(prefix))
+    path.starts_with(b"/") && !is_below_kernel(path)
 }
 
 /// Finds out what was there before a run.

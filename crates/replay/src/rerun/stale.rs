@@ -14,7 +14,7 @@ use backstory_graph::model::{Certainty, Edge, Entity, EntityKind, Relation};
 use backstory_query as query;
 use backstory_redaction as redaction;
 use backstory_store::{Store, same_version};
-use backstory_workflow::paths::{is_tool, parent};
+use backstory_workflow::paths::{is_below_kernel, is_tool, parent};
 use backstory_workflow::recording::{Recording, split};
 use backstory_workflow::steps::{Step as Recorded, is_shell};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -353,10 +353,7 @@ impl<'s> Surroundings<'s> {
     ) -> Result<Option<Reason>> {
         let entity = recording.entity(edge.entity);
         let path = &entity.path;
-        let made_up = [&b"/dev/"[..], b"/proc/", b"/sys/"];
-        if !path.starts_with(b"/")
-            || made_up.iter().any(|prefix| path.starts_with(prefix))
-            || edge.certainty == Certainty::Possible
+        if !path.starts_with(b"/") || is_below_kernel(path) || edge.certainty == Certainty::Possible
         {
             return Ok(None);
         }
@@ -367,8 +364,7 @@ impl<'s> Surroundings<'s> {
                 if entity.version > 0 || self.made.contains(path) || own.contains(path) {
                     return Ok(None);
                 }
-                let tool =
-                    edge.relation == Relation::Execute || backstory_workflow::paths::is_tool(path);
+                let tool = edge.relation == Relation::Execute || is_tool(path);
                 match look(path) {
                     None => Some(Reason::InputGone(path.clone())),
                     Some(now) if !self.is(path, &now, Some(entity), ended)? => Some(match tool {

@@ -1,4 +1,4 @@
-//! What a command took and what it made, by path and time.
+//! What a command read, made, changed and removed, by path and time.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -10,36 +10,36 @@ use backstory_query::Globs;
 use crate::paths::{is_cache, is_system, is_tool};
 use crate::recording::Recording;
 
-/// What became of a path.
+/// How a command made a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Made {
-    /// When it was first made or changed.
+pub struct MadePath {
+    /// The first time it was made or changed.
     pub start: Time,
-    /// When it was last.
+    /// The last time.
     pub end: Time,
-    /// The command's version of it is what was there when the run ended.
+    /// The file system held the command's version when the run ended.
     pub last: bool,
 }
 
-/// Everything a command did to files.
+/// All effects of a command on files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Files that were there already, and when they were first and last read.
+    /// Files that existed before the command, with the first and the last time they were read.
     pub read: BTreeMap<Bytes, (Time, Time)>,
-    /// Files of tools and of the system.
+    /// Files of tools and of the system that it read.
     pub tools: BTreeSet<Bytes>,
-    /// Files it made, changed, or gave this name.
-    pub made: BTreeMap<Bytes, Made>,
-    /// Files it removed or renamed away, and when.
+    /// Files it made, changed, or renamed to this path.
+    pub made: BTreeMap<Bytes, MadePath>,
+    /// Files it removed or renamed away, with the time.
     pub removed: BTreeMap<Bytes, Time>,
-    /// Files of which it changed the mode, owner or times, and when.
+    /// Files whose mode, owner or times it changed, with the time.
     pub touched: BTreeMap<Bytes, Time>,
     /// Directories it made.
     pub directories: BTreeSet<Bytes>,
 }
 
 impl Effects {
-    /// What these activities did together. What one of them made and another read is nobody's input.
+    /// The joint effects of these activities. A file that one of them made and another read is not an input.
     pub fn of(
         recording: &Recording,
         members: &[usize],
@@ -74,7 +74,7 @@ impl Effects {
                 Relation::Write | Relation::Rename | Relation::Make
                     if file && !is_temporary(&path) =>
                 {
-                    // What could have been written and was not is version 0 still.
+                    // Version 0 shows that a possible write did not happen.
                     if edge.certainty == Certainty::Possible && entity.version == 0 {
                         continue;
                     }
@@ -82,7 +82,7 @@ impl Effects {
                     let made = effects
                         .made
                         .entry(path)
-                        .or_insert(Made { start, end, last });
+                        .or_insert(MadePath { start, end, last });
                     made.start = made.start.min(start);
                     made.end = made.end.max(end);
                     made.last |= last;
@@ -110,7 +110,7 @@ fn is_making(relation: Relation) -> bool {
     )
 }
 
-/// What no workflow is for: caches, and what lies where only the system writes.
+/// True for files that no workflow makes: caches, and files below the system's directories.
 fn is_temporary(path: &[u8]) -> bool {
     is_cache(path) || is_system(path)
 }

@@ -1,21 +1,38 @@
-//! Steps: what a person would have written, found in what ran.
+//! Steps: the commands that a person would have written, found in the processes that ran.
 //!
-//! In: a [`Recording`]. Out: [`Step`]s in an order in which they can be run. Invariant: the steps together, run in that order where
-//! the inputs are, make every output again, because whatever cannot be told apart is one step.
+//! In: [`Recording`]s. Out: a [`Workflow`] of [`Step`]s in an order in which they can run. Invariant: the steps make every output
+//! again if they run in that order where the inputs are. Commands that cannot be separated are one step.
 //!
-//! [`programs`] says which programs only start others, [`units`] which processes are one command, [`effects`] what a command took and
-//! made, [`merge`] which commands cannot be separate steps, [`careful`] which commands
-//! refuse to be done again, [`line`] how a command is written down ([`text`]: what a shell was given),
-//! [`pattern`] which steps differ only in a name, [`shared`] which variables all of them have.
+//! | module | question that it answers |
+//! | --- | --- |
+//! | [`programs`], [`roles`] | Which programs only start others? |
+//! | [`shell_call`] | Did a shell get a text, a script or its standard input? |
+//! | [`units`] | Which processes are one command, which commands one pipeline? |
+//! | [`effects`] | Which files did a command read, make and remove? |
+//! | [`compose`], [`line`] | How is a command written as a line? |
+//! | [`shell_text`] | Can the text of `sh -c` stand for itself? |
+//! | [`merge`], [`grouping`] | Which commands must be one step? |
+//! | [`omissions`] | Which commands are left out? |
+//! | [`order`] | In which order do steps run, and how are they named? |
+//! | [`refusals`] | Which commands refuse to run a second time? |
+//! | [`rule`], [`stem`] | Which steps differ only in a name? |
+//! | [`shared_environment`] | Which variables do all steps share? |
 
+mod compose;
 mod effects;
+mod grouping;
 mod line;
 mod merge;
-mod pattern;
+mod omissions;
+mod order;
 mod programs;
 mod refusals;
+mod roles;
+mod rule;
 mod shared_environment;
+mod shell_call;
 mod shell_text;
+mod stem;
 mod units;
 
 use std::collections::{BTreeSet, HashSet};
@@ -24,61 +41,63 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::Globs;
 
 pub use line::{Line, Word};
-pub use pattern::{Rule, STEM, filled, rules};
 pub use programs::is_shell;
+pub use rule::{Rule, rules};
 pub use shared_environment::SharedEnvironment;
+pub use stem::{STEM, filled};
 
 use crate::recording::Recording;
 use effects::Effects;
 
-/// Something that is done to make files from files.
+/// A part of a workflow that makes files from files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
     /// A short name, unique among the steps: after its first output.
     pub name: String,
-    /// What is to be run, one after the other.
+    /// Its commands, in the order in which they run.
     pub lines: Vec<Line>,
     /// Files that it reads and does not make; absolute, sorted.
     pub inputs: Vec<Bytes>,
     /// Files of tools and of the system that it reads.
     pub tools: Vec<Bytes>,
-    /// Files that it makes and that are there after it; absolute, sorted.
+    /// Files that it makes and that exist after it; absolute, sorted.
     pub outputs: Vec<Bytes>,
-    /// Directories that somebody else made for its outputs.
+    /// Directories of its outputs that another step makes.
     pub directories: Vec<Bytes>,
     /// Directories that it makes itself.
     pub own_directories: Vec<Bytes>,
-    /// When it began.
+    /// The begin of its first command.
     pub start: Time,
-    /// When it ended.
+    /// The end of its last command.
     pub end: Time,
-    /// Which of the recordings it is from.
+    /// The number of its recording.
     pub run: usize,
-    /// Its activities: the number of the recording, and the activity in it.
+    /// Its activities: the number of the recording, and the activity's index in it.
     pub members: Vec<(usize, usize)>,
 }
 
 impl Step {
-    /// True if it has a program that refuses to read through symbolic links.
+    /// True if one of its programs refuses to read through symbolic links.
     pub fn refuses_links(&self) -> bool {
         self.lines.iter().any(refusals::refuses)
     }
 }
 
-/// All steps of several recordings, oldest first, and what was noticed on the way.
+/// The steps of several recordings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workflow {
-    /// In an order in which they can be run.
+    /// The steps, in an order in which they can run.
     pub steps: Vec<Step>,
-    /// Sentences for people.
+    /// Sentences for people: what is left out or must be filled in.
     pub notes: Vec<String>,
-    /// Files that steps read and then change: done again, they start from what is there by then.
+    /// Files that a step reads and then changes. Run again, the step starts from the changed file.
     pub in_place: Vec<Bytes>,
 }
 
-/// Finds the steps of recordings, which are given oldest first. `wanted`: only those which contain one of these activities (the number of
-/// the recording, the activity).
-/// Files that match `exclude` are nobody's inputs or outputs.
+/// Finds the steps of recordings, which must be in order of time.
+///
+/// `wanted`: only steps with one of these activities (the number of the recording, the activity's index); `None`: all steps. Files
+/// that match `exclude` are inputs and outputs of no step.
 pub fn workflow(
     recordings: &[Recording],
     wanted: Option<&HashSet<(usize, usize)>>,
@@ -92,7 +111,7 @@ pub fn workflow(
         for pipeline in units::pipelines(recording) {
             let members: Vec<usize> = pipeline.members().collect();
             let effects = Effects::of(recording, &members, &outside, exclude);
-            let lines = vec![line::write(
+            let lines = vec![compose::write(
                 recording,
                 &pipeline,
                 &outside,

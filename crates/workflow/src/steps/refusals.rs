@@ -1,5 +1,7 @@
-//! Programs that will not write where something is, nor read what a link leads to: compressors. Done by hand they ask; done again by a workflow
-//! they fail.
+//! Programs that refuse to overwrite a file, and to read through a symbolic link: compressors.
+//!
+//! On a terminal they ask the user; in a workflow that runs again they fail. A step with such a program therefore removes what it
+//! made before.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +10,9 @@ use backstory_eventlog::event::Bytes;
 use super::merge::Part;
 use super::{Line, Word};
 use crate::paths::{base_name, relative};
+use crate::tools::knowledge;
 
-const CAREFUL: [&str; 18] = [
-    "gzip", "gunzip", "pigz", "unpigz", "bzip2", "bunzip2", "pbzip2", "xz", "unxz", "lzma",
-    "unlzma", "lzip", "lzop", "zstd", "unzstd", "lz4", "unlz4", "compress",
-];
-
-/// True if a command of the line is such a program, and is not told to go ahead or to print.
+/// True if a command of the line is such a program and has no option to overwrite or to print.
 pub fn refuses(line: &Line) -> bool {
     let words = line.words.iter().flat_map(|word| match word {
         Word::Program(text) | Word::Text(text) => vec![text.to_vec()],
@@ -38,16 +36,15 @@ pub fn refuses(line: &Line) -> bool {
         let redirected = rest
             .iter()
             .any(|word| matches!(word.first(), Some(b'<' | b'>')));
-        CAREFUL
-            .iter()
-            .any(|known| known.as_bytes() == base_name(name))
+        let mut names = knowledge().programs.no_overwrite.iter();
+        names.any(|known| known.as_bytes() == base_name(name))
             && named
             && !redirected
             && !options().any(free)
     })
 }
 
-/// Shell language at its blanks and between commands.
+/// The words and operators of shell language, cut at blanks and between commands.
 fn split(text: &[u8]) -> Vec<Vec<u8>> {
     let mut words = vec![Vec::new()];
     for &byte in text {
@@ -66,23 +63,23 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-/// Before a command that refuses to write where something is: takes away what it made before, and did not read.
+/// The line that removes what a part's refusing command would overwrite: its outputs that it did not read before.
 pub fn removals<'p>(
     part: &'p Part,
     outputs: &BTreeSet<Bytes>,
 ) -> impl Iterator<Item = Line> + use<'p> {
-    let careful = part.lines.iter().find(|line| refuses(line));
+    let refusing = part.lines.iter().find(|line| refuses(line));
     let made = part.effects.made.keys();
     let anew: Vec<&Bytes> = made
         .filter(|path| outputs.contains(*path) && !part.effects.read.contains_key(*path))
         .collect();
-    let line = careful
+    let line = refusing
         .filter(|_| !anew.is_empty())
         .map(|line| removal(&line.cwd, &anew));
     line.into_iter()
 }
 
-/// `rm -f` of what such a command makes, as seen from where it stands.
+/// `rm -f` of these files, named from the directory `cwd`.
 fn removal(cwd: &Bytes, outputs: &[&Bytes]) -> Line {
     let name = |path: &&Bytes| match relative(path, cwd) {
         dashed if dashed.starts_with(b"-") => path.to_vec(),
@@ -105,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compressor_is_careful_unless_it_is_told_to_go_ahead_or_to_print() {
+    fn a_compressor_refuses_to_overwrite_unless_an_option_allows_it_or_prints() {
         let shell = |text: &str| Line {
             cwd: b"/w"[..].into(),
             words: vec![Word::Shell(text.as_bytes().into())],

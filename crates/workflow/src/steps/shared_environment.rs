@@ -1,26 +1,27 @@
-//! Variables that all commands have: what somebody exported once in the script that started them.
+//! Variables that all commands share: the user's script exported them once, before it started the commands.
 //!
-//! Invariant: with the variables exported before it, each step does what it did with them in front of its commands.
+//! Invariant: with the variables exported before it, a step does what it does with the variables in front of its commands.
 
 use std::collections::BTreeMap;
 
 use backstory_eventlog::event::Bytes;
 
-use super::line::{as_written, is_plain_value};
+use super::compose::as_written;
+use super::line::is_plain_value;
 use super::{Line, Step, Word};
 use crate::shell::quote;
 
-/// Steps without what all of their commands have in common.
+/// Steps without the variables that all of their commands share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedEnvironment {
-    /// Variables to be exported before the steps, by name. Their values have no line breaks, quotes or dollars in them.
+    /// Variables to be exported before the steps, by name. Their values have no line breaks, quotes or dollars.
     pub variables: BTreeMap<String, String>,
-    /// The steps, whose commands do not say these again.
+    /// The steps, whose commands do not set these variables.
     pub steps: Vec<Step>,
 }
 
 impl SharedEnvironment {
-    /// Takes the variables that every command of `steps` is given with the same value out of the commands.
+    /// Removes from the commands of `steps` the variables that every command sets to the same value.
     pub fn of(steps: &[Step]) -> SharedEnvironment {
         let mut steps = steps.to_vec();
         let variables = common(&steps);
@@ -37,7 +38,7 @@ impl SharedEnvironment {
         self.variables.iter().map(pair).collect()
     }
 
-    /// The command of a shell that exports them all; none where there are none.
+    /// The shell command that exports the variables; `None` without variables.
     pub fn export(&self) -> Option<String> {
         let all = self.assignments();
         (!all.is_empty()).then(|| format!("export {}", all.join(" ")))
@@ -49,7 +50,7 @@ fn stages(line: &Line) -> impl Iterator<Item = &[Word]> {
     line.words.split(|word| *word == Word::Operator("|"))
 }
 
-/// What one command is given, as far as it can be said in every language.
+/// The variables that one command sets, if their values mean the same in every language.
 fn given(stage: &[Word]) -> BTreeMap<String, String> {
     let mut given = BTreeMap::new();
     for word in stage {
@@ -64,7 +65,7 @@ fn given(stage: &[Word]) -> BTreeMap<String, String> {
 
 fn common(steps: &[Step]) -> BTreeMap<String, String> {
     let lines = || steps.iter().flat_map(|step| &step.lines);
-    // In front of a single one a variable is where a person would have it.
+    // A person would write the variable in front of a single command.
     if lines().count() < 2 {
         return BTreeMap::new();
     }
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_commands_have_is_said_once_and_what_one_lacks_with_each() {
+    fn a_variable_of_all_commands_is_exported_once_and_any_other_is_set_with_its_commands() {
         let shell = [
             program("sh"),
             Word::Text(b"-c".as_slice().into()),
@@ -145,13 +146,13 @@ mod tests {
         let third = [&[set("A", "1")][..], &shell].concat();
         let shared = SharedEnvironment::of(&[line(&first), line(&second), line(&third)]);
         assert_eq!(shared.assignments(), ["A=1"]);
-        let told: Vec<String> = shared
+        let lines: Vec<String> = shared
             .steps
             .iter()
             .map(|step| step.lines[0].command())
             .collect();
         assert_eq!(
-            told,
+            lines,
             ["B=2 x | B=3 y", "C='$x' B=2 sh -c 'a && b'", "a && b"]
         );
         let none = SharedEnvironment::of(&[line(&first), line(&[program("z")])]);

@@ -1,17 +1,19 @@
-//! What a shell was given with `-c`: whether it can stand in one line among others, and whether every shell understands it alike.
+//! The text that a shell got with `-c`: whether it fits into one line among others, and whether every shell understands it alike.
 //!
-//! Nothing is executed or expanded here; what is not understood for certain is left as it is.
+//! Nothing is executed or expanded. A text that is not understood for certain is left as it is.
 
 use std::ops::ControlFlow;
 
-/// The text in one line: continued lines are joined, as the shell does it. None if it cannot stand in one line: it has lines of its own, a
-/// comment, or is no text.
+use crate::tools::knowledge;
+
+/// The text in one line: continued lines are joined, as the shell joins them. `None` if the text has several lines or a comment, or is
+/// not UTF-8.
 pub fn one_line(text: &[u8]) -> Option<Vec<u8>> {
     std::str::from_utf8(text).ok()?;
     if !text.contains(&b'\n') && !text.contains(&b'#') {
         return Some(text.to_vec());
     }
-    let mut reader = Reader {
+    let mut reader = LineReader {
         text,
         at: 0,
         out: Vec::new(),
@@ -32,15 +34,15 @@ enum Quote {
     Double,
 }
 
-struct Reader<'t> {
+struct LineReader<'t> {
     text: &'t [u8],
     at: usize,
     out: Vec<u8>,
     quote: Quote,
 }
 
-impl Reader<'_> {
-    /// Reads the next character, or two where they belong together. Breaks where the text cannot stand in one line.
+impl LineReader<'_> {
+    /// Reads the next character, or two that belong together. Breaks if the text does not fit into one line.
     fn step(&mut self) -> ControlFlow<()> {
         let (byte, next) = (self.text[self.at], self.text.get(self.at + 1).copied());
         match (self.quote, byte, next) {
@@ -55,7 +57,7 @@ impl Reader<'_> {
                 self.at += 2;
                 return ControlFlow::Continue(());
             }
-            // What is quoted in there is a world of its own.
+            // Quoting starts anew in a command substitution.
             (Quote::Double, b'`', _) | (Quote::Double, b'$', Some(b'(')) => {
                 return ControlFlow::Break(());
             }
@@ -76,7 +78,7 @@ impl Reader<'_> {
             .is_none_or(|last| b" \t;&|()`".contains(last))
     }
 
-    /// Behind a joined line: outside of quotes, its indentation is one blank.
+    /// Reads the indentation behind a joined line: one blank outside of quotes.
     fn join(&mut self) {
         let blank = |byte: &&u8| b" \t".contains(byte);
         let blanks = self.text[self.at..].iter().take_while(blank).count();
@@ -89,53 +91,35 @@ impl Reader<'_> {
     }
 }
 
-/// What bash understands otherwise than other shells, or alone; braces that expand are among them, and so all braces are.
-const OTHERWISE: [&str; 15] = [
+/// Syntax that only bash understands, or that bash understands differently from other shells. Some braces expand in bash, so all
+/// braces are here.
+const BASH_SYNTAX: [&str; 15] = [
     "[[", "((", "<(", ">(", "$'", "$\"", "<<", "&>", "|&", "=(", "==", "//", "{", "~", "BASH",
 ];
 
-/// Commands that bash has otherwise than other shells, or alone. `echo` is one where it is told more than plain words.
-const COMMANDS: [&str; 16] = [
-    "source",
-    "function",
-    "local",
-    "declare",
-    "typeset",
-    "printf",
-    "read",
-    "readarray",
-    "mapfile",
-    "set",
-    "shopt",
-    "pushd",
-    "let",
-    "select",
-    "time",
-    "ulimit",
-];
-
-/// True if this is certain to mean the same to every shell as to bash.
+/// True if every shell certainly understands the text as bash does.
 pub fn is_for_any_shell(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let is_end = |c: char| c.is_whitespace() || ";|&()<>`'\"$".contains(c);
+    let commands = &knowledge().shell.bash_commands;
     let mut words = text.split(is_end);
-    !OTHERWISE.iter().any(|part| text.contains(part))
-        && !words.any(|word| COMMANDS.contains(&word))
+    !BASH_SYNTAX.iter().any(|part| text.contains(part))
+        && !words.any(|word| commands.iter().any(|command| command == word))
         && echoes_plainly(&text)
 }
 
-/// True if whatever `echo` is told is the same to every shell: no options, nothing that could have a backslash in it.
+/// True if every `echo` prints the same in every shell: it has no options and no backslash, and no variable that could hold one.
 fn echoes_plainly(text: &str) -> bool {
-    let mut told = text.split("echo").skip(1);
-    told.all(|rest| {
-        let told = rest.split([';', '|', '&', ')', '`']).next().unwrap_or(rest);
+    let mut echoes = text.split("echo").skip(1);
+    echoes.all(|rest| {
+        let words = rest.split([';', '|', '&', ')', '`']).next().unwrap_or(rest);
         let plain = |c: char| c.is_ascii_alphanumeric() || " '\"_./,:+-%@=".contains(c);
-        let option = told.trim_start_matches([' ', '\'', '"']).starts_with('-');
-        !option && told.chars().all(plain) && is_closed(told)
+        let option = words.trim_start_matches([' ', '\'', '"']).starts_with('-');
+        !option && words.chars().all(plain) && is_closed(words)
     })
 }
 
-/// True if no quote is open at its end.
+/// True if no quote is open at the end of the text.
 fn is_closed(text: &str) -> bool {
     let quotes = text.chars().filter(|c| matches!(c, '\'' | '"'));
     let open = quotes.fold(None, |open, quote| match open {
@@ -182,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_lines_or_comments_of_its_own_is_left_alone() {
+    fn a_text_with_several_lines_or_a_comment_is_left_alone() {
         for text in [
             "a\nb",
             "a # b",
@@ -199,11 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn what_only_bash_understands_is_not_for_any_shell() {
+    fn syntax_of_bash_is_not_for_every_shell() {
         assert!(is_for_any_shell(
             b"gcc -I. -c a.c -o a.o && mv -f .deps/a.Tpo .deps/a.Po"
         ));
-        // Automake's, whose names have words of bash's in them.
+        // A rule of Automake; its file names contain commands of bash.
         assert!(is_for_any_shell(
             b"depbase=`echo lib/localcharset.o | sed 's|[^/]*$|.deps/&|;s|\\.o$||'`;gcc -MF $depbase.Tpo -c -o lib/localcharset.o lib/read.c"
         ));

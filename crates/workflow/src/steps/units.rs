@@ -1,21 +1,26 @@
-//! Commands: which activities belong to which command that somebody wrote, and which commands are joined by pipes.
+//! Commands: which activities belong to which command of the user, and which commands are joined by pipes.
 //!
-//! A command is a tool and everything it started. Drivers (shells with scripts, `make`, `env`) are looked through. What a driver did by
-//! itself (a shell's `echo`, a Python script's own file) cannot be written down as a command of its own: then the driver is the
-//! command, and what it started belongs to it. The same happens to the nearest driver above a net of pipes that is not a plain
-//! pipeline. So what is left can be written down, and means what was recorded.
+//! In: a recording. Out: [`Pipeline`]s. A command is a tool and everything that the tool started. A driver (a shell with a script,
+//! `make`, `env`) is no command, but its children are. There are two exceptions, in which the driver and its children are one
+//! command:
+//!
+//! - The driver did work of its own: a shell's `echo`, the file that a Python script wrote.
+//! - The driver is the nearest one above pipes that do not form a plain pipeline.
+//!
+//! Invariant: every command can be written as a line of shell that means what was recorded.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Relation};
 
-use super::programs::{Role, builders, calls_builders, is_builder, is_unbuffered, launched, role};
+use super::programs::{is_builder, is_unbuffered};
+use super::roles::{ProgramRole, builders, calls_builders, launched, role};
 use crate::recording::Recording;
 
-/// A command: its activities, that of its program first.
+/// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// All activities of it.
+    /// Its activities, that of its program first.
     pub members: Vec<usize>,
 }
 
@@ -26,7 +31,7 @@ impl Unit {
     }
 }
 
-/// Commands in the order in which their data flows through pipes; most have one stage.
+/// Commands in the order in which data flows through the pipes between them; most pipelines have one stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
     /// Its commands.
@@ -42,10 +47,11 @@ impl Pipeline {
     }
 }
 
-/// Who wrote to a pipe, and who read from it.
-type Ends = (BTreeSet<usize>, BTreeSet<usize>);
+/// The activities that wrote to a pipe, and those that read from it.
+type PipeEnds = (BTreeSet<usize>, BTreeSet<usize>);
 
-/// What the run's command began with: its terminal, or wherever its output went. Nobody's input, nobody's output.
+/// The files and terminals that the run's command had as standard input, output and errors. They are neither input nor output of a
+/// step.
 pub fn outside(recording: &Recording) -> HashSet<EntityId> {
     let ends = recording
         .roots()
@@ -65,13 +71,13 @@ pub fn outside(recording: &Recording) -> HashSet<EntityId> {
 
 /// Finds a run's commands.
 pub fn pipelines(recording: &Recording) -> Vec<Pipeline> {
-    let mut finder = Finder {
+    let mut finder = CommandFinder {
         recording,
         outside: outside(recording),
         readers: readers(recording),
         whole: HashSet::new(),
     };
-    // Each round makes at least one more driver a command of its own.
+    // Each round makes one more driver a command, so the loop ends.
     loop {
         let units = finder.units();
         match finder.join(units) {
@@ -81,7 +87,7 @@ pub fn pipelines(recording: &Recording) -> Vec<Pipeline> {
     }
 }
 
-/// Who read or executed each entity.
+/// The activities that read or executed each entity.
 fn readers(recording: &Recording) -> HashMap<EntityId, Vec<usize>> {
     let mut readers: HashMap<EntityId, Vec<usize>> = HashMap::new();
     for (at, edges) in recording.edges.iter().enumerate() {
@@ -94,15 +100,15 @@ fn readers(recording: &Recording) -> HashMap<EntityId, Vec<usize>> {
     readers
 }
 
-struct Finder<'r> {
+struct CommandFinder<'r> {
     recording: &'r Recording,
     outside: HashSet<EntityId>,
     readers: HashMap<EntityId, Vec<usize>>,
-    /// Drivers that are commands because what they did cannot be told apart.
+    /// Drivers that are commands because their pipes cannot be written as a pipeline.
     whole: HashSet<usize>,
 }
 
-impl Finder<'_> {
+impl CommandFinder<'_> {
     fn units(&self) -> Vec<Unit> {
         let mut units = Vec::new();
         let mut waiting: Vec<usize> = self.recording.roots().collect();
@@ -123,7 +129,7 @@ impl Finder<'_> {
         units
     }
 
-    /// What a driver started that may be commands: not what a shell of `make`'s asks before it runs `make` elsewhere.
+    /// The children of a driver that may be commands. Of a rule's shell that runs `make` elsewhere these are only the builders.
     fn below(&self, at: usize) -> Vec<usize> {
         if calls_builders(self.recording, at) {
             return builders(self.recording, at);
@@ -141,10 +147,10 @@ impl Finder<'_> {
         if launched(self.recording, at).is_some_and(|next| self.is_unit(next)) {
             return true;
         }
-        role(self.recording, at) == Role::Tool || self.works(at) || self.works_between(at)
+        role(self.recording, at) == ProgramRole::Tool || self.works(at) || self.works_between(at)
     }
 
-    /// True if the processes that it forked and that ran no program of their own did something.
+    /// True if a process that it forked, and that executed no program, did work.
     fn works_between(&self, at: usize) -> bool {
         let bare = |child: &&usize| self.recording.activities[**child].epoch == 0;
         self.recording.children[at]
@@ -153,7 +159,7 @@ impl Finder<'_> {
             .any(|&child| self.works(child) || self.works_between(child))
     }
 
-    /// True if the activity by itself made something that lasts or that others used.
+    /// True if the activity itself made a file that lasts or that another activity used.
     fn works(&self, at: usize) -> bool {
         let passed = self.passed_on(at);
         let builds = is_builder(self.recording, at);
@@ -173,7 +179,7 @@ impl Finder<'_> {
             };
             let used = || {
                 let readers = self.readers.get(&edge.entity).into_iter().flatten();
-                // What a builder asks its own helpers is none of its commands' affair.
+                // A builder's file for its own helpers does not concern its commands.
                 readers
                     .filter(|reader| **reader != at)
                     .any(|&reader| !builds || self.leaves(reader, at))
@@ -187,7 +193,7 @@ impl Finder<'_> {
         })
     }
 
-    /// True if `reader` and what it started made something that lasts, or that anybody but `asker` read.
+    /// True if `reader` or a program that it started made a file that lasts, or that an activity other than `asker` read.
     fn leaves(&self, reader: usize, asker: usize) -> bool {
         let edges = self.recording.subtree(reader).into_iter();
         let own: HashSet<usize> = self.recording.subtree(reader).into_iter().collect();
@@ -206,7 +212,7 @@ impl Finder<'_> {
         })
     }
 
-    /// A shell that becomes its last command opens that one's output first: `sh -c 'a; b > out'`.
+    /// The output files that a shell opened for its last command before it became that command: `sh -c 'a; b > out'`.
     fn passed_on(&self, at: usize) -> HashSet<EntityId> {
         let activity = &self.recording.activities[at];
         let next = self.recording.children[at].iter().find(|&&child| {
@@ -221,7 +227,7 @@ impl Finder<'_> {
             .collect()
     }
 
-    /// The nearest activity above all of `these` that can be a command.
+    /// The nearest activity that can be a command and is above all of `these`, or one of them.
     fn above(&self, these: &[usize]) -> Option<usize> {
         let line = |at| {
             std::iter::once(at)
@@ -239,7 +245,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Joins commands by their pipes; or gives a driver that has to be a command, because it cannot be done.
+    /// Joins commands by their pipes. An error is a driver that must be a command, because its pipes form no plain pipeline.
     fn join(&self, units: Vec<Unit>) -> Result<Vec<Pipeline>, usize> {
         let mut of = HashMap::new();
         for (unit, members) in units.iter().enumerate() {
@@ -259,7 +265,7 @@ impl Finder<'_> {
                 };
                 let plain = from.is_some_and(|from| ends(from, 1) && ends(to, 0));
                 let fits = |map: &HashMap<usize, usize>, at, other| {
-                    map.get(&at).is_none_or(|known| *known == other)
+                    map.get(&at).is_none_or(|one| *one == other)
                 };
                 match from.filter(|&from| plain && fits(&next, from, to) && fits(&before, to, from))
                 {
@@ -297,7 +303,7 @@ impl Finder<'_> {
         if seen.len() == units.len() {
             return Ok(pipelines);
         }
-        // Pipes in a ring.
+        // Pipes form a cycle.
         let left: Vec<usize> = (0..units.len())
             .filter(|unit| !seen.contains(unit))
             .map(|unit| units[unit].root())
@@ -308,9 +314,9 @@ impl Finder<'_> {
         }
     }
 
-    /// Who wrote to and who read from each pipe that has both.
-    fn pipes(&self) -> Vec<(EntityId, Ends)> {
-        let mut pipes: HashMap<EntityId, Ends> = HashMap::new();
+    /// Each pipe that has both writers and readers.
+    fn pipes(&self) -> Vec<(EntityId, PipeEnds)> {
+        let mut pipes: HashMap<EntityId, PipeEnds> = HashMap::new();
         for (at, edges) in self.recording.edges.iter().enumerate() {
             for edge in edges {
                 let entity = self.recording.entity(edge.entity);
@@ -320,7 +326,7 @@ impl Finder<'_> {
                 let end = |fd: usize| {
                     self.recording.standard[at][fd].is_some_and(|end| end.entity == edge.entity)
                 };
-                // What could have happened counts where the pipe is what the program reads from or prints to.
+                // A possible read or write counts if the pipe is the program's standard input, output or errors.
                 let sure = edge.certainty == Certainty::Seen;
                 let (writers, readers) = pipes.entry(edge.entity).or_default();
                 match edge.relation {
@@ -337,7 +343,7 @@ impl Finder<'_> {
     }
 }
 
-/// Readers that belong to a command, each with every writer.
+/// All pairs of a reader that belongs to a command and a writer.
 fn pairs<'p>(
     of: &'p HashMap<usize, usize>,
     writers: &'p BTreeSet<usize>,

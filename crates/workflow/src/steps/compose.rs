@@ -1,0 +1,265 @@
+//! Writes a pipeline of recorded commands as a [`Line`]: words, variables and redirections.
+
+use std::collections::{BTreeSet, HashSet};
+
+use backstory_eventlog::event::Bytes;
+use backstory_graph::model::{EntityId, EntityKind};
+use backstory_graph::standard::End;
+use backstory_redaction as redaction;
+
+use super::line::{Line, Word};
+use super::programs::names_shell;
+use super::shell_text::{is_for_any_shell, one_line};
+use super::units::{Pipeline, Unit};
+use crate::paths::{base_name, relative};
+use crate::recording::{Recording, split};
+use crate::tools::knowledge;
+
+/// Writes a pipeline. `opened`: outputs of the pipelines before it, to which the pipeline's own outputs are added. A command whose
+/// output is one of them continues where they ended.
+pub fn write(
+    recording: &Recording,
+    pipeline: &Pipeline,
+    outside: &HashSet<EntityId>,
+    opened: &mut HashSet<EntityId>,
+    notes: &mut BTreeSet<String>,
+) -> Line {
+    let began: Vec<EntityId> = outputs(recording, pipeline).collect();
+    let first = &recording.activities[pipeline.stages[0].root()];
+    let cwd = first.cwd.clone();
+    let mut words = Vec::new();
+    for (stage, unit) in pipeline.stages.iter().enumerate() {
+        if stage > 0 {
+            words.push(Word::Operator("|"));
+        }
+        let context = LineContext {
+            outside,
+            opened,
+            piped: stage + 1 < pipeline.stages.len(),
+        };
+        write_stage(recording, unit, &cwd, &context, notes, &mut words);
+    }
+    let last = &pipeline.stages[pipeline.stages.len() - 1];
+    let exit = status(recording, last);
+    opened.extend(began);
+    Line { cwd, words, exit }
+}
+
+/// What surrounds a command of a pipeline.
+struct LineContext<'k> {
+    /// Descriptors that the run's own command began with.
+    outside: &'k HashSet<EntityId>,
+    /// Outputs of the commands before it.
+    opened: &'k HashSet<EntityId>,
+    /// Another command of the pipeline follows.
+    piped: bool,
+}
+
+/// The files and pipes that the commands of a pipeline print to.
+fn outputs(recording: &Recording, pipeline: &Pipeline) -> impl Iterator<Item = EntityId> {
+    let ends = pipeline
+        .stages
+        .iter()
+        .flat_map(|unit| [1, 2].map(|fd| recording.standard[unit.root()][fd]));
+    ends.flatten().map(|end| end.entity)
+}
+
+/// The exit status of a command's process, whichever program it was by then; 128 and the signal's number if a signal ended it.
+fn status(recording: &Recording, unit: &Unit) -> i32 {
+    let pid = recording.activities[unit.root()].pid;
+    let mut own = unit
+        .members
+        .iter()
+        .map(|&at| &recording.activities[at])
+        .filter(|a| a.pid == pid && !a.execed);
+    own.next().map_or(0, |a| {
+        a.exit.or(a.signal.map(|signal| 128 + signal)).unwrap_or(0)
+    })
+}
+
+fn write_stage(
+    recording: &Recording,
+    unit: &Unit,
+    cwd: &[u8],
+    context: &LineContext<'_>,
+    notes: &mut BTreeSet<String>,
+    words: &mut Vec<Word>,
+) {
+    let root = unit.root();
+    let activity = &recording.activities[root];
+    let mut stage = environment(recording, root, notes);
+    let name = activity
+        .argv
+        .first()
+        .filter(|name| !name.is_empty() && !name.starts_with(b"-"));
+    let program = name.or(activity.exec_path.as_ref());
+    stage.push(Word::Program(
+        program
+            .cloned()
+            .unwrap_or_else(|| b"true".as_slice().into()),
+    ));
+    stage.extend(
+        activity
+            .argv
+            .iter()
+            .skip(1)
+            .map(|arg| Word::Text(arg.clone())),
+    );
+    if activity
+        .argv
+        .iter()
+        .any(|argument| redaction::has_mark(argument))
+    {
+        let name = program.map(|name| String::from_utf8_lossy(base_name(name)).into_owned());
+        notes.insert(format!(
+            "an argument of {} was redacted: put yours in its place",
+            name.unwrap_or_default()
+        ));
+    }
+    stage = as_written(stage);
+    redirections(recording, root, context, &mut stage);
+    if *activity.cwd != *cwd {
+        let inner = Line {
+            cwd: activity.cwd.clone(),
+            words: stage,
+            exit: 0,
+        };
+        words.push(Word::Shell(inner.shell(cwd).into_bytes().into()));
+        return;
+    }
+    words.extend(stage);
+}
+
+/// A command as the user wrote it: the text of `sh -c TEXT` without the shell, if every shell understands it alike.
+pub fn as_written(stage: Vec<Word>) -> Vec<Word> {
+    let [
+        Word::Program(shell),
+        Word::Text(option),
+        Word::Text(text),
+        rest @ ..,
+    ] = stage.as_slice()
+    else {
+        return stage;
+    };
+    let redirected = rest.iter().all(|word| !matches!(word, Word::Shell(_)));
+    let only = rest.is_empty() || matches!(rest[0], Word::Operator(_));
+    let Some(line) = one_line(text).filter(|_| **option == *b"-c" && only && redirected) else {
+        return stage;
+    };
+    let line = without_strictness(&line).map_or(line.clone(), <[u8]>::to_vec);
+    let word = match base_name(shell) {
+        name if is_posix_shell(name) => Word::Shell(line.into()),
+        b"bash" if is_for_any_shell(&line) => Word::Shell(line.into()),
+        name if names_shell(name) => {
+            let mut same = stage.clone();
+            same[2] = Word::Text(line.into());
+            return same;
+        }
+        _ => return stage,
+    };
+    std::iter::once(word).chain(rest.iter().cloned()).collect()
+}
+
+/// True for the name of a shell that understands POSIX shell language and nothing else.
+fn is_posix_shell(name: &[u8]) -> bool {
+    let mut shells = knowledge().programs.posix_shells.iter();
+    shells.any(|shell| shell.as_bytes() == name)
+}
+
+/// A command without the options that snakemake sets before each command. They change nothing for a single command without
+/// variables.
+fn without_strictness(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(b"set -euo pipefail;")?.trim_ascii();
+    (!rest.is_empty() && !rest.iter().any(|byte| b";$`".contains(byte))).then_some(rest)
+}
+
+/// True for variables that shells and `make` set for every command.
+fn is_noise(name: &[u8]) -> bool {
+    let mut variables = knowledge().shell.noise_variables.iter();
+    variables.any(|variable| variable.as_bytes() == name)
+}
+
+/// The variables in which a command's environment differs from the run's.
+fn environment(recording: &Recording, root: usize, notes: &mut BTreeSet<String>) -> Vec<Word> {
+    let (set, gone) = recording.environment(root);
+    let mut words = Vec::new();
+    let gone: Vec<Bytes> = gone.into_iter().filter(|name| !is_noise(name)).collect();
+    let mut odd = !gone.is_empty();
+    for (name, value) in set.iter().filter_map(|pair| split(pair)) {
+        if is_noise(name) {
+            continue;
+        }
+        if redaction::is_value_mark(value) {
+            let name = String::from_utf8_lossy(name);
+            notes.insert(format!(
+                "{name} was set, but its value was redacted: set it yourself"
+            ));
+            continue;
+        }
+        odd |= !name
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        words.push(Word::Set(name.into(), value.into()));
+    }
+    if !odd {
+        return words;
+    }
+    // The shell cannot assign to such a name, nor remove a variable for one command: env(1) does.
+    let mut through = vec![Word::Program(b"env".as_slice().into())];
+    for name in gone {
+        through.extend([Word::Text(b"-u".as_slice().into()), Word::Text(name)]);
+    }
+    through.extend(words.into_iter().filter_map(|word| match word {
+        Word::Set(name, value) => Some(Word::Text([&*name, b"=", &*value].concat().into())),
+        _ => None,
+    }));
+    through
+}
+
+fn redirections(
+    recording: &Recording,
+    root: usize,
+    context: &LineContext<'_>,
+    words: &mut Vec<Word>,
+) {
+    let LineContext {
+        outside,
+        opened,
+        piped,
+    } = context;
+    let cwd = &recording.activities[root].cwd;
+    let [input, output, errors] = recording.standard[root];
+    let file = |id: EntityId| {
+        let entity = recording.entity(id);
+        let named = entity.kind == EntityKind::File || *entity.path == *b"/dev/null";
+        (named && !outside.contains(&id)).then(|| Bytes::from(relative(&entity.path, cwd)))
+    };
+    // Appending to a file that did not exist creates it, as `>` does.
+    let appends = |end: End| {
+        opened.contains(&end.entity) || end.keeps && recording.entity(end.entity).previous.is_some()
+    };
+    if let Some(path) = input.and_then(|end| file(end.entity)) {
+        words.extend([Word::Operator("<"), Word::Text(path)]);
+    }
+    if let Some((end, path)) = output.and_then(|end| Some((end, file(end.entity)?))) {
+        words.extend([
+            Word::Operator(if appends(end) { ">>" } else { ">" }),
+            Word::Text(path),
+        ]);
+    }
+    let Some(end) = errors else { return };
+    // A builder reads its command's errors through a pipe only to show them.
+    let piped = *piped
+        && recording.entity(end.entity).kind == EntityKind::Pipe
+        && !outside.contains(&end.entity);
+    if output.is_some_and(|output| output.entity == end.entity)
+        && (piped || file(end.entity).is_some())
+    {
+        words.push(Word::Operator("2>&1"));
+    } else if let Some(path) = file(end.entity) {
+        words.extend([
+            Word::Operator(if appends(end) { "2>>" } else { "2>" }),
+            Word::Text(path),
+        ]);
+    }
+}

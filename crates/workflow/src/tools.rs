@@ -1,0 +1,253 @@
+//! Knowledge about tools by name: shells, builders, compilers, and the paths that belong to the system or to a tool.
+//!
+//! In: `tools.toml`, which is embedded into the program, and the user's file of the same schema. Out: [`ToolKnowledge`]. Every key
+//! is a list of strings, and the user's entries are added to the embedded ones. `docs/tools.md` describes each key.
+//!
+//! A program calls [`install`] once, before it looks anything up; without that, [`knowledge`] is what is embedded. What cannot be
+//! read in a user's file becomes a warning that names file, line and key; the rest of the file counts.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+/// The embedded data, whose keys are the schema.
+const EMBEDDED: &str = include_str!("../tools.toml");
+
+/// Everything known about tools.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolKnowledge {
+    /// Programs by what they do. Names have no directory; a version at the end of a program's name is ignored.
+    pub programs: ProgramNames,
+    /// Shells and their language.
+    pub shell: ShellKnowledge,
+    /// C and C++ compilers.
+    pub compilers: CompilerKnowledge,
+    /// Paths by owner.
+    pub paths: PathKnowledge,
+}
+
+/// Names of programs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramNames {
+    /// Shells.
+    pub shells: Vec<String>,
+    /// Shells that understand POSIX shell language and nothing else.
+    pub posix_shells: Vec<String>,
+    /// Programs that run the command they are given, and do nothing else.
+    pub wrappers: Vec<String>,
+    /// Programs that run commands by the user's rules.
+    pub builders: Vec<String>,
+    /// Interpreters of languages in which users write pipelines.
+    pub interpreters: Vec<String>,
+    /// Programs that write without libc's buffers, so that the recorder sees each write.
+    pub unbuffered: Vec<String>,
+    /// Programs that refuse to overwrite a file, and to read through a symbolic link.
+    pub no_overwrite: Vec<String>,
+    /// Programs that make an empty file and print its name.
+    pub temporary_names: Vec<String>,
+}
+
+/// Shells and their language.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShellKnowledge {
+    /// Beginnings of the names of libraries that edit command lines; the builtins of a shell with such a library print through libc.
+    pub line_editing_libraries: Vec<String>,
+    /// Commands that bash does not share with every POSIX shell, or executes differently.
+    pub bash_commands: Vec<String>,
+    /// Variables that shells and `make` set for every command.
+    pub noise_variables: Vec<String>,
+}
+
+/// C and C++ compilers.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompilerKnowledge {
+    /// Names without a target prefix and without a version.
+    pub names: Vec<String>,
+    /// Options whose value is the next argument.
+    pub options_with_value: Vec<String>,
+    /// Endings of the names of source files.
+    pub source_endings: Vec<String>,
+}
+
+/// Paths by owner.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathKnowledge {
+    /// Directories whose files the kernel makes up.
+    pub kernel: Vec<String>,
+    /// Sources of randomness.
+    pub random: Vec<String>,
+    /// Files of the kernel that are the same each time.
+    pub constant: Vec<String>,
+    /// Beginnings of paths that belong to the system.
+    pub system: Vec<String>,
+    /// Beginnings of paths that belong to the user although the system has what is above.
+    pub not_system: Vec<String>,
+    /// Parts of paths that belong to a tool.
+    pub tools: Vec<String>,
+    /// Parts of paths in which programs keep what they could make again.
+    pub caches: Vec<String>,
+    /// Endings of the names of such files.
+    pub cache_endings: Vec<String>,
+    /// Parts of paths in which builders write down what they have done.
+    pub records: Vec<String>,
+}
+
+static INSTALLED: OnceLock<ToolKnowledge> = OnceLock::new();
+
+/// What this process knows: what was installed, else what is embedded.
+pub fn knowledge() -> &'static ToolKnowledge {
+    INSTALLED.get_or_init(ToolKnowledge::embedded)
+}
+
+/// Makes this the process's knowledge. Has no effect once [`knowledge`] was called.
+pub fn install(knowledge: ToolKnowledge) {
+    let _ = INSTALLED.set(knowledge);
+}
+
+impl ToolKnowledge {
+    /// What the program brings.
+    pub fn embedded() -> ToolKnowledge {
+        let (knowledge, _) = ToolKnowledge::extended("", Path::new(""));
+        knowledge
+    }
+
+    /// What the program brings with the entries of a user's file: its text, and its path for the warnings. A warning is one line
+    /// that begins with `PATH:LINE:`.
+    pub fn extended(text: &str, path: &Path) -> (ToolKnowledge, Vec<String>) {
+        #[allow(clippy::expect_used)] // The embedded file is a constant; a test reads it.
+        let mut all: Table = EMBEDDED.parse().expect("the embedded tools.toml is valid");
+        let mut warnings = Vec::new();
+        let mut warn = |at: usize, what: String| {
+            let line = text[..at].matches('\n').count() + 1;
+            warnings.push(format!("{}:{line}: {what}", path.display()));
+        };
+        match DeTable::parse(text) {
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start);
+                warn(
+                    at.min(text.len()),
+                    format!("{}; the file is ignored", error.message()),
+                );
+            }
+            Ok(file) => {
+                for (name, table) in file.get_ref() {
+                    let (at, name) = (name.span().start, name.get_ref());
+                    match (all.get_mut(&**name), table.get_ref()) {
+                        (Some(Value::Table(known)), DeValue::Table(given)) => {
+                            add(known, name, given, &mut warn);
+                        }
+                        (Some(_), _) => warn(at, format!("{name} is not a table: it is ignored")),
+                        (None, _) => warn(at, unknown(name)),
+                    }
+                }
+            }
+        }
+        #[allow(clippy::expect_used)] // As above: what was added are strings in known lists.
+        let knowledge = all.try_into().expect("tools.toml has every key");
+        (knowledge, warnings)
+    }
+}
+
+fn unknown(key: &str) -> String {
+    format!("unknown key {key}: it is ignored")
+}
+
+/// Adds the lists of one table of the user's file.
+fn add(known: &mut Table, name: &str, given: &DeTable<'_>, warn: &mut impl FnMut(usize, String)) {
+    for (key, value) in given {
+        let (at, key) = (key.span().start, key.get_ref());
+        let full = format!("{name}.{key}");
+        let Some(Value::Array(list)) = known.get_mut(&**key) else {
+            warn(at, unknown(&full));
+            continue;
+        };
+        let DeValue::Array(entries) = value.get_ref() else {
+            warn(
+                at,
+                format!("{full} is not a list of strings: it is ignored"),
+            );
+            continue;
+        };
+        for entry in entries.iter() {
+            match entry.get_ref() {
+                DeValue::String(text) if !text.is_empty() => {
+                    list.push(Value::String(text.to_string()))
+                }
+                _ => warn(
+                    entry.span().start,
+                    format!("an entry of {full} is not a string, or is empty: it is ignored"),
+                ),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extended(text: &str) -> (ToolKnowledge, Vec<String>) {
+        ToolKnowledge::extended(text, Path::new("/c/tools.toml"))
+    }
+
+    #[test]
+    fn the_embedded_file_has_every_key_and_no_other() {
+        assert!(
+            ToolKnowledge::embedded()
+                .programs
+                .shells
+                .contains(&"bash".to_owned())
+        );
+    }
+
+    #[test]
+    fn entries_of_a_user_are_added_to_the_embedded_ones() {
+        let before = ToolKnowledge::embedded();
+        let (after, warnings) = extended("[programs]\nbuilders = [\"bazel\", 'buck2']\n");
+        assert_eq!(warnings, [""; 0]);
+        let (old, new) = (before.programs.builders, after.programs.builders);
+        assert_eq!(new[..old.len()], old);
+        assert_eq!(new[old.len()..], ["bazel", "buck2"]);
+        assert_eq!(after.paths, before.paths);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_file_and_line_and_the_rest_counts() {
+        let (known, warnings) = extended(
+            "colour = 'red'\n[programs]\nbuildres = ['x']\nbuilders = ['bazel', 7]\nshells = 'fish'\n[nonsense]\nx = []\n",
+        );
+        assert!(known.programs.builders.contains(&"bazel".to_owned()));
+        let mut warnings = warnings;
+        warnings.sort();
+        assert_eq!(
+            warnings,
+            [
+                "/c/tools.toml:1: unknown key colour: it is ignored",
+                "/c/tools.toml:3: unknown key programs.buildres: it is ignored",
+                "/c/tools.toml:4: an entry of programs.builders is not a string, or is empty: it is ignored",
+                "/c/tools.toml:5: programs.shells is not a list of strings: it is ignored",
+                "/c/tools.toml:6: unknown key nonsense: it is ignored",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_is_ignored_with_the_line_of_the_mistake() {
+        let (known, warnings) = extended("[programs]\nbuilders = [\n");
+        assert_eq!(known, ToolKnowledge::embedded());
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("/c/tools.toml:"), "{warnings:?}");
+        assert!(
+            warnings[0].ends_with("; the file is ignored"),
+            "{warnings:?}"
+        );
+    }
+}
