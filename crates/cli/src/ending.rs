@@ -23,7 +23,7 @@ pub enum Workers {
     /// At once.
     Killed,
     /// By the same signal; those that the terminal asks itself are not asked twice.
-    Asked,
+    Signalled,
 }
 
 /// From now on whatever is not finished goes when the program is asked to end.
@@ -37,8 +37,8 @@ pub fn watch(how: Workers) {
         for (_, worker) in &*at_work {
             let signal = match how {
                 Workers::Killed => Signal::KILL,
-                Workers::Asked if key => continue,
-                Workers::Asked => Signal::from_named_raw(signal).unwrap_or(Signal::TERM),
+                Workers::Signalled if key => continue,
+                Workers::Signalled => Signal::from_named_raw(signal).unwrap_or(Signal::TERM),
             };
             let _ = pidfd_send_signal(worker, signal);
         }

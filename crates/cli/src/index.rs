@@ -233,15 +233,15 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     let end = end_of(&log);
     let kept = match header.modes.stores_contents() {
         true => all_kept(&log),
-        false => Kept::new(),
+        false => PreservedIdentities::new(),
     };
     store.append(&header, &end, bytes, &mut |sink| {
         if log.resolved() {
-            let known = Taken(log.identities(), &kept);
+            let known = LoggedIdentities(log.identities(), &kept);
             return graph::fold(&header, Some(&end), log.events(), &known, sink);
         }
         let resolver = IdentityResolver::begin(&path).map_err(store::Error::source_failed)?;
-        let known = Taking(RefCell::new(resolver), &kept);
+        let known = FreshIdentities(RefCell::new(resolver), &kept);
         graph::fold(&header, Some(&end), log.events(), &known, sink)?;
         // Before the store commits: the log must give the same answers should the graph ever be built again.
         known
@@ -256,10 +256,10 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
 }
 
 /// What was kept of each path before it changed, and when, in that order.
-type Kept = HashMap<Bytes, Vec<(Time, Ident)>>;
+type PreservedIdentities = HashMap<Bytes, Vec<(Time, Ident)>>;
 
-fn all_kept(log: &Log) -> Kept {
-    let mut all = Kept::new();
+fn all_kept(log: &Log) -> PreservedIdentities {
+    let mut all = PreservedIdentities::new();
     for event in log.events() {
         if let (Op::Kept { path, .. }, Some(ident)) = (event.op, event.ident) {
             all.entry(path).or_default().push((event.time, ident));
@@ -268,15 +268,15 @@ fn all_kept(log: &Log) -> Kept {
     all
 }
 
-fn first_since(kept: &Kept, path: &[u8], since: Time) -> Option<(Time, Ident)> {
+fn first_since(kept: &PreservedIdentities, path: &[u8], since: Time) -> Option<(Time, Ident)> {
     let mut kept = kept.get(path)?.iter();
     kept.find(|(at, _)| *at >= since).copied()
 }
 
 /// What resolving took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
-struct Taken<'a>(Identities, &'a Kept);
+struct LoggedIdentities<'a>(Identities, &'a PreservedIdentities);
 
-impl graph::Known for Taken<'_> {
+impl graph::Known for LoggedIdentities<'_> {
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         self.0.of(path, follow)
     }
@@ -295,9 +295,9 @@ impl graph::Known for Taken<'_> {
 }
 
 /// Takes identities now, while they are what the run left.
-struct Taking<'a>(RefCell<IdentityResolver>, &'a Kept);
+struct FreshIdentities<'a>(RefCell<IdentityResolver>, &'a PreservedIdentities);
 
-impl graph::Known for Taking<'_> {
+impl graph::Known for FreshIdentities<'_> {
     fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         Some(self.0.borrow_mut().of(path, follow))
     }

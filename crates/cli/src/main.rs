@@ -4,14 +4,14 @@
 //! joins the half that captures with the half that answers, and it alone prints.
 
 mod args;
-mod ask;
 mod commands;
+mod contents_writer;
+mod current_store;
 mod ending;
 mod error;
 mod index;
 mod json;
-mod keep;
-mod lingering;
+mod running_runs;
 mod text;
 
 use std::ffi::OsString;

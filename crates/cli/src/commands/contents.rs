@@ -13,18 +13,18 @@ use backstory_store::facts::Held;
 
 use super::Outcome;
 use crate::args::export::ContentsArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 use crate::text::paths::shown;
 
 /// Writes a content to a file or to standard output.
 pub fn run(args: ContentsArgs, store: Option<&Path>) -> Outcome {
-    let asked = Asked::open(store)?;
+    let current = CurrentStore::open(store)?;
     let digest = match args.what.to_str().and_then(|text| text.parse().ok()) {
         Some(digest) => digest,
-        None => of_path(&asked, &args)?,
+        None => of_path(&current, &args)?,
     };
-    let contents = Contents::open(&asked.home.contents_dir())?;
+    let contents = Contents::open(&current.home.contents_dir())?;
     let mut object = contents.read(&digest)?;
     match &args.output {
         None => {
@@ -38,18 +38,18 @@ pub fn run(args: ContentsArgs, store: Option<&Path>) -> Outcome {
 }
 
 /// The digest of the newest version of a path.
-fn of_path(asked: &Asked, args: &ContentsArgs) -> Result<Digest, Failure> {
+fn of_path(current: &CurrentStore, args: &ContentsArgs) -> Result<Digest, Failure> {
     let scope = Scope {
         depth: Some(0),
         run: args.run.clone(),
         ..Scope::default()
     };
-    let lineage = query::ancestry(&asked.store, Path::new(&args.what), &scope)?;
+    let lineage = query::ancestry(&current.store, Path::new(&args.what), &scope)?;
     let Some(Node::Entity { path, ident, .. }) = lineage.nodes.first() else {
         return Err(query::Error::NotFound(args.what.clone().into()).into());
     };
     let path = shown(path);
-    match query::known(&asked.store, ident.as_ref())? {
+    match query::known(&current.store, ident.as_ref())? {
         Some((Some(digest), held)) if held.is_kept() => Ok(digest),
         Some((_, Held::Package(package))) => Err(Failure::not_found(format!(
             "the content of {path} is not kept: it is from the package {} {} ({}); install that, or record with --self-contained",

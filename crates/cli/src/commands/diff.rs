@@ -10,24 +10,24 @@ use backstory_replay::diff::{self, Diff, Difference, Kind, Subject};
 
 use super::{Outcome, answer};
 use crate::args::lineage::DiffArgs;
-use crate::ask::Asked;
+use crate::contents_writer;
+use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
 use crate::index::Busy;
 use crate::json::{self, Value};
-use crate::keep;
 use crate::text::shell;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 
 /// Prints the differences; exits with 1 if there are any.
 pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
-    let mut asked = Asked::open(store)?;
-    store_contents(&mut asked);
+    let mut current = CurrentStore::open(store)?;
+    store_contents(&mut current);
     let (a, b) = match (&args.b, args.within.as_slice()) {
-        (Some(b), []) => (subject(&asked, &args.a)?, subject(&asked, b)?),
+        (Some(b), []) => (subject(&current, &args.a)?, subject(&current, b)?),
         (None, [x, y]) => {
             let path = || PathBuf::from(&args.a);
-            let (x, y) = (asked.run(Some(x))?, asked.run(Some(y))?);
+            let (x, y) = (current.run(Some(x))?, current.run(Some(y))?);
             (
                 Subject::File(path(), Some(x)),
                 Subject::File(path(), Some(y)),
@@ -39,7 +39,7 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
             ));
         }
     };
-    let diff = diff::diff(&asked.store, &a, &b)?;
+    let diff = diff::diff(&current.store, &a, &b)?;
     answer(|out| match args.json {
         true => json::object(out, fields(&diff)),
         false => text(&diff, Style::of_stdout(), out),
@@ -48,8 +48,10 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
 }
 
 /// Contents are stored in the background: whoever compares or builds on them wants them now.
-pub fn store_contents(asked: &mut Asked) {
-    if let Err(error) = keep::bring_up_to_date(&asked.home, &mut asked.store, Busy::Wait) {
+pub fn store_contents(current: &mut CurrentStore) {
+    if let Err(error) =
+        contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
+    {
         complain(&format!(
             "not all contents could be stored: {}",
             chain(&error)
@@ -58,14 +60,14 @@ pub fn store_contents(asked: &mut Asked) {
 }
 
 /// `PATH@RUN`, a run, else a file.
-fn subject(asked: &Asked, wanted: &OsStr) -> Result<Subject, Failure> {
+fn subject(current: &CurrentStore, wanted: &OsStr) -> Result<Subject, Failure> {
     let bytes = wanted.as_bytes();
     if let Some(at) = bytes
         .iter()
         .rposition(|&byte| byte == b'@')
         .filter(|&at| at > 0)
         && let Ok(run) = std::str::from_utf8(&bytes[at + 1..])
-        && let Ok(run) = asked.run(Some(run).filter(|run| !run.is_empty()))
+        && let Ok(run) = current.run(Some(run).filter(|run| !run.is_empty()))
     {
         return Ok(Subject::File(
             OsStr::from_bytes(&bytes[..at]).into(),
@@ -74,7 +76,7 @@ fn subject(asked: &Asked, wanted: &OsStr) -> Result<Subject, Failure> {
     }
     let path = Path::new(wanted);
     let name = wanted.to_str().filter(|name| !name.contains('/'));
-    match name.map(|name| asked.run(Some(name))) {
+    match name.map(|name| current.run(Some(name))) {
         Some(Ok(run)) => Ok(Subject::Run(run)),
         Some(Err(failure)) if !path.exists() => Err(failure),
         _ => Ok(Subject::File(path.to_owned(), None)),

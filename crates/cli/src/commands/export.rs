@@ -7,7 +7,7 @@ use backstory_export::{self as export, Error, Format, Request, Shape, Subject, V
 
 use super::Outcome;
 use crate::args::export::{ExportArgs, Level};
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
 use crate::error::{Failure, chain, complain};
 
@@ -22,8 +22,8 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
         return Err(Error::NotAStream(format.name()).into());
     }
     ending::watch(Workers::Killed);
-    let asked = Asked::open(store)?;
-    let mut request = Request::new(subject(&asked, args.subject.as_deref())?);
+    let current = CurrentStore::open(store)?;
+    let mut request = Request::new(subject(&current, args.subject.as_deref())?);
     request.level = match args.level {
         Level::Command => export::Level::Command,
         Level::Process => export::Level::Process,
@@ -31,8 +31,8 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     };
     request.exclude = args.exclude;
     request.generalise = !args.no_patterns;
-    request.contents = Some(asked.home.contents_dir());
-    let view = View::load(&asked.store, &request)?;
+    request.contents = Some(current.home.contents_dir());
+    let view = View::load(&current.store, &request)?;
     if to_stdout {
         export::export_to(&view, format, &mut std::io::stdout().lock())?;
     } else {
@@ -47,13 +47,13 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
 }
 
 /// A run by its id or name, else a file. What looks like a path is one.
-fn subject(asked: &Asked, wanted: Option<&std::ffi::OsStr>) -> Result<Subject, Failure> {
+fn subject(current: &CurrentStore, wanted: Option<&std::ffi::OsStr>) -> Result<Subject, Failure> {
     let Some(wanted) = wanted else {
-        return Ok(Subject::Run(asked.run(None)?));
+        return Ok(Subject::Run(current.run(None)?));
     };
     let path = Path::new(wanted);
     let name = wanted.to_str().filter(|name| !name.contains('/'));
-    match name.map(|name| asked.run(Some(name))) {
+    match name.map(|name| current.run(Some(name))) {
         Some(Ok(run)) => Ok(Subject::Run(run)),
         Some(Err(failure)) if !path.exists() && path.extension().is_none() => Err(failure),
         _ => Ok(Subject::Path(path.to_owned())),

@@ -7,10 +7,10 @@ use backstory_graph::model::Certainty;
 use backstory_query as query;
 use backstory_query::answer::{Access, FileUse};
 
-use super::kept::Versions;
+use super::stored_contents::Versions;
 use super::{Outcome, answer};
 use crate::args::runs::FilesArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
 use crate::text::paths::{Groups, is_system, shown};
 use crate::text::style::{Role, Style};
@@ -18,12 +18,12 @@ use crate::text::style::{Role, Style};
 /// Prints the files of a run.
 pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
     let exclude = query::Globs::new(&args.exclude)?;
-    let asked = Asked::open(store)?;
-    let run = asked.run(args.run.run.as_deref())?;
-    let mut files = query::files(&asked.store, &run)?;
+    let current = CurrentStore::open(store)?;
+    let run = current.run(args.run.run.as_deref())?;
+    let mut files = query::files(&current.store, &run)?;
     files.retain(|file| !exclude.matches(&file.path));
     let versions = match args.run.json {
-        true => Some(Versions::of_run(&asked.store, &run)?),
+        true => Some(Versions::of_run(&current.store, &run)?),
         false => None,
     };
     answer(|out| match &versions {

@@ -11,7 +11,7 @@ use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 use super::files::certainty;
 use super::{Outcome, answer, here};
 use crate::args::lineage::LineageArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::json::{self, Fields};
 use crate::text::dot;
 use crate::text::style::Style;
@@ -20,10 +20,10 @@ use crate::text::words::Direction;
 
 /// Prints the lineage of a file.
 pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Outcome {
-    let asked = Asked::open(store)?;
-    asked.tell_left_running();
+    let current = CurrentStore::open(store)?;
+    current.tell_left_running();
     let run = match &args.run {
-        Some(run) => Some(asked.run(Some(run))?),
+        Some(run) => Some(current.run(Some(run))?),
         None => None,
     };
     let scope = Scope {
@@ -34,8 +34,8 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
         exclude: args.exclude,
     };
     let lineage = match direction {
-        Direction::Of => query::ancestry(&asked.store, &args.path, &scope)?,
-        Direction::Uses => query::influence(&asked.store, &args.path, &scope)?,
+        Direction::Of => query::ancestry(&current.store, &args.path, &scope)?,
+        Direction::Uses => query::influence(&current.store, &args.path, &scope)?,
     };
     let done = answer(|out| match (args.json, args.dot) {
         (true, _) => object(&lineage, out),
@@ -52,7 +52,7 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
         }
     });
     std::mem::forget(lineage);
-    asked.end();
+    current.end();
     done
 }
 

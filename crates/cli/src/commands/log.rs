@@ -8,10 +8,10 @@ use backstory_query as query;
 use backstory_query::answer::RunSummary;
 use backstory_store::Home;
 
-use super::show::summary_fields;
+use super::run_summary::{ending, fields as summary_fields};
 use super::{Outcome, answer};
 use crate::args::runs::LogArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain, one_line};
 use crate::index;
 use crate::json::{self, Value};
@@ -24,8 +24,8 @@ pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
     if let Some(run) = &args.raw {
         return raw(run, store);
     }
-    let asked = Asked::open(store)?;
-    let runs = query::runs(&asked.store)?;
+    let current = CurrentStore::open(store)?;
+    let runs = query::runs(&current.store)?;
     answer(|out| match args.json {
         true => json::lines(
             out,
@@ -35,23 +35,8 @@ pub fn run(args: LogArgs, store: Option<&Path>) -> Outcome {
             .iter()
             .try_for_each(|run| line(run, Style::of_stdout(), out)),
     })?;
-    mention_the_rest(&asked.home);
+    mention_the_rest(&current.home);
     Ok(0)
-}
-
-/// The status `record` exited with, if it is known.
-pub fn status(run: &RunSummary) -> Option<i32> {
-    run.exit.or(run.signal.map(|signal| 128 + signal))
-}
-
-/// How it ended, in words.
-pub fn ending(run: &RunSummary) -> String {
-    match (run.exit, run.signal) {
-        (Some(0), _) => "ok".to_owned(),
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "unknown".to_owned(),
-    }
 }
 
 fn line(run: &RunSummary, style: Style, out: &mut impl Write) -> io::Result<()> {
@@ -118,7 +103,7 @@ fn raw(wanted: &str, store: Option<&Path>) -> Outcome {
         path = home.part_path(wanted);
     }
     if !path.exists() {
-        path = home.log_path(&Asked::open(store)?.run(Some(wanted))?);
+        path = home.log_path(&CurrentStore::open(store)?.run(Some(wanted))?);
     }
     let log = Log::open(&path).map_err(|error| Failure::not_found(chain(&error)))?;
     answer(|out| eventlog::dump(&log, out))

@@ -10,35 +10,35 @@ use super::Outcome;
 use super::record::check_name;
 use crate::args::program::IndexArgs;
 use crate::args::runs::{NameArgs, NoteArgs, RmArgs};
-use crate::ask::Asked;
+use crate::contents_writer;
+use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
-use crate::keep;
 
 /// Forgets runs: graph and log.
 pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
-    let mut asked = Asked::open(store)?;
+    let mut current = CurrentStore::open(store)?;
     // All are found before the first is removed: a typing error must not leave half the work done.
     let mut runs = Vec::new();
     for wanted in &args.runs {
-        let run = match index::bad(&asked.home, wanted) {
+        let run = match index::bad(&current.home, wanted) {
             Some(bad) => bad.run,
-            None => asked.run(Some(wanted))?,
+            None => current.run(Some(wanted))?,
         };
         if !runs.contains(&run) {
             runs.push(run);
         }
     }
     for run in runs {
-        forget(&mut asked, &run)?;
+        forget(&mut current, &run)?;
     }
     Ok(0)
 }
 
 /// The log first: if we are killed in between, a graph without a log can be removed again, but a log without a graph would be
 /// indexed anew.
-pub fn forget(asked: &mut Asked, run: &str) -> Result<(), Failure> {
-    let log = asked.home.log_path(run);
+pub fn forget(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
+    let log = current.home.log_path(run);
     match fs::remove_file(&log) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Failure::not_found(format!(
@@ -48,18 +48,18 @@ pub fn forget(asked: &mut Asked, run: &str) -> Result<(), Failure> {
         }
         _ => {}
     }
-    index::forget_mark(&asked.home, run);
+    index::forget_mark(&current.home, run);
     // Its contents are `store gc`'s, since other runs may refer to them; what waits to be stored is nobody else's.
-    match fs::remove_dir_all(asked.home.kept_dir(run)) {
+    match fs::remove_dir_all(current.home.kept_dir(run)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Failure::not_found(format!(
                 "cannot remove {}: {error}",
-                asked.home.kept_dir(run).display()
+                current.home.kept_dir(run).display()
             )));
         }
         _ => {}
     }
-    asked.store.remove(run)?;
+    current.store.remove(run)?;
     Ok(())
 }
 
@@ -68,9 +68,9 @@ pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
     if !args.name.is_empty() {
         check_name(&args.name)?;
     }
-    let mut asked = Asked::open(store)?;
-    let run = asked.run(Some(&args.run))?;
-    asked.store.set_name(
+    let mut current = CurrentStore::open(store)?;
+    let run = current.run(Some(&args.run))?;
+    current.store.set_name(
         &run,
         Some(args.name.as_str()).filter(|name| !name.is_empty()),
     )?;
@@ -79,9 +79,9 @@ pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
 
 /// Writes a note on a run.
 pub fn note(args: NoteArgs, store: Option<&Path>) -> Outcome {
-    let mut asked = Asked::open(store)?;
-    let run = asked.run(Some(&args.run))?;
-    asked.store.set_note(
+    let mut current = CurrentStore::open(store)?;
+    let run = current.run(Some(&args.run))?;
+    current.store.set_note(
         &run,
         Some(args.text.as_str()).filter(|text| !text.is_empty()),
     )?;
@@ -102,7 +102,7 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
             bad.run, bad.reason
         ));
     }
-    keep::bring_up_to_date(&home, &mut store, busy)
+    contents_writer::bring_up_to_date(&home, &mut store, busy)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     // Questions that came meanwhile have the database open, so that closing it would not do it.
     if store.has_long_log() {

@@ -8,7 +8,6 @@ pub mod diff;
 pub mod export;
 pub mod files;
 pub mod generate;
-mod kept;
 pub mod lineage;
 pub mod log;
 pub mod manage;
@@ -17,9 +16,11 @@ pub mod record;
 mod reference;
 pub mod replay;
 pub mod rerun;
+mod run_summary;
 pub mod show;
 pub mod status;
 pub mod store;
+mod stored_contents;
 
 use crate::error::Failure;
 

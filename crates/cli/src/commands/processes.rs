@@ -10,7 +10,7 @@ use backstory_query::answer::ProcessLine;
 use super::files::via;
 use super::{Outcome, answer, here};
 use crate::args::runs::RunArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
 use crate::text::shell::{Call, SHORT};
 use crate::text::style::{Role, Style};
@@ -18,9 +18,9 @@ use crate::text::when;
 
 /// Prints the processes of a run.
 pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
-    let asked = Asked::open(store)?;
-    let run = asked.run(args.run.as_deref())?;
-    let processes = query::processes(&asked.store, &run)?;
+    let current = CurrentStore::open(store)?;
+    let run = current.run(args.run.as_deref())?;
+    let processes = query::processes(&current.store, &run)?;
     answer(|out| match args.json {
         true => json::lines(out, processes.iter().map(json)),
         false => tree(&processes, &here(), Style::of_stdout(), out),

@@ -11,7 +11,7 @@ use backstory_store::Home;
 
 use super::Outcome;
 use crate::args::record::RecordArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::index;
 use crate::json::{self, Value};
@@ -105,8 +105,8 @@ fn wait_for_verdict(home: &Home, recorded: &mut session::Recorded) -> Result<(),
     while session::is_recording(&home.part_path(&recorded.run)) {
         std::thread::sleep(WAIT_STEP);
     }
-    let asked = Asked::open(Some(home.dir()))?;
-    let details = query::details(&asked.store, &recorded.run)?;
+    let current = CurrentStore::open(Some(home.dir()))?;
+    let details = query::details(&current.store, &recorded.run)?;
     recorded.complete = Some(details.summary.complete);
     recorded.lost = details.summary.lost;
     recorded.reasons = details.summary.incomplete_because;

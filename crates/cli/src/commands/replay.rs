@@ -26,7 +26,7 @@ pub use inside::{enter, inside};
 use super::Outcome;
 use super::diff::store_contents;
 use crate::args::replay::ReplayArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork, Workers};
 use crate::error::{Failure, complain};
 
@@ -67,16 +67,21 @@ struct Job {
 pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     let deviations = deviations(&args)?;
     ending::watch(Workers::Killed);
-    let mut asked = Asked::open(store)?;
-    let run = asked.run(args.run.as_deref())?;
-    store_contents(&mut asked);
-    let plan = plan::plan(&asked.store, asked.home.contents_dir(), &run, &deviations)?;
+    let mut current = CurrentStore::open(store)?;
+    let run = current.run(args.run.as_deref())?;
+    store_contents(&mut current);
+    let plan = plan::plan(
+        &current.store,
+        current.home.contents_dir(),
+        &run,
+        &deviations,
+    )?;
     let own = directory(args.output_dir.as_deref(), &run)?;
     let leaving = CleanupPath::at(&own);
     // Who is killed leaves it to the next replay: locked, it is nobody's yet.
     let lock = File::open(&own)?;
     let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
-    let played = match play(&asked, &own, plan.clone(), &args) {
+    let played = match play(&current, &own, plan.clone(), &args) {
         Ok(played) => played,
         Err(failure) => {
             clear(&own);
@@ -88,14 +93,14 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     }
     let _ = fs::remove_dir(own.join("root"));
     drop((leaving, lock));
-    let details = backstory_query::details(&asked.store, &run)?;
-    let verdict = verdict::judge(&asked.store, &plan, &played.left)?;
+    let details = backstory_query::details(&current.store, &run)?;
+    let verdict = verdict::judge(&current.store, &plan, &played.left)?;
     let mut looked_for = untouched(&own, &played, &plan);
     looked_for.extend(program_here(&played, &plan));
     let report = report::Report {
         plan: &plan,
         faithful: deviations.is_faithful(),
-        recorded_status: super::log::status(&details.summary),
+        recorded_status: super::run_summary::status(&details.summary),
         untouched: looked_for,
         played,
         verdict,
@@ -237,11 +242,16 @@ fn take_away(own: &Path) {
 }
 
 /// Builds the root in a process of its own, runs the command there and waits.
-fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Played, Failure> {
+fn play(
+    current: &CurrentStore,
+    own: &Path,
+    plan: Plan,
+    args: &ReplayArgs,
+) -> Result<Played, Failure> {
     let fail = |what: &str, error: io::Error| {
         Failure::not_found(format!("cannot {what} the replay: {error}"))
     };
-    let stdin = stdin(asked, &plan)?;
+    let stdin = stdin(current, &plan)?;
     let env = plan.env.clone();
     let job = Job {
         plan,
@@ -293,12 +303,13 @@ fn play(asked: &Asked, own: &Path, plan: Plan, args: &ReplayArgs) -> Result<Play
 }
 
 /// The standard input that the run had.
-fn stdin(asked: &Asked, plan: &Plan) -> Result<Stdio, Failure> {
+fn stdin(current: &CurrentStore, plan: &Plan) -> Result<Stdio, Failure> {
     Ok(match &plan.stdin {
         Stdin::Callers => Stdio::inherit(),
         Stdin::Empty => Stdio::null(),
         Stdin::Kept(digest) => {
-            let mut object = Contents::open(&asked.home.contents_dir())?.read(&Digest(*digest))?;
+            let mut object =
+                Contents::open(&current.home.contents_dir())?.read(&Digest(*digest))?;
             let mut file: File = tempfile::tempfile()?;
             io::copy(&mut object, &mut file)?;
             file.rewind()?;
@@ -313,10 +324,10 @@ fn untouched(own: &Path, played: &Played, plan: &Plan) -> Vec<Vec<u8>> {
     let Some(run) = &played.recorded else {
         return Vec::new();
     };
-    let Ok(asked) = Asked::open(Some(&own.join(STORE))) else {
+    let Ok(current) = CurrentStore::open(Some(&own.join(STORE))) else {
         return Vec::new();
     };
-    let Ok(files) = backstory_query::files(&asked.store, run) else {
+    let Ok(files) = backstory_query::files(&current.store, run) else {
         return Vec::new();
     };
     let missing = files

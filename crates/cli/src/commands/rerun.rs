@@ -14,7 +14,7 @@ use backstory_replay::rerun::{self, Step};
 use super::diff::store_contents;
 use super::{Outcome, answer};
 use crate::args::replay::RerunArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork, Workers};
 use crate::error::{Failure, complain};
 use crate::json::{self, Value};
@@ -23,11 +23,11 @@ use crate::text::style::{Role, Style};
 
 /// Brings a file up to date; exits with 1 if a step failed, or (with `--dry-run`) if one is stale.
 pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
-    let mut asked = Asked::open(store)?;
-    store_contents(&mut asked);
+    let mut current = CurrentStore::open(store)?;
+    store_contents(&mut current);
     let env = super::replay::variables(&args.env)?;
     let path = std::path::absolute(&args.path).map_err(Failure::not_found)?;
-    let steps = rerun::plan(&asked.store, path, &env)?;
+    let steps = rerun::plan(&current.store, path, &env)?;
     if args.dry_run {
         answer(|out| match args.json {
             true => json::lines(
@@ -41,10 +41,10 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
         })?;
         return Ok(u8::from(steps.iter().any(|step| !step.reasons.is_empty())));
     }
-    ending::watch(Workers::Asked);
+    ending::watch(Workers::Signalled);
     let runner = Records {
         program: std::env::current_exe()?,
-        store: asked.home.dir().to_owned(),
+        store: current.home.dir().to_owned(),
         apart: args.json,
     };
     let mut tells = Tells {

@@ -7,11 +7,11 @@ use std::path::Path;
 use backstory_query as query;
 use backstory_query::answer::{RunDetails, RunSummary};
 
-use super::kept::{self, Kept};
-use super::log::{ending, status};
+use super::run_summary::{ending, fields as summary_fields};
+use super::stored_contents::{self, StoredContents};
 use super::{Outcome, answer};
 use crate::args::runs::RunArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::error::one_line;
 use crate::json::{self, Value};
 use crate::text::shell::{self, Call};
@@ -23,11 +23,11 @@ const NAMED: usize = 5;
 
 /// Prints a run.
 pub fn run(args: RunArgs, store: Option<&Path>) -> Outcome {
-    let asked = Asked::open(store)?;
-    let run = asked.run(args.run.as_deref())?;
-    let details = query::details(&asked.store, &run)?;
+    let current = CurrentStore::open(store)?;
+    let run = current.run(args.run.as_deref())?;
+    let details = query::details(&current.store, &run)?;
     let kept = match details.modes.stores_contents() {
-        true => Some(kept::of_run(&asked.store, &run)?),
+        true => Some(stored_contents::of_run(&current.store, &run)?),
         false => None,
     };
     answer(|out| match args.json {
@@ -41,7 +41,7 @@ fn word<W: Word>(mode: Option<W>) -> &'static str {
     mode.map_or("", W::word)
 }
 
-fn fields(details: &RunDetails, kept: Option<&Kept>) -> Vec<(&'static str, Value)> {
+fn fields(details: &RunDetails, kept: Option<&StoredContents>) -> Vec<(&'static str, Value)> {
     let mut fields = summary_fields(&details.summary);
     let (machine, modes) = (&details.machine, &details.modes);
     let unknown = details.lookups_unknown.iter().map(|(id, path)| {
@@ -78,35 +78,14 @@ fn fields(details: &RunDetails, kept: Option<&Kept>) -> Vec<(&'static str, Value
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
-        ("contents", kept.map_or(Value::Null, Kept::json)),
+        ("contents", kept.map_or(Value::Null, StoredContents::json)),
     ]);
     fields
 }
 
-/// What `log --json` and `show --json` say of a run. `exit` is the status that `record` exited with.
-pub fn summary_fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
-    vec![
-        ("run", (&run.id).into()),
-        ("name", run.name.as_ref().into()),
-        ("note", run.note.as_ref().into()),
-        ("command", Value::array(&run.command)),
-        ("cwd", (&run.cwd).into()),
-        ("started", Value::Time(run.started)),
-        ("ended", run.ended.map_or(Value::Null, Value::Time)),
-        ("exit", status(run).into()),
-        ("signal", run.signal.into()),
-        ("complete", run.complete.into()),
-        ("lost", run.lost.into()),
-        ("incomplete_because", Value::array(&run.incomplete_because)),
-        ("processes", run.processes.into()),
-        ("files_read", run.files_read.into()),
-        ("files_written", run.files_written.into()),
-    ]
-}
-
 fn text(
     details: &RunDetails,
-    kept: Option<&Kept>,
+    kept: Option<&StoredContents>,
     style: Style,
     out: &mut impl Write,
 ) -> io::Result<()> {

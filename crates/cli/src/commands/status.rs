@@ -9,21 +9,21 @@ use backstory_query::answer::{FileState, FileStatus};
 
 use super::{Outcome, answer};
 use crate::args::lineage::StatusArgs;
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 
 /// Prints the status of files; exits with 1 if something is not current.
 pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
-    let asked = Asked::open(store)?;
+    let current = CurrentStore::open(store)?;
     let latest = args.paths.is_empty();
     let paths = if latest {
-        written_by_the_latest(&asked)?
+        written_by_the_latest(&current)?
     } else {
         args.paths
     };
-    let mut files = query::status(&asked.store, &paths)?;
+    let mut files = query::status(&current.store, &paths)?;
     // Devices and the like, which have no content to compare: the user did not ask for them.
     files.retain(|file| !latest || file.state != FileState::Unknown);
     answer(|out| match args.json {
@@ -43,11 +43,11 @@ fn is_current(file: &FileStatus) -> bool {
 }
 
 /// The files that the latest run wrote and that were there when it ended.
-fn written_by_the_latest(asked: &Asked) -> Result<Vec<PathBuf>, crate::error::Failure> {
+fn written_by_the_latest(current: &CurrentStore) -> Result<Vec<PathBuf>, crate::error::Failure> {
     use backstory_query::answer::Access::{Delete, Write};
     use std::os::unix::ffi::OsStrExt;
-    let run = asked.run(None)?;
-    let mut paths: Vec<PathBuf> = query::files(&asked.store, &run)?
+    let run = current.run(None)?;
+    let mut paths: Vec<PathBuf> = query::files(&current.store, &run)?
         .into_iter()
         .filter(|file| file.certainty == Certainty::Seen)
         .filter(|file| file.access.contains(&Write) && !file.access.contains(&Delete))

@@ -24,7 +24,7 @@ const CROWD: usize = 3;
 
 /// One step to another node.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct Branch {
     /// Where it leads.
     pub node: usize,
     /// What precedes its name: `read`, `ran and read`.
@@ -39,9 +39,9 @@ pub struct Step {
 
 /// The steps from a node, and what was left out.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Steps {
+pub struct Branches {
     /// Worth a line each.
-    pub shown: Vec<Step>,
+    pub shown: Vec<Branch>,
     /// How many were left out because they only could have happened.
     pub hidden: usize,
 }
@@ -119,8 +119,8 @@ impl<'a> Outline<'a> {
     }
 
     /// The steps from a node, data before starters, each group in order of time. What it sent to itself is no step.
-    pub fn steps(&self, node: usize) -> Steps {
-        let mut steps = Steps::default();
+    pub fn steps(&self, node: usize) -> Branches {
+        let mut steps = Branches::default();
         let mut seen = HashSet::from([node]);
         let mut through = vec![(node, Certainty::Seen, None)];
         while let Some((at, so_far, way)) = through.pop() {
@@ -133,7 +133,7 @@ impl<'a> Outline<'a> {
                         through.push((other, certainty, way));
                     }
                 } else if !(way.is_some() && other == node || self.is_told(node, link, other)) {
-                    steps.shown.push(Step {
+                    steps.shown.push(Branch {
                         node: other,
                         words: way.unwrap_or(word(&link.flow, self.direction)).to_owned(),
                         certainty,
@@ -234,9 +234,9 @@ impl<'a> Outline<'a> {
     }
 
     /// Where somebody was seen to write a file, who else could have is left out.
-    fn prefer_seen(&self, node: usize, steps: &mut Steps) {
+    fn prefer_seen(&self, node: usize, steps: &mut Branches) {
         let entity = matches!(self.lineage.nodes[node], Node::Entity { .. });
-        let seen = |step: &Step| step.writes && step.certainty == Certainty::Seen;
+        let seen = |step: &Branch| step.writes && step.certainty == Certainty::Seen;
         if self.possible
             || self.direction == Direction::Uses
             || !entity
@@ -253,8 +253,8 @@ impl<'a> Outline<'a> {
 
     /// A pipe that a whole build inherits (its output, a jobserver's) connects everything with everything, possibly. That many
     /// possibilities tell a reader nothing.
-    fn leave_out_crowds(&self, steps: &mut Steps) {
-        let crowd = |step: &Step| {
+    fn leave_out_crowds(&self, steps: &mut Branches) {
+        let crowd = |step: &Branch| {
             step.certainty == Certainty::Possible && PIPED.contains(&step.words.as_str())
         };
         if self.possible || steps.shown.iter().filter(|step| crowd(step)).count() <= CROWD {
@@ -266,7 +266,7 @@ impl<'a> Outline<'a> {
     }
 
     /// The nodes that steps lead to, from these.
-    pub fn reached<'s>(&self, roots: usize, steps: impl Fn(usize) -> &'s Steps) -> Vec<usize> {
+    pub fn reached<'s>(&self, roots: usize, steps: impl Fn(usize) -> &'s Branches) -> Vec<usize> {
         let mut seen = vec![false; self.lineage.nodes.len()];
         let mut found: Vec<usize> = (0..roots).collect();
         let mut next = 0;
@@ -299,10 +299,10 @@ fn is_forked(node: &Node) -> bool {
     matches!(node, Node::Activity { epoch: 0, .. })
 }
 
-/// Steps to one node become one. What of it was seen comes first; the rest is called possible.
-fn joined(steps: Vec<Step>) -> Vec<Step> {
+/// Branches to one node become one. What of it was seen comes first; the rest is called possible.
+fn joined(steps: Vec<Branch>) -> Vec<Branch> {
     let mut places: HashMap<usize, usize> = HashMap::new();
-    let mut groups: Vec<Vec<Step>> = Vec::new();
+    let mut groups: Vec<Vec<Branch>> = Vec::new();
     for step in steps {
         let place = *places.entry(step.node).or_insert(groups.len());
         match groups.get_mut(place) {
@@ -314,7 +314,7 @@ fn joined(steps: Vec<Step>) -> Vec<Step> {
 }
 
 /// One step for several to the same node.
-fn one(group: Vec<Step>) -> Option<Step> {
+fn one(group: Vec<Branch>) -> Option<Branch> {
     let words = |certainty: Certainty| -> Vec<&str> {
         let mut words = Vec::new();
         for step in group.iter().filter(|step| step.certainty == certainty) {
@@ -336,7 +336,7 @@ fn one(group: Vec<Step>) -> Option<Step> {
             possible.join(" and ")
         ),
     };
-    Some(Step {
+    Some(Branch {
         node: group.first()?.node,
         words: text,
         certainty: group.iter().map(|step| step.certainty).max()?,

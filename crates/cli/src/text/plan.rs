@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::outline::Step;
+use super::outline::Branch;
 
 /// Lines that a person reads.
 pub const PAGE: usize = 150;
@@ -21,7 +21,7 @@ const STARTED: u32 = 6;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
     /// To another node.
-    Step(Step),
+    Branch(Branch),
     /// What was only counted.
     Note(String),
 }
@@ -57,7 +57,7 @@ impl Plan {
             }
             plan.homes.insert(node, parent);
             for line in under {
-                if let Line::Step(step) = line {
+                if let Line::Branch(step) = line {
                     order += 1;
                     let far = distance + if step.informs { STARTED } else { 1 };
                     queue.push(Reverse((far, order, step.node, node)));
@@ -84,7 +84,7 @@ impl Plan {
 }
 
 /// Of the steps below a node as many as are to be shown: data first, but who started it is not crowded out.
-pub fn first_few(steps: &[Step], most: usize) -> (Vec<Step>, &[Step]) {
+pub fn first_few(steps: &[Branch], most: usize) -> (Vec<Branch>, &[Branch]) {
     if steps.len() <= most {
         return (steps.to_vec(), &[]);
     }
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
     use backstory_graph::model::Certainty;
 
-    fn step(node: usize, informs: bool) -> Step {
-        Step {
+    fn step(node: usize, informs: bool) -> Branch {
+        Branch {
             node,
             words: String::new(),
             certainty: Certainty::Seen,
@@ -121,7 +121,7 @@ mod tests {
         };
         steps
             .iter()
-            .map(|&(node, informs)| Line::Step(step(node, informs)))
+            .map(|&(node, informs)| Line::Branch(step(node, informs)))
             .collect()
     }
 
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn who_started_a_command_is_not_crowded_out() {
-        let mut steps: Vec<Step> = (0..20).map(|node| step(node, false)).collect();
+        let mut steps: Vec<Branch> = (0..20).map(|node| step(node, false)).collect();
         steps.push(step(20, true));
         let (shown, rest) = first_few(&steps, 12);
         assert_eq!((shown.len(), rest.len()), (12, 9));

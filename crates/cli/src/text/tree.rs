@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use backstory_graph::model::{Certainty, EntityKind};
 use backstory_query::answer::{Lineage, Node};
 
-use super::outline::{Outline, Step, Steps};
+use super::outline::{Branch, Branches, Outline};
 use super::paths::{Groups, is_system, shown};
 use super::plan::{FEW_LINES, Line, PAGE, Plan, first_few};
 use super::shell::{Call, SHORT};
@@ -76,7 +76,7 @@ struct Level<'l> {
 
 struct Tree<'l, 'd> {
     outline: Outline<'l>,
-    steps: Vec<OnceCell<Steps>>,
+    steps: Vec<OnceCell<Branches>>,
     drawing: Drawing<'d>,
     /// What is unfolded, and where.
     plan: Plan,
@@ -86,7 +86,7 @@ struct Tree<'l, 'd> {
 }
 
 impl<'l> Tree<'l, '_> {
-    fn steps(&self, node: usize) -> &Steps {
+    fn steps(&self, node: usize) -> &Branches {
         self.steps[node].get_or_init(|| self.outline.steps(node))
     }
 
@@ -138,7 +138,7 @@ impl<'l> Tree<'l, '_> {
                 (level.node, level.run, format!("{}{indent}", level.prefix));
             match line {
                 Line::Note(note) => writeln!(out, "{lead}{}", style.paint(Role::Dim, &note))?,
-                Line::Step(step) => {
+                Line::Branch(step) => {
                     let home = self.plan.is_home(step.node, parent);
                     let mut lines = self.step(&step, run, home, &lead, out)?;
                     if levels.len() >= DEEPEST && !lines.is_empty() {
@@ -214,7 +214,7 @@ impl<'l> Tree<'l, '_> {
     /// Writes one line and gives what stands below it.
     fn step(
         &mut self,
-        step: &Step,
+        step: &Branch,
         run: Option<&str>,
         home: bool,
         lead: &str,
@@ -273,7 +273,7 @@ impl<'l> Tree<'l, '_> {
             }
         }
         let (first, rest) = first_few(&listed, self.most);
-        lines.extend(first.into_iter().map(Line::Step));
+        lines.extend(first.into_iter().map(Line::Branch));
         let left = listed.len() - lines.len() - rest.len();
         let mut commands = left;
         for step in rest {

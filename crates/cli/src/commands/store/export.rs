@@ -14,33 +14,33 @@ use backstory_store::{RunRecord, Store};
 
 use super::contents;
 use crate::args::store::StoreExportArgs;
-use crate::ask::Asked;
 use crate::commands::Outcome;
 use crate::commands::contents::whole_file;
+use crate::contents_writer;
+use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
 use crate::error::{Failure, chain};
 use crate::index::Busy;
-use crate::keep;
 use crate::text::progress::Progress;
 
 /// Writes the export; it is there wholly or not at all.
 pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
     ending::watch(Workers::Killed);
-    let mut asked = Asked::open(store)?;
-    keep::bring_up_to_date(&asked.home, &mut asked.store, Busy::Wait)
+    let mut current = CurrentStore::open(store)?;
+    contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     let mut runs: Vec<RunRecord> = Vec::new();
     for wanted in &args.runs {
-        let id = asked.run(Some(wanted))?;
+        let id = current.run(Some(wanted))?;
         if !runs.iter().any(|run| run.header.id == id) {
-            runs.extend(asked.store.run(&id)?);
+            runs.extend(current.store.run(&id)?);
         }
     }
-    let learned = learned(&asked, &runs)?;
-    let contents = contents(&asked.home)?;
+    let learned = learned(&current, &runs)?;
+    let contents = contents(&current.home)?;
     let progress = Progress::start("writing the export");
     whole_file(&args.output, |file| {
-        write(&asked, &runs, &learned, contents.as_ref(), file)
+        write(&current, &runs, &learned, contents.as_ref(), file)
     })
     .map_err(|error| {
         Failure::not_found(format!(
@@ -54,22 +54,22 @@ pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
 }
 
 /// What is known of the runs' files.
-fn learned(asked: &Asked, runs: &[RunRecord]) -> Result<Vec<Learned>, Failure> {
+fn learned(current: &CurrentStore, runs: &[RunRecord]) -> Result<Vec<Learned>, Failure> {
     let mut facts: HashMap<(u64, u64, i64, i64), Fact> = HashMap::new();
     let mut learned = Vec::new();
     for run in runs {
-        for ident in asked
+        for ident in current
             .store
             .entities(run.key)?
             .iter()
             .filter_map(|entity| entity.ident)
         {
-            if let Some(fact) = asked.store.fact(&ident)? {
+            if let Some(fact) = current.store.fact(&ident)? {
                 facts.insert((ident.dev, ident.ino, ident.size, ident.mtime), fact);
             }
         }
         learned.extend(
-            asked
+            current
                 .store
                 .directory_snapshot(&run.header.id)?
                 .map(Learned::Run),
@@ -80,7 +80,7 @@ fn learned(asked: &Asked, runs: &[RunRecord]) -> Result<Vec<Learned>, Failure> {
 }
 
 fn write(
-    asked: &Asked,
+    current: &CurrentStore,
     runs: &[RunRecord],
     learned: &[Learned],
     contents: Option<&Contents>,
@@ -112,7 +112,7 @@ fn write(
         let label = [run.name.as_deref(), run.note.as_deref()].map(Option::unwrap_or_default);
         let label = label.join("\n");
         writer.section(Kind::Label, id, label.len() as u64, &mut label.as_bytes())?;
-        let mut log = regular::open(asked.home.log_path(id))?;
+        let mut log = regular::open(current.home.log_path(id))?;
         let size = log.metadata()?.len();
         writer.section(Kind::Log, id, size, &mut log)?;
     }

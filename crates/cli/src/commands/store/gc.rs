@@ -19,21 +19,21 @@ use backstory_store::{self as store, RunRecord, Store};
 
 use super::{contents, keep_lock};
 use crate::args::store::StoreGcArgs;
-use crate::ask::Asked;
 use crate::commands::{Outcome, answer, manage};
+use crate::contents_writer;
+use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 use crate::index::Busy;
 use crate::json::{self, Value};
-use crate::keep;
 use crate::text::when::size;
 
 /// Forgets runs, then what no run refers to.
 pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
-    let mut asked = Asked::open(store)?;
+    let mut current = CurrentStore::open(store)?;
     // What waits to be stored refers to contents nobody else may.
-    keep::bring_up_to_date(&asked.home, &mut asked.store, Busy::Wait)
+    contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
-    let all = asked.store.runs()?;
+    let all = current.store.runs()?;
     let mut forgotten: Vec<RunRecord> = match args.older_than {
         Some(seconds) => {
             let age = seconds.saturating_mul(1_000_000_000);
@@ -45,16 +45,16 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
         }
         None => Vec::new(),
     };
-    let mut given = reclaim(&mut asked, &forgotten, args.dry_run)?;
+    let mut given = reclaim(&mut current, &forgotten, args.dry_run)?;
     if let Some(most) = args.max_size {
         // One after the other, because what a run alone refers to is known only once it is gone.
         let mut rest: Vec<&RunRecord> = all.iter().filter(|run| !has(&forgotten, run)).collect();
-        while total(&asked)? > most.saturating_add(if args.dry_run { given.bytes } else { 0 }) {
+        while total(&current)? > most.saturating_add(if args.dry_run { given.bytes } else { 0 }) {
             let Some(oldest) = rest.pop() else { break };
             forgotten.push(oldest.clone());
             let more = match args.dry_run {
-                true => reclaim(&mut asked, &forgotten, true)?,
-                false => reclaim(&mut asked, std::slice::from_ref(oldest), false)?,
+                true => reclaim(&mut current, &forgotten, true)?,
+                false => reclaim(&mut current, std::slice::from_ref(oldest), false)?,
             };
             given = match args.dry_run {
                 true => more,
@@ -67,7 +67,7 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     }
     if !args.dry_run {
         // Also of runs that `rm` took, and of a collection that ended before this.
-        asked.store.compact()?;
+        current.store.compact()?;
     }
     let ids: Vec<&str> = forgotten.iter().map(|run| run.header.id.as_str()).collect();
     answer(|out| match args.json {
@@ -106,34 +106,38 @@ fn has(runs: &[RunRecord], run: &RunRecord) -> bool {
 }
 
 /// Bytes of the whole store.
-fn total(asked: &Asked) -> Result<u64, Failure> {
-    let contents = match contents(&asked.home)? {
+fn total(current: &CurrentStore) -> Result<u64, Failure> {
+    let contents = match contents(&current.home)? {
         Some(contents) => contents.stats()?.disk,
         None => 0,
     };
-    let logs: u64 = asked.store.runs()?.iter().map(|run| run.log_bytes).sum();
-    Ok(contents + logs + asked.store.stats()?.bytes)
+    let logs: u64 = current.store.runs()?.iter().map(|run| run.log_bytes).sum();
+    Ok(contents + logs + current.store.stats()?.bytes)
 }
 
 /// Forgets runs and what no other refers to; tells what that gives back. With `dry`, what it would in the database is not counted.
-fn reclaim(asked: &mut Asked, runs: &[RunRecord], dry: bool) -> Result<Reclaimed, Failure> {
-    let _lock = keep_lock(&asked.home)?;
+fn reclaim(
+    current: &mut CurrentStore,
+    runs: &[RunRecord],
+    dry: bool,
+) -> Result<Reclaimed, Failure> {
+    let _lock = keep_lock(&current.home)?;
     let logs: u64 = runs.iter().map(|run| run.log_bytes).sum();
-    let before = asked.store.stats()?.bytes;
+    let before = current.store.stats()?.bytes;
     if !dry {
         for run in runs {
-            manage::forget(asked, &run.header.id)?;
+            manage::forget(current, &run.header.id)?;
         }
-        asked.store.forget_unreferred()?;
+        current.store.forget_unreferred()?;
     }
-    let left: Vec<RunRecord> = asked
+    let left: Vec<RunRecord> = current
         .store
         .runs()?
         .into_iter()
         .filter(|run| !has(runs, run))
         .collect();
-    let referred = referred(asked, &left)?;
-    let known = asked.store.facts()?;
+    let referred = referred(current, &left)?;
+    let known = current.store.facts()?;
     let live: Vec<Fact> = known
         .iter()
         .filter(|fact| referred.contains(&key(&fact.ident)))
@@ -148,20 +152,20 @@ fn reclaim(asked: &mut Asked, runs: &[RunRecord], dry: bool) -> Result<Reclaimed
         let mut learned: Vec<Learned> = live.into_iter().map(Learned::Fact).collect();
         for run in &left {
             learned.extend(
-                asked
+                current
                     .store
                     .directory_snapshot(&run.header.id)?
                     .map(Learned::Run),
             );
         }
-        facts::rewrite(&asked.home.facts_path(), &learned)?;
-        store::catch_up(&asked.home, &mut asked.store)?;
+        facts::rewrite(&current.home.facts_path(), &learned)?;
+        store::catch_up(&current.home, &mut current.store)?;
     }
-    let mut given = match contents(&asked.home)? {
+    let mut given = match contents(&current.home)? {
         Some(contents) => contents.gc(&|digest| keep.contains(digest), dry)?,
         None => Reclaimed::default(),
     };
-    given.bytes += logs + before.saturating_sub(asked.store.stats()?.bytes);
+    given.bytes += logs + before.saturating_sub(current.store.stats()?.bytes);
     Ok(given)
 }
 
@@ -172,19 +176,19 @@ fn key(ident: &Ident) -> Key {
 }
 
 /// Every version that these runs used or made, and that was preserved for them.
-fn referred(asked: &Asked, runs: &[RunRecord]) -> Result<HashSet<Key>, Failure> {
+fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<Key>, Failure> {
     let mut found = HashSet::new();
     for run in runs {
-        let entities = asked.store.entities(run.key)?;
+        let entities = current.store.entities(run.key)?;
         found.extend(
             entities
                 .iter()
                 .filter_map(|entity| entity.ident.as_ref().map(key)),
         );
         if run.header.modes.contents == Some(ContentsMode::All)
-            && fs::exists(asked.home.log_path(&run.header.id)).unwrap_or(false)
+            && fs::exists(current.home.log_path(&run.header.id)).unwrap_or(false)
         {
-            let log = Log::open(asked.home.log_path(&run.header.id))
+            let log = Log::open(current.home.log_path(&run.header.id))
                 .map_err(|error| Failure::not_found(chain(&error)))?;
             let kept = log
                 .events()

@@ -13,7 +13,7 @@ use backstory_store::Home;
 
 use super::{Outcome, answer};
 use crate::args::store::{StoreCommand, StoreVerifyArgs};
-use crate::ask::Asked;
+use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
 use crate::index::{Busy, take_lock};
 use crate::json::{self, Value};
@@ -48,8 +48,8 @@ fn keep_lock(home: &Home) -> Result<Option<File>, Failure> {
 
 /// Reads all contents and lists what is damaged.
 fn verify(args: StoreVerifyArgs, store: Option<&Path>) -> Outcome {
-    let asked = Asked::open(store)?;
-    let damages = match contents(&asked.home)? {
+    let current = CurrentStore::open(store)?;
+    let damages = match contents(&current.home)? {
         Some(contents) => {
             let progress = Progress::start("reading all contents");
             let damages = contents.verify(&mut |_, _| {})?;

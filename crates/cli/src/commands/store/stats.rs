@@ -9,22 +9,22 @@ use backstory_store::facts::Held;
 
 use super::contents;
 use crate::args::store::StoreStatsArgs;
-use crate::ask::Asked;
 use crate::commands::{Outcome, answer};
+use crate::current_store::CurrentStore;
 use crate::json::{self, Value};
 use crate::text::when::size;
 
 /// Prints the sizes.
 pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
-    let asked = Asked::open(store)?;
-    let graph = asked.store.stats()?;
-    let contents = match contents(&asked.home)? {
+    let current = CurrentStore::open(store)?;
+    let graph = current.store.stats()?;
+    let contents = match contents(&current.home)? {
         Some(contents) => contents.stats()?,
         None => backstory_contents::Stats::default(),
     };
-    let (logs, preserved) = sizes(&asked.home.runs_dir());
-    let facts_bytes = fs::metadata(asked.home.facts_path()).map_or(0, |meta| meta.len());
-    let facts = asked.store.facts()?;
+    let (logs, preserved) = sizes(&current.home.runs_dir());
+    let facts_bytes = fs::metadata(current.home.facts_path()).map_or(0, |meta| meta.len());
+    let facts = current.store.facts()?;
     let held = |wanted: fn(&Held) -> bool| facts.iter().filter(|fact| wanted(&fact.held)).count();
     let kept = held(Held::is_kept);
     let packaged = held(|held| matches!(held, Held::Package(_)));

@@ -1,4 +1,4 @@
-//! From the command line to a store that is up to date and ready to be asked.
+//! From the command line to a store that is up to date and ready to be current.
 
 use std::path::Path;
 
@@ -9,30 +9,30 @@ use backstory_store::{self as store, Home, SqliteStore};
 
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
-use crate::lingering;
+use crate::running_runs;
 
 /// An opened store.
-pub struct Asked {
+pub struct CurrentStore {
     /// Its directory.
     pub home: Home,
     /// Its graph, up to date.
     pub store: SqliteStore,
 }
 
-impl Drop for Asked {
+impl Drop for CurrentStore {
     fn drop(&mut self) {
         self.leave_the_rest();
     }
 }
 
-impl Asked {
+impl CurrentStore {
     /// Opens the store and brings it up to date. Where that is not possible (a store that may only be read), the answer is
     /// given from what is there, and one line says so.
-    pub fn open(chosen: Option<&Path>) -> Result<Asked, Failure> {
+    pub fn open(chosen: Option<&Path>) -> Result<CurrentStore, Failure> {
         backstory_sys::heap::prepare_for_an_answer();
         let dir = Home::directory(chosen)?;
         let home = Home::open_to_read(&dir)?;
-        lingering::let_end(&home);
+        running_runs::let_end(&home);
         let mut store = SqliteStore::open(&home)?;
         // Somebody waits for the answer, nobody for the disk.
         store.leave_log()?;
@@ -55,7 +55,7 @@ impl Asked {
                 chain(&error)
             ));
         }
-        Ok(Asked { home, store })
+        Ok(CurrentStore { home, store })
     }
 
     /// What nobody should wait for is done in the background.
@@ -73,7 +73,7 @@ impl Asked {
 
     /// Says which runs are left out of an answer about files: those whose command has ended, so that they are meant, too.
     pub fn tell_left_running(&self) {
-        for header in lingering::left_running(&self.home, |_| true) {
+        for header in running_runs::left_running(&self.home, |_| true) {
             complain(&format!(
                 "{}; this answer does without it",
                 still_recording(&header.id)

@@ -7,7 +7,7 @@
 //! Invariants: a fact is learned after the content it speaks of is durable; a run is done when its surroundings are learned, and only
 //! then its preserved files go. So it may be killed at any moment and goes on where it was. One at a time per store.
 
-mod places;
+mod snapshot;
 mod source;
 mod wanted;
 
@@ -96,7 +96,7 @@ fn keep(
     for kept in preserved {
         by_state.entry(state(&kept.ident)).or_default().push(kept);
     }
-    let mut keeper = Keeper {
+    let mut writer = ContentsWriter {
         contents: Contents::create(&home.contents_dir())?,
         journal: Journal::open(&home.facts_path())?,
         packages,
@@ -111,12 +111,12 @@ fn keep(
         seen: HashSet::new(),
     };
     for version in wanted.versions {
-        keeper.version(store, &version)?;
+        writer.version(store, &version)?;
     }
-    keeper.flush()?;
-    let places = places::around(&wanted.paths, &wanted.listed, &wanted.looked);
+    writer.flush()?;
+    let places = snapshot::around(&wanted.paths, &wanted.listed, &wanted.looked);
     let run = id.clone();
-    keeper
+    writer
         .journal
         .append(&[Learned::Run(DirectorySnapshot { run, places })])?;
     store::catch_up(home, store)?;
@@ -136,7 +136,7 @@ fn keep(
 const LARGE: u64 = 256 << 10;
 const NO_ROOM: &str = "storing it would have left too little room on the store's disk";
 
-struct Keeper<'a> {
+struct ContentsWriter<'a> {
     contents: Contents,
     journal: Journal,
     packages: &'a mut Packages,
@@ -157,7 +157,7 @@ struct Keeper<'a> {
     seen: HashSet<State>,
 }
 
-impl Keeper<'_> {
+impl ContentsWriter<'_> {
     /// Learns what one version held.
     fn version(&mut self, store: &dyn Store, wanted: &Wanted) -> Result<(), Error> {
         let ident = wanted.ident;

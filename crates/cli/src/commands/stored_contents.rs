@@ -12,7 +12,7 @@ use backstory_store::facts::Held;
 use crate::json::Value;
 
 /// What became of the contents of one run.
-pub struct Kept {
+pub struct StoredContents {
     /// All of its files have been looked at: contents are stored in the background.
     pub settled: bool,
     /// Versions whose content is kept.
@@ -26,9 +26,9 @@ pub struct Kept {
 }
 
 /// What became of the contents of a run that was recorded with `--contents`.
-pub fn of_run(store: &dyn Store, run: &str) -> query::Result<Kept> {
+pub fn of_run(store: &dyn Store, run: &str) -> query::Result<StoredContents> {
     let contents = query::contents(store, run)?;
-    let mut all = Kept {
+    let mut all = StoredContents {
         settled: contents.settled,
         kept: 0,
         packages: 0,
@@ -56,7 +56,7 @@ fn was_wanted(store: &dyn Store, file: &Content) -> query::Result<bool> {
     Ok(known.is_some() || file.ident.is_none() && file.role != Role::Intermediate)
 }
 
-impl Kept {
+impl StoredContents {
     /// For `show --json`.
     pub fn json(&self) -> Value {
         let missing = self.missing.iter().map(|(path, why)| {

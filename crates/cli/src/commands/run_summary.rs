@@ -1,0 +1,41 @@
+//! What `log` and `show` print of a run: its fields as JSON, and its end in words.
+
+use backstory_query::answer::RunSummary;
+
+use crate::json::Value;
+
+/// The fields of a run in `log --json` and `show --json`. `exit` is the status that `record` exited with.
+pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
+    vec![
+        ("run", (&run.id).into()),
+        ("name", run.name.as_ref().into()),
+        ("note", run.note.as_ref().into()),
+        ("command", Value::array(&run.command)),
+        ("cwd", (&run.cwd).into()),
+        ("started", Value::Time(run.started)),
+        ("ended", run.ended.map_or(Value::Null, Value::Time)),
+        ("exit", status(run).into()),
+        ("signal", run.signal.into()),
+        ("complete", run.complete.into()),
+        ("lost", run.lost.into()),
+        ("incomplete_because", Value::array(&run.incomplete_because)),
+        ("processes", run.processes.into()),
+        ("files_read", run.files_read.into()),
+        ("files_written", run.files_written.into()),
+    ]
+}
+
+/// The status `record` exited with, if it is known.
+pub fn status(run: &RunSummary) -> Option<i32> {
+    run.exit.or(run.signal.map(|signal| 128 + signal))
+}
+
+/// How it ended, in words.
+pub fn ending(run: &RunSummary) -> String {
+    match (run.exit, run.signal) {
+        (Some(0), _) => "ok".to_owned(),
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "unknown".to_owned(),
+    }
+}
