@@ -527,3 +527,28 @@ fn a_preload_variable_that_is_set_and_empty_is_found_so() {
         assert!(native.out.contains("LD_PRELOAD=\n"), "{native:?}");
     }
 }
+
+#[test]
+fn record_does_not_open_the_database() {
+    if !need::needs("the files that record opens", &["strace"]) {
+        return;
+    }
+    let place = Place::new();
+    assert_eq!(place.run(&["record", "--", "true"]).status, 0);
+    place.finalized();
+    place.quiet();
+    let trace = place.path("trace");
+    let mut strace = place.stage.command("strace");
+    strace.args([
+        "-o",
+        &trace,
+        "-e",
+        "trace=file",
+        env!("CARGO_BIN_EXE_backstory"),
+    ]);
+    let answer = Answer::of(strace.args(["record", "--", "true"]).output().unwrap());
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    let trace = std::fs::read_to_string(trace).unwrap();
+    assert!(trace.contains("runs/"), "the log is in the store: {trace}");
+    assert!(!trace.contains("graph.db"), "{trace}");
+}
