@@ -43,6 +43,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "memory.c",
     "meta.c",
     "names.c",
+    "number.c",
     "own.c",
     "preserve.c",
     "procfs.c",

@@ -149,8 +149,10 @@ struct bs_thread {
     const void *
         actions; /* what a spawned child was told to do first, and how much of it has been logged (spawn.c) */
     u32 done;
-    u32 pid;     /* of the process when `chunk` was taken */
-    bool taking; /* a chunk, where signals can't be blocked */
+    u32 pid;         /* of the process when `chunk` was taken */
+    bool taking;     /* a chunk, where signals can't be blocked */
+    u32 clone_flags; /* of a clone by number that is under way (clone.c) */
+    u64 clone_time;  /* when it began */
 };
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
@@ -403,6 +405,9 @@ void bs_borrow(
     u64 base); /* what follows is a child's, until `bs_give_back` with the child's pid or -errno */
 void bs_give_back(s64 child);
 bool bs_has_jumped_out(void); /* and somebody jumped out of it instead */
+
+/* clone.c */
+s64 bs_clone_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 
 /* spawn.c: an open and the execve of a spawned child, by way of libc's own entries */
 s64 bs_spawned_open(const char *path, int flags, u32 mode);

@@ -70,4 +70,43 @@ __vfork:
     .size vfork, . - vfork
     .size __vfork, . - __vfork
 
+/*
+ * clone and clone3 by number, for clone.c. The arguments are those of `syscall`, the number first.
+ * `keeps`: the child returns on the same stack, as after vfork. `ends` takes the parent's result.
+ */
+    .macro clone name, keeps, ends
+    .globl \name
+    .hidden \name
+    .type \name, @function
+\name:
+    .cfi_startproc
+    mov %rdi, %rax
+    mov %rsi, %rdi
+    mov %rdx, %rsi
+    mov %rcx, %rdx
+    mov %r8, %r10
+    mov %r9, %r8
+    .if \keeps
+    pop %r9
+    .cfi_adjust_cfa_offset -8
+    .cfi_register %rip, %r9
+    .endif
+    syscall
+    .if \keeps
+    push %r9
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rip, 0
+    .endif
+    test %rax, %rax
+    jz 1f
+    mov %rax, %rdi
+    jmp \ends
+1:  ret
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+    clone bs_clone_on_stack, 1, bs_vfork_ends
+    clone bs_clone_suspended, 0, bs_vfork_ends
+    clone bs_clone_beside, 0, bs_clone_ends
+
     .section .note.GNU-stack, "", @progbits

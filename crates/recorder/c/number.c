@@ -312,26 +312,6 @@ static bool is_for_the_guard(s64 nr)
     }
 }
 
-/* Children made by number: no register or stack may be touched around a vfork, and a fork child finds itself anew. */
-static s64 child_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
-{
-    enum { SHARES_MEMORY = 0x100, NEW_PIDS = 0x20000000 };
-    u64 flags = nr == __NR_clone                                           ? (u64)a
-                : nr == __NR_clone3 && bs_readable((void *)a, sizeof(u64)) ? *(const u64 *)a
-                                                                           : 0;
-    bs_is_ready(BS_OP_FORK);
-    if (flags & NEW_PIDS)
-        bs_other_numbers();
-    u64 time = bs_now();
-    if (flags & SHARES_MEMORY)
-        __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
-    bs_disown_all();
-    s64 pid = bs_raw6(nr, a, b, c, d, e, 0);
-    if (pid)
-        bs_note(time, BS_OP_FORK, 0, 0, (u32)flags, pid);
-    return bs_ret(pid);
-}
-
 /* Called by number these are no cancellation points, but our wrappers are. */
 static bool is_cancelled_in_wrapper(s64 nr)
 {
@@ -379,19 +359,15 @@ static s64 uncancelled(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     return result;
 }
 
-BS_API s64 syscall(s64 nr, ...)
+/* Without a variable list of arguments, so that this frame is gone when a child is made (clone.c). */
+BS_API s64 syscall(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
-    va_list args;
-    va_start(args, nr);
-    s64 a = va_arg(args, s64), b = va_arg(args, s64), c = va_arg(args, s64);
-    s64 d = va_arg(args, s64), e = va_arg(args, s64), f = va_arg(args, s64);
-    va_end(args);
     if (nr == __NR_seccomp && (a == SET_MODE_STRICT || (a == SET_MODE_FILTER && c)))
         return bs_limit(a == SET_MODE_STRICT, nr, a, b, c, d, e);
     if (nr == __NR_prctl)
         return prctl((int)a, b, c, d, e);
     if (nr == __NR_fork || nr == __NR_clone || nr == __NR_clone3)
-        return child_by_number(nr, a, b, c, d, e);
+        return bs_clone_by_number(nr, a, b, c, d, e);
     if (nr == __NR_landlock_restrict_self)
         __atomic_or_fetch(&bs_odd, BS_ODD_MOVED, __ATOMIC_SEQ_CST);
     if (is_for_the_guard(nr))

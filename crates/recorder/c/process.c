@@ -38,47 +38,6 @@ BS_API int _Fork(void)
     return fork_by(BS_NEXT(_Fork));
 }
 
-enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_NEWPID = 0x20000000 };
-
-typedef int child_function(void *);
-int clone(child_function *function, void *stack, int flags, void *argument, ...);
-
-/*
- * A child on the same memory without its own thread pointer shares our place in the arena: from then on everyone who logs
- * looks first whether it is this process.
- */
-BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void *argument, ...)
-{
-    va_list args;
-    va_start(args, argument);
-    void *parent_tid = va_arg(args, void *), *tls = va_arg(args, void *),
-         *child_tid = va_arg(args, void *);
-    va_end(args);
-    bs_is_ready(BS_OP_FORK);
-    if (flags & CLONE_NEWPID)
-        bs_other_numbers();
-    u64 time = bs_now();
-    bool suspended = flags & CLONE_VM && flags & CLONE_VFORK;
-    struct bs_reservation rec = {0};
-    if (suspended) {
-        rec = bs_begin_at(time, BS_OP_VFORK, 0, BS_SPAWN_CLONE, (u32)flags);
-        bs_borrow((u64)__builtin_frame_address(0));
-    } else if (flags & CLONE_VM && !(flags & CLONE_SETTLS)) {
-        __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
-    }
-    bs_disown_all();
-    int pid = BS_NEXT(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
-    s64 result = pid >= 0 ? pid : bs_error();
-    if (suspended) {
-        bs_end(rec, 0);
-        bs_give_back(result);
-    } else {
-        bs_note(time, BS_OP_FORK, 0, 0, (u32)flags, result);
-    }
-    return pid;
-}
-BS_ALIAS(__clone, clone);
-
 void bs_borrow(u64 base)
 {
     bs_disown_all();

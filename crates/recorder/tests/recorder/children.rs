@@ -3,6 +3,7 @@
 use crate::harness::{
     Arena, Recorded, command, folder, library, program, program_with, record, record_with,
 };
+use backstory_abi as abi;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -141,6 +142,29 @@ fn children_by_clone_are_recorded() {
     let forked = run.first("FORK")[0].head.result;
     for child in [spawned, forked] {
         assert!(run.threads.iter().any(|t| t.pid as i32 == child), "{child}");
+    }
+}
+
+#[test]
+fn a_child_by_clone3_on_its_parents_memory_is_recorded() {
+    // With a frame pointer, which the parent needs to find as it left it.
+    let binary = program_with("clone3_vfork", "cc", &["-O0"]).unwrap();
+    for stack in ["parents", "own"] {
+        let argv = [binary.to_str().unwrap(), stack];
+        let dir = folder();
+        let native = command(dir.path(), &argv).status().unwrap();
+        assert_eq!(native.code(), Some(0), "natively, on its {stack} stack");
+        let run = record(&mut command(dir.path(), &argv)).fine();
+        let of_child: Vec<_> = run
+            .first("OPEN")
+            .into_iter()
+            .filter(|r| r.head.flags & abi::F_CHILD != 0)
+            .map(|r| r.strings[0].as_str())
+            .collect();
+        assert_eq!(of_child, ["input", "output"], "on its {stack} stack");
+        assert_eq!(run.of("EXEC").len(), 1, "on its {stack} stack");
+        let wait = run.first("WAIT")[0].head;
+        assert_eq!(run.first("VFORKED")[0].head.result, wait.result);
     }
 }
 

@@ -1,0 +1,92 @@
+/* Children by `clone` and `clone3`, through libc's function and by number. */
+#include "bs.h"
+
+enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_NEWPID = 0x20000000 };
+
+typedef int child_function(void *);
+int clone(child_function *function, void *stack, int flags, void *argument, ...);
+
+/*
+ * A child on the same memory without its own thread pointer shares our place in the arena: from then on everyone who logs
+ * looks first whether it is this process.
+ */
+BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void *argument, ...)
+{
+    va_list args;
+    va_start(args, argument);
+    void *parent_tid = va_arg(args, void *), *tls = va_arg(args, void *),
+         *child_tid = va_arg(args, void *);
+    va_end(args);
+    bs_is_ready(BS_OP_FORK);
+    if (flags & CLONE_NEWPID)
+        bs_other_numbers();
+    u64 time = bs_now();
+    bool suspended = flags & CLONE_VM && flags & CLONE_VFORK;
+    struct bs_reservation rec = {0};
+    if (suspended) {
+        rec = bs_begin_at(time, BS_OP_VFORK, 0, BS_SPAWN_CLONE, (u32)flags);
+        bs_borrow((u64)__builtin_frame_address(0));
+    } else if (flags & CLONE_VM && !(flags & CLONE_SETTLS)) {
+        __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
+    }
+    bs_disown_all();
+    int pid = BS_NEXT(clone)(function, stack, flags, argument, parent_tid, tls, child_tid);
+    s64 result = pid >= 0 ? pid : bs_error();
+    if (suspended) {
+        bs_end(rec, 0);
+        bs_give_back(result);
+    } else {
+        bs_note(time, BS_OP_FORK, 0, 0, (u32)flags, result);
+    }
+    return pid;
+}
+BS_ALIAS(__clone, clone);
+
+/* ---- by number ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * gate.S: each makes the call from no frame of its own. The child returns from it, on the parent's
+ * stack, or on another one where it finds the return address that the program put there.
+ */
+s64 bs_clone_on_stack(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
+s64 bs_clone_suspended(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
+s64 bs_clone_beside(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
+
+/* What the parent logs when `bs_clone_beside` returns. */
+__attribute__((used)) s64 bs_clone_ends(s64 pid)
+{
+    bs_note(bs_me.clone_time, BS_OP_FORK, 0, 0, bs_me.clone_flags, pid);
+    return bs_ret(pid);
+}
+
+/* The flags of the call, and the child's stack, or null for a copy of the parent's or the same. */
+static u32 clone_request(s64 nr, s64 a, s64 b, u64 *stack)
+{
+    const u64 *request = (const u64 *)a; /* struct clone_args */
+    enum { STACK = 5 };
+    *stack = 0;
+    if (nr == __NR_fork || (nr == __NR_clone3 && !bs_readable(request, (STACK + 1) * 8)))
+        return 0;
+    *stack = nr == __NR_clone ? (u64)b : request[STACK];
+    return (u32)(nr == __NR_clone ? (u64)a : request[0]);
+}
+
+s64 bs_clone_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
+{
+    u64 stack;
+    u32 flags = clone_request(nr, a, b, &stack);
+    bs_is_ready(BS_OP_FORK);
+    if (flags & CLONE_NEWPID)
+        bs_other_numbers();
+    if (flags & CLONE_VM && flags & CLONE_VFORK) {
+        bs_end(bs_begin(BS_OP_VFORK, 0, BS_SPAWN_CLONE, flags), 0);
+        bs_borrow((u64)__builtin_frame_address(0));
+        return stack ? bs_clone_suspended(nr, a, b, c, d, e) : bs_clone_on_stack(nr, a, b, c, d, e);
+    }
+    if (flags & CLONE_VM)
+        __atomic_or_fetch(&bs_odd, BS_ODD_SHARED, __ATOMIC_SEQ_CST);
+    bs_disown_all();
+    bs_me.clone_time = bs_now();
+    bs_me.clone_flags = flags;
+    return bs_clone_beside(nr, a, b, c, d, e);
+}
