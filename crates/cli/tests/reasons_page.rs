@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use backstory_eventlog::reason::{ROWS, UNDECODED};
-use backstory_guard::table::{Guard, ROWS as CALLS, Shape};
+use backstory_guard::table::{CallShape, GuardAction, ROWS as CALLS};
 
 const HEAD: &str = "# What is known not to be known
 
@@ -47,7 +47,7 @@ fn the_page_of_reasons_is_up_to_date() {
 #[test]
 fn every_call_that_is_not_decoded_has_a_name_that_is_explained() {
     for row in CALLS {
-        if let Guard::Flow(_, Shape::Opaque(name)) = row.guard {
+        if let GuardAction::Flow(_, CallShape::Opaque(name)) = row.guard {
             assert!(
                 UNDECODED.iter().any(|known| known.0 == name),
                 "{}: {name}",

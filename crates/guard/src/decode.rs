@@ -1,286 +1,374 @@
-//! From a notification to what the thread asks for: arguments read, paths made absolute.
-//!
-//! Paths stay as the program named them; they are joined to the directory they start at, never replaced by what their
-//! symbolic links lead to.
+//! From the arguments of a notified call to what the call does, by the description in the table.
 
-use super::caller::{Caller, Callers, View};
-use super::memory::{Memory, PATH_MAX, Unreadable};
-use super::table::{Arg, CWD, NONE};
-use std::borrow::Cow;
-use std::cell::OnceCell;
+use crate::arguments::Arguments;
+use crate::decoded_call::{DecodedCall, StringList};
+use crate::memory::Unreadable;
+use crate::table::tracer;
+use crate::table::{Abi, Arg, CWD, CallShape, LookupKind, MetadataKind, NONE, SocketEnd};
 
-/// A path argument.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
-    /// As the log has it: absolute, unless the directory it starts at could not be found.
-    pub path: Vec<u8>,
-    /// Absolute, in the caller's view, for looking it up; empty if it can't be.
-    pub inside: Vec<u8>,
-    /// It named the directory descriptor itself.
-    pub itself: bool,
-    /// It was given as an empty string, which names nothing.
-    pub empty: bool,
-    /// Its last component was `.`, which can be neither made nor removed.
-    pub dot: bool,
-    /// It was too long, and is cut.
-    pub cut: bool,
-    /// The directory descriptor it was relative to.
-    pub dir: i32,
-}
+/// Most bytes of arguments, and of environment, that are read at an `exec`.
+const EXEC_LIMIT: usize = 1 << 20;
+/// Longest socket address.
+const ADDRESS: usize = 128;
 
-/// The arguments of one call.
-pub struct Arguments<'a> {
-    /// As the kernel shows them.
-    pub args: &'a [u64; 6],
-    /// The caller's memory.
-    pub memory: &'a mut Memory,
-    /// The caller.
-    pub caller: &'a Caller,
-    /// Everyone.
-    pub callers: &'a Callers,
-    /// The caller's current directory, once it was asked for: of two paths of one call both start there.
-    pub cwd: OnceCell<Option<Vec<u8>>>,
-}
-
-impl Arguments<'_> {
-    /// An argument as a number; 0 if the call has none.
-    pub fn number(&self, arg: Arg) -> u64 {
-        self.args.get(usize::from(arg)).copied().unwrap_or(0)
-    }
-
-    /// An argument as an `int`; `AT_FDCWD` in the place of a directory.
-    pub fn int(&self, arg: Arg) -> i32 {
-        if arg == CWD {
-            libc::AT_FDCWD
-        } else {
-            self.number(arg) as i32
-        }
-    }
-
-    /// The string an argument points to. False: it is longer than a path can be.
-    pub fn string(&mut self, arg: Arg, out: &mut Vec<u8>) -> Result<bool, Unreadable> {
-        self.memory.string(self.number(arg), PATH_MAX - 1, out)
-    }
-
-    /// A path argument that starts at directory `dir`. With `itself`, an empty path (or none) names the directory.
-    pub fn path(&mut self, dir: Arg, path: Arg, itself: bool) -> Result<Named, Unreadable> {
-        self.path_from(dir, path, itself, |raw| raw)
-    }
-
-    /// A path argument for which directory `dir` is the root (`RESOLVE_IN_ROOT`).
-    pub fn path_in_root(&mut self, dir: Arg, path: Arg) -> Result<Named, Unreadable> {
-        self.path_from(dir, path, false, in_root)
-    }
-
-    fn path_from(
-        &mut self,
-        dir: Arg,
-        path: Arg,
-        itself: bool,
-        leads: impl FnOnce(&[u8]) -> &[u8],
-    ) -> Result<Named, Unreadable> {
-        let fd = self.int(dir);
-        let mut raw = Vec::with_capacity(128);
-        let whole = if path == NONE || itself && self.number(path) == 0 {
-            true
-        } else {
-            self.string(path, &mut raw)?
-        };
-        let raw = leads(&raw);
-        let mut named = if raw.is_empty() {
-            if itself {
-                Named {
-                    itself: true,
-                    ..self.join(fd, b"")
-                }
-            } else {
-                Named {
-                    empty: true,
-                    ..Named::default()
-                }
+/// Reads a call's arguments.
+pub fn decode(
+    shape: CallShape,
+    abi: Abi,
+    a: &mut Arguments<'_>,
+) -> Result<DecodedCall, Unreadable> {
+    Ok(match shape {
+        CallShape::Open {
+            dir,
+            path,
+            flags,
+            mode,
+        } => {
+            let name = a.path(dir, path, false)?;
+            DecodedCall::Open {
+                name,
+                flags: a.int(flags),
+                mode: a.number(mode) as u32,
             }
-        } else {
-            self.name(fd, raw)
-        };
-        (named.cut, named.dir) = (!whole, fd);
-        Ok(named)
-    }
-
-    /// A path that is not an argument by itself; it starts at `fd` if it is relative.
-    pub fn name(&self, fd: i32, raw: &[u8]) -> Named {
-        if raw.first() == Some(&b'/') {
-            absolute(self.caller, raw)
-        } else {
-            self.join(fd, raw)
         }
-    }
+        CallShape::Creat { path, mode } => {
+            let name = a.path(CWD, path, false)?;
+            let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+            DecodedCall::Open {
+                name,
+                flags,
+                mode: a.number(mode) as u32,
+            }
+        }
+        CallShape::OpenHow { dir, path, how } => open_how(a, dir, path, how)?,
+        CallShape::Exec {
+            dir,
+            path,
+            argv,
+            envp,
+            flags,
+        } => exec(a, abi, [dir, path, argv, envp, flags])?,
+        CallShape::Truncate { path } => DecodedCall::Truncate {
+            name: a.path(CWD, path, false)?,
+        },
+        CallShape::Meta {
+            what,
+            dir,
+            path,
+            flags,
+            link,
+        } => {
+            let itself = path == NONE
+                || a.int(flags) & libc::AT_EMPTY_PATH != 0
+                || what == MetadataKind::Times && a.number(path) == 0;
+            let link = link || a.int(flags) & libc::AT_SYMLINK_NOFOLLOW != 0;
+            DecodedCall::Meta {
+                what,
+                name: a.path(dir, path, itself)?,
+                link,
+            }
+        }
+        CallShape::Look {
+            op,
+            dir,
+            path,
+            mode,
+            flags,
+            link,
+        } => {
+            let flags = a.int(flags);
+            let itself =
+                flags & libc::AT_EMPTY_PATH != 0 || op == LookupKind::Readlink && dir != CWD;
+            let link = link || flags & libc::AT_SYMLINK_NOFOLLOW != 0;
+            DecodedCall::Look {
+                op,
+                name: a.path(dir, path, itself)?,
+                mode: a.int(mode),
+                flags,
+                link,
+            }
+        }
+        CallShape::Listener => listener(a, abi)?,
+        other => return change(other, a),
+    })
+}
 
-    /// A path relative to a descriptor or the current directory.
-    fn join(&self, fd: i32, raw: &[u8]) -> Named {
-        let tid = self.caller.tid;
-        let base = if fd == libc::AT_FDCWD {
-            let cwd = || self.callers.link(tid, format_args!("cwd"));
-            self.cwd.get_or_init(cwd).as_deref().map(Cow::Borrowed)
-        } else {
-            self.callers
-                .link(tid, format_args!("fd/{fd}"))
-                .map(Cow::Owned)
-        };
-        let Some(base) = base else {
-            return Named {
-                path: raw.to_vec(),
-                ..Named::default()
-            };
-        };
-        // What /proc shows is in our view; below the caller's root, it goes back into the caller's.
-        let inside = match &self.caller.view {
-            View::Own => &base[..],
-            View::Other(root) => match base.strip_prefix(&root.prefix[..]) {
-                Some(rest) => rest,
-                None => {
-                    return Named {
-                        path: tidy(&[&base[..], b"/", raw].concat()),
-                        ..Named::default()
-                    };
-                }
+/// Calls that change names.
+fn change(shape: CallShape, a: &mut Arguments<'_>) -> Result<DecodedCall, Unreadable> {
+    Ok(match shape {
+        CallShape::Rename {
+            from_dir,
+            from,
+            to_dir,
+            to,
+            flags,
+        } => DecodedCall::Rename {
+            from: a.path(from_dir, from, false)?,
+            to: a.path(to_dir, to, false)?,
+            flags: a.number(flags) as u32,
+        },
+        CallShape::Link {
+            from_dir,
+            from,
+            to_dir,
+            to,
+            flags,
+        } => DecodedCall::Link {
+            from: a.path(from_dir, from, a.int(flags) & libc::AT_EMPTY_PATH != 0)?,
+            to: a.path(to_dir, to, false)?,
+            flags: a.number(flags) as u32,
+        },
+        CallShape::Symlink { target, dir, path } => {
+            let mut text = Vec::new();
+            a.string(target, &mut text)?;
+            DecodedCall::Symlink {
+                target: text,
+                name: a.path(dir, path, false)?,
+            }
+        }
+        CallShape::Unlink { dir, path, flags } => DecodedCall::Unlink {
+            name: a.path(dir, path, false)?,
+            directory: a.int(flags) & libc::AT_REMOVEDIR != 0,
+        },
+        CallShape::Rmdir { path } => DecodedCall::Unlink {
+            name: a.path(CWD, path, false)?,
+            directory: true,
+        },
+        CallShape::Mkdir { dir, path, mode } => DecodedCall::Mkdir {
+            name: a.path(dir, path, false)?,
+            mode: a.number(mode) as u32,
+        },
+        CallShape::Mknod { dir, path, mode } => DecodedCall::Mknod {
+            name: a.path(dir, path, false)?,
+            mode: a.number(mode) as u32,
+        },
+        other => return view(other, a),
+    })
+}
+
+/// Calls that change what names mean, and those that name no file.
+fn view(shape: CallShape, a: &mut Arguments<'_>) -> Result<DecodedCall, Unreadable> {
+    Ok(match shape {
+        CallShape::Chdir { path } => DecodedCall::Chdir {
+            name: a.path(CWD, path, false)?,
+        },
+        CallShape::Fchdir { fd } => DecodedCall::Chdir {
+            name: a.path(fd, NONE, true)?,
+        },
+        CallShape::Chroot { path } => DecodedCall::Chroot {
+            name: a.path(CWD, path, false)?,
+        },
+        CallShape::Pivot { new, old } => DecodedCall::Pivot {
+            new: a.path(CWD, new, false)?,
+            old: a.path(CWD, old, false)?,
+        },
+        CallShape::Mount {
+            source,
+            target,
+            flags,
+        } => {
+            let mut text = Vec::new();
+            if a.number(source) != 0 {
+                a.string(source, &mut text)?;
+            }
+            DecodedCall::Mount {
+                source: text,
+                target: a.path(CWD, target, false)?,
+                flags: a.number(flags) as u32,
+                unmounted: false,
+            }
+        }
+        CallShape::Umount { target } => DecodedCall::Mount {
+            source: Vec::new(),
+            target: a.path(CWD, target, false)?,
+            flags: 0,
+            unmounted: true,
+        },
+        CallShape::MoveMount {
+            from_dir,
+            from,
+            to_dir,
+            to,
+        } => {
+            let source = a.path(from_dir, from, true)?.path;
+            DecodedCall::Mount {
+                source,
+                target: a.path(to_dir, to, true)?,
+                flags: 0,
+                unmounted: false,
+            }
+        }
+        CallShape::Unshare { flags } => DecodedCall::Namespace {
+            flags: a.number(flags) as u32,
+        },
+        // Without a kind it may be any, a pid namespace among them.
+        CallShape::Setns { kind, .. } => match a.number(kind) as u32 {
+            0 => DecodedCall::Namespace {
+                flags: (libc::CLONE_NEWNS | libc::CLONE_NEWPID) as u32,
             },
-        };
-        absolute(self.caller, &[inside, b"/", raw].concat())
-    }
-}
-
-/// Where a path leads from a directory that is its root: what is above that is the directory itself, and it starts there in any case.
-fn in_root(path: &[u8]) -> &[u8] {
-    let mut rest = path;
-    while let Some(first) = rest.split(|byte| *byte == b'/').next()
-        && matches!(first, b"" | b"." | b"..")
-    {
-        match rest.get(first.len() + 1..) {
-            Some(more) => rest = more,
-            // All of it; what names nothing still names nothing.
-            None => return if path.is_empty() { path } else { b"." },
+            flags => DecodedCall::Namespace { flags },
+        },
+        CallShape::Address { op } => address(a, op, [a.number(0), a.number(1), a.number(2)])?,
+        CallShape::SocketCall => {
+            let mut block = [0; 12];
+            a.memory.exact(a.number(1), &mut block)?;
+            let word = |i: usize| {
+                block[4 * i..]
+                    .iter()
+                    .take(4)
+                    .rev()
+                    .fold(0, |n, b| n << 8 | u64::from(*b))
+            };
+            let op = if a.number(0) == 2 {
+                SocketEnd::Bind
+            } else {
+                SocketEnd::Connect
+            };
+            address(a, op, [word(0), word(1), word(2)])?
         }
-    }
-    rest
+        CallShape::Opaque(name) => DecodedCall::Opaque(name),
+        CallShape::Trace => DecodedCall::Opaque(tracer::changed_by(a.number(0) as u32)),
+        _ => DecodedCall::Opaque("an unknown call"),
+    })
 }
 
-/// From an absolute path in the caller's view.
-fn absolute(caller: &Caller, raw: &[u8]) -> Named {
-    let inside = tidy(raw);
-    let path = match &caller.view {
-        View::Other(root) if root.ours => tidy(&[&root.prefix[..], &inside].concat()),
-        _ => inside.clone(),
+/// `seccomp` with `SECCOMP_FILTER_FLAG_NEW_LISTENER`, which the kernel would allow without the guard's own listener.
+///
+/// The kernel refuses some calls before it looks for another listener: other operations, and filters that are not
+/// in memory, have no instructions or do not end with a verdict. Those calls fail as they would without the guard.
+fn listener(a: &mut Arguments<'_>, abi: Abi) -> Result<DecodedCall, Unreadable> {
+    const MOST_INSTRUCTIONS: u64 = 4096;
+    const INSTRUCTION: u64 = 8;
+    const RETURN: u8 = 6;
+    // `struct sock_fprog`: a 16-bit count, then the address of the instructions.
+    let (size, pointer) = match abi {
+        Abi::X64 => (16, 8..16),
+        Abi::X32 | Abi::I386 => (8, 4..8),
     };
-    let end = raw
+    let mut program = [0; 16];
+    a.memory.exact(a.number(2), &mut program[..size])?;
+    let count = u64::from(u16::from_le_bytes([program[0], program[1]]));
+    let at = program[pointer]
         .iter()
-        .rposition(|byte| *byte != b'/')
-        .map_or(0, |last| last + 1);
-    Named {
-        path,
-        inside,
-        dot: raw.get(..end).is_some_and(|raw| raw.ends_with(b"/.")),
-        ..Named::default()
+        .rev()
+        .fold(0, |n, byte| n << 8 | u64::from(*byte));
+    if a.number(0) as u32 != libc::SECCOMP_SET_MODE_FILTER
+        || !(1..=MOST_INSTRUCTIONS).contains(&count)
+    {
+        return Err(Unreadable::Fault);
+    }
+    let mut last = [0; INSTRUCTION as usize];
+    a.memory.exact(at, &mut last)?;
+    a.memory
+        .exact(at.wrapping_add((count - 1) * INSTRUCTION), &mut last)?;
+    match last[0] & 7 == RETURN {
+        true => Ok(DecodedCall::Opaque("a seccomp listener")),
+        false => Err(Unreadable::Fault),
     }
 }
 
-/// Drops empty and `.` components. `..` stays: what is above depends on links.
-fn tidy(path: &[u8]) -> Vec<u8> {
-    let plain = !path.windows(2).any(|w| w == b"//" || w == b"/.")
-        && (path.len() == 1 || !path.ends_with(b"/"));
-    if plain {
-        return path.to_vec();
-    }
-    let mut out = Vec::with_capacity(path.len());
-    for part in path
-        .split(|b| *b == b'/')
-        .filter(|part| !part.is_empty() && *part != b".")
-    {
-        out.push(b'/');
-        out.extend_from_slice(part);
-    }
-    if out.is_empty() {
-        out.push(b'/');
-    }
-    out
+/// `openat2`: flags, mode and resolve are three 64-bit words in memory.
+fn open_how(
+    a: &mut Arguments<'_>,
+    dir: Arg,
+    path: Arg,
+    how: Arg,
+) -> Result<DecodedCall, Unreadable> {
+    let mut words = [0; 24];
+    a.memory.exact(a.number(how), &mut words)?;
+    let word = |i: usize| {
+        words[8 * i..]
+            .iter()
+            .take(8)
+            .rev()
+            .fold(0u64, |n, b| n << 8 | u64::from(*b))
+    };
+    let name = match word(2) & libc::RESOLVE_IN_ROOT {
+        0 => a.path(dir, path, false)?,
+        _ => a.path_in_root(dir, path)?,
+    };
+    Ok(DecodedCall::Open {
+        name,
+        flags: word(0) as i32,
+        mode: word(1) as u32,
+    })
+}
+
+fn exec(
+    a: &mut Arguments<'_>,
+    abi: Abi,
+    [dir, path, argv, envp, flags]: [Arg; 5],
+) -> Result<DecodedCall, Unreadable> {
+    let flags = a.number(flags) as u32;
+    let name = a.path(dir, path, flags & libc::AT_EMPTY_PATH as u32 != 0)?;
+    let args = list(a, abi, argv)?;
+    // What can't be read here makes the call fail, or is of no use to it; the program's name is what matters.
+    let env = list(a, abi, envp).ok();
+    Ok(DecodedCall::Exec {
+        name,
+        args,
+        env,
+        flags,
+    })
+}
+
+fn list(a: &mut Arguments<'_>, abi: Abi, at: Arg) -> Result<StringList, Unreadable> {
+    let mut bytes = Vec::with_capacity(4096);
+    let (count, whole) = a
+        .memory
+        .strings(a.number(at), abi.pointer(), EXEC_LIMIT, &mut bytes)?;
+    Ok(StringList {
+        bytes,
+        count,
+        whole,
+    })
+}
+
+fn address(
+    a: &mut Arguments<'_>,
+    op: SocketEnd,
+    [socket, at, length]: [u64; 3],
+) -> Result<DecodedCall, Unreadable> {
+    let mut address = vec![0; (length as u32 as usize).min(ADDRESS)];
+    a.memory.exact(at, &mut address)?;
+    let path = unix_path(&address).filter(|_| op == SocketEnd::Connect);
+    let name = path.map(|path| a.name(libc::AT_FDCWD, path));
+    Ok(DecodedCall::Address {
+        op,
+        socket: socket as i32,
+        address,
+        name,
+    })
+}
+
+/// The path in a socket address, if it has one.
+fn unix_path(address: &[u8]) -> Option<&[u8]> {
+    let (family, rest) = address.split_first_chunk::<2>()?;
+    let path = rest.split(|b| *b == 0).next().unwrap_or_default();
+    (u16::from_le_bytes(*family) == libc::AF_UNIX as u16 && !path.is_empty()).then_some(path)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use backstory_sys::kernel as sys;
+    use super::EXEC_LIMIT;
+    use crate::memory::PATH_MAX;
+    use crate::notification_buffers::PARKED;
 
+    /// What `docs/security.md` promises of hostile calls.
     #[test]
-    fn joined_paths_lose_dots_but_not_what_is_above() {
-        assert_eq!(tidy(b"/a//b/./c/"), b"/a/b/c");
-        assert_eq!(tidy(b"/a/../b"), b"/a/../b");
-        assert_eq!(tidy(b"/a/.hidden/..b"), b"/a/.hidden/..b");
-        assert_eq!(tidy(b"//."), b"/");
-        assert_eq!(tidy(b"/"), b"/");
-    }
-
-    #[test]
-    fn a_path_in_a_root_never_leaves_it_by_its_beginning() {
-        for (given, leads) in [
-            ("/y", "y"),
-            ("/../y", "y"),
-            ("../../d/../y", "d/../y"),
-            (".//./y/", "y/"),
-            ("...", "..."),
-            ("/", "."),
-            ("..", "."),
-            ("../", "."),
-            ("", ""),
+    fn the_page_on_security_names_these_bounds() {
+        let page = std::fs::read_to_string(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/security.md"
+        ))
+        .unwrap();
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (path, list) = (PATH_MAX >> 10, EXEC_LIMIT >> 20);
+        for claim in [
+            format!("never more than {PARKED} at a time"),
+            format!("at most {path} KB for a path and {list} MB for an argument list"),
         ] {
-            assert_eq!(in_root(given.as_bytes()), leads.as_bytes(), "{given}");
+            assert!(words.contains(&claim), "{claim}");
         }
-    }
-
-    #[test]
-    fn a_path_is_joined_to_its_directory_and_a_null_path_is_the_directory() {
-        let dir = tempfile::tempdir().unwrap();
-        let open = std::fs::File::open(dir.path()).unwrap();
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&open);
-        let real = std::fs::canonicalize(dir.path()).unwrap();
-        let callers = Callers::new().unwrap();
-        let caller = callers.meet(sys::gettid(), sys::now()).unwrap();
-        let mut memory = Memory::of(caller.tid);
-        let args = [
-            fd as u64,
-            c"./x".as_ptr() as u64,
-            0,
-            c"".as_ptr() as u64,
-            0,
-            0,
-        ];
-        let mut a = Arguments {
-            args: &args,
-            memory: &mut memory,
-            caller: &caller,
-            callers: &callers,
-            cwd: OnceCell::new(),
-        };
-        let joined = a.path(0, 1, false).unwrap();
-        assert_eq!(joined.path, real.join("x").as_os_str().as_encoded_bytes());
-        let itself = a.path(0, 2, true).unwrap();
-        assert_eq!(
-            (itself.path.as_slice(), itself.itself),
-            (real.as_os_str().as_encoded_bytes(), true)
-        );
-        assert!(a.path(0, 3, false).unwrap().empty && !joined.dot);
-        assert_eq!(a.path(0, 2, false), Err(Unreadable::Fault));
-        let args = [
-            libc::AT_FDCWD as u32 as u64,
-            c"y".as_ptr() as u64,
-            0,
-            0,
-            0,
-            0,
-        ];
-        a.args = &args;
-        let cwd = std::env::current_dir().unwrap();
-        assert_eq!(
-            a.path(0, 1, false).unwrap().path,
-            cwd.join("y").as_os_str().as_encoded_bytes()
-        );
     }
 }

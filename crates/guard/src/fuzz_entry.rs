@@ -1,16 +1,20 @@
-//! A notification that never was, for the fuzzers: see `the fuzz targets`.
+//! A notification that never was, for the fuzzers: see `fuzz/`.
 
-use super::ask::Ask;
-use super::caller::Callers;
-use super::conclude::Context;
-use super::decode::Arguments;
-use super::memory::Memory;
-use super::mounts::Mounts;
-use super::record_writer::RecordWriter;
-use super::resolve::Resolver;
-use super::shared::Notification;
-use super::table::Abi;
-use super::write::{Environments, fingerprint, who, write};
+use crate::arguments::Arguments;
+use crate::call_records::{who, write_call};
+use crate::caller_files::CallerFiles;
+use crate::callers::Callers;
+use crate::conclude::conclude;
+use crate::conclusion::Conclusion;
+use crate::decode::decode;
+use crate::environment::SeenEnvironments;
+use crate::hash::fingerprint;
+use crate::memory::ProcessMemory;
+use crate::mounts::MountTable;
+use crate::notification_buffers::Notification;
+use crate::path_resolver::PathResolver;
+use crate::record_writer::RecordWriter;
+use crate::table::Abi;
 use backstory_arena::RecordSink;
 use backstory_sys::kernel as sys;
 use std::cell::OnceCell;
@@ -40,7 +44,7 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
     let Ok(caller) = callers.meet(tid, now) else {
         return records;
     };
-    let mut memory = Memory::of(tid);
+    let mut memory = ProcessMemory::of(tid);
     let mut arguments = Arguments {
         args: &args,
         memory: &mut memory,
@@ -48,7 +52,7 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         callers: &callers,
         cwd: OnceCell::new(),
     };
-    let Ok(ask) = Ask::read(shape, abi, &mut arguments) else {
+    let Ok(decoded) = decode(shape, abi, &mut arguments) else {
         return records;
     };
     let notification = Notification {
@@ -59,23 +63,30 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         ip: 0,
         args,
     };
-    let mut resolver = Resolver::new(Mounts::new(Arc::new(AtomicU64::new(0))), false);
-    let mut cx = Context {
+    let mut resolver = PathResolver::new(MountTable::new(Arc::new(AtomicU64::new(0))), false);
+    let mut files = CallerFiles {
         resolver: &mut resolver,
         callers: &callers,
         caller: &caller,
         now,
         since: None,
-        ahead: None,
-        asked: None,
+        prior: None,
+        readonly_mount: None,
     };
-    let conclusion = ask.conclude(&mut cx).unwrap_or_else(|_| ask.unknown());
+    let conclusion =
+        conclude(&decoded, &mut files).unwrap_or_else(|_| Conclusion::unknown(&decoded));
     let stamp = (
-        fingerprint(&notification, &ask),
+        fingerprint(&notification, &decoded),
         who(&caller, &notification),
     );
     let mut out = RecordWriter::new(Bytes(&mut records));
-    write(&mut out, stamp, &ask, &conclusion, &Environments::default());
+    write_call(
+        &mut out,
+        stamp,
+        &decoded,
+        &conclusion,
+        &SeenEnvironments::default(),
+    );
     drop(out);
     records
 }

@@ -1,16 +1,14 @@
 //! What the guard asks of the supervisor, and what the supervisor tells the guard.
 
-use super::shared::SharedMap;
+use crate::parked_call::ParkedCall;
 use backstory_eventlog::Reason;
 use backstory_files::Ident;
-use backstory_sys::kernel as sys;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the receivers have to know.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct GuardSettings {
     /// Address after the gate's `syscall` instruction; none if no recorder is used.
     pub gate: Option<u64>,
     /// The gate is not trusted: what comes from it is logged, too.
@@ -28,19 +26,19 @@ pub struct Watch {
 /// What the supervisor does for the guard. Called by receivers: none of these may block.
 pub trait Hooks: Send + Sync {
     /// The owner of a chunk of the arena, as we see it.
-    fn announce(&self, chunk: u32, pid: u32, tid: u32);
+    fn announce_chunk(&self, chunk: u32, pid: u32, tid: u32);
     /// A recorder waits for a free chunk.
-    fn drain(&self, waiting: Waiting);
+    fn request_chunk(&self, parked: ParkedCall);
     /// Some process is about to be in another pid namespace.
-    fn pid_namespace(&self);
+    fn pid_namespace_created(&self);
     /// The ends of this process's children are told by somebody else; nobody here has to wait for them.
-    fn tells_end(&self, _parent: u32) -> bool {
+    fn collects_children_of(&self, _parent: u32) -> bool {
         false
     }
     /// Something that the run must tell its reader.
-    fn note(&self, note: Reason);
+    fn report(&self, reason: Reason);
     /// Who keeps contents before they change, if the run wants that.
-    fn keep(&self) -> Option<&dyn Keep> {
+    fn preserver(&self) -> Option<&dyn ContentPreserver> {
         None
     }
 }
@@ -56,29 +54,29 @@ pub enum Effort {
 
 /// A little effort is not enough; nothing has been done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooMuch;
+pub struct EffortExceeded;
 
 /// Looks for a file; none if it is not there.
-pub type Find<'a> = &'a mut dyn FnMut() -> Result<Option<Found>, TooMuch>;
+pub type FindFile<'a> = &'a mut dyn FnMut() -> Result<Option<FoundFile>, EffortExceeded>;
 
 /// Keeps contents, while the call that will change the file waits.
-pub trait Keep: Send + Sync {
+pub trait ContentPreserver: Send + Sync {
     /// Keeps a content, if it has to be. `find` looks for the file, if that is asked for; it may find another.
-    fn keep(
+    fn preserve(
         &self,
-        change: &Change<'_>,
+        change: &ContentChange<'_>,
         effort: Effort,
-        find: Find<'_>,
-    ) -> Result<Option<Kept>, TooMuch>;
+        find: FindFile<'_>,
+    ) -> Result<Option<PreservedContent>, EffortExceeded>;
     /// A call that no recorder knows of will change this file; it has not been answered yet. False if somebody did before.
-    fn changes(&self, device: u32, inode: u64) -> bool;
+    fn note_change(&self, device: u32, inode: u64) -> bool;
     /// What names lead to is about to change.
-    fn names_change(&self);
-    /// A call that the guard has seen and logged, or counted as queued, may read something or change what names mean; it has not been
+    fn names_will_change(&self);
+    /// A call that the guard has seen and logged, or counted as deferred, may read something or change what names mean; it has not been
     /// answered yet.
-    fn may_have_read(&self);
+    fn note_possible_read(&self);
     /// A program with a recorder begins in a process, in this directory.
-    fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>);
+    fn program_starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>);
 }
 
 /// How a file is about to change.
@@ -96,7 +94,7 @@ pub enum ChangeKind {
 
 /// A change that is about to happen.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'a> {
+pub struct ContentChange<'a> {
     /// Its kind.
     pub kind: ChangeKind,
     /// The file's device: the low half of its number.
@@ -104,19 +102,19 @@ pub struct Change<'a> {
     /// The file's inode.
     pub inode: u64,
     /// Calls that the guard has seen and not logged yet.
-    pub queued: &'a AtomicUsize,
+    pub deferred: &'a AtomicUsize,
 }
 
-impl Change<'_> {
+impl ContentChange<'_> {
     /// Every read that the guard has seen has been logged.
     pub fn all_logged(&self) -> bool {
-        self.queued.load(Ordering::Acquire) == 0
+        self.deferred.load(Ordering::Acquire) == 0
     }
 }
 
 /// A file that is about to change.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundFile {
     /// How its changer calls it: absolute, unless the directory could not be found.
     pub path: Vec<u8>,
     /// The file, opened with `O_PATH`.
@@ -125,7 +123,7 @@ pub struct Found {
 
 /// What became of a content that had to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
+pub struct PreservedContent {
     /// The file as it was.
     pub ident: Ident,
     /// The kept file's number; -1 if there is none.
@@ -134,41 +132,4 @@ pub struct Kept {
     pub how: u32,
     /// 0, or why it could not be kept.
     pub error: i32,
-}
-
-/// A call that waits for an answer; it goes on when this is dropped, or when the keeper takes over.
-pub struct Waiting {
-    id: u64,
-    listener: Arc<OwnedFd>,
-    shared: Arc<SharedMap>,
-    /// It is made, as the program asked for; else it returns 0.
-    goes_on: bool,
-}
-
-impl Waiting {
-    pub(super) fn new(id: u64, listener: Arc<OwnedFd>, shared: Arc<SharedMap>) -> Waiting {
-        Waiting {
-            id,
-            listener,
-            shared,
-            goes_on: false,
-        }
-    }
-
-    /// The same, of a call that the program asked for.
-    pub(super) fn going_on(mut self) -> Waiting {
-        self.goes_on = true;
-        self
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        // An error means that the caller has been killed meanwhile.
-        let _ = match self.goes_on {
-            true => sys::answer_continue(self.listener.as_fd(), self.id),
-            false => sys::answer_value(self.listener.as_fd(), self.id, 0),
-        };
-        self.shared.unpark(self.id);
-    }
 }

@@ -1,59 +1,85 @@
-//! The guard: a seccomp filter and what answers its notifications.
+//! The guard: a seccomp filter, and the threads that receive its notifications.
 //!
-//! In: a listener. Out: records, one or more for every watched call, wherever in a program it was made. The guard observes and
-//! lets go on; it emulates nothing. It sees attempts, and concludes their outcome from the file system where that leaves no doubt.
+//! In: the listener of a filter. Out: one or more records for every watched call, wherever in a program it was
+//! made. The guard observes and lets every call go on; it emulates nothing. It sees attempts, and concludes their
+//! outcome from the file system where that leaves no doubt.
 //!
-//! The table (`table`, `shape`, `rows`, `rows32`) says for every system call what is done with it. The filter is built from it; so is the way from
-//! a notification to a record: `memory` and `decode` read the arguments, `caller` knows who asks and how it sees the file system
-//! (`known` forgets who has ended),
-//! `resolve` looks without ever waiting, `coming` says what is read or lost, `conclude` and `changes` draw the conclusion, `fields` and `write` make records of it. `holds`
-//! asks for the descriptors of who has no recorder (`descriptors`). `preserve`
-//! lets calls wait while contents are kept. `uring` reads the entries of rings (`uring_map`) and takes each for the call that does the
-//! same (`uring_ops`). `shared` outlives the
-//! supervisor in the keeper. `receivers` starts and ends the threads: `receiver` answers, `late` looks at what would have kept it waiting,
-//! and `spare` at receivers that wait all the same.
+//! ```text
+//!  table ──> filter            which calls notify
+//!    │
+//!    └────> decode             arguments ──> DecodedCall     (memory, arguments, callers)
+//!               │
+//!  receiver ──> call_handler ──> call_logger ──> conclude ──> call_records ──> RecordSink
+//!               │    │               │           (caller_files, path_resolver, mounts)
+//!               │    │               ├──> deferred           concluded after the response
+//!               │    └──> uring      └──> preserve_queue     parked while contents are preserved
+//!               └──> recorder_request
+//! ```
+//!
+//! - `guard_state` is what all threads share; `threads` wakes and ends them; `receivers` starts them.
+//! - `notification_buffers` outlives the supervisor in the keeper, and `release` lets calls go on there.
+//! - `descriptor_tracker` lists the descriptors of processes without a recorder, `exit_watcher` awaits exits.
+//! - `stuck_receivers` acts when all receivers wait for a program's memory.
+//!
+//! Absent: the meaning of records, the log, and how contents are preserved (`hooks` says what the supervisor
+//! does for the guard).
 
-mod ask;
+mod arguments;
+mod call_handler;
+mod call_logger;
+mod call_records;
 mod caller;
-mod changes;
-mod coming;
+mod caller_files;
+mod callers;
+mod change_preserver;
 mod conclude;
+mod conclude_change;
+mod conclude_open;
+mod conclusion;
+mod continued_call;
 mod decode;
-mod descriptors;
-mod exits;
-mod fields;
+mod decoded_call;
+mod deferred;
+mod descriptor_list;
+mod descriptor_tracker;
+mod environment;
+mod exit_watcher;
 pub mod filter;
+#[doc(hidden)]
 pub mod fuzz_entry;
-mod holds;
+mod guard_state;
+mod hash;
 mod hooks;
-mod known;
-mod late;
 mod memory;
 mod mounts;
-mod over;
-mod preserve;
+mod new_process;
+mod notification_buffers;
+mod on_demand;
+mod parked_call;
+mod path_resolver;
+mod pending_effect;
+mod preserve_queue;
+mod process_map;
 mod receiver;
 mod receivers;
+mod record_fields;
 mod record_writer;
-mod resolve;
-mod rows;
-mod rows32;
-mod rows_arm64;
-mod shape;
-mod shared;
-mod spare;
-mod standby;
+mod recorder_request;
+mod release;
+mod response;
+mod rights;
+mod stuck_receivers;
 pub mod table;
-mod tracer;
+mod threads;
 mod uring;
-mod uring_map;
-mod uring_ops;
-mod write;
 
 pub use filter::{Filter, FilterSpec, InstallError};
 pub use hooks::{
-    Change, ChangeKind, Effort, Find, Found, Hooks, Keep, Kept, TooMuch, Waiting, Watch,
+    ChangeKind, ContentChange, ContentPreserver, Effort, EffortExceeded, FindFile, FoundFile,
+    GuardSettings, Hooks, PreservedContent,
 };
+pub use notification_buffers::{Notification, NotificationBuffers, SharedBuffers};
+pub use parked_call::ParkedCall;
 pub use receivers::Receivers;
-pub use shared::{Notification, Shared, SharedMap, answer_pending, serve_plain, serve_waiting};
-pub use spare::Looker;
+pub use release::{continue_all, continue_pending, continue_received};
+pub use stuck_receivers::StuckReceiverMonitor;

@@ -16,9 +16,9 @@ pub const PATH_MAX: usize = 4096;
 const BLOCK: usize = 4096;
 
 /// Bytes read at once where what is read lies near each other.
-const NEAR: usize = 8 * 1024;
+const WINDOW_SIZE: usize = 8 * 1024;
 /// Such places that are remembered: lists and strings of an `exec` may be in the heap, the stack and the program.
-const PLACES: usize = 4;
+const WINDOWS: usize = 4;
 
 /// Why something could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,22 +32,22 @@ pub enum Unreadable {
 }
 
 /// The memory of one thread's process.
-pub struct Memory {
+pub struct ProcessMemory {
     tid: u32,
     file: Option<File>,
-    places: [Place; PLACES],
+    windows: [ReadWindow; WINDOWS],
     /// The place that is to be read anew.
     oldest: usize,
 }
 
 /// Memory that was read.
 #[derive(Default)]
-struct Place {
+struct ReadWindow {
     at: u64,
     bytes: Vec<u8>,
 }
 
-impl Place {
+impl ReadWindow {
     /// What was read from `at` on.
     fn from(&self, at: u64) -> Option<&[u8]> {
         let start = usize::try_from(at.checked_sub(self.at)?).ok()?;
@@ -55,13 +55,13 @@ impl Place {
     }
 }
 
-impl Memory {
+impl ProcessMemory {
     /// Of the process of thread `tid`.
-    pub fn of(tid: u32) -> Memory {
-        Memory {
+    pub fn of(tid: u32) -> ProcessMemory {
+        ProcessMemory {
             tid,
             file: None,
-            places: Default::default(),
+            windows: Default::default(),
             oldest: 0,
         }
     }
@@ -159,27 +159,27 @@ impl Memory {
 
     /// What `take` finds at `at` in one of the places, or after reading what is around it.
     fn near<'a, T>(&'a mut self, at: u64, take: impl Fn(&'a [u8]) -> Option<T>) -> Option<T> {
-        let known = |places: &[Place]| {
-            places
+        let known = |windows: &[ReadWindow]| {
+            windows
                 .iter()
-                .position(|place| place.from(at).is_some_and(|rest| !rest.is_empty()))
+                .position(|window| window.from(at).is_some_and(|rest| !rest.is_empty()))
         };
-        let which = match known(&self.places) {
+        let which = match known(&self.windows) {
             Some(which) => which,
             None => {
                 let which = self.oldest;
-                self.oldest = (which + 1) % PLACES;
-                let mut place = std::mem::take(&mut self.places[which]);
-                place.at = at & !(PAGE - 1);
-                place.bytes.resize(NEAR, 0);
+                self.oldest = (which + 1) % WINDOWS;
+                let mut window = std::mem::take(&mut self.windows[which]);
+                window.at = at & !(PAGE - 1);
+                window.bytes.resize(WINDOW_SIZE, 0);
                 // A page is mapped or not as a whole, so what lies before the string can be read if the string can.
-                let read = self.read(place.at, &mut place.bytes);
-                place.bytes.truncate(read.unwrap_or(0));
-                self.places[which] = place;
+                let read = self.read(window.at, &mut window.bytes);
+                window.bytes.truncate(read.unwrap_or(0));
+                self.windows[which] = window;
                 which
             }
         };
-        self.places[which].from(at).and_then(take)
+        self.windows[which].from(at).and_then(take)
     }
 
     /// A pointer of the given width.
@@ -237,8 +237,8 @@ fn refused(e: &io::Error) -> Unreadable {
 mod tests {
     use super::*;
 
-    fn here() -> Memory {
-        Memory::of(sys::gettid())
+    fn here() -> ProcessMemory {
+        ProcessMemory::of(sys::gettid())
     }
 
     /// Two pages whose second is not mapped.
@@ -315,12 +315,12 @@ mod tests {
 
     #[test]
     fn a_list_whose_strings_lie_far_apart_and_over_the_ends_of_what_is_read_is_read() {
-        const STRINGS: usize = 4 * PLACES;
-        let text: Vec<u8> = (0..STRINGS * 5 * NEAR)
+        const STRINGS: usize = 4 * WINDOWS;
+        let text: Vec<u8> = (0..STRINGS * 5 * WINDOW_SIZE)
             .map(|at| b'a' + (at / 100 % 26) as u8)
             .collect();
         // Each some bytes later in its page than the one before, in this order and the other way round.
-        let starts = (0..STRINGS).map(|i| i * 5 * NEAR + i * 700);
+        let starts = (0..STRINGS).map(|i| i * 5 * WINDOW_SIZE + i * 700);
         let starts: Vec<usize> = starts.clone().chain(starts.rev()).collect();
         let mut memory = text.clone();
         starts.iter().for_each(|start| memory[start + 5_000] = 0);

@@ -1,6 +1,6 @@
 //! What is known of a mount: whether a look-up in it can make us wait for a recorded process, and whether it is read-only.
 
-use super::caller::MOMENT;
+use crate::caller::MOMENT;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ pub struct Mount {
     /// Nothing in it can be changed.
     pub readonly: bool,
     /// Who makes its names.
-    pub names: Names,
+    pub names: NameAuthority,
 }
 
 /// Who decides which names a file system has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum NameAuthority {
     /// Whoever has the right to.
     Anyone,
     /// The kernel; what it lets others make or remove can't be told from rights.
@@ -40,7 +40,7 @@ const KERNELS: &str = " sysfs cgroup cgroup2 devpts debugfs tracefs securityfs m
 const SOON: u64 = 10 * MOMENT;
 
 /// The mounts that files were found in, by their ids. One per receiver, so that none waits for another.
-pub struct Mounts {
+pub struct MountTable {
     known: HashMap<u64, Mount>,
     read: u64,
     /// Whether all of our own mounts are local, and when that was found.
@@ -48,10 +48,10 @@ pub struct Mounts {
     changed: Arc<AtomicU64>,
 }
 
-impl Mounts {
+impl MountTable {
     /// None known. `changed` holds when a mount was last changed.
-    pub fn new(changed: Arc<AtomicU64>) -> Mounts {
-        Mounts {
+    pub fn new(changed: Arc<AtomicU64>) -> MountTable {
+        MountTable {
             known: HashMap::new(),
             read: 0,
             all_local: (false, 0),
@@ -115,9 +115,9 @@ fn parse(line: &str) -> Option<(u64, Mount)> {
     // Its automatic mount asks only for itself.
     let local = local || kind == "autofs" && target == "/proc/sys/fs/binfmt_misc";
     let names = match kind {
-        "proc" => Names::KernelAlone,
-        _ if KERNELS.split_whitespace().any(|name| name == kind) => Names::Kernel,
-        _ => Names::Anyone,
+        "proc" => NameAuthority::KernelAlone,
+        _ if KERNELS.split_whitespace().any(|name| name == kind) => NameAuthority::Kernel,
+        _ => NameAuthority::Anyone,
     };
     let mount = Mount {
         local,
@@ -141,7 +141,7 @@ mod tests {
                 Mount {
                     local: true,
                     readonly: false,
-                    names: Names::Anyone
+                    names: NameAuthority::Anyone
                 }
             ))
         );
@@ -153,7 +153,7 @@ mod tests {
                 Mount {
                     local: false,
                     readonly: true,
-                    names: Names::Anyone
+                    names: NameAuthority::Anyone
                 }
             ))
         );
@@ -165,7 +165,7 @@ mod tests {
                 Mount {
                     local: true,
                     readonly: true,
-                    names: Names::Kernel
+                    names: NameAuthority::Kernel
                 }
             ))
         );
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn the_root_file_systems_mount_is_found() {
         let st = backstory_sys::kernel::statx(libc::AT_FDCWD, c"/proc", 0).unwrap();
-        let mut mounts = Mounts::new(Arc::default());
+        let mut mounts = MountTable::new(Arc::default());
         let proc = mounts.find(std::process::id(), st.stx_mnt_id, 1).unwrap();
-        assert!(proc.local && proc.names == Names::KernelAlone);
+        assert!(proc.local && proc.names == NameAuthority::KernelAlone);
     }
 }

@@ -11,7 +11,7 @@ const PIECE: usize = 16 * 1024;
 
 /// What is known of a call's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Result {
+pub enum RecordResult {
     /// Only the attempt was seen.
     Unknown,
     /// The file system says so: at least 0, or `-errno`.
@@ -22,7 +22,7 @@ pub enum Result {
 
 /// The fields of a record.
 #[derive(Debug, Clone, Copy)]
-pub struct Fields {
+pub struct RecordFields {
     /// Operation.
     pub op: u16,
     /// See the operation.
@@ -32,7 +32,7 @@ pub struct Fields {
     /// See the operation.
     pub aux: u32,
     /// Outcome.
-    pub result: Result,
+    pub result: RecordResult,
     /// File concerned.
     pub ident: Option<Ident>,
     /// Paths are absolute.
@@ -41,15 +41,15 @@ pub struct Fields {
     pub flags: u16,
 }
 
-impl Fields {
+impl RecordFields {
     /// Of an operation of which nothing is known yet.
-    pub fn of(op: u16) -> Fields {
-        Fields {
+    pub fn of(op: u16) -> RecordFields {
+        RecordFields {
             op,
             fd: libc::AT_FDCWD,
             arg: 0,
             aux: 0,
-            result: Result::Unknown,
+            result: RecordResult::Unknown,
             ident: None,
             resolved: false,
             flags: 0,
@@ -58,7 +58,7 @@ impl Fields {
 
     /// True if the call is known or predicted to have failed.
     pub fn result_failed(&self) -> bool {
-        matches!(self.result, Result::Predicted(value) | Result::Known(value) if value < 0)
+        matches!(self.result, RecordResult::Predicted(value) | RecordResult::Known(value) if value < 0)
     }
 }
 
@@ -78,7 +78,7 @@ impl<S: RecordSink> RecordWriter<S> {
     }
 
     /// Writes one record with NUL-terminated strings.
-    pub fn put(&mut self, time: u64, who: Who, fields: &Fields, strings: &[&[u8]]) {
+    pub fn put(&mut self, time: u64, who: Who, fields: &RecordFields, strings: &[&[u8]]) {
         self.start(time, who, fields);
         for string in strings {
             self.buffer.extend_from_slice(string);
@@ -88,11 +88,11 @@ impl<S: RecordSink> RecordWriter<S> {
     }
 
     /// Writes one record with raw bytes, whose number stands in `aux` (a socket address).
-    pub fn put_bytes(&mut self, time: u64, who: Who, fields: &Fields, bytes: &[u8]) {
+    pub fn put_bytes(&mut self, time: u64, who: Who, fields: &RecordFields, bytes: &[u8]) {
         self.start(
             time,
             who,
-            &Fields {
+            &RecordFields {
                 aux: bytes.len() as u32,
                 ..*fields
             },
@@ -102,7 +102,7 @@ impl<S: RecordSink> RecordWriter<S> {
     }
 
     /// Writes a list of NUL-terminated strings, given one after the other, in as many records as it takes.
-    pub fn put_list(&mut self, time: u64, who: Who, fields: &Fields, list: &[u8]) {
+    pub fn put_list(&mut self, time: u64, who: Who, fields: &RecordFields, list: &[u8]) {
         let mut rest = list;
         loop {
             let (piece, more, after) = split(rest);
@@ -111,7 +111,7 @@ impl<S: RecordSink> RecordWriter<S> {
             } else {
                 fields.flags
             };
-            self.start(time, who, &Fields { flags, ..*fields });
+            self.start(time, who, &RecordFields { flags, ..*fields });
             self.buffer.extend_from_slice(piece);
             if more {
                 self.buffer.push(0);
@@ -124,11 +124,11 @@ impl<S: RecordSink> RecordWriter<S> {
         }
     }
 
-    fn start(&mut self, time: u64, who: Who, fields: &Fields) {
+    fn start(&mut self, time: u64, who: Who, fields: &RecordFields) {
         let (state, result, predicted) = match fields.result {
-            Result::Unknown => (RESERVED, 0, 0),
-            Result::Predicted(value) => (DONE, value, F_PREDICTED),
-            Result::Known(value) => (DONE, value, 0),
+            RecordResult::Unknown => (RESERVED, 0, 0),
+            RecordResult::Predicted(value) => (DONE, value, F_PREDICTED),
+            RecordResult::Known(value) => (DONE, value, 0),
         };
         let ident = if fields.ident.is_some() { F_IDENT } else { 0 };
         let resolved = if fields.resolved { F_RESOLVED } else { 0 };
@@ -181,23 +181,23 @@ fn split(list: &[u8]) -> (&[u8], bool, &[u8]) {
 }
 
 /// A process was met for the first time.
-pub fn born(pid: u32, parent: u32) -> Fields {
-    Fields {
+pub fn born(pid: u32, parent: u32) -> RecordFields {
+    RecordFields {
         fd: pid as i32,
         arg: parent as i32,
-        result: Result::Known(0),
-        ..Fields::of(op::BORN)
+        result: RecordResult::Known(0),
+        ..RecordFields::of(op::BORN)
     }
 }
 
 /// A process ended.
-pub fn gone(pid: u32, status: Option<i32>) -> Fields {
-    Fields {
+pub fn gone(pid: u32, status: Option<i32>) -> RecordFields {
+    RecordFields {
         fd: pid as i32,
         arg: status.unwrap_or(0),
         aux: u32::from(status.is_some()),
-        result: Result::Known(0),
-        ..Fields::of(op::GONE)
+        result: RecordResult::Known(0),
+        ..RecordFields::of(op::GONE)
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
         RecordWriter::new(Collected(&mut records)).put_list(
             1,
             Who::default(),
-            &Fields::of(op::ARGS),
+            &RecordFields::of(op::ARGS),
             &list,
         );
         let mut joined = Vec::new();

@@ -1,6 +1,6 @@
 //! `docs/syscalls.md` says what the table says (`BACKSTORY_BLESS=1` writes it anew), and the table says of the recorder what is so.
 
-use backstory_guard::table::{Guard, ROWS, When};
+use backstory_guard::table::{GuardAction, ROWS, When};
 use std::fmt::Write;
 
 fn number(nr: Option<i16>) -> String {
@@ -20,17 +20,19 @@ fn which(when: &When) -> String {
     }
 }
 
-fn guard(guard: &Guard) -> String {
+fn guard(guard: &GuardAction) -> String {
     match guard {
-        Guard::Flow(when, _) => format!("watched, unless from the gate{}", which(when)),
-        Guard::View(when, _) => format!(
+        GuardAction::Flow(when, _) => format!("watched, unless from the gate{}", which(when)),
+        GuardAction::View(when, _) => format!(
             "watched, also from the gate: changes what paths or pids mean{}",
             which(when)
         ),
-        Guard::Lookup(_) => "look-up: watched with `--lookups=all`".to_owned(),
-        Guard::Magic => "no effect; watched with the recorder's magic argument only".to_owned(),
-        Guard::Free(why) => format!("no effect on provenance: {why}"),
-        Guard::Never(why) => format!("never watched: {why}"),
+        GuardAction::Lookup(_) => "look-up: watched with `--lookups=all`".to_owned(),
+        GuardAction::Magic => {
+            "no effect; watched with the recorder's magic argument only".to_owned()
+        }
+        GuardAction::Free(why) => format!("no effect on provenance: {why}"),
+        GuardAction::Never(why) => format!("never watched: {why}"),
     }
 }
 
@@ -38,7 +40,7 @@ fn page() -> String {
     let mut out = String::from(
         "# Every system call\n\n\
          What recorder and guard do with each system call of the supported kernels. Made from the table that the seccomp filter\n\
-         and the decoder of its notifications are built from (`crates/guard/src/rows.rs`) by\n\
+         and the decoder of its notifications are built from (`crates/guard/src/table/rows.rs`) by\n\
          `BACKSTORY_BLESS=1 cargo test -p backstory-guard --test syscall_page`; a test keeps it so, and another compares the\n\
          table with the kernel's headers and with the kernel that runs. x32 calls are treated as the x86-64 calls of the same\n\
          name. aarch64's numbers are there so that no call of it is without a row; nothing is recorded on it yet.\n\n\

@@ -15,7 +15,10 @@ mod reads;
 
 use backstory_arena::Stock;
 use backstory_files::Ident;
-use backstory_guard::{Change, ChangeKind, Effort, Find, Found, Keep, Kept, TooMuch};
+use backstory_guard::{
+    ChangeKind, ContentChange, ContentPreserver, Effort, EffortExceeded, FindFile, FoundFile,
+    PreservedContent,
+};
 use backstory_sys::clock;
 use backstory_vocabulary::ContentsMode;
 use place::Place;
@@ -93,12 +96,16 @@ impl Preserver {
         }
     }
 
-    fn shard(&self, file: FileKey, effort: Effort) -> Result<MutexGuard<'_, Shard>, TooMuch> {
+    fn shard(
+        &self,
+        file: FileKey,
+        effort: Effort,
+    ) -> Result<MutexGuard<'_, Shard>, EffortExceeded> {
         let shard = &self.shards[file.1 as usize % SHARDS];
         match effort {
             Effort::Any => Ok(shard.lock().unwrap_or_else(PoisonError::into_inner)),
             Effort::Little => match shard.try_lock() {
-                Err(TryLockError::WouldBlock) => Err(TooMuch),
+                Err(TryLockError::WouldBlock) => Err(EffortExceeded),
                 Err(TryLockError::Poisoned(shard)) => Ok(shard.into_inner()),
                 Ok(shard) => Ok(shard),
             },
@@ -107,7 +114,12 @@ impl Preserver {
 
     /// The content of this file, which is about to change, must not be lost: how it changes, or `Part` if that is the only reason.
     /// Asked once before each change.
-    fn wants(&self, shard: &Shard, change: &Change<'_>, file: FileKey) -> Option<ChangeKind> {
+    fn wants(
+        &self,
+        shard: &Shard,
+        change: &ContentChange<'_>,
+        file: FileKey,
+    ) -> Option<ChangeKind> {
         let linked = shard
             .get(&file)
             .is_some_and(|earlier| earlier.linked.is_some());
@@ -126,7 +138,7 @@ impl Preserver {
         (kind, effort): (ChangeKind, Effort),
         file: BorrowedFd<'_>,
         before: &Statx,
-    ) -> Result<Result<(i32, u32), Errno>, TooMuch> {
+    ) -> Result<Result<(i32, u32), Errno>, EffortExceeded> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let only_name = kind == ChangeKind::Remove && before.stx_nlink == 1;
         if only_name && self.place.link(file, number).is_ok() {
@@ -176,7 +188,7 @@ impl Preserver {
             Ok((number, how)) => (number, how, 0),
             Err(errno) => (-1, 0, errno.raw_os_error()),
         };
-        let kept = Kept {
+        let kept = PreservedContent {
             ident: ident,
             number,
             how,
@@ -196,7 +208,7 @@ impl Preserver {
         &self,
         shard: &mut Shard,
         how: (ChangeKind, Effort),
-        found: &Found,
+        found: &FoundFile,
         before: &Statx,
     ) -> Tried {
         let file = key(&Ident::from(before));
@@ -214,7 +226,7 @@ impl Preserver {
     }
 }
 
-type Tried = Result<Option<Kept>, TooMuch>;
+type Tried = Result<Option<PreservedContent>, EffortExceeded>;
 
 fn key(ident: &Ident) -> FileKey {
     (ident.dev as u32, ident.ino)
@@ -226,15 +238,15 @@ fn is_interface(path: &[u8]) -> bool {
 }
 
 /// Whether a file may be copied with this effort.
-fn affordable(effort: Effort, file: &Statx) -> Result<(), TooMuch> {
+fn affordable(effort: Effort, file: &Statx) -> Result<(), EffortExceeded> {
     match effort {
-        Effort::Little if file.stx_size > LITTLE => Err(TooMuch),
+        Effort::Little if file.stx_size > LITTLE => Err(EffortExceeded),
         _ => Ok(()),
     }
 }
 
-impl Keep for Preserver {
-    fn keep(&self, change: &Change<'_>, effort: Effort, find: Find<'_>) -> Tried {
+impl ContentPreserver for Preserver {
+    fn preserve(&self, change: &ContentChange<'_>, effort: Effort, find: FindFile<'_>) -> Tried {
         let file = (change.device, change.inode);
         let mut shard = self.shard(file, effort)?;
         let Some(kind) = self.wants(&shard, change, file) else {
@@ -263,21 +275,21 @@ impl Keep for Preserver {
         }
     }
 
-    fn changes(&self, device: u32, inode: u64) -> bool {
+    fn note_change(&self, device: u32, inode: u64) -> bool {
         self.stock.arena.note_changed(device, inode)
     }
 
-    fn names_change(&self) {
+    fn names_will_change(&self) {
         if self.contents == ContentsMode::Lazy {
             self.reads.look(&self.stock, &|| false);
         }
     }
 
-    fn may_have_read(&self) {
+    fn note_possible_read(&self) {
         self.stock.arena.read_more();
     }
 
-    fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
+    fn program_starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
         if self.contents == ContentsMode::Lazy {
             self.reads.starts(time, pid, directory);
         }
@@ -289,7 +301,7 @@ fn state(ident: &Ident) -> (i64, i64, i64) {
     (ident.size, ident.mtime, ident.ctime)
 }
 
-fn remember(kept: &Kept, file: BorrowedFd<'_>, before: &Ident) -> Earlier {
+fn remember(kept: &PreservedContent, file: BorrowedFd<'_>, before: &Ident) -> Earlier {
     let linked = (kept.how == place::LINK).then_some(kept.number);
     // A link changes the status.
     let now = linked

@@ -3,7 +3,7 @@
 //! Invariant: whoever holds the listener answers, also where no thread can be had (`ulimit -u`, `ulimit -v`): then whenever its holder
 //! looks. A program that waits for an answer must never be left waiting for want of memory.
 
-use backstory_guard::{SharedMap, answer_pending, serve_plain, serve_waiting};
+use backstory_guard::{SharedBuffers, continue_all, continue_pending, continue_received};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const STACK: usize = 64 << 10;
 /// Answers until no process is left that has the filter.
 pub(crate) struct Answering {
     listener: Arc<OwnedFd>,
-    shared: Arc<SharedMap>,
+    shared: Arc<SharedBuffers>,
     /// None where no thread could be had: then the holder has to look.
     thread: Option<JoinHandle<()>>,
     /// Nobody is left; told by the one who looks.
@@ -24,15 +24,15 @@ pub(crate) struct Answering {
 
 impl Answering {
     /// Answers who waits already, and begins to answer the others in the background.
-    pub(crate) fn begin(listener: OwnedFd, shared: Arc<SharedMap>) -> Answering {
-        answer_pending(listener.as_fd(), &shared);
+    pub(crate) fn begin(listener: OwnedFd, shared: Arc<SharedBuffers>) -> Answering {
+        continue_received(listener.as_fd(), &shared);
         let listener = Arc::new(listener);
         let (theirs, buffers) = (Arc::clone(&listener), Arc::clone(&shared));
         let thread = std::thread::Builder::new()
             .name("serve".into())
             .stack_size(STACK)
             .spawn(move || {
-                serve_plain(theirs.as_fd(), &buffers);
+                continue_all(theirs.as_fd(), &buffers);
             });
         Answering {
             listener,
@@ -50,7 +50,7 @@ impl Answering {
     /// Answers who waits now, unless a thread does. Does not wait.
     pub(crate) fn answer(&mut self) {
         if self.waits_for().is_some() {
-            self.over = !serve_waiting(self.listener.as_fd(), &self.shared);
+            self.over = !continue_pending(self.listener.as_fd(), &self.shared);
         }
     }
 
@@ -66,7 +66,7 @@ impl Answering {
     pub(crate) fn until_over(self) {
         match self.thread {
             Some(thread) => _ = thread.join(), // it does not panic, and there is nothing left to be done if it had
-            None => _ = serve_plain(self.listener.as_fd(), &self.shared),
+            None => _ = continue_all(self.listener.as_fd(), &self.shared),
         }
     }
 
@@ -75,8 +75,8 @@ impl Answering {
         while !ended() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        answer_pending(self.listener.as_fd(), &self.shared);
-        serve_plain(self.listener.as_fd(), &self.shared);
+        continue_received(self.listener.as_fd(), &self.shared);
+        continue_all(self.listener.as_fd(), &self.shared);
     }
 }
 

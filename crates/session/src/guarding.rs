@@ -11,7 +11,8 @@ use backstory_abi as abi;
 use backstory_arena::{ChunkWriter, Stock};
 use backstory_eventlog::Reason;
 use backstory_guard::{
-    Filter, FilterSpec, Hooks, InstallError, Keep, Receivers, SharedMap, Waiting, Watch,
+    ContentPreserver, Filter, FilterSpec, GuardSettings, Hooks, InstallError, ParkedCall,
+    Receivers, SharedBuffers,
 };
 use backstory_preserve::Preserver;
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode};
@@ -115,7 +116,7 @@ impl Guarding {
     /// Starts to answer. `sent` says what came of handing the listener to the keeper.
     pub(crate) fn begin(
         listener: OwnedFd,
-        shared: Arc<SharedMap>,
+        shared: Arc<SharedBuffers>,
         (options, inherited): (&Options, &[Inherited]),
         ways: Ways,
         stock: &Arc<Stock>,
@@ -128,7 +129,7 @@ impl Guarding {
             notes: Mutex::default(),
             preserver: preserver(options, inherited, stock),
         });
-        let watch = Watch {
+        let watch = GuardSettings {
             gate: Some(backstory_recorder::GATE),
             strict: options.guard == GuardMode::Strict,
             lookups: options.lookups == LookupsMode::All,
@@ -153,8 +154,8 @@ impl Guarding {
             })
             .ok();
         if let Some(receivers) = &receivers {
-            let looker = receivers.looker();
-            stock.look_regularly(Box::new(move || looker.look()));
+            let monitor = receivers.monitor();
+            stock.look_regularly(Box::new(move || monitor.check()));
         }
         Guarding {
             receivers,
@@ -225,34 +226,34 @@ impl Bridge {
 }
 
 impl Hooks for Bridge {
-    fn announce(&self, chunk: u32, pid: u32, _tid: u32) {
+    fn announce_chunk(&self, chunk: u32, pid: u32, _tid: u32) {
         self.stock.arena.announce(chunk as usize, pid);
     }
 
-    fn drain(&self, waiting: Waiting) {
-        self.stock.ask(Box::new(waiting));
+    fn request_chunk(&self, parked: ParkedCall) {
+        self.stock.ask(Box::new(parked));
     }
 
-    fn pid_namespace(&self) {
+    fn pid_namespace_created(&self) {
         let flags = &self.stock.arena.header().flags;
         flags.fetch_or(abi::ARENA_PIDNS, Ordering::AcqRel);
     }
 
-    fn tells_end(&self, parent: u32) -> bool {
+    fn collects_children_of(&self, parent: u32) -> bool {
         // The supervisor reaps its children itself.
         parent == self.supervisor
     }
 
-    fn keep(&self) -> Option<&dyn Keep> {
+    fn preserver(&self) -> Option<&dyn ContentPreserver> {
         self.preserver
             .as_ref()
-            .map(|preserver| preserver as &dyn Keep)
+            .map(|preserver| preserver as &dyn ContentPreserver)
     }
 
-    fn note(&self, note: Reason) {
+    fn report(&self, reason: Reason) {
         let mut notes = self.notes();
-        if notes.len() < NOTES && !notes.contains(&note) {
-            notes.push(note);
+        if notes.len() < NOTES && !notes.contains(&reason) {
+            notes.push(reason);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::setting::{Job, Setting, Tools};
 use crate::supervisor;
 use crate::{aftermath, guarding};
 use backstory_eventlog::Reason;
-use backstory_guard::SharedMap;
+use backstory_guard::SharedBuffers;
 use backstory_sys::process::{self as sys, Pid};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};
@@ -74,7 +74,7 @@ fn keep(mut setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
 /// What the keeper keeps.
 struct Keeping {
     from_supervisor: OwnedFd,
-    shared: Option<Arc<SharedMap>>,
+    shared: Option<Arc<SharedBuffers>>,
     listener: Option<OwnedFd>,
     answering: Option<Answering>,
     /// Still in the launcher's process group.
@@ -131,7 +131,7 @@ impl Keeping {
     }
 
     /// What there is to be served, once.
-    fn take_listener(&mut self) -> Option<(OwnedFd, Arc<SharedMap>)> {
+    fn take_listener(&mut self) -> Option<(OwnedFd, Arc<SharedBuffers>)> {
         let shared = Arc::clone(self.shared.as_ref()?);
         Some((self.listener.take()?, shared))
     }

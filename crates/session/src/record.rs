@@ -14,7 +14,7 @@ use backstory_abi as abi;
 use backstory_arena::Arena;
 use backstory_eventlog::Writer;
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_guard::SharedMap;
+use backstory_guard::SharedBuffers;
 use backstory_sys::{address_space, process as sys};
 use backstory_vocabulary::{ContentsMode, GuardMode, SuppressMode};
 use std::ffi::OsStr;
@@ -114,7 +114,7 @@ fn set(
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
     let control = Control::map().map_err(Error::system("map shared memory"))?;
     let shared = (options.guard != GuardMode::Off)
-        .then(SharedMap::create)
+        .then(SharedBuffers::create)
         .transpose()
         .map_err(Error::system("map shared memory"))?;
     let spare = shared

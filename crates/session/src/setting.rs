@@ -13,7 +13,7 @@ use crate::{Error, Options};
 use backstory_arena::Arena;
 use backstory_arena::Stock;
 use backstory_eventlog::Writer;
-use backstory_guard::SharedMap;
+use backstory_guard::SharedBuffers;
 use backstory_sys::process::{self as sys, Pid};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -27,7 +27,7 @@ pub(crate) struct Setting {
     /// What starting the command takes.
     pub job: Job,
     /// Buffers of the guard, which all share; none without guard.
-    pub shared: Option<Arc<SharedMap>>,
+    pub shared: Option<Arc<SharedBuffers>>,
     /// Where a copy of the guard's listener lies, should keeper and supervisor both die: taken out by the launcher, put in by the
     /// supervisor.
     pub spare: Option<(OwnedFd, OwnedFd)>,

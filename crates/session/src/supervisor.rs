@@ -107,7 +107,7 @@ impl Start<'_> {
     fn guarded(
         self,
         launch: Launch,
-        shared: Arc<backstory_guard::SharedMap>,
+        shared: Arc<backstory_guard::SharedBuffers>,
         arena: &[u8],
         to_keeper: &OwnedFd,
     ) -> io::Result<Started> {

@@ -1,5 +1,5 @@
-//! The system calls of the guard, each behind a safe function. All `unsafe` of the guard is here, in `shared.rs` and in
-//! `uring_map.rs`.
+//! The system calls of the guard, each behind a safe function. All `unsafe` of the guard is here, in `notification_buffers.rs` and in
+//! `uring/ring_memory.rs`.
 #![allow(unsafe_code)]
 
 use libc::{c_int, c_long, c_ulong, c_void};

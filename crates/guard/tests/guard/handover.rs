@@ -2,7 +2,7 @@
 
 use crate::stage::{Told, call, guarded, spec};
 use backstory_arena::RecordSink;
-use backstory_guard::{Receivers, SharedMap, Watch, answer_pending, serve_plain};
+use backstory_guard::{GuardSettings, Receivers, SharedBuffers, continue_all, continue_received};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,26 +41,26 @@ fn in_a_process_that_dies(act: impl FnOnce()) {
 #[test]
 fn a_call_that_a_dead_supervisor_had_received_goes_on() {
     let (listener, run) = guarded(spec(), open_hosts).unwrap();
-    let shared = SharedMap::create().unwrap();
+    let shared = SharedBuffers::create().unwrap();
     let caller = std::thread::spawn(run);
     in_a_process_that_dies(|| {
         let _ = shared.receive(listener.as_fd(), 2);
     });
     assert!(!caller.is_finished());
-    assert_eq!(answer_pending(listener.as_fd(), &shared), 1);
+    assert_eq!(continue_received(listener.as_fd(), &shared), 1);
     assert!(caller.join().unwrap() > 0);
     assert_eq!(
-        answer_pending(listener.as_fd(), &shared),
+        continue_received(listener.as_fd(), &shared),
         0,
         "nobody waits twice"
     );
-    assert_eq!(serve_plain(listener.as_fd(), &shared), 0);
+    assert_eq!(continue_all(listener.as_fd(), &shared), 0);
 }
 
 #[test]
 fn a_supervisor_killed_between_answer_and_forgetting_does_no_harm() {
     let (listener, run) = guarded(spec(), || (open_hosts(), open_hosts())).unwrap();
-    let shared = SharedMap::create().unwrap();
+    let shared = SharedBuffers::create().unwrap();
     let keeper: OwnedFd = listener.try_clone().unwrap();
     let caller = std::thread::spawn(run);
     in_a_process_that_dies(|| {
@@ -76,9 +76,9 @@ fn a_supervisor_killed_between_answer_and_forgetting_does_no_harm() {
             unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&listener), request, &answer) };
         }
     });
-    assert_eq!(answer_pending(keeper.as_fd(), &shared), 0);
+    assert_eq!(continue_received(keeper.as_fd(), &shared), 0);
     drop(listener);
-    assert_eq!(serve_plain(keeper.as_fd(), &shared), 1);
+    assert_eq!(continue_all(keeper.as_fd(), &shared), 1);
     let (first, second) = caller.join().unwrap();
     assert!(first > 0 && second > 0);
 }
@@ -93,11 +93,11 @@ fn processes_outlive_receivers_that_stop() {
     })
     .unwrap();
     let keeper = listener.try_clone().unwrap();
-    let shared = Arc::new(SharedMap::create().unwrap());
+    let shared = Arc::new(SharedBuffers::create().unwrap());
     let receivers = Receivers::start(
         listener,
         shared.clone(),
-        Watch::default(),
+        GuardSettings::default(),
         || Nowhere,
         Arc::new(Told::default()),
     )
@@ -106,7 +106,7 @@ fn processes_outlive_receivers_that_stop() {
     std::thread::sleep(std::time::Duration::from_millis(20));
     assert!(!receivers.ended());
     assert!(receivers.stop());
-    let keeper = std::thread::spawn(move || serve_plain(keeper.as_fd(), &shared));
+    let keeper = std::thread::spawn(move || continue_all(keeper.as_fd(), &shared));
     done.send(()).unwrap();
     let (first, second) = caller.join().unwrap();
     assert!(first > 0 && second > 0);
@@ -138,7 +138,7 @@ fn supervisors_killed_in_the_middle_of_calls_leave_nobody_waiting() {
             .sum::<usize>()
     })
     .unwrap();
-    let shared = Arc::new(SharedMap::create().unwrap());
+    let shared = Arc::new(SharedBuffers::create().unwrap());
     let callers = std::thread::spawn(run);
     let mut rescued = 0;
     for round in 0..rounds {
@@ -147,15 +147,15 @@ fn supervisors_killed_in_the_middle_of_calls_leave_nobody_waiting() {
             let deadline = Arc::new(AtomicU32::new(5 + round * 7));
             let sink = || Deadly(deadline.clone());
             let hooks = Arc::new(Told::default());
-            let _running = Receivers::start(for_child, map, Watch::default(), sink, hooks);
+            let _running = Receivers::start(for_child, map, GuardSettings::default(), sink, hooks);
             loop {
                 std::thread::park();
             }
         });
-        rescued += answer_pending(listener.as_fd(), &shared);
+        rescued += continue_received(listener.as_fd(), &shared);
     }
     assert!(rescued >= rounds as usize, "{rescued}");
-    let keeper = std::thread::spawn(move || serve_plain(listener.as_fd(), &shared));
+    let keeper = std::thread::spawn(move || continue_all(listener.as_fd(), &shared));
     assert_eq!(callers.join().unwrap(), 3 * 400, "a call failed");
     assert!(keeper.join().unwrap() > 0);
 }

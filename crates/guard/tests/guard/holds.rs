@@ -2,7 +2,7 @@
 
 use crate::stage::{NOWHERE, Outcome, Seen, available, command, executor, spec, watch_with};
 use backstory_abi::op;
-use backstory_guard::Watch;
+use backstory_guard::GuardSettings;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -93,11 +93,11 @@ fn a_subshell_that_made_no_call_is_introduced_before_its_child() {
 
 #[test]
 fn nothing_is_asked_of_a_process_that_loads_the_recorder() {
-    let watch = Watch {
+    let watch = GuardSettings {
         gate: Some(NOWHERE),
         // The first thing that the loader opens stands for our library here.
         hidden: vec![b"/etc/ld.so.cache".to_vec()],
-        ..Watch::default()
+        ..GuardSettings::default()
     };
     let seen = watch_with(spec(), watch, Arc::default(), || {
         Command::new("/bin/sh")

@@ -276,7 +276,7 @@ fn int_80_of_a_64_bit_program_is_seen() {
 
 #[test]
 fn look_ups_are_seen_where_all_are_asked_for() {
-    use backstory_guard::{FilterSpec, Watch};
+    use backstory_guard::{FilterSpec, GuardSettings};
     let ask = || {
         let missing = std::fs::metadata("/no/such/file").is_err();
         missing
@@ -288,7 +288,12 @@ fn look_ups_are_seen_where_all_are_asked_for() {
         lookups: true,
         ..stage::spec()
     };
-    let seen = stage::watch_with(all, Watch::default(), std::sync::Arc::default(), ask);
+    let seen = stage::watch_with(
+        all,
+        GuardSettings::default(),
+        std::sync::Arc::default(),
+        ask,
+    );
     assert!(seen.result);
     assert_eq!(
         seen.one(op::STAT, "/no/such/file").predicted(),

@@ -2,7 +2,7 @@
 
 use crate::stage::{NOWHERE, Told, call, spec, watch_with};
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_WHICH, op};
-use backstory_guard::{FilterSpec, Watch};
+use backstory_guard::{FilterSpec, GuardSettings};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ fn magic(request: i32, argument: usize) -> i64 {
     )
 }
 
-fn watch() -> Watch {
-    Watch {
+fn watch() -> GuardSettings {
+    GuardSettings {
         gate: Some(NOWHERE),
-        ..Watch::default()
+        ..GuardSettings::default()
     }
 }
 
@@ -40,7 +40,7 @@ fn an_announced_chunk_has_an_owner() {
 fn the_arena_is_handed_out_where_its_path_does_not_reach() {
     let arena = tempfile::tempfile().unwrap();
     let ino = arena.metadata().unwrap().ino();
-    let watch = Watch {
+    let watch = GuardSettings {
         arena: Some(OwnedFd::from(arena)),
         ..watch()
     };
@@ -76,7 +76,7 @@ fn a_recorder_that_waits_for_room_goes_on_when_there_is_some() {
 
 #[test]
 fn a_recorder_whose_gate_does_not_pass_is_told_so() {
-    let watch = Watch {
+    let watch = GuardSettings {
         arena_path: b"/dev/shm/backstory-x.arena".to_vec(),
         hidden: vec![b"/opt/ours/".to_vec()],
         ..watch()
@@ -120,10 +120,10 @@ fn calls_from_the_gate_are_seen_only_where_the_guard_is_strict() {
             strict,
             ..spec()
         };
-        let watch = Watch {
+        let watch = GuardSettings {
             gate,
             strict,
-            ..Watch::default()
+            ..GuardSettings::default()
         };
         let outcome = watch_with(spec, watch, Arc::default(), || {
             assert!(
@@ -146,9 +146,9 @@ fn calls_from_the_gate_are_seen_only_where_the_guard_is_strict() {
 fn a_namespace_is_noticed_even_from_the_gate() {
     let gate = Some(libc_gate());
     let told = Arc::new(Told::default());
-    let watch = Watch {
+    let watch = GuardSettings {
         gate,
-        ..Watch::default()
+        ..GuardSettings::default()
     };
     let outcome = watch_with(FilterSpec { gate, ..spec() }, watch, told.clone(), || {
         call(libc::SYS_unshare, [libc::CLONE_NEWPID as usize, 0, 0, 0, 0])

@@ -5,7 +5,7 @@
 use crate::stage::{Log, NOWHERE, Seen, Told, call, guarded, spec};
 use backstory_abi::op;
 use backstory_eventlog::Reason;
-use backstory_guard::{Receivers, SharedMap, Watch};
+use backstory_guard::{GuardSettings, Receivers, SharedBuffers};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -104,21 +104,21 @@ fn opened(threads: usize) -> Option<(Opened, Vec<Seen>, Vec<Reason>)> {
     })
     .unwrap();
     let (shared, log, told) = (
-        Arc::new(SharedMap::create().unwrap()),
+        Arc::new(SharedBuffers::create().unwrap()),
         Log::default(),
         Arc::new(Told::default()),
     );
-    let watch = Watch {
+    let watch = GuardSettings {
         gate: Some(NOWHERE),
-        ..Watch::default()
+        ..GuardSettings::default()
     };
     let receivers =
         Receivers::start(listener, shared, watch, || log.clone(), told.clone()).unwrap();
-    let (looker, ended) = (receivers.looker(), Arc::new(AtomicBool::new(false)));
+    let (monitor, ended) = (receivers.monitor(), Arc::new(AtomicBool::new(false)));
     let over = ended.clone();
     let looks = spawn(move || {
         while !over.load(Ordering::Acquire) {
-            looker.look();
+            monitor.check();
             sleep(Duration::from_millis(20));
         }
     });
@@ -174,11 +174,11 @@ fn a_receiver_that_waits_for_a_page_does_not_hold_up_the_end() {
         pages.map(|(_, at)| call(libc::SYS_openat, [0, at, 0, 0, 0]) >= 0)
     })
     .unwrap();
-    let shared = Arc::new(SharedMap::create().unwrap());
+    let shared = Arc::new(SharedBuffers::create().unwrap());
     let receivers = Receivers::start(
         listener,
         shared,
-        Watch::default(),
+        GuardSettings::default(),
         Log::default,
         Arc::new(Told::default()),
     )

@@ -7,7 +7,7 @@ use backstory_arena::RecordSink;
 use backstory_eventlog::Reason;
 use backstory_files::Ident;
 use backstory_guard::{
-    Filter, FilterSpec, Hooks, InstallError, Receivers, SharedMap, Waiting, Watch,
+    Filter, FilterSpec, GuardSettings, Hooks, InstallError, ParkedCall, Receivers, SharedBuffers,
 };
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -88,23 +88,23 @@ impl RecordSink for Log {
 #[derive(Default)]
 pub struct Told {
     pub announced: Mutex<Vec<(u32, u32, u32)>>,
-    pub waiting: Mutex<Vec<Waiting>>,
+    pub waiting: Mutex<Vec<ParkedCall>>,
     pub pid_namespaces: Mutex<u32>,
     pub notes: Mutex<Vec<Reason>>,
 }
 
 impl Hooks for Told {
-    fn announce(&self, chunk: u32, pid: u32, tid: u32) {
+    fn announce_chunk(&self, chunk: u32, pid: u32, tid: u32) {
         self.announced.lock().unwrap().push((chunk, pid, tid));
     }
-    fn drain(&self, waiting: Waiting) {
-        self.waiting.lock().unwrap().push(waiting);
+    fn request_chunk(&self, parked: ParkedCall) {
+        self.waiting.lock().unwrap().push(parked);
     }
-    fn pid_namespace(&self) {
+    fn pid_namespace_created(&self) {
         *self.pid_namespaces.lock().unwrap() += 1;
     }
-    fn note(&self, note: Reason) {
-        self.notes.lock().unwrap().push(note);
+    fn report(&self, reason: Reason) {
+        self.notes.lock().unwrap().push(reason);
     }
 }
 
@@ -173,12 +173,12 @@ pub fn guarded<T: Send + 'static>(
 /// Runs `act` on a thread that everything of is notified, and waits until its processes have ended, too.
 pub fn watch_with<T: Send + 'static>(
     spec: FilterSpec,
-    watch: Watch,
+    watch: GuardSettings,
     told: Arc<Told>,
     act: impl FnOnce() -> T + Send + 'static,
 ) -> Outcome<T> {
     let (listener, run) = guarded(spec, act).unwrap();
-    let shared = Arc::new(SharedMap::create().unwrap());
+    let shared = Arc::new(SharedBuffers::create().unwrap());
     let log = Log::default();
     let end = listener.try_clone().unwrap();
     let receivers = Receivers::start(listener, shared, watch, || log.clone(), told).unwrap();
@@ -206,9 +206,9 @@ pub fn spec() -> FilterSpec {
 
 /// [`watch_with`] and nothing special.
 pub fn watch<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Outcome<T> {
-    let watch = Watch {
+    let watch = GuardSettings {
         gate: Some(NOWHERE),
-        ..Watch::default()
+        ..GuardSettings::default()
     };
     watch_with(spec(), watch, Arc::default(), act)
 }

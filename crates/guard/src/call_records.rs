@@ -1,0 +1,141 @@
+//! From a call and its conclusion to records.
+
+use crate::caller::Caller;
+use crate::conclusion::Conclusion;
+use crate::decoded_call::{DecodedCall, StringList};
+use crate::environment::{SeenEnvironments, environment_hash, without_recorder};
+use crate::notification_buffers::Notification;
+use crate::record_writer::{RecordFields, RecordWriter, born};
+use backstory_abi::{F_CUT, Who, op};
+use backstory_arena::RecordSink;
+use std::os::unix::ffi::OsStringExt;
+
+/// Who made a call.
+pub fn who(caller: &Caller, call: &Notification) -> Who {
+    Who {
+        pid: caller.pid,
+        tid: caller.tid,
+        nr: call.nr,
+        arch: call.arch,
+    }
+}
+
+/// Says that a process was met for the first time. Only its parent is told, for program and directory follow from that; of an orphan,
+/// whose parent may have died before it could be asked, the directory, too.
+pub fn write_born<S: RecordSink>(
+    out: &mut RecordWriter<S>,
+    caller: &Caller,
+    call: &Notification,
+    time: u64,
+    orphan: bool,
+) {
+    let directory = orphan.then(|| directory_of(caller.pid)).flatten();
+    let directory = directory.unwrap_or_default();
+    out.put(
+        time,
+        who(caller, call),
+        &born(caller.pid, caller.parent),
+        &[b"", &directory],
+    );
+}
+
+/// Where a process is, as we name it; none if that has no name any more.
+fn directory_of(pid: u32) -> Option<Vec<u8>> {
+    const GONE: &[u8] = b" (deleted)";
+    let path = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+    let path = path.into_os_string().into_vec();
+    (path.starts_with(b"/") && !path.ends_with(GONE)).then_some(path)
+}
+
+/// Writes what a call asked for and what is concluded of it.
+pub fn write_call<S: RecordSink>(
+    out: &mut RecordWriter<S>,
+    (time, who): (u64, Who),
+    decoded: &DecodedCall,
+    conclusion: &Conclusion,
+    environments: &SeenEnvironments,
+) {
+    let fields = &conclusion.fields;
+    match decoded {
+        DecodedCall::Exec {
+            name, args, env, ..
+        } => {
+            write_exec(
+                out,
+                (time, who),
+                fields,
+                &name.path,
+                args,
+                env.as_ref(),
+                environments,
+            );
+        }
+        DecodedCall::Rename { from, to, .. } | DecodedCall::Link { from, to, .. } => {
+            out.put(time, who, fields, &[&from.path, &to.path]);
+        }
+        DecodedCall::Symlink { target, name } => out.put(time, who, fields, &[target, &name.path]),
+        DecodedCall::Chdir { name } => {
+            let named = if fields.result_failed() {
+                &b""[..]
+            } else {
+                &name.path[..]
+            };
+            let directory = conclusion.directory.as_deref().unwrap_or(named);
+            out.put(time, who, fields, &[&name.path, directory]);
+        }
+        DecodedCall::Pivot { new, old } => out.put(time, who, fields, &[&new.path, &old.path]),
+        DecodedCall::Mount { source, target, .. } => {
+            out.put(time, who, fields, &[source, &target.path])
+        }
+        DecodedCall::Address { address, .. } => out.put_bytes(time, who, fields, address),
+        DecodedCall::Opaque(what) => out.put(time, who, fields, &[what.as_bytes()]),
+        DecodedCall::Namespace { .. } => out.put(time, who, fields, &[]),
+        _ => {
+            let path = decoded.names()[0].map_or(&b""[..], |name| &name.path[..]);
+            out.put(time, who, fields, &[path]);
+        }
+    }
+}
+
+fn write_exec<S: RecordSink>(
+    out: &mut RecordWriter<S>,
+    (time, who): (u64, Who),
+    fields: &RecordFields,
+    path: &[u8],
+    args: &StringList,
+    env: Option<&StringList>,
+    environments: &SeenEnvironments,
+) {
+    out.put_list(
+        time,
+        who,
+        &RecordFields {
+            fd: 0,
+            ..RecordFields::of(op::ARGS)
+        },
+        &args.bytes,
+    );
+    let mut cut = !args.whole;
+    if let Some(env) = env {
+        let bytes = without_recorder(&env.bytes);
+        let hash = environment_hash(&bytes);
+        let fields = RecordFields {
+            fd: hash as i32,
+            arg: (hash >> 32) as i32,
+            ..RecordFields::of(op::ENV)
+        };
+        let list = if environments.first(hash) {
+            &bytes[..]
+        } else {
+            &[]
+        };
+        out.put_list(time, who, &fields, list);
+        cut |= !env.whole;
+    }
+    let flags = if cut {
+        fields.flags | F_CUT
+    } else {
+        fields.flags
+    };
+    out.put(time, who, &RecordFields { flags, ..*fields }, &[path]);
+}

@@ -1,0 +1,240 @@
+//! Descriptors of processes that have no recorder: nobody sees their `pipe`, `dup` and `fork`, but `/proc` shows what they hold.
+//!
+//! A process is asked once, at the first call of it that is not the loader's open of our library, and again before each `exec`
+//! that does not come from a recorder. Invariant: of a process whose recorder logs its descriptors, and of children that it
+//! forked, nothing is asked; and whoever is written about has been introduced by a `BORN`, its ancestors first.
+
+use crate::call_records::who;
+use crate::caller::Caller;
+use crate::callers::Callers;
+use crate::descriptor_list::DescriptorLister;
+use crate::exit_watcher::ExitWatcher;
+use crate::notification_buffers::Notification;
+use crate::process_map::ProcessMap;
+use crate::record_writer::{RecordFields, RecordResult, RecordWriter, born};
+use backstory_abi::{HOLD_UNKNOWN, Who, op};
+use backstory_arena::RecordSink;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Generations up to which a process's ancestors are looked for.
+const GENERATIONS: usize = 64;
+
+/// How a process's descriptors are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tracking {
+    /// A recorder logs what becomes of them.
+    Recorded,
+    /// They were asked for.
+    Listed,
+}
+
+/// What is known of whose descriptors, and when that was written.
+#[derive(Debug)]
+pub struct DescriptorTracker {
+    known: Mutex<ProcessMap<(Tracking, u64)>>,
+    lister: DescriptorLister,
+}
+
+/// One call by which something is learned of its process.
+pub struct TrackedCall<'a> {
+    /// Everyone.
+    pub callers: &'a Callers,
+    /// Who is told of the ends of processes.
+    pub exits: &'a ExitWatcher,
+    /// Whose call it is.
+    pub caller: &'a Caller,
+    /// The call.
+    pub notification: &'a Notification,
+    /// When.
+    pub time: u64,
+}
+
+impl DescriptorTracker {
+    /// Nobody yet.
+    pub fn new() -> io::Result<DescriptorTracker> {
+        Ok(DescriptorTracker {
+            known: Mutex::default(),
+            lister: DescriptorLister::new()?,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ProcessMap<(Tracking, u64)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self, pid: u32) -> Option<Tracking> {
+        self.lock().get(pid).map(|known| known.0)
+    }
+
+    fn set(&self, pid: u32, state: Tracking, time: u64) {
+        self.lock().insert(pid, (state, time));
+    }
+
+    /// A recorder is in the process.
+    pub fn set_recorded(&self, pid: u32) {
+        self.set(pid, Tracking::Recorded, 0);
+    }
+
+    /// True if a recorder is known to be in the process.
+    pub fn is_recorded(&self, pid: u32) -> bool {
+        self.state(pid) == Some(Tracking::Recorded)
+    }
+
+    /// The recorder in the process has found that its gate does not pass, and is silent.
+    pub fn forget_recorder(&self, pid: u32) {
+        self.lock().remove(pid);
+    }
+
+    /// A process is met for the first time: introduces those of its ancestors that never were, because they have made no watched
+    /// call. Nothing is written for those that a recorder follows. Returns the time that its own records are to have: another
+    /// receiver may have introduced its parent on the occasion of a later call.
+    pub fn introduce<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &TrackedCall<'_>) -> u64 {
+        self.lock().remove(at.caller.pid);
+        self.introduce_ancestors(out, at);
+        let parent = self.lock().get(at.caller.parent).copied();
+        parent.map_or(at.time, |(_, written)| at.time.max(written + 1))
+    }
+
+    fn introduce_ancestors<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &TrackedCall<'_>) {
+        let caller = at.caller;
+        let mut unmet = Vec::new();
+        let mut parent = caller.parent;
+        let known = loop {
+            if let Some(known) = self.lock().get(parent).copied() {
+                break known;
+            }
+            // An orphan, or the command itself: what is above belongs to us, or to nobody.
+            if parent <= 1 || parent == std::process::id() || unmet.len() == GENERATIONS {
+                return;
+            }
+            let Ok(above) = at.callers.parent(parent) else {
+                return;
+            };
+            unmet.push((parent, above));
+            parent = above;
+        };
+        let (mut state, written) = known;
+        let (mut above, time) = (parent, at.time.max(written + 1));
+        for (pid, parent) in unmet.into_iter().rev() {
+            if state == Tracking::Recorded && same_program(above, pid) {
+                self.set_recorded(pid);
+            } else {
+                state = Tracking::Listed;
+                at.callers.introduce(pid);
+                let who = Who {
+                    pid,
+                    tid: pid,
+                    ..who(caller, at.notification)
+                };
+                out.put(time, who, &born(pid, parent), &[b"", b""]);
+                at.exits.follow(pid);
+                self.set(pid, Tracking::Listed, time);
+                self.write_list(out, time, who, false);
+            }
+            above = pid;
+        }
+    }
+
+    /// A process is about to make a call of its own, not an `exec`.
+    pub fn before_call<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &TrackedCall<'_>) {
+        let pid = at.caller.pid;
+        if self.state(pid).is_some() {
+            return;
+        }
+        let state = self.first_state(at.caller);
+        if state == Some(Tracking::Listed) {
+            self.write_list(out, at.time, who(at.caller, at.notification), false);
+        }
+        self.set(pid, state.unwrap_or(Tracking::Listed), at.time);
+    }
+
+    /// A process is about to become another program.
+    pub fn before_exec<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &TrackedCall<'_>) {
+        let pid = at.caller.pid;
+        let state = self.state(pid).or_else(|| self.first_state(at.caller));
+        match state {
+            // The recorder's log says what it holds; what the next program is will be seen.
+            Some(Tracking::Recorded) => {
+                self.lock().remove(pid);
+            }
+            Some(Tracking::Listed) => {
+                self.write_list(out, at.time, who(at.caller, at.notification), true);
+                // Its children are older than this list.
+                let mut known = self.lock();
+                if known.get(pid).is_none() {
+                    known.insert(pid, (Tracking::Listed, at.time));
+                }
+            }
+            None => {
+                self.set(pid, Tracking::Listed, at.time);
+            }
+        }
+    }
+
+    /// How the descriptors of a process that does its first thing are to be known; nothing if the run's header tells of them.
+    fn first_state(&self, caller: &Caller) -> Option<Tracking> {
+        if self.lock().is_empty() {
+            return None;
+        }
+        let forked = self.state(caller.parent) == Some(Tracking::Recorded)
+            && same_program(caller.parent, caller.pid);
+        Some(if forked {
+            Tracking::Recorded
+        } else {
+            Tracking::Listed
+        })
+    }
+
+    /// Writes down all that a thread's process holds, or what the `exec` that it is about to call leaves of it.
+    fn write_list<S: RecordSink>(
+        &self,
+        out: &mut RecordWriter<S>,
+        time: u64,
+        who: Who,
+        exec: bool,
+    ) {
+        // Who may not be asked may not be read either, and is noted for that.
+        let kept = |flags: u32| {
+            !exec || flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32
+        };
+        let Ok((list, whole)) = self.lister.list(who.tid, kept) else {
+            return;
+        };
+        let fields = |number, flags, result| RecordFields {
+            fd: who.pid as i32,
+            arg: number,
+            aux: flags,
+            result: RecordResult::Known(result),
+            ..RecordFields::of(op::HOLD)
+        };
+        if !whole {
+            let name = b"a process with very many descriptors";
+            let known = RecordFields {
+                result: RecordResult::Known(0),
+                ..RecordFields::of(op::OPAQUE)
+            };
+            out.put(time, who, &known, &[name]);
+        }
+        out.put(
+            time,
+            who,
+            &fields(-1, u32::from(exec), list.len() as i32),
+            &[b""],
+        );
+        for held in list {
+            out.put(
+                time,
+                who,
+                &fields(held.number, held.flags, 0),
+                &[&held.target],
+            );
+        }
+    }
+}
+
+/// Whether two processes run the same file: a child that does what its parent did has been forked.
+fn same_program(one: u32, two: u32) -> bool {
+    let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    program(one).is_some_and(|path| program(two) == Some(path))
+}

@@ -1,0 +1,185 @@
+//! Exact exit statuses of processes that are nobody's child of ours, from their pidfds.
+
+use crate::record_writer::{RecordWriter, gone};
+use backstory_abi::Who;
+use backstory_arena::RecordSink;
+use backstory_sys::kernel as sys;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Processes followed at a time; of more, the status may stay unknown.
+const FOLLOWED: usize = 400;
+/// What the listener and the stop signal are called among pids.
+const LISTENER: u64 = 1 << 40;
+const STOP: u64 = 1 << 41;
+/// After some ends were written down, the next ones are left to gather for so long: to be woken by each would cost the programs
+/// more than all else that is done for them.
+const GATHER: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+/// How long after the last process's end statuses are waited for that its parent has not collected yet.
+const GRACE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// The processes whose end is waited for.
+pub struct ExitWatcher {
+    epoll: OwnedFd,
+    stop: OwnedFd,
+    followed: Mutex<HashMap<u32, Arc<OwnedFd>>>,
+    hangup_tells: bool,
+    any: AtomicBool,
+}
+
+impl ExitWatcher {
+    /// Nobody yet. The listener is watched for its end.
+    pub fn new(listener: BorrowedFd<'_>) -> io::Result<ExitWatcher> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(
+            &epoll,
+            &stop,
+            epoll::EventData::new_u64(STOP),
+            epoll::EventFlags::IN,
+        )?;
+        // Errors and hang-ups are always reported; a waiting notification must not wake this.
+        epoll::add(
+            &epoll,
+            listener,
+            epoll::EventData::new_u64(LISTENER),
+            epoll::EventFlags::empty(),
+        )?;
+        let own = sys::pidfd_open(std::process::id(), false)?;
+        let hangup_tells = sys::pidfd_info(own.as_fd()).is_ok();
+        Ok(ExitWatcher {
+            epoll,
+            stop,
+            followed: Mutex::default(),
+            hangup_tells,
+            any: AtomicBool::new(false),
+        })
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashMap<u32, Arc<OwnedFd>>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for this process's end from now on.
+    pub fn follow(&self, pid: u32) {
+        if let Ok(pidfd) = sys::pidfd_open(pid, false) {
+            self.follow_pidfd(pid, Arc::new(pidfd));
+        }
+    }
+
+    /// The same, by a pidfd that is there already.
+    pub fn follow_pidfd(&self, pid: u32, pidfd: Arc<OwnedFd>) {
+        let mut followed = self.followed();
+        if followed.contains_key(&pid) || followed.len() >= FOLLOWED {
+            return;
+        }
+        // The hang-up comes when the process has been reaped; older kernels tell only that it has ended.
+        let events = if self.hangup_tells {
+            epoll::EventFlags::empty()
+        } else {
+            epoll::EventFlags::IN
+        };
+        if epoll::add(
+            &self.epoll,
+            &pidfd,
+            epoll::EventData::new_u64(pid.into()),
+            events,
+        )
+        .is_ok()
+        {
+            followed.insert(pid, pidfd);
+            self.any.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Somebody is, or was, followed: [`Exits::watch`] is needed.
+    pub fn was_used(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// Makes [`Exits::watch`] return.
+    pub fn stop(&self) {
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+    }
+
+    /// Writes down the end of every process followed, until nobody is left who has the filter, or until stopped. `ended` is called
+    /// when nobody is left.
+    pub fn watch<S: RecordSink>(
+        &self,
+        listener: BorrowedFd<'_>,
+        out: &mut RecordWriter<S>,
+        ended: impl FnOnce(),
+    ) {
+        let mut ended = Some(ended);
+        let mut events = Vec::with_capacity(64);
+        loop {
+            let timeout = if ended.is_none() { Some(&GRACE) } else { None };
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                timeout,
+            ) {
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(_) => return,
+                Ok(0) if ended.is_none() => return,
+                Ok(_) => {}
+            }
+            for event in events.drain(..) {
+                match event.data.u64() {
+                    STOP => return,
+                    LISTENER => {
+                        let _ = epoll::delete(&self.epoll, listener);
+                        if let Some(ended) = ended.take() {
+                            ended();
+                        }
+                    }
+                    pid => self.write_end(pid as u32, out),
+                }
+            }
+            if ended.is_none() && self.followed().is_empty() {
+                return;
+            }
+            if ended.is_some() {
+                self.gather(listener);
+            }
+        }
+    }
+
+    /// Returns after [`GATHER`], or when nobody is left, or when stopped.
+    fn gather(&self, listener: BorrowedFd<'_>) {
+        let mut fds = [
+            PollFd::new(&self.stop, PollFlags::IN),
+            PollFd::from_borrowed_fd(listener, PollFlags::empty()),
+        ];
+        // Interrupted or not: what is there is taken.
+        let _ = poll(&mut fds, Some(&GATHER));
+    }
+
+    fn write_end<S: RecordSink>(&self, pid: u32, out: &mut RecordWriter<S>) {
+        let Some(pidfd) = self.followed().remove(&pid) else {
+            return;
+        };
+        // Closing is not enough while a child of ours, on its way to its exec, still has it.
+        let _ = epoll::delete(&self.epoll, &pidfd);
+        let info = sys::pidfd_info(pidfd.as_fd()).ok();
+        let status = info
+            .filter(|i| i.mask & sys::PIDFD_INFO_EXIT != 0)
+            .map(|i| i.exit_code);
+        let who = Who {
+            pid,
+            tid: pid,
+            ..Who::default()
+        };
+        out.put(sys::now(), who, &gone(pid, status), &[]);
+    }
+}

@@ -1,0 +1,360 @@
+//! The seccomp filter: which calls become notifications.
+//!
+//! Order: architecture, number, exact instruction pointer. What depends on architecture and number alone is found constant by
+//! the kernel and costs the same whatever the filter's size; so numbers are looked up by a tree of comparisons before anything
+//! else is looked at. A call from the gate passes, except where the supervisor must know of it in any case.
+
+use crate::table::{ARCH_I386, ARCH_X86_64, Abi, GuardAction, When};
+use backstory_sys::kernel as sys;
+use libc::sock_filter;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// What a filter is to watch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FilterSpec {
+    /// Address after the gate's `syscall` instruction; none if no recorder is used.
+    pub gate: Option<u64>,
+    /// The gate is not trusted.
+    pub strict: bool,
+    /// Look-ups are watched, too.
+    pub lookups: bool,
+    /// `io_uring_setup` fails with `ENOSYS`.
+    pub refuse_io_uring: bool,
+}
+
+/// A built filter.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    program: Vec<sock_filter>,
+}
+
+/// The filter could not be installed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// A filter above us has a listener already, and a chain of filters can have only one.
+    #[error(
+        "cannot install the system call filter: an outer one has a listener already (a container runtime, another recording)"
+    )]
+    OuterListener,
+    /// The kernel lacks what the guard needs.
+    #[error(
+        "cannot install the system call filter: this kernel does not support it (5.19 is needed)"
+    )]
+    OldKernel,
+    /// Anything else.
+    #[error("cannot install the system call filter: {0}")]
+    Other(io::Error),
+}
+
+impl From<io::Error> for InstallError {
+    fn from(e: io::Error) -> InstallError {
+        match e.raw_os_error() {
+            Some(libc::EBUSY) => InstallError::OuterListener,
+            Some(libc::EINVAL | libc::ENOSYS) => InstallError::OldKernel,
+            _ => InstallError::Other(e),
+        }
+    }
+}
+
+impl InstallError {
+    /// The error number, to be passed through a pipe or an exit status.
+    pub fn errno(&self) -> i32 {
+        match self {
+            InstallError::OuterListener => libc::EBUSY,
+            InstallError::OldKernel => libc::EINVAL,
+            InstallError::Other(e) => e.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+}
+
+impl Filter {
+    /// Builds the filter. Allocates: do it before a fork.
+    pub fn build(spec: &FilterSpec) -> Filter {
+        let native = intervals(spec, &[Abi::X64, Abi::X32]);
+        let compat = intervals(spec, &[Abi::I386]);
+        let mut code = Vec::with_capacity(4 * (native.len() + compat.len()));
+        code.extend([
+            Instruction::load(4),
+            Instruction::Jump {
+                op: libc::BPF_JEQ,
+                k: ARCH_X86_64,
+                yes: 3,
+                no: 0,
+            },
+            Instruction::Jump {
+                op: libc::BPF_JEQ,
+                k: ARCH_I386,
+                yes: 1,
+                no: 0,
+            },
+            Instruction::Return(libc::SECCOMP_RET_ALLOW),
+            Instruction::Skip(size(&native) as u32 + 1),
+            Instruction::load(0),
+        ]);
+        tree(&native, &mut code);
+        code.push(Instruction::load(0));
+        tree(&compat, &mut code);
+        Filter {
+            program: assemble(code, spec),
+        }
+    }
+
+    /// Installs the filter on the calling thread, for it and all that come after it, and returns its listener.
+    ///
+    /// Without `CAP_SYS_ADMIN` the kernel asks for `no_new_privs`, which is then set. Safe between fork and exec.
+    pub fn install(&self) -> Result<OwnedFd, InstallError> {
+        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER
+            | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW
+            | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+        match sys::install_filter(&self.program, flags) {
+            Err(e) if e.raw_os_error() == Some(libc::EACCES) => {
+                sys::set_no_new_privs()?;
+                Ok(sys::install_filter(&self.program, flags)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Number of instructions.
+    pub fn len(&self) -> usize {
+        self.program.len()
+    }
+
+    /// Never true.
+    pub fn is_empty(&self) -> bool {
+        self.program.is_empty()
+    }
+}
+
+/// What becomes of a call, as far as its number tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FilterAction {
+    Allow,
+    Refuse,
+    /// Passes from the gate, else is notified.
+    Gate(When),
+    /// Is notified wherever it comes from.
+    Notify(When),
+}
+
+/// An instruction whose far jumps are not resolved yet.
+#[derive(Debug, Clone, Copy)]
+enum Instruction {
+    Load(u32),
+    Jump { op: u32, k: u32, yes: u8, no: u8 },
+    Skip(u32),
+    Return(u32),
+    Goto(FilterAction),
+}
+
+impl Instruction {
+    /// Loads a 32-bit word of `struct seccomp_data`.
+    fn load(offset: u32) -> Instruction {
+        Instruction::Load(offset)
+    }
+}
+
+/// The gate is a 64-bit `syscall`; any other way in that reports its address is no gate.
+fn action(spec: &FilterSpec, abi: Abi, name: &str, guard: &GuardAction) -> FilterAction {
+    let gated = abi == Abi::X64 && !spec.strict && spec.gate.is_some();
+    let gate = |when| {
+        if gated {
+            FilterAction::Gate(when)
+        } else {
+            FilterAction::Notify(when)
+        }
+    };
+    match guard {
+        GuardAction::Flow(..) if spec.refuse_io_uring && name == "io_uring_setup" => {
+            FilterAction::Refuse
+        }
+        GuardAction::Flow(when, _) => gate(*when),
+        GuardAction::View(when, _) => FilterAction::Notify(*when),
+        GuardAction::Lookup(_) if spec.lookups => gate(When::Always),
+        GuardAction::Magic => FilterAction::Notify(When::OneOf {
+            arg: 0,
+            values: MAGIC,
+        }),
+        GuardAction::Lookup(_) | GuardAction::Free(_) | GuardAction::Never(_) => {
+            FilterAction::Allow
+        }
+    }
+}
+
+const MAGIC: &[u32] = &[backstory_abi::MAGIC_WHICH as u32];
+
+/// The numbers' actions, as starts of intervals in order; the first starts at 0.
+fn intervals(spec: &FilterSpec, abis: &[Abi]) -> Vec<(u32, FilterAction)> {
+    let mut out = Vec::with_capacity(512);
+    out.push((0, FilterAction::Allow));
+    let mut put = |start: u32, action: FilterAction| {
+        if let Some(last) = out.last_mut() {
+            if last.0 == start {
+                last.1 = action;
+            } else if last.1 != action {
+                out.push((start, action));
+            }
+        }
+    };
+    for abi in abis {
+        for (nr, row) in abi.numbers() {
+            put(nr, action(spec, *abi, row.name, &row.guard));
+            put(nr + 1, FilterAction::Allow);
+        }
+    }
+    // Interval starts that change nothing.
+    out.dedup_by(|next, last| next.1 == last.1);
+    out
+}
+
+/// Appends a tree of comparisons on the accumulator that ends at each interval's action. In place: every start of a recording waits
+/// for it.
+fn tree(intervals: &[(u32, FilterAction)], out: &mut Vec<Instruction>) {
+    match intervals {
+        [] | [(_, FilterAction::Allow)] => out.push(Instruction::Return(libc::SECCOMP_RET_ALLOW)),
+        [(_, action)] => out.push(Instruction::Goto(*action)),
+        _ => {
+            let (low, high) = intervals.split_at(intervals.len() / 2);
+            let (start, length) = (high[0].0, size(low));
+            let jump = |yes, no| Instruction::Jump {
+                op: libc::BPF_JGE,
+                k: start,
+                yes,
+                no,
+            };
+            match u8::try_from(length) {
+                Ok(length) => out.push(jump(length, 0)),
+                Err(_) => out.extend([jump(0, 1), Instruction::Skip(length as u32)]),
+            }
+            tree(low, out);
+            tree(high, out);
+        }
+    }
+}
+
+/// How many steps the tree of these intervals has.
+fn size(intervals: &[(u32, FilterAction)]) -> usize {
+    if intervals.len() < 2 {
+        return 1;
+    }
+    let (low, high) = intervals.split_at(intervals.len() / 2);
+    let length = size(low);
+    length + size(high) + if length > usize::from(u8::MAX) { 2 } else { 1 }
+}
+
+/// What stands after the trees for one action: the look at an argument, then the look at the instruction pointer.
+fn block(action: FilterAction, spec: &FilterSpec) -> Vec<Instruction> {
+    let (when, gated) = match action {
+        FilterAction::Allow => return vec![Instruction::Return(libc::SECCOMP_RET_ALLOW)],
+        FilterAction::Refuse => {
+            return vec![Instruction::Return(
+                libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32,
+            )];
+        }
+        FilterAction::Gate(when) => (when, true),
+        FilterAction::Notify(when) => (when, false),
+    };
+    let mut out = Vec::new();
+    match when {
+        When::Always => {}
+        When::Any { arg, mask } | When::Without { arg, mask } => {
+            // Which of the two is notified skips the return.
+            let set = u8::from(matches!(when, When::Any { .. }));
+            out.push(Instruction::load(argument(arg)));
+            out.push(Instruction::Jump {
+                op: libc::BPF_JSET,
+                k: mask,
+                yes: set,
+                no: 1 - set,
+            });
+            out.push(Instruction::Return(libc::SECCOMP_RET_ALLOW));
+        }
+        When::OneOf { arg, values } => {
+            out.push(Instruction::load(argument(arg)));
+            let count = values.len() as u8;
+            for (k, i) in values.iter().zip(0u8..) {
+                out.push(Instruction::Jump {
+                    op: libc::BPF_JEQ,
+                    k: *k,
+                    yes: count - i,
+                    no: 0,
+                });
+            }
+            out.push(Instruction::Return(libc::SECCOMP_RET_ALLOW));
+        }
+    }
+    if let (true, Some(gate)) = (gated, spec.gate) {
+        out.push(Instruction::load(12));
+        out.push(Instruction::Jump {
+            op: libc::BPF_JEQ,
+            k: (gate >> 32) as u32,
+            yes: 0,
+            no: 3,
+        });
+        out.push(Instruction::load(8));
+        out.push(Instruction::Jump {
+            op: libc::BPF_JEQ,
+            k: gate as u32,
+            yes: 0,
+            no: 1,
+        });
+        out.push(Instruction::Return(libc::SECCOMP_RET_ALLOW));
+    }
+    out.push(Instruction::Return(libc::SECCOMP_RET_USER_NOTIF));
+    out
+}
+
+/// Offset of the low half of an argument in `struct seccomp_data`.
+fn argument(arg: u8) -> u32 {
+    16 + 8 * u32::from(arg)
+}
+
+/// Appends the blocks of all actions in use and resolves the jumps to them.
+fn assemble(mut code: Vec<Instruction>, spec: &FilterSpec) -> Vec<sock_filter> {
+    let mut places: Vec<(FilterAction, usize)> = Vec::new();
+    for i in 0..code.len() {
+        if let Instruction::Goto(action) = code[i]
+            && places.iter().all(|(known, _)| *known != action)
+        {
+            places.push((action, code.len()));
+            code.extend(block(action, spec));
+        }
+    }
+    let target = |action: FilterAction, from: usize| {
+        let place = places
+            .iter()
+            .find(|(known, _)| *known == action)
+            .map_or(from + 1, |(_, place)| *place);
+        (place - from - 1) as u32
+    };
+    code.iter()
+        .enumerate()
+        .map(|(i, step)| match *step {
+            Instruction::Load(k) => {
+                instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, k, 0, 0)
+            }
+            Instruction::Jump { op, k, yes, no } => {
+                instruction(libc::BPF_JMP | libc::BPF_K | op, k, yes, no)
+            }
+            Instruction::Skip(k) => instruction(libc::BPF_JMP | libc::BPF_JA, k, 0, 0),
+            Instruction::Return(k) => instruction(libc::BPF_RET | libc::BPF_K, k, 0, 0),
+            Instruction::Goto(action) => {
+                instruction(libc::BPF_JMP | libc::BPF_JA, target(action, i), 0, 0)
+            }
+        })
+        .collect()
+}
+
+fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
+}
+
+#[cfg(test)]
+mod tests;

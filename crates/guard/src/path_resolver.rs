@@ -1,0 +1,500 @@
+//! Looking at what a path means to a caller, without ever waiting for one.
+//!
+//! A look-up that is answered from the kernel's cache asks nobody. One that is not may ask a file server that is itself being
+//! recorded and waits for us: it is refused here (`NotCached`), unless the part that is not cached lies in a local file system.
+//! A resolver that is allowed to wait does so.
+
+use crate::caller::{Caller, FileSystemView};
+use crate::mounts::{MountTable, NameAuthority};
+use backstory_files::Ident;
+use backstory_sys::kernel as sys;
+use backstory_sys::long_path as deep;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+/// Not cached: ask again with a resolver that may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotCached;
+
+/// What was found. Lives for a moment on the stack, never in a collection.
+#[allow(clippy::large_enum_variant)]
+pub enum Resolved {
+    /// It is there.
+    File(ResolvedFile),
+    /// The kernel's errno.
+    Error(i32),
+}
+
+/// A file that is there.
+pub struct ResolvedFile {
+    handle: FileHandle,
+    /// What it is.
+    pub st: libc::statx,
+}
+
+/// How what was found can be asked again.
+enum FileHandle {
+    /// Opened with `O_PATH`: it was looked up carefully.
+    Opened(OwnedFd),
+    /// Its name in our own view, where no look-up makes us wait, and whether a link at the name's end is followed.
+    ByName(CString, bool),
+}
+
+/// Looks up paths for one thread of ours.
+pub struct PathResolver {
+    mounts: MountTable,
+    waits: bool,
+}
+
+/// What is found without the cache.
+enum UncachedLookup {
+    Done(std::io::Result<OwnedFd>),
+    /// The path's last component is a link to this path.
+    Link(Vec<u8>),
+}
+
+/// Where the link that `path` names and `link` is leads to. Nowhere by name, if it is the kernel's, of something open that has lost its.
+fn target(path: &[u8], link: &OwnedFd) -> Option<Vec<u8>> {
+    let mut buffer = [0; 4096];
+    let text = sys::readlink(link.as_raw_fd(), c"", &mut buffer).ok()?;
+    if path.starts_with(b"/proc/") && text.ends_with(b" (deleted)") {
+        return None;
+    }
+    if text.first() == Some(&b'/') {
+        return Some(text.to_vec());
+    }
+    let slash = path.iter().rposition(|b| *b == b'/')?;
+    Some([&path[..=slash], text].concat())
+}
+
+/// Links that are followed one after the other, as the kernel does.
+const LINKS: usize = 40;
+/// Ancestors that are tried when a path is not cached.
+const ANCESTORS: usize = 8;
+
+impl PathResolver {
+    /// One that never waits, or one that does.
+    pub fn new(mounts: MountTable, waits: bool) -> PathResolver {
+        PathResolver { mounts, waits }
+    }
+
+    /// Reads what the first look-up would otherwise have to wait for.
+    pub fn prepare(&mut self, now: u64) {
+        self.mounts.all_local(now);
+    }
+
+    /// True if no look-up in our own view can make us wait for somebody.
+    pub fn all_local(&mut self, now: u64) -> bool {
+        self.mounts.all_local(now)
+    }
+
+    /// True if what it finds may be later than the call.
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// Looks up an absolute path of the caller's.
+    pub fn look(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        follow: bool,
+        now: u64,
+    ) -> Result<Resolved, NotCached> {
+        if !matches!(caller.view, FileSystemView::Own) || !self.mounts.all_local(now) {
+            return self.look_carefully(caller, path, follow, now);
+        }
+        let rewritten = rewrite(caller, path);
+        let named = rewritten.as_deref().unwrap_or(path);
+        if deep::split(named).is_some() {
+            return self.look_carefully(caller, path, follow, now);
+        }
+        let Ok(name) = CString::new(named) else {
+            return Ok(Resolved::Error(libc::ENOENT));
+        };
+        let nofollow = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+        Ok(
+            match sys::statx(libc::AT_FDCWD, &name, libc::AT_STATX_DONT_SYNC | nofollow) {
+                Ok(st) => Resolved::File(ResolvedFile {
+                    handle: FileHandle::ByName(name, follow),
+                    st,
+                }),
+                Err(e) => Resolved::Error(e.raw_os_error().unwrap_or(libc::EIO)),
+            },
+        )
+    }
+
+    /// The same, and what is there can be asked where it is ([`There::path`]).
+    pub fn look_carefully(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        follow: bool,
+        now: u64,
+    ) -> Result<Resolved, NotCached> {
+        self.look_through(caller, path, follow, now, LINKS)
+    }
+
+    fn look_through(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        follow: bool,
+        now: u64,
+        links: usize,
+    ) -> Result<Resolved, NotCached> {
+        let rewritten = rewrite(caller, path);
+        let path = rewritten.as_deref().unwrap_or(path);
+        let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
+        let (root, resolve) = root_of(caller);
+        let cached = if self.waits { 0 } else { libc::RESOLVE_CACHED };
+        let found = match open(root, path, libc::O_PATH | nofollow, resolve | cached) {
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && !self.waits => {
+                match self.look_locally(caller, path, nofollow, now)? {
+                    UncachedLookup::Done(found) => found,
+                    UncachedLookup::Link(_) if links == 0 => {
+                        return Ok(Resolved::Error(libc::ELOOP));
+                    }
+                    UncachedLookup::Link(target) => {
+                        return self.look_through(caller, &target, follow, now, links - 1);
+                    }
+                }
+            }
+            found => found,
+        };
+        Ok(match found {
+            Ok(fd) => match describe(&fd, self.waits) {
+                Ok(st) => Resolved::File(ResolvedFile {
+                    handle: FileHandle::Opened(fd),
+                    st,
+                }),
+                Err(e) => Resolved::Error(e),
+            },
+            Err(e) => Resolved::Error(e.raw_os_error().unwrap_or(libc::EIO)),
+        })
+    }
+
+    /// Looks up what is not cached, if the nearest cached directory above it is in a local file system and the rest of the path
+    /// leads nowhere else.
+    fn look_locally(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        nofollow: i32,
+        now: u64,
+    ) -> Result<UncachedLookup, NotCached> {
+        let (root, resolve) = root_of(caller);
+        let mut end = path.len();
+        for _ in 0..ANCESTORS {
+            let Some(slash) = path[..end].iter().rposition(|b| *b == b'/') else {
+                break;
+            };
+            end = slash;
+            let above = if slash == 0 { b"/" } else { &path[..slash] };
+            let flags = libc::O_PATH | libc::O_DIRECTORY;
+            let fd = match open(root, above, flags, resolve | libc::RESOLVE_CACHED) {
+                Ok(fd) => fd,
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) && slash > 0 => continue,
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => break,
+                Err(e) => return Ok(UncachedLookup::Done(Err(e))),
+            };
+            let st = describe(&fd, false).map_err(|_| NotCached)?;
+            if !self
+                .mounts
+                .find(caller.tid, st.stx_mnt_id, now)
+                .is_some_and(|mount| mount.local)
+            {
+                return Err(NotCached);
+            }
+            let rest = CString::new(&path[slash + 1..]).map_err(|_| NotCached)?;
+            let inside = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_XDEV;
+            let found = sys::openat2(fd.as_raw_fd(), &rest, libc::O_PATH | nofollow, inside);
+            return match found.as_ref().err().and_then(std::io::Error::raw_os_error) {
+                Some(libc::ELOOP) if nofollow == 0 => {
+                    let link = sys::openat2(
+                        fd.as_raw_fd(),
+                        &rest,
+                        libc::O_PATH | libc::O_NOFOLLOW,
+                        inside,
+                    );
+                    target(path, &link.map_err(|_| NotCached)?)
+                        .map(UncachedLookup::Link)
+                        .ok_or(NotCached)
+                }
+                Some(libc::ELOOP | libc::EXDEV | libc::EAGAIN) => Err(NotCached),
+                _ => Ok(UncachedLookup::Done(found)),
+            };
+        }
+        Err(NotCached)
+    }
+
+    /// Whether a directory of the caller's has no names in it. Looked at only where that makes nobody wait and leaves no trace in the
+    /// directory's times.
+    pub fn is_empty(
+        &mut self,
+        caller: &Caller,
+        path: &[u8],
+        now: u64,
+    ) -> Result<Option<bool>, NotCached> {
+        let Resolved::File(there) = self.look_carefully(caller, path, false, now)? else {
+            return Ok(None);
+        };
+        let mount = self.mounts.find(caller.tid, there.st.stx_mnt_id, now);
+        let plain = mount.is_some_and(|mount| mount.local && mount.names == NameAuthority::Anyone);
+        let Some(fd) = there.into_fd().filter(|_| plain) else {
+            return Ok(None);
+        };
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOATIME;
+        let opened = sys::openat2(fd.as_raw_fd(), c".", flags, 0);
+        Ok(opened.ok().and_then(|fd| sys::is_empty(&fd).ok()))
+    }
+
+    /// Who makes the names where the file is.
+    pub fn names(&mut self, caller: &Caller, st: &libc::statx, now: u64) -> NameAuthority {
+        let mount = self.mounts.find(caller.tid, st.stx_mnt_id, now);
+        mount.map_or(NameAuthority::Anyone, |mount| mount.names)
+    }
+
+    /// True if nothing can be changed where the file is, at this moment: a mount may have become read-only, or be so no more, since
+    /// the last call, and by whom nobody watches. Only a file system that asks a process or the network is not asked: of it,
+    /// what its mount was a moment ago.
+    pub fn readonly(&mut self, caller: &Caller, there: &ResolvedFile, now: u64) -> bool {
+        let Some(mount) = self.mounts.find(caller.tid, there.st.stx_mnt_id, now) else {
+            return false;
+        };
+        let known = mount.readonly;
+        if mount.local {
+            there.readonly().unwrap_or(known)
+        } else {
+            known
+        }
+    }
+}
+
+impl ResolvedFile {
+    /// The file itself, opened with `O_PATH`, if it was looked up carefully.
+    pub fn into_fd(self) -> Option<OwnedFd> {
+        match self.handle {
+            FileHandle::Opened(fd) => Some(fd),
+            FileHandle::ByName(..) => None,
+        }
+    }
+
+    /// Whether its mount lets nothing be changed. Asks the file system.
+    fn readonly(&self) -> std::io::Result<bool> {
+        match &self.handle {
+            FileHandle::Opened(fd) => sys::is_readonly(fd.as_fd()),
+            // There is no way to ask for the link itself by name.
+            FileHandle::ByName(name, false) if self.kind() == libc::S_IFLNK => {
+                let link = sys::openat2(libc::AT_FDCWD, name, libc::O_PATH | libc::O_NOFOLLOW, 0)?;
+                sys::is_readonly(link.as_fd())
+            }
+            FileHandle::ByName(name, _) => sys::is_readonly_at(name),
+        }
+    }
+
+    /// Type bits of the mode.
+    pub fn kind(&self) -> u32 {
+        u32::from(self.st.stx_mode) & libc::S_IFMT
+    }
+
+    /// Where it is, as we see it, if it was looked up carefully.
+    pub fn path(&self) -> Option<Vec<u8>> {
+        let FileHandle::Opened(fd) = &self.handle else {
+            return None;
+        };
+        let name = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
+        let mut buffer = [0; 4096];
+        let path = sys::readlink(libc::AT_FDCWD, &name, &mut buffer).ok()?;
+        (path.first() == Some(&b'/')).then(|| path.to_vec())
+    }
+
+    /// Its identity and content state.
+    pub fn ident(&self) -> Ident {
+        let st = &self.st;
+        let nanoseconds =
+            |t: libc::statx_timestamp| t.tv_sec * 1_000_000_000 + i64::from(t.tv_nsec);
+        Ident {
+            dev: libc::makedev(st.stx_dev_major, st.stx_dev_minor),
+            ino: st.stx_ino,
+            size: st.stx_size as i64,
+            mtime: nanoseconds(st.stx_mtime),
+            ctime: nanoseconds(st.stx_ctime),
+            birth: if st.stx_mask & libc::STATX_BTIME != 0 {
+                nanoseconds(st.stx_btime)
+            } else {
+                0
+            },
+            mode: u32::from(st.stx_mode),
+            nlink: st.stx_nlink,
+        }
+    }
+}
+
+/// Opens a path, however long. What lies beyond the first piece of a long one in another root is looked for below that.
+fn open(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
+    let name =
+        |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::ENOENT));
+    let (mut above, mut rest, mut how): (Option<OwnedFd>, _, _) = (None, path, resolve);
+    while let Some((piece, more)) = deep::split(rest) {
+        let from = above.as_ref().map_or(root, AsRawFd::as_raw_fd);
+        above = Some(sys::openat2(
+            from,
+            &name(piece)?,
+            libc::O_PATH | libc::O_DIRECTORY,
+            how,
+        )?);
+        if how & libc::RESOLVE_IN_ROOT != 0 {
+            how = how & !libc::RESOLVE_IN_ROOT | libc::RESOLVE_BENEATH;
+        }
+        rest = more;
+    }
+    sys::openat2(
+        above.as_ref().map_or(root, AsRawFd::as_raw_fd),
+        &name(rest)?,
+        flags,
+        how,
+    )
+}
+
+fn describe(fd: &OwnedFd, wait: bool) -> Result<libc::statx, i32> {
+    let sync = if wait { 0 } else { libc::AT_STATX_DONT_SYNC };
+    sys::statx(fd.as_raw_fd(), c"", libc::AT_EMPTY_PATH | sync)
+        .map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Where the caller's absolute paths start. In our own root, links of `/proc` may be followed; in another, they would leave it.
+fn root_of(caller: &Caller) -> (RawFd, u64) {
+    match &caller.view {
+        FileSystemView::Own => (libc::AT_FDCWD, 0),
+        FileSystemView::Other(root) => (root.fd.as_raw_fd(), libc::RESOLVE_IN_ROOT),
+    }
+}
+
+/// Names that mean something else for every process.
+const OWN_NAMES: [(&[u8], &str); 6] = [
+    (b"/proc/self", ""),
+    (b"/proc/thread-self", ""),
+    (b"/dev/fd", "/fd"),
+    (b"/dev/stdin", "/fd/0"),
+    (b"/dev/stdout", "/fd/1"),
+    (b"/dev/stderr", "/fd/2"),
+];
+
+/// True if the path means something else for every process.
+pub fn is_own(path: &[u8]) -> bool {
+    (path.starts_with(b"/proc/") || path.starts_with(b"/dev/"))
+        && OWN_NAMES.iter().any(|(name, _)| rest(path, name).is_some())
+}
+
+/// What follows a name that ends where a component does.
+fn rest<'a>(path: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    path.strip_prefix(name)
+        .filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// Puts the caller's own directory in the place of `/proc/self`, which would be ours.
+fn rewrite(caller: &Caller, path: &[u8]) -> Option<Vec<u8>> {
+    if !is_own(path) {
+        return None;
+    }
+    let (rest, inner) = OWN_NAMES
+        .iter()
+        .find_map(|(name, inner)| Some((rest(path, name)?, inner)))?;
+    let mut out = format!("/proc/{}{inner}", caller.tid).into_bytes();
+    out.extend_from_slice(rest);
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn caller() -> Caller {
+        let (pid, tid) = (std::process::id(), sys::gettid());
+        Caller {
+            pid,
+            tid,
+            parent: 1,
+            view: FileSystemView::Own,
+            new: false,
+            process: None,
+        }
+    }
+
+    #[test]
+    fn a_name_of_proc_self_is_the_callers() {
+        let me = Caller {
+            tid: 42,
+            ..caller()
+        };
+        assert_eq!(
+            rewrite(&me, b"/proc/self/exe").as_deref(),
+            Some(&b"/proc/42/exe"[..])
+        );
+        assert_eq!(
+            rewrite(&me, b"/dev/stdin").as_deref(),
+            Some(&b"/proc/42/fd/0"[..])
+        );
+        assert_eq!(
+            rewrite(&me, b"/dev/fd/7").as_deref(),
+            Some(&b"/proc/42/fd/7"[..])
+        );
+        assert_eq!(rewrite(&me, b"/proc/selfish"), None);
+        assert_eq!(rewrite(&me, b"/dev/stdinx"), None);
+    }
+
+    #[test]
+    fn what_is_not_cached_in_a_local_file_system_is_still_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/c");
+        std::fs::create_dir_all(&deep).unwrap();
+        let mut resolver = PathResolver::new(MountTable::new(Arc::default()), false);
+        let mut look = |path: &std::path::Path| {
+            resolver
+                .look(
+                    &caller(),
+                    path.as_os_str().as_encoded_bytes(),
+                    true,
+                    sys::now(),
+                )
+                .ok()
+        };
+        assert!(
+            matches!(look(&deep), Some(Resolved::File(there)) if there.kind() == libc::S_IFDIR)
+        );
+        // A name that nobody has looked up before is in no cache.
+        assert!(matches!(
+            look(&deep.join("never/looked/up")),
+            Some(Resolved::Error(libc::ENOENT))
+        ));
+    }
+
+    #[test]
+    fn what_is_read_only_is_found_by_name_and_by_descriptor() {
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mut mounts = MountTable::new(Arc::default());
+        let mut resolver = PathResolver::new(MountTable::new(Arc::default()), false);
+        let places = table.lines().filter_map(|line| line.split(' ').nth(4));
+        for place in places.filter(|place| !place.contains('\\')) {
+            let look = resolver.look_carefully(&caller(), place.as_bytes(), true, 1);
+            let Ok(Resolved::File(opened)) = look else {
+                continue;
+            };
+            let Some(mount) = mounts.find(sys::gettid(), opened.st.stx_mnt_id, 1) else {
+                continue;
+            };
+            if !mount.local {
+                continue;
+            }
+            let named = ResolvedFile {
+                handle: FileHandle::ByName(CString::new(place).unwrap(), true),
+                st: opened.st,
+            };
+            let found = [opened, named].map(|there| there.readonly().unwrap());
+            assert_eq!(found, [mount.readonly; 2], "{place}");
+        }
+    }
+}

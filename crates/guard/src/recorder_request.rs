@@ -1,0 +1,70 @@
+//! The requests of recorders: `getpriority` calls with a magic argument, which no program makes.
+//!
+//! The numbers and their arguments are defined in `backstory_abi.h`.
+
+use crate::call_logger::CallLogger;
+use crate::call_records::write_born;
+use crate::change_preserver::ChangeSource;
+use crate::guard_state::GuardState;
+use crate::notification_buffers::Notification;
+use crate::response::Response;
+use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_PRESERVE};
+use backstory_arena::RecordSink;
+use backstory_sys::kernel as sys;
+use std::os::fd::AsFd;
+
+/// Handles a recorder's request.
+pub(crate) fn respond_to_recorder<S: RecordSink>(
+    state: &GuardState,
+    logger: &mut CallLogger<S>,
+    notification: &Notification,
+    time: u64,
+) -> Response {
+    let (request, argument) = (notification.args[1] as i32, notification.args[2]);
+    match request {
+        MAGIC_ANNOUNCE => {
+            announce(state, logger, notification, argument as u32, time);
+            Response::Value(0)
+        }
+        MAGIC_ARENA => send_arena(state, notification.id),
+        MAGIC_DRAIN => match state.park(notification.id) {
+            Some(parked) => {
+                state.hooks.request_chunk(parked);
+                Response::Parked
+            }
+            None => Response::Value(0),
+        },
+        MAGIC_PRESERVE => logger.preserve(state, notification, time, ChangeSource::Recorder),
+        _ => Response::Continue,
+    }
+}
+
+/// A recorder has taken a chunk of the arena.
+fn announce<S: RecordSink>(
+    state: &GuardState,
+    logger: &mut CallLogger<S>,
+    notification: &Notification,
+    chunk: u32,
+    time: u64,
+) {
+    let Ok(caller) = state.callers.meet(notification.tid, time) else {
+        return;
+    };
+    state.hooks.announce_chunk(chunk, caller.pid, caller.tid);
+    state.descriptors.set_recorded(caller.pid);
+    if caller.new {
+        let collected = state.hooks.collects_children_of(caller.parent);
+        write_born(&mut logger.out, &caller, notification, time, collected);
+    }
+}
+
+/// Gives a recorder that cannot reach the arena's path a descriptor of it.
+fn send_arena(state: &GuardState, id: u64) -> Response {
+    let Some(arena) = &state.settings.arena else {
+        return Response::Error(libc::ENOENT);
+    };
+    match sys::answer_descriptor(state.listener(), id, arena.as_fd()) {
+        Ok(()) => Response::Sent,
+        Err(e) => Response::Error(e.raw_os_error().unwrap_or(libc::EIO)),
+    }
+}

@@ -1,0 +1,56 @@
+//! Lets notified calls go on without logging them.
+
+use crate::notification_buffers::{NotificationBuffers, RECEIVERS};
+use backstory_sys::kernel as sys;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+/// Lets go on whoever a dead supervisor had received and not answered. Returns how many waited.
+///
+/// Only for the keeper, once the supervisor is known to be dead. An id that had been answered is refused by the kernel, harmlessly.
+pub fn continue_received(listener: BorrowedFd<'_>, shared: &NotificationBuffers) -> usize {
+    let mut rescued = 0;
+    for id in shared.unanswered() {
+        let value = id.swap(0, Ordering::AcqRel);
+        if value != 0 && sys::answer_continue(listener, value).is_ok() {
+            rescued += 1;
+        }
+    }
+    for receiver in 0..RECEIVERS {
+        shared.clear(receiver);
+    }
+    rescued
+}
+
+/// Lets every watched call go on, unseen, until no process is left that has the filter. Returns how many there were.
+///
+/// For the keeper after the supervisor's end. The filter can't be removed, so this is what keeps its processes alive.
+pub fn continue_all(listener: BorrowedFd<'_>, shared: &NotificationBuffers) -> u64 {
+    let mut served = 0;
+    loop {
+        let events = sys::poll(listener, libc::POLLIN, -1);
+        if events & libc::POLLIN != 0 {
+            if let Ok(call) = shared.receive(listener, 0) {
+                let _ = sys::answer_continue(listener, call.id);
+                shared.clear(0);
+                served += 1;
+            }
+        } else if events & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+            return served;
+        }
+    }
+}
+
+/// Lets every call go on that waits now. Does not wait. False once no process is left that has the filter.
+pub fn continue_pending(listener: BorrowedFd<'_>, shared: &NotificationBuffers) -> bool {
+    loop {
+        let events = sys::poll(listener, libc::POLLIN, 0);
+        if events & libc::POLLIN == 0 {
+            return events & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) == 0;
+        }
+        if let Ok(call) = shared.receive(listener, 0) {
+            let _ = sys::answer_continue(listener, call.id); // its caller may have died
+            shared.clear(0);
+        }
+    }
+}

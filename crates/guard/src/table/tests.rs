@@ -1,0 +1,207 @@
+//! Compares the table with the kernel's headers and with the running kernel.
+
+use super::row::TableRow;
+use super::*;
+
+/// `#define` lines of a kernel header: name and number; x32's are taken without their bit.
+fn header(name: &str) -> Option<Vec<(String, i16)>> {
+    let dirs = ["/usr/include/x86_64-linux-gnu/asm", "/usr/include/asm"];
+    let text = dirs
+        .iter()
+        .find_map(|dir| std::fs::read_to_string(format!("{dir}/{name}")).ok())?;
+    let calls = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix("#define __NR_")?;
+        let (name, number) = rest.split_once(' ')?;
+        let number = number
+            .trim_start_matches("(__X32_SYSCALL_BIT + ")
+            .trim_end_matches(')');
+        Some((name.to_owned(), number.trim().parse().ok()?))
+    });
+    Some(calls.collect())
+}
+
+#[test]
+fn every_system_call_of_the_headers_has_a_row() {
+    for (file, abi) in [
+        ("unistd_64.h", Abi::X64),
+        ("unistd_32.h", Abi::I386),
+        ("unistd_x32.h", Abi::X32),
+    ] {
+        let Some(calls) = header(file) else {
+            eprintln!("SKIPPED: no <asm/{file}> here");
+            continue;
+        };
+        assert!(calls.len() > 300, "{file} was not understood");
+        for (name, nr) in calls {
+            let bit = if abi == Abi::X32 { X32_BIT } else { 0 };
+            let row = abi.row(nr as u32 | bit);
+            assert_eq!(
+                row.map(|row| row.name),
+                Some(name.as_str()),
+                "{nr} in {file}"
+            );
+        }
+    }
+}
+
+/// What the kernel's generic header gives an architecture that asks for what aarch64 asks for (see its `asm/unistd.h`).
+fn generic_header() -> Option<Vec<(String, i16)>> {
+    const WANTS: [&str; 6] = [
+        "RENAMEAT",
+        "NEW_STAT",
+        "SET_GET_RLIMIT",
+        "TIME32_SYSCALLS",
+        "SYS_CLONE3",
+        "MEMFD_SECRET",
+    ];
+    let header = "/usr/include/asm-generic/unistd.h";
+    if !std::path::Path::new(header).exists() {
+        return None;
+    }
+    let macros = std::process::Command::new("cc")
+        .args(WANTS.map(|want| format!("-D__ARCH_WANT_{want}")))
+        .args(["-E", "-dM", "-xc", header])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&macros.stdout).into_owned();
+    let defined: std::collections::HashMap<&str, &str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define ")?.split_once(' '))
+        .collect();
+    let calls = defined.iter().filter_map(|(name, mut value)| {
+        while let Some(other) = defined.get(value) {
+            value = other;
+        }
+        Some((name.strip_prefix("__NR_")?.to_owned(), value.parse().ok()?))
+    });
+    // How many there are, and where an architecture's own would begin.
+    let bounds = ["syscalls", "arch_specific_syscall"];
+    Some(
+        calls
+            .filter(|(name, _)| !bounds.contains(&name.as_str()))
+            .collect(),
+    )
+}
+
+#[test]
+fn every_system_call_of_aarch64_has_a_row() {
+    let Some(calls) = generic_header() else {
+        eprintln!("SKIPPED: no <asm-generic/unistd.h> or no compiler here");
+        return;
+    };
+    assert!(calls.len() > 300, "the header was not understood");
+    for (name, nr) in &calls {
+        let row = ROWS.iter().find(|row| row.name == name);
+        assert_eq!(row.map(TableRow::arm64), Some(Some(*nr)), "{name}");
+    }
+    // A name that aarch64's own headers do not know is no call of it, unless it is newer than they are.
+    let newest = calls.iter().map(|call| call.1).max();
+    for row in ROWS {
+        let known = calls.iter().any(|call| call.0 == row.name);
+        assert!(
+            known || row.arm64().is_none() || row.arm64() > newest,
+            "{}",
+            row.name
+        );
+    }
+}
+
+/// Headers may be older than the kernel: what the kernel that runs here has built in needs a row all the same.
+#[test]
+fn every_system_call_of_the_running_kernel_has_a_row() {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let calls: Vec<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2)?.strip_prefix("__x64_sys_"))
+        // Parts that the compiler has put elsewhere.
+        .filter(|call| !call.contains('.'))
+        .collect();
+    if calls.len() < 300 {
+        eprintln!("SKIPPED: this kernel does not name its system calls");
+        return;
+    }
+    // The kernel's own names, where they are not those of the headers.
+    const OTHER: &[(&str, &str)] = &[
+        ("mmap_pgoff", "mmap2"),
+        ("sendfile64", "sendfile"),
+        ("umount", "umount2"),
+        ("sysctl", "_sysctl"),
+        ("llseek", "_llseek"),
+        ("oldumount", "umount"),
+        ("recv", "socketcall"),
+        ("send", "socketcall"),
+        ("ni_syscall", "tuxcall"),
+        ("sync_file_range2", "sync_file_range"),
+    ];
+    // Calls of other architectures, for which an x86 kernel has an empty function.
+    const ELSEWHERE: &[&str] = &[
+        "gethostname",
+        "pciconfig",
+        "rtas",
+        "s390",
+        "spu_",
+        "subpage",
+    ];
+    let row = |name: &str| ROWS.iter().any(|row| row.name == name);
+    for call in calls
+        .into_iter()
+        .filter(|call| !ELSEWHERE.iter().any(|e| call.starts_with(e)))
+    {
+        let name = OTHER
+            .iter()
+            .find(|other| other.0 == call)
+            .map_or(call, |other| other.1);
+        // Older layouts of what 32-bit programs pass, and the forms before and after them.
+        let short = ["_time32", "32", "16"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end));
+        let plain = ["new", "old_", "ia32_"]
+            .iter()
+            .find_map(|start| name.strip_prefix(start));
+        assert!(
+            [Some(name), short, plain].into_iter().flatten().any(row),
+            "{call}"
+        );
+    }
+}
+
+#[test]
+fn a_number_stands_for_one_call_only() {
+    let numbers: [fn(&TableRow) -> i16; 3] = [|r| r.x64, |r| r.i386, |r| r.arm64().unwrap_or(-1)];
+    for number in numbers {
+        let mut numbers: Vec<_> = ROWS.iter().map(number).filter(|nr| *nr >= 0).collect();
+        numbers.sort_unstable();
+        let all = numbers.len();
+        numbers.dedup();
+        assert_eq!(numbers.len(), all);
+    }
+}
+
+#[test]
+fn calls_that_must_not_be_disturbed_are_never_watched() {
+    let never = [
+        "close",
+        "read",
+        "write",
+        "fork",
+        "vfork",
+        "clone3",
+        "exit",
+        "exit_group",
+        "rt_sigreturn",
+    ];
+    for name in never {
+        let row = ROWS.iter().find(|row| row.name == name).expect(name);
+        assert_eq!(row.guard.shape(), None, "{name}");
+    }
+}
+
+#[test]
+fn the_x32_and_i386_numbers_of_execve_are_found() {
+    assert_eq!(
+        Abi::X32.row(520 | X32_BIT).map(|row| row.name),
+        Some("execve")
+    );
+    assert_eq!(Abi::I386.row(11).map(|row| row.name), Some("execve"));
+    assert_eq!(Abi::X64.row(59).map(|row| row.name), Some("execve"));
+}

@@ -1,0 +1,284 @@
+//! What an entry of an io_uring asks for, in the words of the system call that does the same.
+//!
+//! In: the 64 bytes of a submission entry. Out: a call's number and arguments, which the table then decodes like any other; or what
+//! the entry does to a descriptor. Pure: nothing is read but the entry. Numbers are those of the kernel's `io_uring.h`; an
+//! operation that has none here is one that this program does not know, and marks the run.
+
+use crate::record_writer::{RecordFields, RecordResult};
+use backstory_abi::{META_ATTR, op};
+use backstory_eventlog::reason::undecoded;
+
+/// Bytes of an entry that every kind of ring has.
+pub const ENTRY: usize = 64;
+
+const FIXED_FILE: u8 = 1;
+const DRAIN: u8 = 1 << 1;
+const LINK: u8 = 1 << 2;
+const HARDLINK: u8 = 1 << 3;
+
+/// `SPLICE_F_FD_IN_FIXED`
+const SPLICE_FIXED: u32 = 1 << 31;
+/// Operations from here on are not known.
+const KNOWN: u8 = 65;
+
+/// A submission entry.
+#[derive(Debug, Clone, Copy)]
+pub struct RingEntry([u8; ENTRY]);
+
+/// What an entry does.
+#[derive(Debug, Clone, Copy)]
+pub enum EntryEffect {
+    /// The same as this system call of x86-64.
+    Call {
+        /// Its number.
+        nr: i64,
+        /// Its arguments.
+        args: [u64; 6],
+    },
+    /// Something to descriptors of the process.
+    Descriptor(RecordFields),
+    /// It puts descriptors into the ring's table of files: `count` numbers at `at`.
+    Files {
+        /// Address of the numbers.
+        at: u64,
+        /// How many.
+        count: u32,
+    },
+    /// It sends or receives a message through a descriptor.
+    Message {
+        /// Address of the `struct msghdr`.
+        at: u64,
+        /// What happens to the descriptor.
+        fields: RecordFields,
+    },
+    /// Nothing that matters, or something that is known from how the file was opened.
+    Nothing,
+    /// It can't be decoded; its name.
+    Opaque(&'static str),
+}
+
+impl RingEntry {
+    /// From its bytes.
+    pub fn new(bytes: [u8; ENTRY]) -> RingEntry {
+        RingEntry(bytes)
+    }
+
+    fn word<const N: usize>(&self, at: usize) -> u64 {
+        let bytes = self.0.get(at..at + N).unwrap_or_default();
+        bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b))
+    }
+
+    fn operation(&self) -> u8 {
+        self.word::<1>(0) as u8
+    }
+
+    fn flags(&self) -> u8 {
+        self.word::<1>(1) as u8
+    }
+
+    /// As a sign-extended argument: `AT_FDCWD` stays what it is.
+    fn fd(&self) -> u64 {
+        i64::from(self.word::<4>(4) as i32) as u64
+    }
+
+    fn offset(&self) -> u64 {
+        self.word::<8>(8)
+    }
+
+    fn address(&self) -> u64 {
+        self.word::<8>(16)
+    }
+
+    fn length(&self) -> u64 {
+        self.word::<4>(24)
+    }
+
+    fn operation_flags(&self) -> u64 {
+        self.word::<4>(28)
+    }
+
+    fn file_index(&self) -> u32 {
+        self.word::<4>(44) as u32
+    }
+
+    /// The next entry begins only once this one has ended.
+    pub fn links(&self) -> bool {
+        self.flags() & (LINK | HARDLINK) != 0
+    }
+
+    /// What the file system says now is what the entry will find: it waits for no other, and acts with its submitter's rights.
+    pub fn immediate(&self) -> bool {
+        let (buffer, personality) = (self.word::<2>(40), self.word::<2>(42));
+        self.flags() & (DRAIN | FIXED_FILE) == 0 && personality == 0 && buffer == 0
+    }
+
+    /// What it does.
+    pub fn effect(&self) -> EntryEffect {
+        let fixed = self.flags() & FIXED_FILE != 0;
+        match self.operation() {
+            10 => self.message(op::READ, fixed),
+            9 | 48 => self.message(op::WRITE, fixed),
+            // readv, read_fixed, read, recv, read_multishot, recv_zc, readv_fixed
+            1 | 4 | 22 | 27 | 49 | 58 | 60 if !fixed => self.through(op::READ),
+            // writev, write_fixed, fallocate, write, send, send_zc, writev_fixed
+            2 | 5 | 17 | 23 | 26 | 47 | 61 if !fixed => self.through(op::WRITE),
+            55 if !fixed => self.through(op::TRUNCATE),
+            41 if !fixed => EntryEffect::Descriptor(RecordFields {
+                arg: META_ATTR,
+                ..self.on_descriptor(op::META)
+            }),
+            19 if self.file_index() == 0 => self.through(op::CLOSE),
+            30 | 33 => self.splice(fixed),
+            20 => EntryEffect::Files {
+                at: self.address(),
+                count: self.length() as u32,
+            },
+            // IORING_MSG_SEND_FD: what the other ring's process does with the file is not told of it.
+            40 if self.address() == 1 => EntryEffect::Opaque(undecoded::RING_SENDS),
+            // Handed to whatever driver the file belongs to.
+            46 | 64 => EntryEffect::Opaque(undecoded::RING_COMMAND),
+            n if n >= KNOWN => EntryEffect::Opaque(undecoded::RING_OPERATION),
+            _ => self.call().unwrap_or(EntryEffect::Nothing),
+        }
+    }
+
+    fn on_descriptor(&self, op: u16) -> RecordFields {
+        RecordFields {
+            fd: self.fd() as i32,
+            ..RecordFields::of(op)
+        }
+    }
+
+    fn through(&self, op: u16) -> EntryEffect {
+        EntryEffect::Descriptor(RecordFields {
+            result: RecordResult::Predicted(0),
+            ..self.on_descriptor(op)
+        })
+    }
+
+    fn message(&self, op: u16, fixed: bool) -> EntryEffect {
+        let fields = RecordFields {
+            result: RecordResult::Predicted(0),
+            // A socket in the ring's own table has no number.
+            fd: if fixed { -1 } else { self.fd() as i32 },
+            ..RecordFields::of(op)
+        };
+        EntryEffect::Message {
+            at: self.address(),
+            fields,
+        }
+    }
+
+    /// `splice` and `tee`; ends in the ring's table of files are known from how those were opened.
+    fn splice(&self, fixed: bool) -> EntryEffect {
+        let (from, to) = (self.file_index() as i32, self.fd() as i32);
+        let from_fixed = self.operation_flags() as u32 & SPLICE_FIXED != 0;
+        let fields = |op, fd, arg| {
+            EntryEffect::Descriptor(RecordFields {
+                fd,
+                arg,
+                result: RecordResult::Predicted(0),
+                ..RecordFields::of(op)
+            })
+        };
+        match (from_fixed, fixed) {
+            (false, false) => fields(op::COPY, from, to),
+            (false, true) => fields(op::READ, from, 0),
+            (true, false) => fields(op::WRITE, to, 0),
+            (true, true) => EntryEffect::Nothing,
+        }
+    }
+
+    /// The system call that does the same, of those that name something.
+    fn call(&self) -> Option<EntryEffect> {
+        let (fd, address, length) = (self.fd(), self.address(), self.length());
+        let (second, flags) = (self.offset(), self.operation_flags());
+        let third = self.word::<8>(48);
+        let (nr, args) = match self.operation() {
+            16 => (libc::SYS_connect, [fd, address, second, 0, 0, 0]),
+            18 => (libc::SYS_openat, [fd, address, flags, length, 0, 0]),
+            21 => (libc::SYS_statx, [fd, address, flags, length, second, 0]),
+            28 => (libc::SYS_openat2, [fd, address, second, length, 0, 0]),
+            35 => (libc::SYS_renameat2, [fd, address, length, second, flags, 0]),
+            36 => (libc::SYS_unlinkat, [fd, address, flags, 0, 0, 0]),
+            37 => (libc::SYS_mkdirat, [fd, address, length, 0, 0, 0]),
+            38 => (libc::SYS_symlinkat, [address, fd, second, 0, 0, 0]),
+            39 => (libc::SYS_linkat, [fd, address, length, second, flags, 0]),
+            42 => (
+                libc::SYS_setxattr,
+                [third, address, second, length, flags, 0],
+            ),
+            44 => (libc::SYS_getxattr, [third, address, second, length, 0, 0]),
+            56 => (libc::SYS_bind, [fd, address, second, 0, 0, 0]),
+            _ => return None,
+        };
+        Some(EntryEffect::Call { nr, args })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(operation: u8, flags: u8, fd: i32) -> [u8; ENTRY] {
+        let mut bytes = [0; ENTRY];
+        (bytes[0], bytes[1]) = (operation, flags);
+        bytes[4..8].copy_from_slice(&fd.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_rename_has_its_second_directory_and_name_where_the_kernel_takes_them() {
+        let mut bytes = entry(35, 0, libc::AT_FDCWD);
+        bytes[8..16].copy_from_slice(&0x2222u64.to_le_bytes());
+        bytes[16..24].copy_from_slice(&0x1111u64.to_le_bytes());
+        bytes[24..28].copy_from_slice(&7u32.to_le_bytes());
+        bytes[28..32].copy_from_slice(&2u32.to_le_bytes());
+        let EntryEffect::Call { nr, args } = RingEntry::new(bytes).effect() else {
+            panic!("not a call");
+        };
+        assert_eq!(nr, libc::SYS_renameat2);
+        assert_eq!(args[0] as i32, libc::AT_FDCWD);
+        assert_eq!(args[1..5], [0x1111, 7, 0x2222, 2]);
+    }
+
+    #[test]
+    fn operations_on_the_rings_own_files_touch_no_descriptor() {
+        let plain = RingEntry::new(entry(22, 0, 3)).effect();
+        assert!(matches!(plain, EntryEffect::Descriptor(f) if (f.op, f.fd) == (op::READ, 3)));
+        let fixed = RingEntry::new(entry(22, FIXED_FILE, 3)).effect();
+        assert!(matches!(fixed, EntryEffect::Nothing));
+        let mut close = entry(19, 0, 0);
+        close[44] = 1;
+        assert!(matches!(
+            RingEntry::new(close).effect(),
+            EntryEffect::Nothing
+        ));
+    }
+
+    #[test]
+    fn a_message_is_looked_into_and_a_file_sent_to_another_ring_is_marked() {
+        for operation in [9, 10, 48] {
+            let effect = RingEntry::new(entry(operation, 0, 3)).effect();
+            assert!(matches!(effect, EntryEffect::Message { .. }), "{operation}");
+        }
+        let mut bytes = entry(40, 0, 3);
+        assert!(matches!(
+            RingEntry::new(bytes).effect(),
+            EntryEffect::Nothing
+        ));
+        bytes[16] = 1;
+        assert!(matches!(
+            RingEntry::new(bytes).effect(),
+            EntryEffect::Opaque(_)
+        ));
+    }
+
+    #[test]
+    fn what_is_not_known_is_never_taken_for_nothing() {
+        for operation in KNOWN..=u8::MAX {
+            let effect = RingEntry::new(entry(operation, 0, 0)).effect();
+            assert!(matches!(effect, EntryEffect::Opaque(_)), "{operation}");
+        }
+    }
+}
