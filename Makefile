@@ -1,5 +1,5 @@
-# The whole menu. Each target sets up what it needs (see scripts/setup): packages where it may install them, Rust where it is
-# missing or too old.
+# The whole menu. Each target sets up what it needs (see scripts/setup): packages if it may install
+# them, Rust if it is missing or too old.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -64,8 +64,8 @@ bench: build
 SYMBOLS = $(DESTDIR)$(PREFIX)/lib/debug$(PREFIX)/bin/backstory.debug
 
 # The program is installed without symbols, which are six times its size. They are a file of their own, whose name the program holds.
-# Under sudo what the user has built is installed: root may have no Rust, and its build would leave files that only root can change.
-# Readable by all, whatever the umask.
+# Under sudo the user's own build is installed. Root may have no Rust, and its build would leave files
+# that only root can change. The installed files are readable by all, whatever the umask.
 install:
 	@test -n "$$SUDO_USER" -a -x $(RELEASE) || $(MAKE) --no-print-directory build
 	umask 022 && mkdir -p $(dir $(SYMBOLS)) $(DESTDIR)$(PREFIX)/bin

@@ -4,8 +4,8 @@
 - The command line reference comes from the directory in $BACKSTORY_REFERENCE
   (`backstory man --markdown DIR`).
 - A link from docs/ to one of these files, or from them into docs/, leads to the page on the site.
-- A path of this repository in backticks must exist. A missing one is a warning, which ends a
-  strict build.
+- A path of this repository in backticks must exist, and a test in a table row must be in the file
+  that the row names. A missing one is a warning, which ends a strict build.
 """
 
 import logging
@@ -25,6 +25,7 @@ PAGES = {
 ASIDE = {"LICENSE-MIT": "MIT", "LICENSE-APACHE": "Apache-2.0"}
 PATH = re.compile(r"`((?:crates|scripts|fixtures|fuzz|bench|docs|examples)/[\w./+-]+)`")
 PLACEHOLDER = re.compile(r"[A-Z]{2,}(?!\w*\.md)")
+TEST = re.compile(r"\| `(\w+)` \| `(crates/[\w./-]+\.rs)` \|")
 BUILT = ("bench/runs/", "docs/benchmark/index.html")
 log = logging.getLogger("mkdocs.hooks.site")
 
@@ -55,6 +56,9 @@ def on_page_markdown(markdown, page, config, files):
             continue
         if not (ROOT / path).exists():
             log.warning("%s names `%s`, which does not exist", page.file.src_uri, path)
+    for test, path in TEST.findall(markdown):
+        if (ROOT / path).exists() and f"fn {test}(" not in (ROOT / path).read_text(encoding="utf-8"):
+            log.warning("%s names the test `%s`, which is not in `%s`", page.file.src_uri, test, path)
     markdown = markdown.replace("`index.html` beside this file has", "[Another page](plots.html) has")
     up = "../" * page.file.src_uri.count("/")
     for name, target in PAGES.items():
