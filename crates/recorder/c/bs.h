@@ -222,6 +222,8 @@ struct bs_look {
     u32 change; /* BS_CHANGE_* that the call will bring about, if any: its content may have to be kept first */
     bool wanted;
 };
+/* names.c: before a call removes the symbolic link that `look` names. */
+void bs_log_link_text(const struct bs_look *look);
 /* 0, or a negative error. */
 s64 bs_identify(struct bs_look look, struct bs_ident *ident);
 struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,

@@ -148,6 +148,30 @@ BS_API int mkfifoat(int dir, const char *path, u32 mode)
 
 /* ---- current directory, root, mounts --------------------------------------------------------------------------------- */
 
+/* Logs an operation on two paths that needs no other field. */
+static BS_COLD void log_paths(u32 op, u64 time, s32 fd, const char *path, const char *other,
+                              s64 result)
+{
+    struct bs_reservation rec = bs_begin_paths(op, fd, 0, 0, path, other);
+    if (rec.record)
+        rec.record->time = time;
+    bs_end(rec, result);
+}
+
+/*
+ * Logs where a symbolic link leads that the call which comes next removes: files opened through it have other paths from then on. A
+ * longer text than the buffer's is left out; the buffer stays small for the sake of small stacks.
+ */
+BS_COLD void bs_log_link_text(const struct bs_look *look)
+{
+    char text[512];
+    u64 n = (u64)bs_gated(__NR_readlinkat, look->dir, look->path, text, sizeof text);
+    if (n >= sizeof text)
+        return;
+    text[n] = 0;
+    log_paths(BS_OP_LINK_TEXT, bs_now(), look->dir, look->path, text, 0);
+}
+
 /* Logs a change of directory that has happened, with where it led. */
 static BS_COLD void log_directory(u64 time, int fd, const char *path, s64 result, u32 room)
 {
@@ -159,10 +183,7 @@ static BS_COLD void log_directory(u64 time, int fd, const char *path, s64 result
     }
     if (n <= 0 || now[0] != '/')
         now[0] = 0;
-    struct bs_reservation rec = bs_begin_paths(BS_OP_CHDIR | BS_LATE, fd, 0, 0, path, now);
-    if (rec.record)
-        rec.record->time = time;
-    bs_end(rec, result);
+    log_paths(BS_OP_CHDIR | BS_LATE, time, fd, path, now, result);
 }
 
 static int change_directory(s64 nr, s64 argument, int fd, const char *path)

@@ -237,20 +237,6 @@ static bool length(const char *path, bool proved, u32 *n)
     return true;
 }
 
-/*
- * Logs where a symbolic link leads that the call which comes next removes: files opened through it have other paths from then on. A
- * longer text than the buffer's is left out; the buffer stays small for the sake of small stacks.
- */
-static BS_COLD void log_link_text(struct bs_look look)
-{
-    char text[512];
-    s64 n = bs_gated(__NR_readlinkat, look.dir, look.path, text, sizeof text);
-    if (n <= 0 || n == sizeof text)
-        return;
-    text[n] = 0;
-    bs_end(bs_begin_paths(BS_OP_LINK_TEXT, look.dir, 0, 0, look.path, text), n);
-}
-
 struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
                                      const char *other, struct bs_look look)
 {
@@ -266,9 +252,8 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
         bs_preserve(look, &ident);
     if (BS_UNLIKELY(known && op == BS_OP_CLOSE && bs_arena->flags & BS_ARENA_KEEP))
         bs_wrote_own(fd, &ident);
-    if (BS_UNLIKELY(known && (ident.mode & S_IFMT) == S_IFLNK &&
-                    (op == BS_OP_UNLINK || op == BS_OP_RENAME)))
-        log_link_text(look);
+    if (BS_UNLIKELY(known && look.change == BS_CHANGE_REMOVE && (ident.mode & S_IFMT) == S_IFLNK))
+        bs_log_link_text(&look);
     /* Only a close has no string. */
     bool named = op != BS_OP_CLOSE, two = named && other;
     u32 n = 0, m = 0;
@@ -295,7 +280,7 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
     return publish(rec, 0, fd, arg, aux);
 }
 
-struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size)
+BS_COLD struct bs_reservation bs_begin_bytes(u32 op, s32 fd, s32 arg, const void *bytes, u32 size)
 {
     if (size > 256)
         size = 256;
@@ -319,7 +304,7 @@ struct cursor {
 };
 
 /* How many bytes of strings the next record takes from `from`, which moves on. `to`: where they are put, if anywhere. */
-static u32 piece(struct cursor *from, char *to, bool (*skip)(const char *), bool *cut)
+static BS_COLD u32 piece(struct cursor *from, char *to, bool (*skip)(const char *), bool *cut)
 {
     u32 used = 0;
     *cut = false;
@@ -349,7 +334,7 @@ static u32 piece(struct cursor *from, char *to, bool (*skip)(const char *), bool
     return used;
 }
 
-void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(const char *))
+BS_COLD void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(const char *))
 {
     struct cursor at = {list, 0};
     u32 total = 0;
