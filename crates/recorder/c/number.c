@@ -359,9 +359,14 @@ static s64 uncancelled(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     return result;
 }
 
-/* Without a variable list of arguments, so that this frame is gone when a child is made (clone.c). */
-BS_API s64 syscall(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
+/*
+ * Without a variable list of arguments, so that this frame is gone when a child is made (clone.c). The
+ * seventh argument lies behind the return address. It is not declared: most callers give none, and
+ * the compiler would write to the callers' frames there.
+ */
+BS_API s64 syscall(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
+    s64 f = ((const s64 *)__builtin_frame_address(0))[2];
     if (nr == __NR_seccomp && (a == SET_MODE_STRICT || (a == SET_MODE_FILTER && c)))
         return bs_limit(a == SET_MODE_STRICT, nr, a, b, c, d, e);
     if (nr == __NR_prctl)
