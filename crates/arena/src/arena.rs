@@ -9,7 +9,7 @@
 
 use crate::Error;
 use backstory_abi as abi;
-use backstory_sys::{address_space, clock, process, truncation};
+use backstory_sys::{address_space, clock, processors, truncation};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::OsString;
@@ -193,7 +193,7 @@ impl Arena {
             growing: Mutex::new(()),
             max,
             seen: AtomicU32::new(0),
-            low: LOW.max(PER_PROCESSOR * process::processors()),
+            low: LOW.max(PER_PROCESSOR * processors()),
             at_its_end: AtomicBool::new(false),
             cut_short: AtomicBool::new(false),
         })

@@ -29,7 +29,7 @@ impl CurrentStore {
     /// Opens the store and brings it up to date. Where that is not possible (a store that may only be read), the answer is
     /// given from what is there, and one line says so.
     pub fn open(chosen: Option<&Path>) -> Result<CurrentStore, Failure> {
-        backstory_sys::heap::prepare_for_an_answer();
+        backstory_sys::heap::use_huge_pages();
         let dir = Home::directory(chosen)?;
         let home = Home::open_to_read(&dir)?;
         running_runs::let_end(&home);

@@ -29,7 +29,7 @@ pub enum Workers {
 /// From now on whatever is not finished goes when the program is asked to end.
 pub fn watch(how: Workers) {
     // Without a thread for it, the program ends as any other, and what it leaves goes with the next.
-    let _ = backstory_sys::process::when_asked_to_end(move |signal| {
+    let _ = backstory_sys::when_asked_to_end(move |signal| {
         let key = signal == Signal::INT.as_raw();
         let at_work = workers();
         // What was begun is not told of any more: it could not be done.

@@ -208,7 +208,7 @@ fn tidy(path: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use backstory_sys::kernel as sys;
+    use backstory_sys as sys;
 
     #[test]
     fn joined_paths_lose_dots_but_not_what_is_above() {
@@ -243,7 +243,7 @@ mod tests {
         let fd = std::os::fd::AsRawFd::as_raw_fd(&open);
         let real = std::fs::canonicalize(dir.path()).unwrap();
         let callers = Callers::new().unwrap();
-        let caller = callers.meet(sys::gettid(), sys::now()).unwrap();
+        let caller = callers.meet(sys::gettid(), sys::clock::counter()).unwrap();
         let mut memory = ProcessMemory::of(caller.tid);
         let args = [
             fd as u64,

@@ -21,7 +21,7 @@ use crate::uring::RingCall;
 use backstory_arena::RecordSink;
 use backstory_eventlog::Reason;
 use backstory_eventlog::reason::undecoded;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 

@@ -6,7 +6,7 @@
 use crate::caller::{Caller, FileSystemView, ForeignRoot, MOMENT};
 use crate::process_map::ProcessMap;
 use crate::rights::AccessRights;
-use backstory_sys::kernel::{self as sys, PidfdInfo};
+use backstory_sys::{self as sys, PidfdInfo};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
@@ -342,19 +342,25 @@ mod tests {
     #[test]
     fn a_process_is_new_once_whichever_thread_is_met() {
         let callers = Arc::new(Callers::new().unwrap());
-        let first = callers.meet(sys::gettid(), sys::now()).unwrap();
+        let first = callers.meet(sys::gettid(), sys::clock::counter()).unwrap();
         assert_eq!((first.pid, first.new), (std::process::id(), true));
-        assert!(!callers.meet(sys::gettid(), sys::now()).unwrap().new);
+        assert!(
+            !callers
+                .meet(sys::gettid(), sys::clock::counter())
+                .unwrap()
+                .new
+        );
         let other = callers.clone();
-        let second = std::thread::spawn(move || other.meet(sys::gettid(), sys::now()).unwrap())
-            .join()
-            .unwrap();
+        let second =
+            std::thread::spawn(move || other.meet(sys::gettid(), sys::clock::counter()).unwrap())
+                .join()
+                .unwrap();
         assert_eq!((second.pid, second.new), (first.pid, false));
         assert!(callers.mark(first.tid, 1));
         assert_ne!(second.tid, first.tid);
         assert!(
             !callers
-                .meet(sys::gettid(), sys::now() + 10 * MOMENT)
+                .meet(sys::gettid(), sys::clock::counter() + 10 * MOMENT)
                 .unwrap()
                 .new
         );

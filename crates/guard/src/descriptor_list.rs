@@ -4,7 +4,7 @@
 //! So numbers that others had are tried first; the kernel's count of the open ones tells whether these are all.
 
 use backstory_abi::HOLD_UNKNOWN;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

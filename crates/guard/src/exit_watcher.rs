@@ -3,7 +3,7 @@
 use crate::record_writer::{RecordWriter, gone};
 use backstory_abi::Who;
 use backstory_arena::RecordSink;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use std::collections::HashMap;
 use std::io;
@@ -180,6 +180,6 @@ impl ExitWatcher {
             tid: pid,
             ..Who::default()
         };
-        out.put(sys::now(), who, &gone(pid, status), &[]);
+        out.put(sys::clock::counter(), who, &gone(pid, status), &[]);
     }
 }

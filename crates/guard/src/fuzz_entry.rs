@@ -16,7 +16,7 @@ use crate::path_resolver::PathResolver;
 use crate::record_writer::RecordWriter;
 use crate::table::Abi;
 use backstory_arena::RecordSink;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -38,7 +38,7 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
     let Some((abi, shape)) = abi.and_then(|abi| Some((abi, abi.row(nr)?.guard.shape()?))) else {
         return records;
     };
-    let (Ok(callers), tid, now) = (Callers::new(), sys::gettid(), sys::now()) else {
+    let (Ok(callers), tid, now) = (Callers::new(), sys::gettid(), sys::clock::counter()) else {
         return records;
     };
     let Ok(caller) = callers.meet(tid, now) else {

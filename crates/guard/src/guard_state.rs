@@ -14,7 +14,7 @@ use crate::notification_buffers::{Notification, SharedBuffers};
 use crate::parked_call::ParkedCall;
 use crate::path_resolver::PathResolver;
 use crate::uring::Rings;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

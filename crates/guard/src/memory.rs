@@ -3,7 +3,7 @@
 //! A string that ends just before an unmapped page is read like any other. Nothing read here is believed before
 //! `sys::still_waits` has said that the thread was alive all the while.
 
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_root_file_systems_mount_is_found() {
-        let st = backstory_sys::kernel::statx(libc::AT_FDCWD, c"/proc", 0).unwrap();
+        let st = backstory_sys::statx(libc::AT_FDCWD, c"/proc", 0).unwrap();
         let mut mounts = MountTable::new(Arc::default());
         let proc = mounts.find(std::process::id(), st.stx_mnt_id, 1).unwrap();
         assert!(proc.local && proc.names == NameAuthority::KernelAlone);

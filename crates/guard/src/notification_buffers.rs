@@ -4,7 +4,7 @@
 //! kernel delivers a notification once; if the supervisor dies in between, only this tells the keeper whom to answer.
 #![allow(unsafe_code)]
 
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::io;
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -54,7 +54,7 @@ impl NotificationBuffers {
         let buffer = &self.buffers[receiver].0;
         // SAFETY: the place is `ROOM` bytes of shared memory made of atomics, which the kernel may write at any time; it is
         // zeroed, because only this receiver uses it and clears it after each answer.
-        unsafe { sys::receive(listener, buffer.as_ptr().cast_mut().cast()) }?;
+        unsafe { sys::receive_notification(listener, buffer.as_ptr().cast_mut().cast()) }?;
         let word = |i: usize| buffer[i].load(Ordering::Relaxed);
         // struct seccomp_notif: id, (pid, flags), then seccomp_data: (nr, arch), ip, six arguments.
         Ok(Notification {

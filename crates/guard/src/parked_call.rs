@@ -1,7 +1,7 @@
 //! A call that waits for another thread than a receiver.
 
 use crate::notification_buffers::SharedBuffers;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 use crate::caller::{Caller, FileSystemView};
 use crate::mounts::{MountTable, NameAuthority};
 use backstory_files::Ident;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use backstory_sys::long_path as deep;
 use std::ffi::CString;
 use std::io;
@@ -458,7 +458,7 @@ mod tests {
                     &caller(),
                     path.as_os_str().as_encoded_bytes(),
                     true,
-                    sys::now(),
+                    sys::clock::counter(),
                 )
                 .ok()
         };

@@ -175,7 +175,7 @@ mod tests {
     use crate::callers::Callers;
     use crate::mounts::MountTable;
     use crate::table::MetadataKind;
-    use backstory_sys::kernel as sys;
+    use backstory_sys as sys;
     use std::sync::Arc;
 
     fn named(path: &[u8]) -> NamedPath {
@@ -188,12 +188,12 @@ mod tests {
     #[test]
     fn what_was_found_of_a_name_is_the_answer_once_and_for_that_name_alone() {
         let callers = Callers::new().unwrap();
-        let caller = callers.meet(sys::gettid(), sys::now()).unwrap();
+        let caller = callers.meet(sys::gettid(), sys::clock::counter()).unwrap();
         let mut cx = CallerFiles {
             resolver: &mut PathResolver::new(MountTable::new(Arc::default()), false),
             callers: &callers,
             caller: &caller,
-            now: sys::now(),
+            now: sys::clock::counter(),
             since: None,
             prior: Some(PriorLookup {
                 inside: b"/no such file".to_vec(),

@@ -11,7 +11,7 @@ use crate::notification_buffers::Notification;
 use crate::on_demand::OnDemandThreads;
 use crate::threads::{RECEIVER_THREADS, Reserve, ThreadControl};
 use backstory_arena::RecordSink;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Weak};
@@ -38,19 +38,19 @@ impl<S: RecordSink> NotificationReceiver<S> {
         // A signal makes a call fail that waits to be received. On a busy machine that takes milliseconds.
         sys::come_first();
         // Reads the table of mounts while the command is still being started, so that the first call need not wait.
-        self.logger.resolver.prepare(sys::now());
+        self.logger.resolver.prepare(sys::clock::counter());
         while !self.control.stops() {
             if self.index > 0 && !self.is_wanted() {
                 continue;
             }
-            let before = sys::now();
+            let before = sys::clock::counter();
             match self
                 .state
                 .buffers
                 .receive(self.state.listener(), self.index)
             {
                 Ok(notification) => {
-                    let time = sys::now();
+                    let time = sys::clock::counter();
                     if time - before < BUSY && self.index + 1 < RECEIVER_THREADS {
                         self.call_help();
                     }

@@ -21,7 +21,7 @@ use crate::record_writer::RecordWriter;
 use crate::stuck_receivers::{StuckReceiverMonitor, run_spare};
 use crate::threads::{PATIENCE, RECEIVER_THREADS, Reserve, ThreadControl, spawn};
 use backstory_arena::RecordSink;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;

@@ -10,7 +10,7 @@ use crate::notification_buffers::Notification;
 use crate::response::Response;
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_PRESERVE};
 use backstory_arena::RecordSink;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::os::fd::AsFd;
 
 /// Handles a recorder's request.

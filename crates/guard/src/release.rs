@@ -1,7 +1,7 @@
 //! Lets notified calls go on without logging them.
 
 use crate::notification_buffers::{NotificationBuffers, RECEIVERS};
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 

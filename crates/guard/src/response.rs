@@ -1,6 +1,6 @@
 //! How the guard responds to a notified call.
 
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::os::fd::BorrowedFd;
 
 /// The response to one notification.

@@ -1,6 +1,6 @@
 //! The rights of a thread, and whether they permit an access.
 
-use backstory_sys::kernel::PidfdInfo;
+use backstory_sys::PidfdInfo;
 use std::cell::OnceCell;
 
 /// Whose rights a file is accessed with.
@@ -65,7 +65,7 @@ fn groups(tid: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use backstory_sys::kernel as sys;
+    use backstory_sys as sys;
 
     #[test]
     fn rights_follow_owner_group_and_others() {

@@ -11,7 +11,7 @@
 use crate::guard_state::GuardState;
 use crate::threads::{InProgress, RECEIVER_THREADS, Reserve, SPARE, ThreadControl};
 use backstory_eventlog::Reason;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};

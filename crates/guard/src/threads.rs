@@ -2,7 +2,7 @@
 
 use crate::guard_state::GuardState;
 use crate::on_demand::OnDemandThreads;
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

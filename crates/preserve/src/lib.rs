@@ -22,7 +22,7 @@ use backstory_guard::{
 use backstory_sys::clock;
 use backstory_vocabulary::ContentsMode;
 use place::Place;
-use reads::{FileKey, Reads};
+use reads::Reads;
 use rustix::fs::Statx;
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -54,6 +54,9 @@ struct Earlier {
     /// It was not copied: this number is the file itself.
     linked: Option<i32>,
 }
+
+/// A file, by the low half of its device number and its inode.
+type FileKey = (u32, u64);
 
 type Shard = HashMap<FileKey, Earlier>;
 

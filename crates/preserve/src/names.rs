@@ -5,7 +5,7 @@
 //!
 //! Absent: names that were there before the run, unless a link was made of them.
 
-use super::reads::FileKey;
+use super::FileKey;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::collections::HashMap;
 

@@ -7,6 +7,7 @@
 //! Invariant: a content that was read and has not changed since is wanted. Where that can't be told any more (an unknown directory,
 //! another root, operations that were lost, a directory that was moved), everything is.
 
+use super::FileKey;
 use super::names::Names;
 use super::paths::{Paths, ThreadKey};
 use backstory_abi::{
@@ -29,9 +30,6 @@ const STARTS: usize = 100_000;
 const FILES: usize = 2 << 20;
 /// Directories with a name for whatever a process has open itself.
 const OPEN_ALREADY: [&[u8]; 3] = [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread-self/fd/"];
-
-/// A file, by the low half of its device number and its inode.
-pub(super) type FileKey = (u32, u64);
 
 /// What was read.
 pub(super) struct Reads {

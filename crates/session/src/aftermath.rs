@@ -1,7 +1,7 @@
 //! Starts what the caller wants done in the background after a run: niced, without terminal and descriptors of the run.
 #![allow(unsafe_code)]
 
-use backstory_sys::process as sys;
+use backstory_sys as sys;
 use std::ffi::{CString, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;

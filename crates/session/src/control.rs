@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use backstory_eventlog::run::RunEnd;
-use backstory_sys::process::Pid;
+use backstory_sys::Pid;
 use std::cell::UnsafeCell;
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};

@@ -19,7 +19,7 @@ use backstory_arena::Stock;
 use backstory_eventlog::frame::Kind;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Writer};
-use backstory_sys::process::{self as sys, Pid};
+use backstory_sys::{self as sys, Pid};
 use privileges::Privileges;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;

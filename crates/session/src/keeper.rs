@@ -11,7 +11,7 @@ use crate::supervisor;
 use crate::{aftermath, guarding};
 use backstory_eventlog::Reason;
 use backstory_guard::SharedBuffers;
-use backstory_sys::process::{self as sys, Pid};
+use backstory_sys::{self as sys, Pid};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Keeping {
 
     /// The supervisor hands over the listener, and may ask to be relieved of it.
     fn hear(&mut self) {
-        while let Some((byte, descriptor)) = sys::receive(self.from_supervisor.as_fd()) {
+        while let Some((byte, descriptor)) = sys::receive_fd(self.from_supervisor.as_fd()) {
             if let Some(listener) = descriptor {
                 self.listener = Some(listener);
             } else if byte == guarding::SERVE {

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::control::{Control, NOT_STARTED};
 use crate::origin::{Origin, RAISED};
 use crate::quiet;
-use backstory_sys::process as sys;
+use backstory_sys as sys;
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::thread::futex;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};

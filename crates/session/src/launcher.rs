@@ -9,8 +9,8 @@ use crate::setting::Setting;
 use crate::{Error, aftermath};
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
-use backstory_sys::process::{self as sys, Pid};
 use backstory_sys::process_tree as tree;
+use backstory_sys::{self as sys, Pid};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::ffi::OsString;
 use std::io;
@@ -186,7 +186,10 @@ impl Launcher {
 
     /// Answers the guard's calls from now on.
     fn serve(&self) -> Option<Answering> {
-        let (_, listener) = self.spare.as_ref().and_then(|s| sys::receive(s.as_fd()))?;
+        let (_, listener) = self
+            .spare
+            .as_ref()
+            .and_then(|s| sys::receive_fd(s.as_fd()))?;
         let shared = Arc::clone(self.setting.shared.as_ref()?);
         Some(Answering::begin(listener?, shared))
     }

@@ -5,7 +5,7 @@
 //! read there.
 #![allow(unsafe_code)]
 
-use backstory_sys::process::{self as sys, SignalSet};
+use backstory_sys::{self as sys, SignalSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 static SIGPIPE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);

@@ -15,7 +15,7 @@ use backstory_arena::Arena;
 use backstory_eventlog::Writer;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_guard::SharedBuffers;
-use backstory_sys::{address_space, process as sys};
+use backstory_sys::{self as sys, address_space};
 use backstory_vocabulary::{ContentsMode, GuardMode, SuppressMode};
 use std::ffi::OsStr;
 use std::path::Path;

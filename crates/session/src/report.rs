@@ -4,7 +4,7 @@ use backstory_abi::{Who, op};
 use backstory_arena::RecordSink;
 use backstory_arena::{ChunkWriter, Stock};
 use backstory_eventlog::record::Builder;
-use backstory_sys::process::Pid;
+use backstory_sys::Pid;
 use std::sync::Arc;
 
 /// Writes the watcher's records.

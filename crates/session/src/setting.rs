@@ -14,7 +14,7 @@ use backstory_arena::Arena;
 use backstory_arena::Stock;
 use backstory_eventlog::Writer;
 use backstory_guard::SharedBuffers;
-use backstory_sys::process::{self as sys, Pid};
+use backstory_sys::{self as sys, Pid};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;

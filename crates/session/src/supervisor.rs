@@ -11,7 +11,7 @@ use crate::watch::Watch;
 use crate::{aftermath, drain};
 use backstory_arena::Stock;
 use backstory_eventlog::Reason;
-use backstory_sys::process as sys;
+use backstory_sys as sys;
 use backstory_vocabulary::GuardMode;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
@@ -31,7 +31,7 @@ const FRONT_LEAVES: Timespec = Timespec {
 pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
     sys::become_subreaper();
     sys::set_name(c"backstory-super");
-    sys::share_heap();
+    sys::heap::share_between_threads();
     let Setting {
         tools,
         mut job,

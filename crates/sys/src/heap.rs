@@ -12,7 +12,7 @@ const HUGE: usize = 2 << 20;
 
 /// Lets the heap grow in large steps, in huge pages where the kernel has them, and keeps what is freed. For a process of one thread that is
 /// about to give an answer; without effect where libc is not glibc. Memory that is not used is only reserved.
-pub fn prepare_for_an_answer() {
+pub fn use_huge_pages() {
     #[cfg(target_env = "gnu")]
     grow();
 }
@@ -41,5 +41,14 @@ fn grow() {
             );
         }
         libc::free(piece);
+    }
+}
+
+/// One heap for all threads to come: mapping one for each takes longer than most recorded commands run.
+pub fn share_between_threads() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: no pointers; an unknown parameter is refused.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }

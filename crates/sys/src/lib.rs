@@ -1,14 +1,38 @@
 //! The Linux calls that neither std nor rustix offers in the form needed here, each behind a safe function.
 //!
-//! In: plain arguments. Out: what the kernel returned. Invariant: nothing here keeps state but what a signal handler needs.
+//! In: plain arguments. Out: what the kernel returned. What makes a call sound is said at the call.
 //!
-//! Absent: records, runs, and why a call is made.
+//! Invariant: this crate keeps no state but what a signal handler needs. Absent: records, runs, and why a call
+//! is made.
+
+mod call;
+mod child;
+mod descriptor;
+mod file;
+mod futex;
+mod limits;
+mod memory;
+mod pidfd;
+mod process;
+mod seccomp;
+mod signal;
+mod thread;
 
 pub mod address_space;
 pub mod clock;
 pub mod heap;
-pub mod kernel;
 pub mod long_path;
-pub mod process;
 pub mod process_tree;
 pub mod truncation;
+
+pub use child::*;
+pub use descriptor::*;
+pub use file::*;
+pub use futex::*;
+pub use limits::*;
+pub use memory::*;
+pub use pidfd::*;
+pub use process::*;
+pub use seccomp::*;
+pub use signal::*;
+pub use thread::*;

@@ -21,7 +21,7 @@ static REPLACED: AtomicU64 = AtomicU64::new(0);
 /// From now on, in this process and in the calling thread and those that it starts. For the processes beside the command only: the
 /// caller of `record` may have plans of its own for the signal.
 pub fn survive(base: *const u8, length: usize) {
-    if crate::process::disposition(libc::SIGBUS) == libc::SIG_IGN {
+    if crate::signal::disposition(libc::SIGBUS) == libc::SIG_IGN {
         return; // the command is to find it so, and there is no way to have it both ways
     }
     BASE.store(base as usize, Ordering::Release);

@@ -30,7 +30,7 @@ fn main() {
         println!("SKIPPED: huge pages: the kernel or the allocator has none");
         return;
     }
-    backstory_sys::heap::prepare_for_an_answer();
+    backstory_sys::heap::use_huge_pages();
     let pieces: Vec<Box<[u8; 256]>> = (0..100_000).map(|n| Box::new([n as u8; 256])).collect();
     let last = std::ptr::from_ref(&**pieces.last().expect("it has some")).addr();
     assert!(

@@ -284,7 +284,7 @@ fn play(
     let mut child = command.spawn().map_err(|error| fail("start", error))?;
     let at_work = AtWork::of(&child);
     // Whoever interrupts it ends what it runs: what that leaves is to be taken away.
-    backstory_sys::process::outlive_interrupts();
+    backstory_sys::outlive_interrupts();
     let status = child.wait().map_err(|error| fail("wait for", error))?;
     drop(at_work);
     let read = fs::read(own.join(RESULT))

@@ -5,7 +5,7 @@
 //! else is looked at. A call from the gate passes, except where the supervisor must know of it in any case.
 
 use crate::table::{ARCH_I386, ARCH_X86_64, Abi, GuardAction, When};
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use libc::sock_filter;
 use std::io;
 use std::os::fd::OwnedFd;

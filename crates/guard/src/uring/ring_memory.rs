@@ -6,7 +6,7 @@
 
 use super::entry::{ENTRY, RingEntry};
 use crate::memory::{ProcessMemory, Unreadable};
-use backstory_sys::kernel as sys;
+use backstory_sys as sys;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;

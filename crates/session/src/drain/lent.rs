@@ -4,7 +4,7 @@
 //! logging there until it executes something or exits.
 
 use backstory_abi::{self as abi, op};
-use backstory_sys::process::{self as sys, Pid};
+use backstory_sys::{self as sys, Pid};
 use std::collections::HashMap;
 
 /// True if somebody else than the chunk's dead owner may append to it. `newest` has the latest recorder start of processes.

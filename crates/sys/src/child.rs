@@ -1,0 +1,114 @@
+//! Child processes: forking them, waiting for them, keeping them running.
+#![allow(unsafe_code)]
+
+use crate::call::check;
+use crate::process::Pid;
+use crate::process_tree::stopped;
+use crate::signal::{kill, set_disposition};
+use rustix::event::Timespec;
+use std::ffi::c_int;
+use std::io;
+use std::mem::zeroed;
+
+/// Forks. 0 in the child.
+///
+/// The caller has one thread: a child of a threaded process could find any lock taken for ever.
+pub fn fork() -> io::Result<Pid> {
+    // SAFETY: called while single-threaded, so the child may go on using the heap and everything else.
+    check(unsafe { libc::fork() })
+}
+
+/// Ends the process at once: no destructors, no buffers written, which in a forked copy belong to the original.
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: never returns, touches nothing.
+    unsafe { libc::_exit(status) }
+}
+
+/// What `waitid` said of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChildChange {
+    /// Which child.
+    pub pid: Pid,
+    /// `CLD_EXITED`, `CLD_KILLED`, `CLD_DUMPED`, `CLD_STOPPED`, `CLD_CONTINUED`
+    pub code: c_int,
+    /// Exit status or signal.
+    pub status: c_int,
+}
+
+impl ChildChange {
+    /// As `wait` would have reported it.
+    pub fn wait_status(self) -> i32 {
+        match self.code {
+            libc::CLD_EXITED => (self.status & 0xff) << 8,
+            libc::CLD_DUMPED => (self.status & 0x7f) | 0x80,
+            libc::CLD_STOPPED => ((self.status & 0xff) << 8) | 0x7f,
+            libc::CLD_CONTINUED => 0xffff,
+            _ => self.status & 0x7f,
+        }
+    }
+}
+
+/// `waitid` without waiting. None: there are children, but none with news. `ECHILD`: no children.
+pub fn child_change(which: Option<Pid>, options: c_int) -> io::Result<Option<ChildChange>> {
+    let (kind, id) = which.map_or((libc::P_ALL, 0), |pid| (libc::P_PID, pid as u32));
+    // SAFETY: a plain structure which the kernel fills; the fields read are those of SIGCHLD.
+    unsafe {
+        let mut info: libc::siginfo_t = zeroed();
+        check(libc::waitid(kind, id, &mut info, options | libc::WNOHANG))?;
+        let pid = info.si_pid();
+        Ok((pid != 0).then(|| ChildChange {
+            pid,
+            code: info.si_code,
+            status: info.si_status(),
+        }))
+    }
+}
+
+/// How often a child that must go on is looked at: as long may it be stopped without anybody being told. Seconds.
+pub const LOOK_AFTER: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
+/// A child that somebody stopped goes on. Whoever waits for its answer could not know whom to continue. Its parent is told once all of its
+/// threads have stopped; one that hangs in a file system does not stop, so the child is looked at, too.
+pub fn keep_going(child: Pid) {
+    if matches!(child_change(Some(child), libc::WSTOPPED), Ok(Some(_))) || stopped(child) {
+        let _ = kill(child, libc::SIGCONT); // it may just have ended
+    }
+}
+
+/// Takes a dead child's body away.
+pub fn reap(pid: Pid) {
+    let mut status = 0;
+    // SAFETY: the status is a plain integer of ours.
+    unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) };
+}
+
+/// This process becomes the parent of its descendants' orphans.
+pub fn become_subreaper() {
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// Waits until a child has ended, and reaps it.
+pub fn wait_for(pid: Pid) {
+    let mut status = 0;
+    // SAFETY: the status is a plain integer of ours.
+    while unsafe { libc::waitpid(pid, &mut status, 0) } < 0 {
+        if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            break;
+        }
+    }
+}
+
+/// This process gets `signal` when its parent ends.
+pub fn signal_at_parents_end(signal: c_int) {
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) };
+}
+
+/// Dead children need nobody to reap them from now on.
+pub fn forget_children() {
+    set_disposition(libc::SIGCHLD, libc::SIG_IGN);
+}

@@ -1,0 +1,108 @@
+//! Descriptors: closing inherited ones, and passing them over a socket.
+#![allow(unsafe_code)]
+
+use crate::call::check;
+use std::ffi::c_int;
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Closes one descriptor that no owner in this process knows of.
+pub fn close(fd: RawFd) {
+    // SAFETY: inherited, so nothing here owns it.
+    unsafe { libc::close(fd) };
+}
+
+/// Makes the given standard descriptors `/dev/null`.
+pub fn nullify(fds: &[RawFd]) {
+    // SAFETY: plain descriptors and a constant string.
+    unsafe {
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        if null < 0 {
+            return;
+        }
+        for &fd in fds {
+            if fd != null {
+                libc::dup2(null, fd);
+            }
+        }
+        if !fds.contains(&null) {
+            libc::close(null);
+        }
+    }
+}
+
+/// Two connected sockets that descriptors can be passed over.
+pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut pair = [0; 2];
+    // SAFETY: the array has two elements; the descriptors are new.
+    unsafe {
+        check(libc::socketpair(
+            libc::AF_UNIX,
+            libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+            0,
+            pair.as_mut_ptr(),
+        ))?;
+        Ok((OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1])))
+    }
+}
+
+const CONTROL: usize = 32; // >= CMSG_SPACE(size of one descriptor)
+
+#[repr(C, align(8))]
+struct Control([u8; CONTROL]);
+
+/// Sends a descriptor over a socket of [`socket_pair`].
+pub fn send_fd(socket: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut byte = [b'L'];
+    let mut control = Control([0; CONTROL]);
+    let mut iov = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
+    // SAFETY: all pointers are to locals that live through the call; the control buffer holds one descriptor.
+    unsafe {
+        let mut message: libc::msghdr = zeroed();
+        message.msg_iov = &mut iov;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
+        libc::CMSG_DATA(header)
+            .cast::<RawFd>()
+            .write_unaligned(fd.as_raw_fd());
+        let sent = libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL);
+        check(sent as c_int).map(drop)
+    }
+}
+
+/// Receives a byte, and the descriptor that came with it, if something is waiting.
+pub fn receive_fd(socket: BorrowedFd<'_>) -> Option<(u8, Option<OwnedFd>)> {
+    let mut byte = [0];
+    let mut control = Control([0; CONTROL]);
+    let mut iov = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
+    // SAFETY: as in `send_fd`; a descriptor that arrives is new and nobody else's.
+    unsafe {
+        let mut message: libc::msghdr = zeroed();
+        message.msg_iov = &mut iov;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = CONTROL;
+        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+        if libc::recvmsg(socket.as_raw_fd(), &mut message, flags) <= 0 {
+            return None;
+        }
+        let header = libc::CMSG_FIRSTHDR(&message);
+        if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
+            return Some((byte[0], None));
+        }
+        let fd = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
+        Some((byte[0], Some(OwnedFd::from_raw_fd(fd))))
+    }
+}

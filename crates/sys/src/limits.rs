@@ -1,0 +1,55 @@
+//! Resource limits and interval timers.
+#![allow(unsafe_code)]
+
+use std::mem::zeroed;
+use std::ptr::null_mut;
+
+/// The interval timers, which an `execve` keeps and a fork does not.
+pub fn timers() -> [libc::itimerval; 3] {
+    // SAFETY: plain integers, filled by the kernel.
+    unsafe {
+        let mut timers: [libc::itimerval; 3] = zeroed();
+        for (which, timer) in timers.iter_mut().enumerate() {
+            libc::syscall(libc::SYS_getitimer, which, timer);
+        }
+        timers
+    }
+}
+
+/// Stops this process's interval timers.
+pub fn stop_timer(which: usize) {
+    // SAFETY: the structure is read only.
+    unsafe {
+        let off: libc::itimerval = zeroed();
+        libc::syscall(
+            libc::SYS_setitimer,
+            which,
+            &off,
+            null_mut::<libc::itimerval>(),
+        );
+    }
+}
+
+/// Raises a soft limit to its hard one. Returns what it was.
+pub fn raise_limit(resource: libc::__rlimit_resource_t) -> libc::rlimit {
+    let mut was = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the structure is plain and ours.
+    unsafe { libc::getrlimit(resource, &mut was) };
+    if was.rlim_cur != was.rlim_max {
+        let raised = libc::rlimit {
+            rlim_cur: was.rlim_max,
+            ..was
+        };
+        set_limit(resource, &raised);
+    }
+    was
+}
+
+/// Sets a limit. Safe between a vfork and an exec.
+pub fn set_limit(resource: libc::__rlimit_resource_t, limit: &libc::rlimit) {
+    // SAFETY: the structure is only read. A refusal leaves the limit, which was possible before, as it is.
+    unsafe { libc::setrlimit(resource, limit) };
+}

@@ -1,0 +1,25 @@
+//! The memory of another process.
+#![allow(unsafe_code)]
+
+use crate::call::check;
+use libc::{c_long, c_void};
+use std::io;
+
+/// Reads the memory of another process into the start of `buffer`; `pieces` are remote (address, length), their sum at most
+/// the buffer's length. Returns how many bytes could be read.
+pub fn read_memory(tid: u32, buffer: &mut [u8], pieces: &[(u64, usize); 2]) -> io::Result<usize> {
+    let local = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast::<c_void>(),
+        iov_len: buffer.len(),
+    };
+    let remote = pieces.map(|(at, len)| libc::iovec {
+        iov_base: at as usize as *mut c_void,
+        iov_len: len,
+    });
+    let count = if pieces[1].1 == 0 { 1 } else { 2 };
+    // SAFETY: the kernel writes at most `iov_len` bytes to `local`, which is the whole of `buffer`; remote addresses are
+    // looked up in the other process and never used here.
+    let r =
+        unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), count, 0) };
+    check(r as c_long).map(|n| n as usize)
+}

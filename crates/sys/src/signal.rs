@@ -1,0 +1,215 @@
+//! Signals: masks, dispositions, sending and receiving.
+#![allow(unsafe_code)]
+
+use crate::call::check;
+use crate::process::Pid;
+use std::ffi::c_int;
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// A set of signals.
+pub type SignalSet = libc::sigset_t;
+
+/// Every signal.
+pub fn all_signals() -> SignalSet {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigfillset initialises the set.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// Sets the calling thread's signal mask and returns the former one.
+pub fn set_mask(mask: &SignalSet) -> SignalSet {
+    let mut old = all_signals();
+    // SAFETY: both point to initialised sets.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, &mut old) };
+    old
+}
+
+/// A descriptor on which blocked signals can be read.
+pub fn signal_fd() -> io::Result<OwnedFd> {
+    let set = all_signals();
+    // SAFETY: the set is initialised; the result is a new descriptor that nobody else owns.
+    unsafe {
+        let fd = check(libc::signalfd(
+            -1,
+            &set,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Next pending signal, if any.
+pub fn read_signal(fd: BorrowedFd<'_>) -> Option<libc::signalfd_siginfo> {
+    const SIZE: usize = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: a structure of plain integers.
+    let mut info: libc::signalfd_siginfo = unsafe { zeroed() };
+    // SAFETY: the buffer is as long as said.
+    let n = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), SIZE) };
+    (n == SIZE as isize).then_some(info)
+}
+
+/// Lets the next signal of that number act on this process with its default action (a stop), as if it had just arrived.
+pub fn act_on_self(signal: c_int) {
+    // SAFETY: sets are initialised by the calls; the default action of a stop signal stops the process and returns after SIGCONT.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        let mut old_action: libc::sigaction = zeroed();
+        action.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(signal, &action, &mut old_action);
+        let mut set = zeroed();
+        let mut old = zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, &mut old);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &old, null_mut());
+        libc::sigaction(signal, &old_action, null_mut());
+    }
+}
+
+/// This process is not ended by the terminal's keys (Ctrl-C, Ctrl-\) from now on; nor are those that it starts later.
+pub fn outlive_interrupts() {
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: ignoring a signal needs no handler, and touches nothing else.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Where [`when_asked_to_end`] hears of signals.
+static ASKED: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn asked(signal: c_int) {
+    let number = signal as u8;
+    // SAFETY: `write` may be called in a handler, and reads one byte that lives as long; whoever was interrupted finds its `errno` again.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(ASKED.load(Ordering::Relaxed), (&raw const number).cast(), 1);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Has `end` called, on a thread of its own, when this process is to end by a key (Ctrl-C), by SIGTERM or because its terminal is gone, with the
+/// signal's number; then the process ends of the signal, as it would have. What was ignored is still ignored. Once a process; those that it starts
+/// have these signals as if nothing had been said.
+pub fn when_asked_to_end(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+    let (heard, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let wait = move || {
+        let mut number = [0];
+        // Only an interruption reads nothing: the other end is never closed.
+        while rustix::io::read(&heard, &mut number) != Ok(1) {}
+        let signal = c_int::from(number[0]);
+        end(signal);
+        // SAFETY: the signal's default action ends the process.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::kill(libc::getpid(), signal);
+        }
+    };
+    std::thread::Builder::new().spawn(wait)?;
+    ASKED.store(tell.into_raw_fd(), Ordering::Relaxed);
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: actions are initialised by the calls or here; the handler does only what a handler may.
+        unsafe {
+            let mut action: libc::sigaction = zeroed();
+            libc::sigaction(signal, null(), &mut action);
+            if action.sa_sigaction != libc::SIG_IGN {
+                action.sa_sigaction = asked as *const () as usize;
+                action.sa_flags = libc::SA_RESTART;
+                libc::sigemptyset(&mut action.sa_mask);
+                libc::sigaction(signal, &action, null_mut());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sends a signal. Errors are the callers' to ignore: the target may just have gone.
+pub fn kill(pid: Pid, signal: c_int) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Sends a signal with the value that somebody queued it with.
+pub fn queue(pid: Pid, signal: c_int, value: u64) -> io::Result<()> {
+    let value = libc::sigval {
+        sival_ptr: value as *mut libc::c_void,
+    };
+    // SAFETY: the pointer is never followed, it is a number in transit.
+    check(unsafe { libc::sigqueue(pid, signal, value) }).map(drop)
+}
+
+/// The kernel's own structure: libc hides the signals that it uses itself, which a caller of ours may have ignored all the same.
+#[repr(C)]
+struct KernelAction {
+    handler: libc::sighandler_t,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// What a signal does at present.
+pub fn disposition(signal: c_int) -> libc::sighandler_t {
+    let mut action = KernelAction {
+        handler: libc::SIG_DFL,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    // SAFETY: only reads into a structure of the kernel's layout.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            null::<KernelAction>(),
+            &mut action,
+            8,
+        )
+    };
+    action.handler
+}
+
+/// Makes a signal ignored or act by default. Safe between a vfork and an exec.
+pub fn set_disposition(signal: c_int, handler: libc::sighandler_t) {
+    debug_assert!(handler == libc::SIG_IGN || handler == libc::SIG_DFL);
+    let action = KernelAction {
+        handler,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    // SAFETY: no handler of ours is named, so no code can be run by it; the structure has the kernel's layout.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            &action,
+            null_mut::<KernelAction>(),
+            8,
+        )
+    };
+}
+
+/// No signal.
+pub fn no_signals() -> SignalSet {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// A process sent this signal, not the kernel.
+pub fn sent_by_process(info: &libc::signalfd_siginfo) -> bool {
+    matches!(
+        info.ssi_code,
+        libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL | libc::SI_MESGQ
+    )
+}
