@@ -13,6 +13,7 @@ mod index;
 mod json;
 mod running_runs;
 mod text;
+mod tool_file;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
         Err(error) => return misused(&error, &args),
     };
     let store = cli.store.as_deref();
+    if uses_tools(&cli.command) {
+        tool_file::load();
+    }
     let outcome = match cli.command {
         Command::Record(args) => commands::record::run(args, store),
         Command::Files(args) => commands::files::run(args, store),
@@ -58,6 +62,18 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(failure) => error::report(&failure),
     }
+}
+
+/// True for commands that look up programs or paths of tools. `record` looks up neither, and must start its command at once.
+fn uses_tools(command: &Command) -> bool {
+    !matches!(
+        command,
+        Command::Record(_)
+            | Command::ReplayEnter(_)
+            | Command::ReplayInside(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+    )
 }
 
 /// Help and version are answers; everything else is misuse, which `record` has a status of its own for.

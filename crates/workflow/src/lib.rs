@@ -1,14 +1,15 @@
-//! The domain library of workflows: the commands that a person would have written, found in the processes that ran.
+//! The domain library of workflows: the commands that a person would have written, found in the
+//! processes that ran.
 //!
-//! In: a store. Out: the [`Selection`] of runs behind a run or a file, each as a [`recording::Recording`] in memory, and the
-//! [`steps`] that its processes amount to.
+//! In: a store. Out: the [`Selection`] of runs behind a run or a file, each as a
+//! [`recording::Recording`] in memory, and the [`steps`] that its processes amount to.
 //!
 //! - [`paths`] decides whether a path belongs to the system, to a tool or to the user.
 //! - [`shell`] quotes words so that a shell reads them back.
 //! - [`tools`] knows programs and paths by name; the user can extend it.
 //!
-//! Invariant: the crate reads recorded data through `query` and `store` only. Absent on purpose: formats, replays
-//! and the command line, which use this crate.
+//! Invariant: the crate reads recorded data through `query` and `store` only. Absent on purpose:
+//! formats, replays and the command line, which use this crate.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

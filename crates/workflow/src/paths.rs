@@ -1,6 +1,7 @@
-//! To whom a path belongs, and path arithmetic on bytes.
+//! The owner of a path (system, tool or user), and path arithmetic on bytes.
 //!
-//! The lists of directories come from [`crate::tools`]. All functions look at the text of a path only, never at the file system.
+//! The lists of directories come from [`crate::tools`]. All functions look at the text of a path
+//! only, never at the file system.
 
 use crate::tools::{PathKnowledge, knowledge};
 
@@ -40,12 +41,14 @@ pub fn is_below_kernel(path: &[u8]) -> bool {
     is_of_kernel(path) && !known().kernel.iter().any(|top| top.as_bytes() == path)
 }
 
-/// True if the path is a builder's own record, which is neither an input nor a result of its commands.
+/// True if the path is a builder's own record, which is neither an input nor a result of its
+/// commands.
 fn is_record(path: &[u8]) -> bool {
     has_any(path, &known().records) || is_rustc_session(path)
 }
 
-/// True for rustc's incremental compilation sessions, `incremental/CRATE-HASH/s-…`, whose names differ each time.
+/// True for rustc's incremental compilation sessions, `incremental/CRATE-HASH/s-…`, whose names
+/// differ each time.
 fn is_rustc_session(path: &[u8]) -> bool {
     let mut parts = path
         .split(|&byte| byte == b'/')
@@ -55,7 +58,8 @@ fn is_rustc_session(path: &[u8]) -> bool {
         .is_some_and(|session| session.starts_with(b"s-"))
 }
 
-/// True if the path belongs to a tool rather than to the user's work: the system, a language's libraries, caches.
+/// True if the path belongs to a tool rather than to the user's work: the system, a language's
+/// libraries, caches.
 pub fn is_tool(path: &[u8]) -> bool {
     is_system(path)
         || is_record(path)
@@ -86,7 +90,8 @@ pub fn parent(path: &[u8]) -> &[u8] {
     }
 }
 
-/// `path` as seen from the directory `base`: relative if it lies below, else unchanged; `.` for the base itself.
+/// `path` as seen from the directory `base`: relative if it lies below, else unchanged; `.` for the
+/// base itself.
 pub fn relative<'p>(path: &'p [u8], base: &[u8]) -> &'p [u8] {
     if path == base {
         return b".";

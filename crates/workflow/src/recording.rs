@@ -1,7 +1,7 @@
 //! One run of the store, in memory.
 //!
-//! In: a store and a run's id. Out: a [`Recording`], from which steps and views are made. The ids of activities and entities are
-//! dense, and are indexes here.
+//! In: a store and a run's id. Out: a [`Recording`], from which steps and views are made. The ids
+//! of activities and entities are dense, and are indexes here.
 
 use std::collections::{HashMap, HashSet};
 
@@ -112,7 +112,8 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Fills in the standard descriptors: an activity without a record of its own has those of its parent.
+    /// Fills in the standard descriptors: an activity without a record of its own has those of its
+    /// parent.
     ///
     /// A parent may have a higher number than its child, so the walk goes from the roots.
     fn inherit(&self, recorded: &HashMap<usize, Standard>) -> Vec<Standard> {
@@ -168,8 +169,8 @@ impl Recording {
         &self.details.summary.cwd
     }
 
-    /// The difference between an activity's environment and the run's: `NAME=value` of variables that are set, names of variables that
-    /// are removed.
+    /// The difference between an activity's environment and the run's: `NAME=value` of variables
+    /// that are set, names of variables that are removed.
     pub fn environment(&self, at: usize) -> (Vec<Bytes>, Vec<Bytes>) {
         let run: HashMap<&[u8], &[u8]> = self
             .details

@@ -1,8 +1,8 @@
 //! The part of a store that a subject stands for: which runs, and which of their activities.
 //!
-//! In: a store and a [`Subject`]. Out: a [`Selection`] with the recordings in memory, oldest first. All of a run is selected; of a
-//! file, the activities and edges of its ancestry over all runs. The steps behind the selection come from
-//! [`Selection::workflow`].
+//! In: a store and a [`Subject`]. Out: a [`Selection`] with the recordings in memory, oldest first.
+//! All of a run is selected; of a file, the activities and edges of its ancestry over all runs. The
+//! steps behind the selection come from [`Selection::workflow`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::recording::Recording;
 use crate::steps::{Workflow, workflow};
 use crate::{Result, shell};
 
-/// What a workflow or an export is about.
+/// The subject of a workflow or an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A run, by its id.
@@ -55,8 +55,8 @@ pub struct GraphPart {
 }
 
 impl Selection {
-    /// Reads the recordings behind a subject. `exclude`: patterns of paths that the ancestry of a file is not followed through.
-    /// `lookups`: follow looked-up paths, too.
+    /// Reads the recordings behind a subject. `exclude`: patterns of paths that the ancestry of a
+    /// file is not followed through. `lookups`: follow looked-up paths, too.
     ///
     /// # Errors
     ///

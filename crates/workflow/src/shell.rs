@@ -1,7 +1,7 @@
 //! Words of shell language. Invariant: a shell reads a quoted word back byte by byte.
 //!
-//! POSIX quotes suffice for most words. Control characters and bytes that are not UTF-8 need `$'…'`, which bash, zsh, ksh and
-//! POSIX.1-2024 have.
+//! POSIX quotes suffice for most words. Control characters and bytes that are not UTF-8 need
+//! `$'…'`, which bash, zsh, ksh and POSIX.1-2024 have.
 
 use crate::steps::STEM;
 
@@ -38,7 +38,8 @@ fn unprintable(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// `$'…'` with octal escapes. Each has three digits, so that the next character cannot belong to it.
+/// `$'…'` with octal escapes. Each has three digits, so that the next character cannot belong to
+/// it.
 fn escaped(word: &[u8]) -> String {
     let mut line = String::from("$'");
     for chunk in word.utf8_chunks() {

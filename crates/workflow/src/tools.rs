@@ -1,10 +1,13 @@
-//! Knowledge about tools by name: shells, builders, compilers, and the paths that belong to the system or to a tool.
+//! Knowledge about tools by name: shells, builders, compilers, and the paths that belong to the
+//! system or to a tool.
 //!
-//! In: `tools.toml`, which is embedded into the program, and the user's file of the same schema. Out: [`ToolKnowledge`]. Every key
-//! is a list of strings, and the user's entries are added to the embedded ones. `docs/tools.md` describes each key.
+//! In: `tools.toml`, which is embedded into the program, and the user's file of the same schema.
+//! Out: [`ToolKnowledge`]. Every key is a list of strings, and the user's entries are added to the
+//! embedded ones. `docs/tools.md` describes each key.
 //!
-//! A program calls [`install`] once, before it looks anything up; without that, [`knowledge`] is what is embedded. What cannot be
-//! read in a user's file becomes a warning that names file, line and key; the rest of the file counts.
+//! A program calls [`install`] once, before its first look-up. Without that call, [`knowledge`] is
+//! the embedded data. A mistake in the user's file becomes a warning that names file, line and key;
+//! the rest of the file counts.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -20,7 +23,8 @@ const EMBEDDED: &str = include_str!("../tools.toml");
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolKnowledge {
-    /// Programs by what they do. Names have no directory; a version at the end of a program's name is ignored.
+    /// Programs by what they do. Names have no directory; a version at the end of a program's name
+    /// is ignored.
     pub programs: ProgramNames,
     /// Shells and their language.
     pub shell: ShellKnowledge,
@@ -56,7 +60,8 @@ pub struct ProgramNames {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellKnowledge {
-    /// Beginnings of the names of libraries that edit command lines; the builtins of a shell with such a library print through libc.
+    /// Beginnings of the names of libraries that edit command lines; the builtins of a shell with
+    /// such a library print through libc.
     pub line_editing_libraries: Vec<String>,
     /// Commands that bash does not share with every POSIX shell, or executes differently.
     pub bash_commands: Vec<String>,
@@ -102,7 +107,7 @@ pub struct PathKnowledge {
 
 static INSTALLED: OnceLock<ToolKnowledge> = OnceLock::new();
 
-/// What this process knows: what was installed, else what is embedded.
+/// The knowledge of this process: the installed one, else the embedded one.
 pub fn knowledge() -> &'static ToolKnowledge {
     INSTALLED.get_or_init(ToolKnowledge::embedded)
 }
@@ -113,21 +118,21 @@ pub fn install(knowledge: ToolKnowledge) {
 }
 
 impl ToolKnowledge {
-    /// What the program brings.
+    /// The embedded knowledge.
     pub fn embedded() -> ToolKnowledge {
         let (knowledge, _) = ToolKnowledge::extended("", Path::new(""));
         knowledge
     }
 
-    /// What the program brings with the entries of a user's file: its text, and its path for the warnings. A warning is one line
-    /// that begins with `PATH:LINE:`.
+    /// The embedded knowledge with the entries of a user's file added. `text`: the file's text;
+    /// `path`: its path, for the warnings. A warning is one line that begins with `PATH:LINE:`.
     pub fn extended(text: &str, path: &Path) -> (ToolKnowledge, Vec<String>) {
         #[allow(clippy::expect_used)] // The embedded file is a constant; a test reads it.
         let mut all: Table = EMBEDDED.parse().expect("the embedded tools.toml is valid");
         let mut warnings = Vec::new();
         let mut warn = |at: usize, what: String| {
             let line = text[..at].matches('\n').count() + 1;
-            warnings.push(format!("{}:{line}: {what}", path.display()));
+            warnings.push((line, format!("{}:{line}: {what}", path.display())));
         };
         match DeTable::parse(text) {
             Err(error) => {
@@ -152,7 +157,12 @@ impl ToolKnowledge {
         }
         #[allow(clippy::expect_used)] // As above: what was added are strings in known lists.
         let knowledge = all.try_into().expect("tools.toml has every key");
-        (knowledge, warnings)
+        // The parser gives keys in the order of their names.
+        warnings.sort();
+        (
+            knowledge,
+            warnings.into_iter().map(|(_, text)| text).collect(),
+        )
     }
 }
 
@@ -225,8 +235,6 @@ mod tests {
             "colour = 'red'\n[programs]\nbuildres = ['x']\nbuilders = ['bazel', 7]\nshells = 'fish'\n[nonsense]\nx = []\n",
         );
         assert!(known.programs.builders.contains(&"bazel".to_owned()));
-        let mut warnings = warnings;
-        warnings.sort();
         assert_eq!(
             warnings,
             [
@@ -249,5 +257,19 @@ mod tests {
             warnings[0].ends_with("; the file is ignored"),
             "{warnings:?}"
         );
+    }
+
+    #[test]
+    fn the_page_about_tools_describes_every_key() {
+        let page = include_str!("../../../docs/tools.md");
+        let all: Table = EMBEDDED.parse().unwrap();
+        for (name, table) in &all {
+            for key in table.as_table().unwrap().keys() {
+                assert!(
+                    page.contains(&format!("| `{name}.{key}` |")),
+                    "{name}.{key}"
+                );
+            }
+        }
     }
 }

@@ -34,6 +34,7 @@ mod standards;
 mod stopped;
 mod stores;
 mod terminal;
+mod tool_file;
 mod torn;
 mod unrecorded;
 mod whole;

@@ -15,8 +15,8 @@ use crate::paths::{base_name, relative};
 use crate::recording::{Recording, split};
 use crate::tools::knowledge;
 
-/// Writes a pipeline. `opened`: outputs of the pipelines before it, to which the pipeline's own outputs are added. A command whose
-/// output is one of them continues where they ended.
+/// Writes a pipeline. `opened`: outputs of the pipelines before it, to which the pipeline's own
+/// outputs are added. A command whose output is one of them continues where they ended.
 pub fn write(
     recording: &Recording,
     pipeline: &Pipeline,
@@ -45,7 +45,7 @@ pub fn write(
     Line { cwd, words, exit }
 }
 
-/// What surrounds a command of a pipeline.
+/// The surroundings of a command in a pipeline.
 struct LineContext<'k> {
     /// Descriptors that the run's own command began with.
     outside: &'k HashSet<EntityId>,
@@ -64,7 +64,8 @@ fn outputs(recording: &Recording, pipeline: &Pipeline) -> impl Iterator<Item = E
     ends.flatten().map(|end| end.entity)
 }
 
-/// The exit status of a command's process, whichever program it was by then; 128 and the signal's number if a signal ended it.
+/// The exit status of a command's process, whichever program it was by then; 128 and the signal's
+/// number if a signal ended it.
 fn status(recording: &Recording, unit: &Unit) -> i32 {
     let pid = recording.activities[unit.root()].pid;
     let mut own = unit
@@ -130,7 +131,8 @@ fn write_stage(
     words.extend(stage);
 }
 
-/// A command as the user wrote it: the text of `sh -c TEXT` without the shell, if every shell understands it alike.
+/// A command as the user wrote it: the text of `sh -c TEXT` without the shell, if every shell
+/// understands it alike.
 pub fn as_written(stage: Vec<Word>) -> Vec<Word> {
     let [
         Word::Program(shell),
@@ -166,8 +168,8 @@ fn is_posix_shell(name: &[u8]) -> bool {
     shells.any(|shell| shell.as_bytes() == name)
 }
 
-/// A command without the options that snakemake sets before each command. They change nothing for a single command without
-/// variables.
+/// A command without the options that snakemake sets before each command. They change nothing for a
+/// single command without variables.
 fn without_strictness(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"set -euo pipefail;")?.trim_ascii();
     (!rest.is_empty() && !rest.iter().any(|byte| b";$`".contains(byte))).then_some(rest)

@@ -1,4 +1,4 @@
-//! What a command read, made, changed and removed, by path and time.
+//! The files that a command read, made, changed and removed, by path and time.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -39,7 +39,8 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// The joint effects of these activities. A file that one of them made and another read is not an input.
+    /// The joint effects of these activities. A file that one of them made and another read is not
+    /// an input.
     pub fn of(
         recording: &Recording,
         members: &[usize],

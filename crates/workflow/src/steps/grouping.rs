@@ -1,6 +1,7 @@
 //! Which commands must be one step.
 //!
-//! Tools that run workflows know files by their paths and by their existence. Commands are therefore one step in these cases:
+//! Tools that run workflows know files by their paths and by their existence. Commands are
+//! therefore one step in these cases:
 //!
 //! - They make the same file.
 //! - One removes or renames a file that the other made.
@@ -66,7 +67,8 @@ fn lasting_outputs<'p>(
     made.filter(|path| lasting.contains(*path))
 }
 
-/// Joins groups that need each other's files: the strongly connected components of the graph of needs.
+/// Joins groups that need each other's files: the strongly connected components of the graph of
+/// needs.
 fn join_cycles(parts: &[Part], lasting: &BTreeSet<Bytes>, sets: &mut UnionFind<usize>) {
     let mut maker: HashMap<&Bytes, usize> = HashMap::new();
     for (at, part) in parts.iter().enumerate() {

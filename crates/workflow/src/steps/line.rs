@@ -84,8 +84,8 @@ fn quote_value(value: &[u8]) -> String {
     }
 }
 
-/// True if a value means the same in every language that sets variables: it has no quotes, dollars or comment signs, and no blanks
-/// at its ends.
+/// True if a value means the same in every language that sets variables. Such a value has no
+/// quotes, dollars or comment signs, and no blanks at its ends.
 pub fn is_plain_value(value: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" %+,-./:=@_".contains(byte);
     value.iter().all(plain) && !value.starts_with(b" ") && !value.ends_with(b" ")

@@ -1,7 +1,8 @@
 //! From commands to steps.
 //!
-//! In: commands with their effects, as [`Part`]s. Out: [`Step`]s in an order in which they can run. Commands that cannot stand alone
-//! are joined ([`groups`]). Commands that leave nothing are left out ([`super::omissions`]).
+//! In: commands with their effects, as [`Part`]s. Out: [`Step`]s in an order in which they can run.
+//! Commands that cannot stand alone are joined ([`groups`]). Commands that leave nothing are left
+//! out ([`super::omissions`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ pub struct Part {
     pub run: usize,
     /// The command as lines.
     pub lines: Vec<Line>,
-    /// What it read and changed.
+    /// The files that it read and changed.
     pub effects: Effects,
     /// When it began.
     pub start: Time,
@@ -35,7 +36,8 @@ pub struct Part {
 
 /// Makes steps of commands, in an order in which they can run.
 ///
-/// `notes` gets a sentence for each kind of command that is left out. `in_place` gets the files that a step reads and then changes.
+/// `notes` gets a sentence for each kind of command that is left out. `in_place` gets the files
+/// that a step reads and then changes.
 pub fn steps(
     mut parts: Vec<Part>,
     notes: &mut BTreeSet<String>,

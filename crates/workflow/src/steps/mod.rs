@@ -1,7 +1,8 @@
 //! Steps: the commands that a person would have written, found in the processes that ran.
 //!
-//! In: [`Recording`]s. Out: a [`Workflow`] of [`Step`]s in an order in which they can run. Invariant: the steps make every output
-//! again if they run in that order where the inputs are. Commands that cannot be separated are one step.
+//! In: [`Recording`]s. Out: a [`Workflow`] of [`Step`]s in an order in which they can run.
+//! Invariant: the steps make every output again if they run in that order where the inputs are.
+//! Commands that cannot be separated are one step.
 //!
 //! | module | question that it answers |
 //! | --- | --- |
@@ -96,8 +97,8 @@ pub struct Workflow {
 
 /// Finds the steps of recordings, which must be in order of time.
 ///
-/// `wanted`: only steps with one of these activities (the number of the recording, the activity's index); `None`: all steps. Files
-/// that match `exclude` are inputs and outputs of no step.
+/// `wanted`: only steps with one of these activities (the number of the recording, the activity's
+/// index); `None`: all steps. Files that match `exclude` are inputs and outputs of no step.
 pub fn workflow(
     recordings: &[Recording],
     wanted: Option<&HashSet<(usize, usize)>>,

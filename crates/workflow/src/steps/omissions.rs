@@ -1,4 +1,5 @@
-//! Which commands are left out of the steps: those that leave nothing, and those that later runs repeated.
+//! Which commands are left out of the steps: those that leave nothing, and those that later runs
+//! repeated.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +7,8 @@ use backstory_eventlog::event::Bytes;
 
 use super::merge::Part;
 
-/// Leaves out commands whose files were all made anew by commands of later runs: repeated work is done as it was done last.
+/// Leaves out commands whose files were all made anew by commands of later runs: repeated work is
+/// done as it was done last.
 pub fn leave_out_superseded(parts: &mut Vec<Part>, notes: &mut BTreeSet<String>) {
     let anew = |path: &Bytes, before: &Part| {
         parts.iter().any(|later| {
@@ -63,8 +65,8 @@ fn renamed_by_another(parts: &[Part], maker: usize, path: &Bytes) -> bool {
     parts.iter().enumerate().any(takes)
 }
 
-/// Leaves out commands that made nothing that lasts and changed nothing that others made. The result is the number of those that
-/// neither made a directory nor removed a file.
+/// Leaves out commands that made nothing that lasts and changed nothing that others made. The
+/// result is the number of those that neither made a directory nor removed a file.
 pub fn leave_out(parts: &mut Vec<Part>, lasting: &BTreeSet<Bytes>) -> usize {
     let before = parts.len();
     let printed =

@@ -52,7 +52,8 @@ pub fn ordered(steps: Vec<Step>) -> Vec<Step> {
         .collect()
 }
 
-/// Names the steps after their first outputs: letters, digits and `_`, beginning with a letter, unique.
+/// Names the steps after their first outputs: letters, digits and `_`, beginning with a letter,
+/// unique.
 pub fn name(steps: &mut [Step]) {
     let mut taken: HashMap<String, usize> = HashMap::new();
     for step in steps {

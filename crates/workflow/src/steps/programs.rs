@@ -1,7 +1,7 @@
 //! Programs by name: shells, wrappers, builders and interpreters.
 //!
-//! The names come from [`crate::tools`]. A directory before the name and a version behind it are ignored: `/usr/bin/python3.11` is
-//! `python`.
+//! The names come from [`crate::tools`]. A directory before the name and a version behind it are
+//! ignored: `/usr/bin/python3.11` is `python`.
 
 use backstory_graph::model::Relation;
 
@@ -72,8 +72,9 @@ pub fn is_interpreted(recording: &Recording, at: usize) -> bool {
 
 /// True if a program that was not seen to write to a file it opened has certainly not written.
 ///
-/// Such a program writes without libc's buffers, so that the recorder sees each write. `sh` counts unless it has a library that
-/// edits command lines: with one it is bash or zsh, whose builtins print through libc; without one it is dash or alike.
+/// Such a program writes without libc's buffers, so that the recorder sees each write. `sh` counts
+/// unless it has a library that edits command lines. With one, it is bash or zsh, whose builtins
+/// print through libc; without one, it is dash or alike.
 pub fn is_unbuffered(recording: &Recording, at: usize) -> bool {
     let line = std::iter::once(at).chain(recording.ancestors(at));
     let mut programs = line.filter(|&at| recording.activities[at].epoch > 0);

@@ -1,7 +1,7 @@
 //! Programs that refuse to overwrite a file, and to read through a symbolic link: compressors.
 //!
-//! On a terminal they ask the user; in a workflow that runs again they fail. A step with such a program therefore removes what it
-//! made before.
+//! On a terminal they ask the user; in a workflow that runs again they fail. A step with such a
+//! program therefore removes what it made before.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,8 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-/// The line that removes what a part's refusing command would overwrite: its outputs that it did not read before.
+/// The line that removes what a part's refusing command would overwrite: its outputs that it did
+/// not read before.
 pub fn removals<'p>(
     part: &'p Part,
     outputs: &BTreeSet<Bytes>,

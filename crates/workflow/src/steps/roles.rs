@@ -1,6 +1,7 @@
 //! Which programs only start others, and which do the work.
 //!
-//! In: an activity of a recording. Out: its [`ProgramRole`], and the programs behind launchers and builders' shells.
+//! In: an activity of a recording. Out: its [`ProgramRole`], and the programs behind launchers and
+//! builders' shells.
 
 use backstory_graph::model::{Edge, EntityId, EntityKind, Relation};
 
@@ -13,8 +14,8 @@ use crate::tools::knowledge;
 /// The role of a program towards the programs that it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramRole {
-    /// It starts what a script, a rule or its arguments say: a script's shell, `make`, `env`. Its children are commands of their
-    /// own.
+    /// It starts what a script, a rule or its arguments say: a script's shell, `make`, `env`. Its
+    /// children are commands of their own.
     Driver,
     /// It does work. The programs that it starts are part of its command.
     Tool,
@@ -58,7 +59,8 @@ pub fn role(recording: &Recording, at: usize) -> ProgramRole {
     };
     if either(&known.shells) {
         return match ShellCall::of(arguments(recording, at)) {
-            // A text that a person or `make` gave to a shell is one command. The run's own command is a script.
+            // A text that a person or `make` gave to a shell is one command. The run's own command
+            // is a script.
             ShellCall::Text if is_run_command(recording, at) || calls_builders(recording, at) => {
                 ProgramRole::Driver
             }
@@ -78,15 +80,16 @@ pub fn role(recording: &Recording, at: usize) -> ProgramRole {
     }
 }
 
-/// True if the program is a script that belongs to a tool, as pyenv's `python`, which becomes the Python that was meant.
+/// True if the program is a script that belongs to a tool, as pyenv's `python`, which becomes the
+/// Python that was meant.
 fn is_tools_script(recording: &Recording, at: usize) -> bool {
     let path = absolute(program(recording, at), &recording.activities[at].cwd);
     // `sh` is a link to dash, not a script.
     is_tool(&path) && !names_shell(&path) && is_interpreted(recording, at)
 }
 
-/// The program that a launcher became: pyenv's `python` finds the Python that was meant, `Rscript` becomes `R`, which becomes
-/// another program. The first of them is the one that the user wrote.
+/// The program that a launcher became: pyenv's `python` finds the Python that was meant, `Rscript`
+/// becomes `R`, which becomes another program. The first of them is the one that the user wrote.
 pub fn launched(recording: &Recording, at: usize) -> Option<usize> {
     let activity = &recording.activities[at];
     let path = program(recording, at);
@@ -119,7 +122,8 @@ fn is_run_command(recording: &Recording, at: usize) -> bool {
     })
 }
 
-/// True for the shell of a rule that runs `make` in other directories: `sh -c TEXT` that is not the run's own command.
+/// True for the shell of a rule that runs `make` in other directories: `sh -c TEXT` that is not the
+/// run's own command.
 pub fn calls_builders(recording: &Recording, at: usize) -> bool {
     let shell = names_shell(program(recording, at)) && !is_run_command(recording, at);
     shell
@@ -129,8 +133,8 @@ pub fn calls_builders(recording: &Recording, at: usize) -> bool {
 
 /// The builders that a builder's shell runs: `make` in other directories.
 ///
-/// The shell may also run programs that help to find out how; Automake's rules use `sed` to get a target's name. Empty if the shell
-/// runs no builder, or if another program leaves a file.
+/// The shell may also run programs that help to find out how; Automake's rules use `sed` to get a
+/// target's name. Empty if the shell runs no builder, or if another program leaves a file.
 pub fn builders(recording: &Recording, at: usize) -> Vec<usize> {
     let (mut waiting, mut builders, mut others) =
         (recording.children[at].clone(), Vec::new(), Vec::new());
@@ -147,7 +151,8 @@ pub fn builders(recording: &Recording, at: usize) -> Vec<usize> {
     builders
 }
 
-/// True if a program, or one that it started, changed a file other than the files that `shell` prints to.
+/// True if a program, or one that it started, changed a file other than the files that `shell`
+/// prints to.
 fn leaves(recording: &Recording, at: usize, shell: usize) -> bool {
     let ends: Vec<EntityId> = recording.standard[shell]
         .into_iter()

@@ -1,7 +1,8 @@
 //! Steps that differ only in a name, written as one rule.
 //!
-//! A step's stem is a part of the name of its first output. In the step's files and in the words that name them, [`STEM`] replaces
-//! it. Steps that are then equal are instances of one rule. Invariant: with its stem put back, each instance is the step as it was.
+//! A step's stem is a part of the name of its first output. In the step's files and in the words
+//! that name them, [`STEM`] replaces it. Steps that are then equal are instances of one rule.
+//! Invariant: with its stem put back, each instance is the step as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,8 @@ use crate::paths::base_name;
 pub struct Rule {
     /// The numbers of its steps.
     pub steps: Vec<usize>,
-    /// For several steps: the step with [`STEM`] in place of the stem. Its inputs are those that all instances share.
+    /// For several steps: the step with [`STEM`] in place of the stem. Its inputs are those that
+    /// all instances share.
     pub template: Option<Step>,
     /// The stems, in the order of the steps.
     pub stems: Vec<String>,
@@ -34,7 +36,8 @@ pub fn rules(steps: &[Step], generalise: bool) -> Vec<Rule> {
             }
         }
     }
-    // The rule with the most instances first; then one whose stems have no ending, then the one with the longest stems.
+    // The rule with the most instances first; then one whose stems have no ending, then the one
+    // with the longest stems.
     let mut candidates: Vec<(Step, BTreeMap<usize, String>)> = candidates
         .into_iter()
         .filter(|(_, all)| all.len() > 1)

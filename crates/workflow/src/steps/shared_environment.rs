@@ -1,6 +1,8 @@
-//! Variables that all commands share: the user's script exported them once, before it started the commands.
+//! Variables that all commands share: the user's script exported them once, before it started the
+//! commands.
 //!
-//! Invariant: with the variables exported before it, a step does what it does with the variables in front of its commands.
+//! Invariant: with the variables exported before it, a step does what it does with the variables in
+//! front of its commands.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +16,16 @@ use crate::shell::quote;
 /// Steps without the variables that all of their commands share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedEnvironment {
-    /// Variables to be exported before the steps, by name. Their values have no line breaks, quotes or dollars.
+    /// Variables to be exported before the steps, by name. Their values have no line breaks, quotes
+    /// or dollars.
     pub variables: BTreeMap<String, String>,
     /// The steps, whose commands do not set these variables.
     pub steps: Vec<Step>,
 }
 
 impl SharedEnvironment {
-    /// Removes from the commands of `steps` the variables that every command sets to the same value.
+    /// Removes from the commands of `steps` the variables that every command sets to the same
+    /// value.
     pub fn of(steps: &[Step]) -> SharedEnvironment {
         let mut steps = steps.to_vec();
         let variables = common(&steps);

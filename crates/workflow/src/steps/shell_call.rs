@@ -1,4 +1,5 @@
-//! How a shell was called: with a text of commands, with a script, or to read commands from standard input.
+//! How a shell was called: with a text of commands, with a script, or to read commands from
+//! standard input.
 
 /// How a shell was called.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The text that a shell got with `-c`: whether it fits into one line among others, and whether every shell understands it alike.
+//! The text that a shell got with `-c`: whether it fits into one line among others, and whether
+//! every shell understands it alike.
 //!
 //! Nothing is executed or expanded. A text that is not understood for certain is left as it is.
 
@@ -6,8 +7,8 @@ use std::ops::ControlFlow;
 
 use crate::tools::knowledge;
 
-/// The text in one line: continued lines are joined, as the shell joins them. `None` if the text has several lines or a comment, or is
-/// not UTF-8.
+/// The text in one line: continued lines are joined, as the shell joins them. `None` if the text
+/// has several lines or a comment, or is not UTF-8.
 pub fn one_line(text: &[u8]) -> Option<Vec<u8>> {
     std::str::from_utf8(text).ok()?;
     if !text.contains(&b'\n') && !text.contains(&b'#') {
@@ -42,7 +43,8 @@ struct LineReader<'t> {
 }
 
 impl LineReader<'_> {
-    /// Reads the next character, or two that belong together. Breaks if the text does not fit into one line.
+    /// Reads the next character, or two that belong together. Breaks if the text does not fit into
+    /// one line.
     fn step(&mut self) -> ControlFlow<()> {
         let (byte, next) = (self.text[self.at], self.text.get(self.at + 1).copied());
         match (self.quote, byte, next) {
@@ -91,8 +93,8 @@ impl LineReader<'_> {
     }
 }
 
-/// Syntax that only bash understands, or that bash understands differently from other shells. Some braces expand in bash, so all
-/// braces are here.
+/// Syntax that only bash understands, or that bash understands differently from other shells. Some
+/// braces expand in bash, so all braces are here.
 const BASH_SYNTAX: [&str; 15] = [
     "[[", "((", "<(", ">(", "$'", "$\"", "<<", "&>", "|&", "=(", "==", "//", "{", "~", "BASH",
 ];
@@ -108,7 +110,8 @@ pub fn is_for_any_shell(text: &[u8]) -> bool {
         && echoes_plainly(&text)
 }
 
-/// True if every `echo` prints the same in every shell: it has no options and no backslash, and no variable that could hold one.
+/// True if every `echo` prints the same in every shell: it has no options and no backslash, and no
+/// variable that could hold one.
 fn echoes_plainly(text: &str) -> bool {
     let mut echoes = text.split("echo").skip(1);
     echoes.all(|rest| {

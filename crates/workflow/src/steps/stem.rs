@@ -1,6 +1,7 @@
 //! The part of a name in which steps may differ.
 //!
-//! In: a step and a stem. Out: the step with [`STEM`] in place of the stem, wherever the stem stands for a file's name.
+//! In: a step and a stem. Out: the step with [`STEM`] in place of the stem, wherever the stem
+//! stands for a file's name.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,8 @@ use crate::paths::{absolute, base_name};
 /// Stands for the stem: a private character (Unicode's private use area) that no quoting changes.
 pub const STEM: char = '\u{e000}';
 
-/// The possible stems of a step: the parts of its first output's name, cut at `.`, `-` and `_` and between letters and digits.
+/// The possible stems of a step: the parts of its first output's name, cut at `.`, `-` and `_` and
+/// between letters and digits.
 pub fn stems(step: &Step) -> Vec<String> {
     let Some(Ok(name)) = step
         .outputs
@@ -49,7 +51,8 @@ pub fn stems(step: &Step) -> Vec<String> {
     stems.into_iter().filter(plain).take(64).collect()
 }
 
-/// The step with its stem replaced; `None` if one of its outputs does not have the stem. Inputs are left out.
+/// The step with its stem replaced; `None` if one of its outputs does not have the stem. Inputs are
+/// left out.
 pub fn template(step: &Step, stem: &str) -> Option<Step> {
     let replace = |path: &Bytes| replaced(path, stem);
     let outputs: Option<Vec<Bytes>> = step.outputs.iter().map(replace).collect();
@@ -121,7 +124,8 @@ fn names_file(word: &[u8], cwd: &[u8], files: &BTreeSet<&[u8]>) -> bool {
         .any(|part| !part.is_empty() && files.contains(absolute(part, cwd).as_slice()))
 }
 
-/// True if the word's file name is the stem and endings, as `.deps/STEM.Tpo`, which is neither input nor output of a step.
+/// True if the word's file name is the stem and endings, as `.deps/STEM.Tpo`, which is neither
+/// input nor output of a step.
 fn is_called(word: &[u8], stem: &str) -> bool {
     let name = base_name(word);
     let hidden = name.strip_prefix(b".").unwrap_or(name);

@@ -1,8 +1,9 @@
-//! Commands: which activities belong to which command of the user, and which commands are joined by pipes.
+//! Commands: which activities belong to which command of the user, and which commands are joined by
+//! pipes.
 //!
-//! In: a recording. Out: [`Pipeline`]s. A command is a tool and everything that the tool started. A driver (a shell with a script,
-//! `make`, `env`) is no command, but its children are. There are two exceptions, in which the driver and its children are one
-//! command:
+//! In: a recording. Out: [`Pipeline`]s. A command is a tool and everything that the tool started. A
+//! driver (a shell with a script, `make`, `env`) is no command, but its children are. There are two
+//! exceptions, in which the driver and its children are one command:
 //!
 //! - The driver did work of its own: a shell's `echo`, the file that a Python script wrote.
 //! - The driver is the nearest one above pipes that do not form a plain pipeline.
@@ -31,7 +32,8 @@ impl Unit {
     }
 }
 
-/// Commands in the order in which data flows through the pipes between them; most pipelines have one stage.
+/// Commands in the order in which data flows through the pipes between them; most pipelines have
+/// one stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
     /// Its commands.
@@ -50,8 +52,8 @@ impl Pipeline {
 /// The activities that wrote to a pipe, and those that read from it.
 type PipeEnds = (BTreeSet<usize>, BTreeSet<usize>);
 
-/// The files and terminals that the run's command had as standard input, output and errors. They are neither input nor output of a
-/// step.
+/// The files and terminals that the run's command had as standard input, output and errors. They
+/// are neither input nor output of a step.
 pub fn outside(recording: &Recording) -> HashSet<EntityId> {
     let ends = recording
         .roots()
@@ -129,7 +131,8 @@ impl CommandFinder<'_> {
         units
     }
 
-    /// The children of a driver that may be commands. Of a rule's shell that runs `make` elsewhere these are only the builders.
+    /// The children of a driver that may be commands. Of a rule's shell that runs `make` elsewhere
+    /// these are only the builders.
     fn below(&self, at: usize) -> Vec<usize> {
         if calls_builders(self.recording, at) {
             return builders(self.recording, at);
@@ -193,7 +196,8 @@ impl CommandFinder<'_> {
         })
     }
 
-    /// True if `reader` or a program that it started made a file that lasts, or that an activity other than `asker` read.
+    /// True if `reader` or a program that it started made a file that lasts, or that an activity
+    /// other than `asker` read.
     fn leaves(&self, reader: usize, asker: usize) -> bool {
         let edges = self.recording.subtree(reader).into_iter();
         let own: HashSet<usize> = self.recording.subtree(reader).into_iter().collect();
@@ -212,7 +216,8 @@ impl CommandFinder<'_> {
         })
     }
 
-    /// The output files that a shell opened for its last command before it became that command: `sh -c 'a; b > out'`.
+    /// The output files that a shell opened for its last command before it became that command:
+    /// `sh -c 'a; b > out'`.
     fn passed_on(&self, at: usize) -> HashSet<EntityId> {
         let activity = &self.recording.activities[at];
         let next = self.recording.children[at].iter().find(|&&child| {
@@ -245,7 +250,8 @@ impl CommandFinder<'_> {
         })
     }
 
-    /// Joins commands by their pipes. An error is a driver that must be a command, because its pipes form no plain pipeline.
+    /// Joins commands by their pipes. An error is a driver that must be a command, because its
+    /// pipes form no plain pipeline.
     fn join(&self, units: Vec<Unit>) -> Result<Vec<Pipeline>, usize> {
         let mut of = HashMap::new();
         for (unit, members) in units.iter().enumerate() {
@@ -326,7 +332,8 @@ impl CommandFinder<'_> {
                 let end = |fd: usize| {
                     self.recording.standard[at][fd].is_some_and(|end| end.entity == edge.entity)
                 };
-                // A possible read or write counts if the pipe is the program's standard input, output or errors.
+                // A possible read or write counts if the pipe is the program's standard input,
+                // output or errors.
                 let sure = edge.certainty == Certainty::Seen;
                 let (writers, readers) = pipes.entry(edge.entity).or_default();
                 match edge.relation {
