@@ -6,6 +6,7 @@
 - A link from docs/ to one of these files, or from them into docs/, leads to the page on the site.
 - A path of this repository in backticks must exist, and a test in a table row must be in the file
   that the row names. A missing one is a warning, which ends a strict build.
+- A list inside a list is indented by four spaces, or MkDocs does not see it.
 """
 
 import logging
@@ -25,6 +26,8 @@ PAGES = {
 ASIDE = {"LICENSE-MIT": "MIT", "LICENSE-APACHE": "Apache-2.0"}
 PATH = re.compile(r"`((?:crates|scripts|fixtures|fuzz|bench|docs|examples)/[\w./+-]+)`")
 PLACEHOLDER = re.compile(r"[A-Z]{2,}(?!\w*\.md)")
+NESTED = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*", re.M)
+FENCED = re.compile(r"^```.*?^```", re.M | re.S)
 TEST = re.compile(r"\| `(\w+)` \| `(crates/[\w./-]+\.rs)` \|")
 BUILT = ("bench/runs/", "docs/benchmark/index.html")
 log = logging.getLogger("mkdocs.hooks.site")
@@ -59,6 +62,8 @@ def on_page_markdown(markdown, page, config, files):
     for test, path in TEST.findall(markdown):
         if (ROOT / path).exists() and f"fn {test}(" not in (ROOT / path).read_text(encoding="utf-8"):
             log.warning("%s names the test `%s`, which is not in `%s`", page.file.src_uri, test, path)
+    for line in NESTED.findall(FENCED.sub("", markdown)):
+        log.warning("%s: indent a nested list by four spaces: %s", page.file.src_uri, line[:60])
     markdown = markdown.replace("`index.html` beside this file has", "[Another page](plots.html) has")
     up = "../" * page.file.src_uri.count("/")
     for name, target in PAGES.items():
