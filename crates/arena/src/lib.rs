@@ -3,11 +3,11 @@
 //! Absent: what records mean, and when a chunk is drained.
 
 mod arena;
+mod chunk_supply;
 mod error;
 mod record_sink;
-mod stock;
 
 pub use arena::{Arena, CHUNK};
+pub use chunk_supply::{ChunkSupply, ChunkWriter};
 pub use error::Error;
 pub use record_sink::RecordSink;
-pub use stock::{ChunkWriter, Stock};

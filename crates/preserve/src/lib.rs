@@ -8,12 +8,12 @@
 //!
 //! Absent: whose call it is and how it waits (`guard`), what is done with what was kept (after the run).
 
-mod names;
+mod content_directory;
+mod hard_links;
 mod paths;
-mod place;
 mod reads;
 
-use backstory_arena::Stock;
+use backstory_arena::ChunkSupply;
 use backstory_files::Ident;
 use backstory_guard::{
     ChangeKind, ContentChange, ContentPreserver, Effort, EffortExceeded, FindFile, FoundFile,
@@ -21,7 +21,7 @@ use backstory_guard::{
 };
 use backstory_sys::clock;
 use backstory_vocabulary::ContentsMode;
-use place::Place;
+use content_directory::ContentDirectory;
 use reads::Reads;
 use rustix::fs::Statx;
 use rustix::io::Errno;
@@ -46,7 +46,7 @@ const NO_CONTENTS: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 
 /// What was kept of a file.
 #[derive(Debug, Clone, Copy)]
-struct Earlier {
+struct EarlierCopy {
     /// Size, modification and status change after that.
     state: (i64, i64, i64),
     /// Any later change has later time stamps.
@@ -58,16 +58,16 @@ struct Earlier {
 /// A file, by the low half of its device number and its inode.
 type FileKey = (u32, u64);
 
-type Shard = HashMap<FileKey, Earlier>;
+type Shard = HashMap<FileKey, EarlierCopy>;
 
 /// Keeps the contents of one run.
 pub struct Preserver {
     contents: ContentsMode,
     /// When, in ns since 1970.
     began: i64,
-    place: Place,
+    place: ContentDirectory,
     next: AtomicI32,
-    stock: Arc<Stock>,
+    stock: Arc<ChunkSupply>,
     reads: Arc<Reads>,
     /// By device and inode. Who works on a file holds its shard: two who change one file wait for one copy.
     shards: [Mutex<Shard>; SHARDS],
@@ -81,7 +81,7 @@ impl Preserver {
         contents: ContentsMode,
         path: PathBuf,
         open: impl Iterator<Item = &'a [u8]>,
-        stock: &Arc<Stock>,
+        stock: &Arc<ChunkSupply>,
     ) -> Preserver {
         let reads = Arc::new(Reads::new(open));
         if contents == ContentsMode::Lazy {
@@ -91,7 +91,7 @@ impl Preserver {
         Preserver {
             contents,
             began: clock::machine(),
-            place: Place::new(path),
+            place: ContentDirectory::new(path),
             next: AtomicI32::new(0),
             stock: Arc::clone(stock),
             reads,
@@ -145,7 +145,7 @@ impl Preserver {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let only_name = kind == ChangeKind::Remove && before.stx_nlink == 1;
         if only_name && self.place.link(file, number).is_ok() {
-            return Ok(Ok((number, place::LINK)));
+            return Ok(Ok((number, content_directory::LINK)));
         }
         if kind == ChangeKind::Part && before.stx_size > PARTLY {
             return Ok(Err(Errno::FBIG));
@@ -162,12 +162,12 @@ impl Preserver {
         (kind, effort): (ChangeKind, Effort),
         file: BorrowedFd<'_>,
         before: &Statx,
-    ) -> Tried {
+    ) -> PreserveResult {
         let ident = Ident::from(before);
         let key = key(&ident);
         // What the run made comes again when it does that again.
         let made = kind == ChangeKind::Part && ident.birth >= self.began;
-        if !place::is_regular(before) || before.stx_size == 0 || made {
+        if !content_directory::is_regular(before) || before.stx_size == 0 || made {
             return Ok(None);
         }
         if let Some(earlier) = shard.get(&key).copied() {
@@ -177,7 +177,7 @@ impl Preserver {
                 let _ = self.place.replace(file, before, number);
                 shard.insert(
                     key,
-                    Earlier {
+                    EarlierCopy {
                         linked: None,
                         ..earlier
                     },
@@ -213,7 +213,7 @@ impl Preserver {
         how: (ChangeKind, Effort),
         found: &FoundFile,
         before: &Statx,
-    ) -> Tried {
+    ) -> PreserveResult {
         let file = key(&Ident::from(before));
         let stays = || self.contents == ContentsMode::Lazy && self.reads.stays(file, &found.path);
         if how.0 == ChangeKind::Remove && before.stx_nlink > 1 && stays() {
@@ -229,7 +229,7 @@ impl Preserver {
     }
 }
 
-type Tried = Result<Option<PreservedContent>, EffortExceeded>;
+type PreserveResult = Result<Option<PreservedContent>, EffortExceeded>;
 
 fn key(ident: &Ident) -> FileKey {
     (ident.dev as u32, ident.ino)
@@ -249,7 +249,12 @@ fn affordable(effort: Effort, file: &Statx) -> Result<(), EffortExceeded> {
 }
 
 impl ContentPreserver for Preserver {
-    fn preserve(&self, change: &ContentChange<'_>, effort: Effort, find: FindFile<'_>) -> Tried {
+    fn preserve(
+        &self,
+        change: &ContentChange<'_>,
+        effort: Effort,
+        find: FindFile<'_>,
+    ) -> PreserveResult {
         let file = (change.device, change.inode);
         let mut shard = self.shard(file, effort)?;
         let Some(kind) = self.wants(&shard, change, file) else {
@@ -259,7 +264,7 @@ impl ContentPreserver for Preserver {
         let Some(found) = found.filter(|found| !is_interface(&found.path)) else {
             return Ok(None);
         };
-        let Ok(there) = place::look(found.file.as_fd()) else {
+        let Ok(there) = content_directory::look(found.file.as_fd()) else {
             return Ok(None);
         };
         // Another may have been put in its place since it was asked for.
@@ -272,7 +277,7 @@ impl ContentPreserver for Preserver {
         let mut shard = self.shard(actual, effort)?;
         let wanted = self.wants(&shard, change, actual);
         // Who had the shard may have changed it meanwhile.
-        match (wanted, place::look(found.file.as_fd())) {
+        match (wanted, content_directory::look(found.file.as_fd())) {
             (Some(kind), Ok(there)) => self.keep_it(&mut shard, (kind, effort), &found, &there),
             _ => Ok(None),
         }
@@ -304,13 +309,13 @@ fn state(ident: &Ident) -> (i64, i64, i64) {
     (ident.size, ident.mtime, ident.ctime)
 }
 
-fn remember(kept: &PreservedContent, file: BorrowedFd<'_>, before: &Ident) -> Earlier {
-    let linked = (kept.how == place::LINK).then_some(kept.number);
+fn remember(kept: &PreservedContent, file: BorrowedFd<'_>, before: &Ident) -> EarlierCopy {
+    let linked = (kept.how == content_directory::LINK).then_some(kept.number);
     // A link changes the status.
     let now = linked
-        .and_then(|_| place::look(file).ok())
+        .and_then(|_| content_directory::look(file).ok())
         .map(|st| Ident::from(&st));
-    Earlier {
+    EarlierCopy {
         state: state(now.as_ref().unwrap_or(before)),
         settled: before.ctime + TICK < clock::machine(),
         linked,

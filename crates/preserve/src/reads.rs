@@ -8,12 +8,12 @@
 //! another root, operations that were lost, a directory that was moved), everything is.
 
 use super::FileKey;
-use super::names::Names;
+use super::hard_links::HardLinks;
 use super::paths::{Paths, ThreadKey};
 use backstory_abi::{
     CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op,
 };
-use backstory_arena::Stock;
+use backstory_arena::ChunkSupply;
 use backstory_eventlog::record::Raw;
 use backstory_files::executable;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
@@ -34,7 +34,7 @@ const OPEN_ALREADY: [&[u8]; 3] = [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread
 /// What was read.
 pub(super) struct Reads {
     arrived: Mutex<Arrived>,
-    known: Mutex<Known>,
+    known: Mutex<ReadSet>,
 }
 
 /// What came in since the last look.
@@ -56,12 +56,12 @@ struct Cursor {
 }
 
 #[derive(Default)]
-struct Known {
+struct ReadSet {
     cursors: HashMap<u32, Cursor>,
     paths: Paths,
     files: HashSet<FileKey>,
     /// Of those that were given another one.
-    names: Names,
+    names: HardLinks,
     /// New names of files, looked at once more: the rename may just not have happened yet.
     renamed: Vec<Vec<u8>>,
     everything: bool,
@@ -86,7 +86,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Reads {
     /// Nothing read yet but what the command inherits: paths of files open for reading.
     pub(super) fn new<'a>(inherited: impl Iterator<Item = &'a [u8]>) -> Reads {
-        let mut known = Known::default();
+        let mut known = ReadSet::default();
         for path in inherited {
             known.read(path, false);
         }
@@ -120,7 +120,7 @@ impl Reads {
     }
 
     /// True if this file's content was read. It is about to change: what it holds then has not been.
-    pub(super) fn take(&self, stock: &Stock, file: FileKey, all: Logged<'_>) -> bool {
+    pub(super) fn take(&self, stock: &ChunkSupply, file: FileKey, all: Logged<'_>) -> bool {
         let mut known = lock(&self.known);
         self.catch_up(&mut known, stock, all);
         known.files.remove(&file) || known.everything || stock.arena.is_lent(file.0, file.1)
@@ -138,13 +138,13 @@ impl Reads {
     }
 
     /// Looks at everything that was logged so far.
-    pub(super) fn look(&self, stock: &Stock, all: Logged<'_>) {
+    pub(super) fn look(&self, stock: &ChunkSupply, all: Logged<'_>) {
         self.catch_up(&mut lock(&self.known), stock, all);
     }
 
     /// Looks at what was logged, and says in the arena how much of what was told is known. That is so only if `all` says that
     /// nothing waits to be logged, asked after the count was read: who lets a reader go on counts it before, and tells after.
-    fn catch_up(&self, known: &mut Known, stock: &Stock, all: Logged<'_>) {
+    fn catch_up(&self, known: &mut ReadSet, stock: &ChunkSupply, all: Logged<'_>) {
         let arena = &stock.arena;
         let told = arena.told();
         self.look_at_records(known, stock);
@@ -158,7 +158,7 @@ impl Reads {
         }
     }
 
-    fn look_at_records(&self, known: &mut Known, stock: &Stock) {
+    fn look_at_records(&self, known: &mut ReadSet, stock: &ChunkSupply) {
         if known.everything {
             lock(&self.arrived).chunks.clear();
             return;
@@ -211,7 +211,7 @@ impl Reads {
     }
 }
 
-impl Known {
+impl ReadSet {
     /// Where a chunk goes on that has something which was not looked at yet.
     fn news(&self, head: &Chunk) -> Option<usize> {
         let cursor = self.cursors.get(&head.index);
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn who_executes_itself_again_is_not_taken_for_us() {
-        let mut known = Known::default();
+        let mut known = ReadSet::default();
         known.read_interpreter(b"/proc/self/exe");
         assert!(known.files.is_empty(), "the loader of the supervisor");
     }
@@ -482,7 +482,7 @@ mod tests {
         let [script, pipe] = ["script", "pipe"].map(|name| dir.path().join(name));
         std::fs::write(&script, "#!/etc/passwd\n").unwrap();
         rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let mut known = Known::default();
+        let mut known = ReadSet::default();
         known.read_interpreter(pipe.as_os_str().as_bytes());
         assert!(known.files.is_empty());
         known.read_interpreter(script.as_os_str().as_bytes());

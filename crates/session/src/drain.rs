@@ -4,10 +4,10 @@
 //! no more: the owner said so, or is dead. A drainer that dies between the two leaves the chunk in both places; readers take the
 //! later copy.
 
-mod elsewhere;
 mod executed;
-mod lent;
+mod other_roots;
 pub(crate) mod privileges;
+mod shared_chunk;
 mod undecoded;
 mod unwatched;
 
@@ -15,7 +15,7 @@ use crate::clock;
 use crate::redact::Secrets;
 use backstory_abi as abi;
 use backstory_arena::Arena;
-use backstory_arena::Stock;
+use backstory_arena::ChunkSupply;
 use backstory_eventlog::frame::Kind;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Writer};
@@ -41,7 +41,7 @@ const CLOCK_EVERY: i64 = 60 * 1_000_000_000;
 
 /// Which chunks a pass takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum ChunkSelection {
     /// Those that nobody will append to.
     Finished,
     /// All: recording ends now.
@@ -50,7 +50,7 @@ pub(crate) enum Which {
 
 /// The one writer of a run's log.
 pub(crate) struct Drainer {
-    stock: Arc<Stock>,
+    stock: Arc<ChunkSupply>,
     log: Writer,
     scratch: Vec<u8>,
     /// What is kept out of the log.
@@ -72,7 +72,7 @@ pub(crate) struct Drainer {
 
 impl Drainer {
     /// A drainer that appends to `log`, without `secrets`. Writes a reading of the clocks.
-    pub(crate) fn new(stock: Arc<Stock>, log: Writer, secrets: Secrets) -> Drainer {
+    pub(crate) fn new(stock: Arc<ChunkSupply>, log: Writer, secrets: Secrets) -> Drainer {
         let mut drainer = Drainer {
             stock,
             log,
@@ -124,7 +124,7 @@ impl Drainer {
     }
 
     /// Drains what can be drained. Returns how many chunks were.
-    pub(crate) fn pass(&mut self, which: Which) -> usize {
+    pub(crate) fn pass(&mut self, which: ChunkSelection) -> usize {
         if backstory_sys::clock::monotonic() > self.clock_due {
             self.clock();
         }
@@ -141,8 +141,9 @@ impl Drainer {
         let mut drained = 0;
         for (index, header) in &owned {
             let finished = stock.arena.is_set(&stock.arena.header().full, *index)
-                || (abandoned(&stock.arena, header, &newest) && !self.is_lent(*index, &newest));
-            if finished || which == Which::All {
+                || (abandoned(&stock.arena, header, &newest)
+                    && !self.has_other_writer(*index, &newest));
+            if finished || which == ChunkSelection::All {
                 self.append(*index, finished);
                 drained += 1;
             }
@@ -151,9 +152,9 @@ impl Drainer {
     }
 
     /// Somebody on the dead owner's memory may still append.
-    fn is_lent(&mut self, index: usize, newest: &HashMap<Pid, u64>) -> bool {
+    fn has_other_writer(&mut self, index: usize, newest: &HashMap<Pid, u64>) -> bool {
         self.stock.arena.contents(index, &mut self.scratch);
-        lent::is_lent(&self.scratch, newest)
+        shared_chunk::has_other_writer(&self.scratch, newest)
     }
 
     fn append(&mut self, index: usize, give_back: bool) {
@@ -306,7 +307,7 @@ fn records(bytes: &[u8]) -> u64 {
 }
 
 /// Drains on a tick until told to stop: often while chunks come in, rarely when nothing happens.
-pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
+pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
     // The first chunks are added while the command is starting, but not while that would hold it up.
     let mut pause = SCARCE;
     let guarded = stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED != 0;
@@ -315,7 +316,7 @@ pub(crate) fn run(stock: &Stock, drainer: &Mutex<Drainer>) {
         let drained = drainer
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .pass(Which::Finished);
+            .pass(ChunkSelection::Finished);
         let before = stock.arena.chunks();
         stock.arena.keep_stocked();
         // A crowd that starts at once finishes no chunk for long: each of those who ask needs one of their own.
@@ -350,20 +351,20 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::AtomicU32;
 
-    struct Place {
+    struct TestArena {
         _dir: tempfile::TempDir,
         path: PathBuf,
-        stock: Arc<Stock>,
+        stock: Arc<ChunkSupply>,
         drainer: Drainer,
     }
 
-    impl Drop for Place {
+    impl Drop for TestArena {
         fn drop(&mut self) {
             self.stock.arena.remove();
         }
     }
 
-    fn place() -> Place {
+    fn place() -> TestArena {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
@@ -373,8 +374,8 @@ mod tests {
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
-        let stock = Stock::new(Arena::create(&id, 0).unwrap());
-        Place {
+        let stock = ChunkSupply::new(Arena::create(&id, 0).unwrap());
+        TestArena {
             _dir: dir,
             path,
             drainer: Drainer::new(Arc::clone(&stock), log, Secrets::default()),
@@ -390,7 +391,7 @@ mod tests {
             .finish()
     }
 
-    fn killed(place: &Place) -> Vec<i32> {
+    fn killed(place: &TestArena) -> Vec<i32> {
         let log = Log::open(&place.path).unwrap();
         let pid = |e: backstory_eventlog::event::Event| match e.op {
             Op::Kill { pid, .. } => Some(pid),
@@ -400,7 +401,7 @@ mod tests {
     }
 
     /// Takes a chunk as a recorder would, with one record in it.
-    fn take(place: &Place, pid: u32, tid: u32, epoch: u64, number: i32) -> usize {
+    fn take(place: &TestArena, pid: u32, tid: u32, epoch: u64, number: i32) -> usize {
         let arena = &place.stock.arena;
         let index = arena.take().unwrap();
         let mut builder = Builder::new();
@@ -434,11 +435,11 @@ mod tests {
         for number in 0..10_000 {
             writer.append(kill_record(&mut builder, number));
             if number % 1000 == 0 {
-                place.drainer.pass(Which::Finished);
+                place.drainer.pass(ChunkSelection::Finished);
             }
         }
         drop(writer);
-        place.drainer.pass(Which::All);
+        place.drainer.pass(ChunkSelection::All);
         assert_eq!(killed(&place), (0..10_000).collect::<Vec<_>>());
         assert_eq!(place.drainer.lost(), 0);
     }
@@ -448,7 +449,7 @@ mod tests {
         let mut place = place();
         let pid = dead();
         let index = take(&place, pid, pid, 1, 7);
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert_eq!(killed(&place), [7]);
         let arena = &place.stock.arena;
         assert!(arena.is_set(&arena.header().free, index));
@@ -470,7 +471,7 @@ mod tests {
             .finish();
         arena.write(index, at, record);
         arena.set_next(index, at + record.len());
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert!(killed(&place).is_empty());
         assert!(
             !place
@@ -478,7 +479,7 @@ mod tests {
                 .arena
                 .is_set(&place.stock.arena.header().free, index)
         );
-        place.drainer.pass(Which::All);
+        place.drainer.pass(ChunkSelection::All);
         assert_eq!(killed(&place), [7]);
     }
 
@@ -487,11 +488,11 @@ mod tests {
         let mut place = place();
         let me = std::process::id();
         let index = take(&place, me, me, 1, 7);
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert!(killed(&place).is_empty());
         let arena = &place.stock.arena;
         arena.set(&arena.header().full, index);
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert_eq!(killed(&place), [7]);
     }
 
@@ -501,7 +502,7 @@ mod tests {
         let me = std::process::id();
         take(&place, me, me, 1, 1);
         take(&place, me, me, 2, 2);
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert_eq!(killed(&place), [1]);
     }
 
@@ -516,7 +517,7 @@ mod tests {
             std::thread::yield_now();
         }
         take(&place, std::process::id(), tid as u32, 1, 3);
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert_eq!(killed(&place), [3]);
     }
 
@@ -526,12 +527,12 @@ mod tests {
         let pid = dead();
         take(&place, 1, 1, 1, 1); // the first process of a namespace
         let index = take(&place, pid, pid, 2, 2);
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert!(killed(&place).is_empty());
         place.stock.arena.announce(index, pid);
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert_eq!(killed(&place), [2]);
-        place.drainer.pass(Which::All);
+        place.drainer.pass(ChunkSelection::All);
         assert_eq!(killed(&place), [1, 2]);
     }
 
@@ -608,7 +609,7 @@ mod tests {
             place.drainer.log = Writer::create(&path, &header).unwrap();
             for number in 0..300 {
                 take(&place, pid, pid, 1, number);
-                place.drainer.pass(Which::Finished);
+                place.drainer.pass(ChunkSelection::Finished);
             }
             assert!(place.drainer.lost() > 0, "it was full");
             let told = place.drainer.finish(|drainer| RunEnd {
@@ -634,7 +635,7 @@ mod tests {
         place.drainer.log = Writer::reopen("/dev/full").unwrap();
         let pid = dead();
         take(&place, pid, pid, 1, 7);
-        place.drainer.pass(Which::Finished);
+        place.drainer.pass(ChunkSelection::Finished);
         assert_eq!(place.drainer.lost(), 1);
         assert!(place.drainer.failure().unwrap().contains("No space left"));
         assert_eq!(place.stock.arena.owned().len(), 0, "the program can go on");

@@ -3,12 +3,12 @@
 //!
 //! Nothing that records goes through here. Absent: expectations. What must hold is asserted by the fuzz targets.
 
-use crate::drain::{Drainer, Which};
+use crate::drain::{ChunkSelection, Drainer};
 use crate::redact::Secrets;
 use crate::{Error, redact};
 use backstory_abi as abi;
 use backstory_arena::Arena;
-use backstory_arena::{ChunkWriter, Stock};
+use backstory_arena::{ChunkSupply, ChunkWriter};
 use backstory_eventlog::Writer;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub use backstory_guard::fuzz_entry::call;
 pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u64, Error> {
     let arena = Arena::create(id, abi::ARENA_GUARDED)?;
     arena.remove();
-    let stock = Stock::new(arena);
+    let stock = ChunkSupply::new(arena);
     let writer = Writer::create(log, &RunHeader::default()).map_err(Error::log("create", log))?;
     let mut drainer = Drainer::new(
         Arc::clone(&stock),
@@ -39,7 +39,11 @@ pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u6
     stock.arena.scribble(header);
     let mut own = ChunkWriter::new(Arc::clone(&stock));
     let mut builder = backstory_eventlog::record::Builder::new();
-    for which in [Which::Finished, Which::Finished, Which::All] {
+    for which in [
+        ChunkSelection::Finished,
+        ChunkSelection::Finished,
+        ChunkSelection::All,
+    ] {
         use backstory_arena::RecordSink;
         own.append(
             builder
@@ -54,7 +58,7 @@ pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u6
         }
     }
     drop(own);
-    drainer.pass(Which::All);
+    drainer.pass(ChunkSelection::All);
     let end = drainer.finish(|drainer| RunEnd {
         lost: drainer.lost(),
         ..RunEnd::default()

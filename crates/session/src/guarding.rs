@@ -8,7 +8,7 @@ use crate::control::{Control, STARTED};
 use crate::header::Inherited;
 use crate::launch::Launch;
 use backstory_abi as abi;
-use backstory_arena::{ChunkWriter, Stock};
+use backstory_arena::{ChunkSupply, ChunkWriter};
 use backstory_eventlog::Reason;
 use backstory_guard::{
     ContentPreserver, Filter, FilterSpec, GuardSettings, Hooks, InstallError, ParkedCall,
@@ -29,7 +29,7 @@ pub(crate) const SERVE: u8 = b'S';
 const START_STACK: usize = 256 << 10;
 
 /// What has to be known of the run's programs.
-pub(crate) struct Ways {
+pub(crate) struct RecorderPaths {
     /// How they find the arena.
     pub arena: Vec<u8>,
     /// Where the recorder's library is.
@@ -37,7 +37,7 @@ pub(crate) struct Ways {
 }
 
 /// A start that has begun.
-pub(crate) struct Begun {
+pub(crate) struct PendingStart {
     /// What the filter's installation came to.
     pub installed: Receiver<Result<OwnedFd, InstallError>>,
     /// The command is started once something was sent here, if there is a filter. Who starts has a copy of all our descriptors until it
@@ -52,9 +52,9 @@ pub(crate) fn start(
     options: &Options,
     launch: &Arc<Launch>,
     control: &'static Control,
-    stock: &Arc<Stock>,
+    stock: &Arc<ChunkSupply>,
     done: [OwnedFd; 2],
-) -> io::Result<Begun> {
+) -> io::Result<PendingStart> {
     let filter = Filter::build(&FilterSpec {
         gate: Some(backstory_recorder::GATE),
         strict: options.guard == GuardMode::Strict,
@@ -81,7 +81,7 @@ pub(crate) fn start(
         start_and_publish(&launch, control);
         done.iter().for_each(ring);
     })?;
-    Ok(Begun { installed, go })
+    Ok(PendingStart { installed, go })
 }
 
 /// Starts the command on this thread and publishes what came of it.
@@ -94,7 +94,7 @@ pub(crate) fn start_and_publish(launch: &Launch, control: &Control) {
 }
 
 /// Recorders must not count on the guard.
-pub(crate) fn unguarded(stock: &Stock) {
+pub(crate) fn unguarded(stock: &ChunkSupply) {
     let flags = &stock.arena.header().flags;
     flags.fetch_and(!(abi::ARENA_GUARDED | abi::ARENA_STRICT), Ordering::AcqRel);
 }
@@ -105,25 +105,25 @@ fn ring(bell: &OwnedFd) {
 }
 
 /// The guard at work.
-pub(crate) struct Guarding {
+pub(crate) struct GuardSession {
     receivers: Option<Receivers>,
-    bridge: Arc<Bridge>,
+    bridge: Arc<SupervisorHooks>,
     to_keeper: OwnedFd,
     trouble: Option<Reason>,
 }
 
-impl Guarding {
+impl GuardSession {
     /// Starts to answer. `sent` says what came of handing the listener to the keeper.
     pub(crate) fn begin(
         listener: OwnedFd,
         shared: Arc<SharedBuffers>,
         (options, inherited): (&Options, &[Inherited]),
-        ways: Ways,
-        stock: &Arc<Stock>,
+        ways: RecorderPaths,
+        stock: &Arc<ChunkSupply>,
         to_keeper: OwnedFd,
         sent: io::Result<()>,
-    ) -> Guarding {
-        let bridge = Arc::new(Bridge {
+    ) -> GuardSession {
+        let bridge = Arc::new(SupervisorHooks {
             stock: Arc::clone(stock),
             supervisor: std::process::id(),
             notes: Mutex::default(),
@@ -157,7 +157,7 @@ impl Guarding {
             let monitor = receivers.monitor();
             stock.look_regularly(Box::new(move || monitor.check()));
         }
-        Guarding {
+        GuardSession {
             receivers,
             bridge,
             to_keeper,
@@ -166,7 +166,7 @@ impl Guarding {
     }
 
     /// Ends the guard's part.
-    pub(crate) fn end(self) -> Afterwards {
+    pub(crate) fn end(self) -> GuardReport {
         let mut told: Vec<Reason> = self.trouble.into_iter().collect();
         if let Some(receivers) = self.receivers {
             let ended = receivers.ended();
@@ -182,7 +182,7 @@ impl Guarding {
         let (warnings, reasons): (Vec<Reason>, Vec<Reason>) =
             told.into_iter().partition(Reason::is_warning);
         let sentences = |of: Vec<Reason>| of.iter().map(Reason::to_string).collect();
-        Afterwards {
+        GuardReport {
             reasons: sentences(reasons),
             warnings: sentences(warnings),
         }
@@ -191,7 +191,7 @@ impl Guarding {
 
 /// What the guard has to tell once it has ended, in sentences.
 #[derive(Debug, Default)]
-pub(crate) struct Afterwards {
+pub(crate) struct GuardReport {
     /// What makes the run incomplete.
     pub reasons: Vec<String>,
     /// What was not as it would have been without the guard.
@@ -199,8 +199,8 @@ pub(crate) struct Afterwards {
 }
 
 /// What the supervisor does for the guard.
-struct Bridge {
-    stock: Arc<Stock>,
+struct SupervisorHooks {
+    stock: Arc<ChunkSupply>,
     /// This process.
     supervisor: u32,
     notes: Mutex<Vec<Reason>>,
@@ -208,7 +208,11 @@ struct Bridge {
 }
 
 /// Who keeps contents, if they are to be kept: beside the log.
-fn preserver(options: &Options, inherited: &[Inherited], stock: &Arc<Stock>) -> Option<Preserver> {
+fn preserver(
+    options: &Options,
+    inherited: &[Inherited],
+    stock: &Arc<ChunkSupply>,
+) -> Option<Preserver> {
     let wanted = options.contents != ContentsMode::Off;
     let place = options.log.with_extension("kept");
     let open = inherited.iter().filter(|i| i.access != libc::O_WRONLY);
@@ -219,13 +223,13 @@ fn preserver(options: &Options, inherited: &[Inherited], stock: &Arc<Stock>) -> 
 /// So many processes that can't be read say the same as more of them.
 const NOTES: usize = 20;
 
-impl Bridge {
+impl SupervisorHooks {
     fn notes(&self) -> std::sync::MutexGuard<'_, Vec<Reason>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Hooks for Bridge {
+impl Hooks for SupervisorHooks {
     fn announce_chunk(&self, chunk: u32, pid: u32, _tid: u32) {
         self.stock.arena.announce(chunk as usize, pid);
     }

@@ -4,11 +4,11 @@
 //! launcher knows which signals were sent to it alone. It does nothing else until it is needed. Once it answers the guard's calls it
 //! does so until no process is left that has the filter.
 
-use crate::answering::{Answering, nobody_is_left};
 use crate::control::SEALED;
-use crate::setting::{Job, Setting, Tools};
+use crate::fallback_responder::{FallbackResponder, nobody_is_left};
+use crate::setting::{Job, RunSetup, Tools};
 use crate::supervisor;
-use crate::{aftermath, guarding};
+use crate::{background, guarding};
 use backstory_eventlog::Reason;
 use backstory_guard::SharedBuffers;
 use backstory_sys::{self as sys, Pid};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The keeper's life. Ends with the process, or with its copy as the supervisor.
-pub(crate) fn run(setting: Setting) {
+pub(crate) fn run(setting: RunSetup) {
     let control = setting.tools.control;
     control.keeper.store(sys::own_pid(), Ordering::Release);
     sys::become_subreaper();
@@ -41,10 +41,10 @@ pub(crate) fn run(setting: Setting) {
     }
 }
 
-fn keep(mut setting: Setting, from_supervisor: OwnedFd, supervisor: Pid) {
+fn keep(mut setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
     sys::set_name(c"backstory-keep");
     setting.spare = None;
-    let Setting {
+    let RunSetup {
         tools,
         mut job,
         shared,
@@ -76,7 +76,7 @@ struct Keeping {
     from_supervisor: OwnedFd,
     shared: Option<Arc<SharedBuffers>>,
     listener: Option<OwnedFd>,
-    answering: Option<Answering>,
+    answering: Option<FallbackResponder>,
     /// Still in the launcher's process group.
     in_group: bool,
 }
@@ -86,7 +86,10 @@ impl Keeping {
     /// copy of that until it executes, which may be what it waits for our answer to.
     fn wait_for_supervisor(&mut self, tools: &Tools, supervisor: Pid) {
         loop {
-            let calls = self.answering.as_ref().and_then(Answering::waits_for);
+            let calls = self
+                .answering
+                .as_ref()
+                .and_then(FallbackResponder::waits_for);
             let mut fds = vec![
                 PollFd::new(&tools.signals, PollFlags::IN),
                 PollFd::new(&self.from_supervisor, PollFlags::IN),
@@ -139,7 +142,7 @@ impl Keeping {
     /// Answers the guard's calls from now on, until nobody is left who makes any.
     fn serve(&mut self) {
         if let Some((listener, shared)) = self.take_listener() {
-            self.answering = Some(Answering::begin(listener, shared));
+            self.answering = Some(FallbackResponder::begin(listener, shared));
         }
     }
 
@@ -168,16 +171,19 @@ impl Keeping {
         let (mut watch, _stock) = tools.into_watch();
         watch.add_reason(&Reason::SupervisorDied {});
         while !watch.step() {
-            let calls = self.answering.as_ref().and_then(Answering::waits_for);
+            let calls = self
+                .answering
+                .as_ref()
+                .and_then(FallbackResponder::waits_for);
             watch.wait(calls.as_slice());
             self.answer();
         }
         watch.sync();
         if self.answering.as_ref().is_some_and(|a| !a.is_over()) {
-            aftermath::spawn(&job.options.after);
+            background::spawn(&job.options.after);
             self.serve_to_the_end();
         } else {
-            aftermath::become_it(&job.options.after);
+            background::become_it(&job.options.after);
         }
     }
 }

@@ -5,9 +5,9 @@
 #![allow(unsafe_code)]
 
 use crate::Error;
+use crate::clock_tick;
 use crate::control::{Control, NOT_STARTED};
 use crate::origin::{Origin, RAISED};
-use crate::quiet;
 use backstory_sys as sys;
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::thread::futex;
@@ -105,7 +105,7 @@ pub(crate) struct Launch {
     envp: Pointers,
     origin: Origin,
     control: &'static Control,
-    /// See [`quiet::just_changed`].
+    /// See [`clock_tick::just_changed`].
     just_changed: Option<i64>,
     /// The supervisor has left the command's process group.
     left: AtomicU32,
@@ -197,7 +197,8 @@ impl Launch {
             return Err(io::Error::last_os_error());
         }
         sys::leave_session();
-        self.control.set_quiet(quiet::begins(self.just_changed));
+        self.control
+            .set_quiet(clock_tick::wait_past(self.just_changed));
         self.left.store(1, Ordering::Release);
         let _ = futex::wake(&self.left, futex::Flags::empty(), 1);
         while shares.load(Ordering::Acquire) != 0 {

@@ -3,10 +3,10 @@
 //! Invariants: it returns as soon as the command's end is published. It stops when the command stops. What is sent to it alone is
 //! passed on to the command, once.
 
-use crate::answering::Answering;
 use crate::control::{Control, DISMISSED, ENDED, NOT_STARTED, SEALED, STARTED};
-use crate::setting::Setting;
-use crate::{Error, aftermath};
+use crate::fallback_responder::FallbackResponder;
+use crate::setting::RunSetup;
+use crate::{Error, background};
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
 use backstory_sys::process_tree as tree;
@@ -24,7 +24,7 @@ const GROUP_SIGNAL: Duration = Duration::from_millis(3);
 
 /// The launcher's side of a recording.
 pub(crate) struct Launcher {
-    setting: Setting,
+    setting: RunSetup,
     /// Where a copy of the guard's listener lies.
     spare: Option<OwnedFd>,
     keeper: Pid,
@@ -38,7 +38,7 @@ pub(crate) struct Launcher {
 }
 
 /// How a recording ended, as the launcher sees it.
-pub(crate) struct Ended {
+pub(crate) struct CommandEnd {
     /// The command's end.
     pub end: RunEnd,
     /// The log is finalized already.
@@ -49,7 +49,7 @@ pub(crate) struct Ended {
 
 impl Launcher {
     /// After the keeper was forked.
-    pub(crate) fn new(mut setting: Setting, keeper: Pid) -> Launcher {
+    pub(crate) fn new(mut setting: RunSetup, keeper: Pid) -> Launcher {
         let spare = setting.spare.take().map(|(take, _)| take);
         Launcher {
             spare,
@@ -69,14 +69,14 @@ impl Launcher {
     }
 
     /// Waits for the command's end. Should this process be the last one left, it starts `after`, too.
-    pub(crate) fn wait(mut self, after: &[OsString]) -> Result<Ended, Error> {
+    pub(crate) fn wait(mut self, after: &[OsString]) -> Result<CommandEnd, Error> {
         let control = self.control();
         loop {
             self.look_at_children();
             if let Some(end) = control.summary() {
                 self.take_signals();
                 control.reach(DISMISSED);
-                return Ok(Ended {
+                return Ok(CommandEnd {
                     finalized: control.reached(SEALED),
                     by_key: self.by_key(&end),
                     end,
@@ -84,8 +84,8 @@ impl Launcher {
             }
             if !self.keeper_lives && !self.supervisor_lives {
                 let end = self.inherit()?;
-                aftermath::spawn(after);
-                return Ok(Ended {
+                background::spawn(after);
+                return Ok(CommandEnd {
                     end,
                     finalized: true,
                     by_key: false,
@@ -171,9 +171,9 @@ impl Launcher {
         let (mut watch, _stock) = tools.into_watch();
         watch.add_reason(&Reason::BothDied {});
         while !watch.step() {
-            let calls = answering.as_ref().and_then(Answering::waits_for);
+            let calls = answering.as_ref().and_then(FallbackResponder::waits_for);
             watch.wait(calls.as_slice());
-            answering.iter_mut().for_each(Answering::answer);
+            answering.iter_mut().for_each(FallbackResponder::answer);
         }
         watch.sync();
         if let Some(answering) = answering {
@@ -185,13 +185,13 @@ impl Launcher {
     }
 
     /// Answers the guard's calls from now on.
-    fn serve(&self) -> Option<Answering> {
+    fn serve(&self) -> Option<FallbackResponder> {
         let (_, listener) = self
             .spare
             .as_ref()
             .and_then(|s| sys::receive_fd(s.as_fd()))?;
         let shared = Arc::clone(self.setting.shared.as_ref()?);
-        Some(Answering::begin(listener?, shared))
+        Some(FallbackResponder::begin(listener?, shared))
     }
 
     /// The shell looks at us: a stop of the command is a stop of ours.
@@ -260,7 +260,7 @@ impl Launcher {
 }
 
 /// Leaves a process behind that goes on answering the guard's calls, if there is still somebody to be answered.
-fn outlive_us(answering: Answering) {
+fn outlive_us(answering: FallbackResponder) {
     if answering.is_over() {
         return;
     }

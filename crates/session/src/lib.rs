@@ -7,12 +7,13 @@
 //!
 //! Absent: what records mean, and everything about graphs and stores.
 
-mod aftermath;
-mod answering;
+mod background;
 pub mod clock;
+mod clock_tick;
 mod control;
 mod drain;
 mod error;
+mod fallback_responder;
 #[doc(hidden)]
 pub mod fuzz_entry;
 mod guarding;
@@ -24,7 +25,6 @@ mod launcher;
 mod library;
 mod options;
 mod origin;
-mod quiet;
 mod record;
 mod recover;
 mod redact;
@@ -34,7 +34,7 @@ mod supervisor;
 mod sweep;
 mod watch;
 
-pub use aftermath::spawn as spawn_in_background;
+pub use background::spawn as spawn_in_background;
 pub use clock::Moment;
 pub use error::Error;
 pub use identity_resolver::IdentityResolver;

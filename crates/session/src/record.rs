@@ -2,13 +2,14 @@
 
 use crate::control::Control;
 use crate::drain::privileges::Privileges;
-use crate::launcher::{Ended, Launcher};
+use crate::launcher::{CommandEnd, Launcher};
 use crate::origin::Origin;
 use crate::redact::Secrets;
-use crate::setting::{Job, Setting, Tools};
-use crate::watch::Plan;
+use crate::setting::{Job, RunSetup, Tools};
+use crate::watch::WatchPlan;
 use crate::{
-    Error, Options, Recorded, aftermath, clock, header, keeper, launch, library, quiet, recover,
+    Error, Options, Recorded, background, clock, clock_tick, header, keeper, launch, library,
+    recover,
 };
 use backstory_abi as abi;
 use backstory_arena::Arena;
@@ -49,7 +50,11 @@ fn absolute(path: &Path) -> Result<std::path::PathBuf, Error> {
     std::path::absolute(path).map_err(Error::file("find", path))
 }
 
-fn start(options: Options, program: std::ffi::CString, origin: Origin) -> Result<Ended, Error> {
+fn start(
+    options: Options,
+    program: std::ffi::CString,
+    origin: Origin,
+) -> Result<CommandEnd, Error> {
     let preload = library::extract(&options.library_dir)?;
     let arena = Arena::create(&options.id, flags(&options))?;
     if !address_space::is_left() {
@@ -93,12 +98,12 @@ fn set(
     preload: std::ffi::OsString,
     arena: Arena,
     mut origin: Origin,
-) -> Result<Setting, Error> {
+) -> Result<RunSetup, Error> {
     let environment = launch::environment();
     let mut inherited = header::inherited();
     inherited.retain(|d| d.fd > 2 || origin.closed & (1 << d.fd) == 0);
     let head = header::header(&options, &environment, &inherited, arena.path());
-    let just_changed = quiet::just_changed(program.as_bytes(), &options.command, &inherited);
+    let just_changed = clock_tick::just_changed(program.as_bytes(), &options.command, &inherited);
     let part = options.part.clone();
     arena.feeds(&std::path::absolute(&part).unwrap_or_else(|_| part.clone()));
     let (log, claim) = claimed_log(&part, &head)?;
@@ -123,7 +128,7 @@ fn set(
         .transpose()
         .map_err(Error::system("make a pair of sockets"))?;
     origin.mask = sys::set_mask(&sys::all_signals());
-    let plan = Plan {
+    let plan = WatchPlan {
         part,
         log: options.log.clone(),
         detach_after: options.detach_after,
@@ -152,7 +157,7 @@ fn set(
         launcher_fd: launcher_fd.ok(),
         options,
     };
-    Ok(Setting {
+    Ok(RunSetup {
         tools,
         job,
         shared: shared.map(Arc::new),
@@ -161,7 +166,7 @@ fn set(
 }
 
 /// Forks the others and waits for the command. The caller's signal mask is as before when it returns.
-fn play(setting: Setting) -> Result<Ended, Error> {
+fn play(setting: RunSetup) -> Result<CommandEnd, Error> {
     sys::become_subreaper();
     let mask = setting.job.origin.mask;
     let after = setting.job.options.after.clone();
@@ -200,7 +205,7 @@ fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File),
 }
 
 /// A command that is not there is a run, too: one that never started.
-fn not_found(options: &Options, errno: i32) -> Result<Ended, Error> {
+fn not_found(options: &Options, errno: i32) -> Result<CommandEnd, Error> {
     let environment = launch::environment();
     let head = header::header(options, &environment, &header::inherited(), None);
     let end = RunEnd {
@@ -213,8 +218,8 @@ fn not_found(options: &Options, errno: i32) -> Result<Ended, Error> {
     let (mut log, _claim) = claimed_log(part, &head)?;
     log.end(&end).map_err(Error::log("write", part))?;
     std::fs::rename(part, &options.log).map_err(Error::file("finalize", part))?;
-    aftermath::spawn(&options.after);
-    Ok(Ended {
+    background::spawn(&options.after);
+    Ok(CommandEnd {
         end,
         finalized: true,
         by_key: false,
@@ -239,8 +244,8 @@ fn why_not(name: &OsStr, errno: i32) -> String {
     format!("{}: {why}", name.display())
 }
 
-fn recorded(run: String, name: &OsStr, ended: Ended, log: &Path) -> Recorded {
-    let Ended {
+fn recorded(run: String, name: &OsStr, ended: CommandEnd, log: &Path) -> Recorded {
+    let CommandEnd {
         end,
         finalized,
         by_key,

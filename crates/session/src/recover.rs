@@ -1,10 +1,10 @@
 //! Finishes the log of a run whose launcher, keeper and supervisor are all dead.
 
-use crate::drain::{Drainer, Which};
+use crate::drain::{ChunkSelection, Drainer};
 use crate::redact::Secrets;
 use crate::{Error, clock};
 use backstory_arena::Arena;
-use backstory_arena::Stock;
+use backstory_arena::ChunkSupply;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Log, Reason, Writer};
 use backstory_files::regular;
@@ -64,10 +64,10 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
         // After a reboot neither shared memory nor the counter is what it was.
         match arena.filter(|a| same_boot && a.exists()).map(Arena::open) {
             Some(Ok(arena)) => {
-                let stock = Stock::new(arena);
+                let stock = ChunkSupply::new(arena);
                 stock.arena.close();
                 let mut drainer = Drainer::new(Arc::clone(&stock), writer, secrets);
-                drainer.pass(Which::All);
+                drainer.pass(ChunkSelection::All);
                 drainer.finish(|drainer| RunEnd {
                     lost: drainer.lost(),
                     ..end.clone()

@@ -2,7 +2,7 @@
 
 use backstory_abi::{Who, op};
 use backstory_arena::RecordSink;
-use backstory_arena::{ChunkWriter, Stock};
+use backstory_arena::{ChunkSupply, ChunkWriter};
 use backstory_eventlog::record::Builder;
 use backstory_sys::Pid;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Writes the watcher's records.
 pub(crate) struct Reporter {
     sink: Option<ChunkWriter>,
-    stock: Arc<Stock>,
+    stock: Arc<ChunkSupply>,
     builder: Builder,
 }
 
@@ -25,7 +25,7 @@ fn who(pid: Pid) -> Who {
 
 impl Reporter {
     /// A reporter that has not said anything.
-    pub(crate) fn new(stock: Arc<Stock>) -> Reporter {
+    pub(crate) fn new(stock: Arc<ChunkSupply>) -> Reporter {
         Reporter {
             sink: None,
             stock,

@@ -8,10 +8,10 @@ use crate::launch::{self, Launch};
 use crate::origin::Origin;
 use crate::redact::Secrets;
 use crate::report::Reporter;
-use crate::watch::{Plan, Watch};
+use crate::watch::{CommandWatch, WatchPlan};
 use crate::{Error, Options};
 use backstory_arena::Arena;
-use backstory_arena::Stock;
+use backstory_arena::ChunkSupply;
 use backstory_eventlog::Writer;
 use backstory_guard::SharedBuffers;
 use backstory_sys::{self as sys, Pid};
@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// Everything there is.
-pub(crate) struct Setting {
+pub(crate) struct RunSetup {
     /// What watching over the run takes.
     pub tools: Tools,
     /// What starting the command takes.
@@ -45,7 +45,7 @@ pub(crate) struct Tools {
     pub log: Writer,
     pub secrets: Secrets,
     pub privileges: Privileges,
-    pub plan: Plan,
+    pub plan: WatchPlan,
 }
 
 /// What starting the command takes.
@@ -57,7 +57,7 @@ pub(crate) struct Job {
     pub preload: OsString,
     pub environment: Vec<Vec<u8>>,
     pub inherited: Vec<Inherited>,
-    /// See [`crate::quiet::just_changed`].
+    /// See [`crate::clock_tick::just_changed`].
     pub just_changed: Option<i64>,
     pub origin: Origin,
     /// The launcher, as something that can be polled.
@@ -66,12 +66,12 @@ pub(crate) struct Job {
 
 impl Tools {
     /// The watch over the run, and the stock that it drains.
-    pub(crate) fn into_watch(self) -> (Watch, Arc<Stock>) {
-        let stock = Stock::new(self.arena);
+    pub(crate) fn into_watch(self) -> (CommandWatch, Arc<ChunkSupply>) {
+        let stock = ChunkSupply::new(self.arena);
         stock.arena.survive_truncation();
         let drainer = Drainer::new(Arc::clone(&stock), self.log, self.secrets)
             .with_privileges(self.privileges);
-        let watch = Watch::new(
+        let watch = CommandWatch::new(
             self.control,
             self.bell,
             self.signals,

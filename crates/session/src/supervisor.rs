@@ -4,12 +4,12 @@
 //! no terminal, no directory.
 
 use crate::control::Control;
-use crate::guarding::{self, Guarding, Ways};
+use crate::guarding::{self, GuardSession, RecorderPaths};
 use crate::launch::Launch;
-use crate::setting::{Job, Setting};
-use crate::watch::Watch;
-use crate::{aftermath, drain};
-use backstory_arena::Stock;
+use crate::setting::{Job, RunSetup};
+use crate::watch::CommandWatch;
+use crate::{background, drain};
+use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
 use backstory_sys as sys;
 use backstory_vocabulary::GuardMode;
@@ -28,11 +28,11 @@ const FRONT_LEAVES: Timespec = Timespec {
 
 /// The supervisor's life. `to_keeper` closes when this process ends or becomes another program: the keeper then knows that it is no
 /// supervisor any more.
-pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
+pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     sys::become_subreaper();
     sys::set_name(c"backstory-super");
     sys::heap::share_between_threads();
-    let Setting {
+    let RunSetup {
         tools,
         mut job,
         shared,
@@ -82,7 +82,7 @@ pub(crate) fn run(setting: Setting, to_keeper: &OwnedFd) {
     roles.watch_all(&mut watch, control, &job);
     roles.let_launcher_leave();
     watch.sync();
-    aftermath::become_it(&after);
+    background::become_it(&after);
 }
 
 /// A start of the command.
@@ -91,8 +91,8 @@ struct Start<'a> {
     launcher: Option<OwnedFd>,
     job: &'a Job,
     control: &'static Control,
-    stock: &'a Arc<Stock>,
-    watch: &'a mut Watch,
+    stock: &'a Arc<ChunkSupply>,
+    watch: &'a mut CommandWatch,
 }
 
 /// What tells that the command runs, if that is still to come; and whether nobody else has seen it start.
@@ -133,11 +133,11 @@ impl Start<'_> {
                     let _ = sys::send_fd(launcher.as_fd(), listener.as_fd());
                 }
                 let _ = begun.go.send(());
-                let ways = Ways {
+                let ways = RecorderPaths {
                     arena: arena.to_vec(),
                     library: crate::library::home(&self.job.preload),
                 };
-                let guarding = Guarding::begin(
+                let guarding = GuardSession::begin(
                     listener,
                     shared,
                     (options, &self.job.inherited),
@@ -165,7 +165,7 @@ fn wait_for(bell: &OwnedFd) {
 }
 
 /// The command runs, or can't: from now on what it inherited is its own.
-fn resolve_in(job: &Job, watch: &Watch) {
+fn resolve_in(job: &Job, watch: &CommandWatch) {
     sys::leave_session();
     job.let_go(&[0, 1, 2]);
     // A directory that can't be unmounted because of us would be the command's loss.
@@ -173,7 +173,7 @@ fn resolve_in(job: &Job, watch: &Watch) {
     watch.ring();
 }
 
-fn start_draining(watch: &mut Watch, stock: &Arc<Stock>) {
+fn start_draining(watch: &mut CommandWatch, stock: &Arc<ChunkSupply>) {
     let mine = Arc::clone(stock);
     let drainer = watch.drainer();
     // Little memory may be allowed, and it needs less than threads have by default.
@@ -196,7 +196,7 @@ struct Roles {
 
 impl Roles {
     /// Watches until the log is finalized. The command does not outlive a launcher that was killed, as it would not have outlived itself.
-    fn watch_all(&mut self, watch: &mut Watch, control: &'static Control, job: &Job) {
+    fn watch_all(&mut self, watch: &mut CommandWatch, control: &'static Control, job: &Job) {
         while !watch.step() {
             let places = [&self.launcher, &self.started];
             let others: Vec<_> = places

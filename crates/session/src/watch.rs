@@ -5,10 +5,10 @@
 
 use crate::clock;
 use crate::control::{Control, DISMISSED, SEALED};
-use crate::drain::{Drainer, Which};
-use crate::guarding::Afterwards;
+use crate::drain::{ChunkSelection, Drainer};
+use crate::guarding::GuardReport;
 use crate::report::Reporter;
-use backstory_arena::Stock;
+use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
 use backstory_sys::process_tree as tree;
@@ -43,7 +43,7 @@ fn clock_set() -> Vec<String> {
 
 /// Where a run's log is and what happens after it.
 #[derive(Clone)]
-pub(crate) struct Plan {
+pub(crate) struct WatchPlan {
     /// The log while recording.
     pub part: PathBuf,
     /// The log once finalized.
@@ -57,19 +57,19 @@ pub(crate) struct Plan {
 }
 
 /// The watch over one run.
-pub(crate) struct Watch {
+pub(crate) struct CommandWatch {
     control: &'static Control,
     /// Wakes the launcher.
     bell: OwnedFd,
     signals: OwnedFd,
-    stock: Arc<Stock>,
+    stock: Arc<ChunkSupply>,
     drainer: Arc<Mutex<Drainer>>,
     reporter: Reporter,
-    plan: Plan,
+    plan: WatchPlan,
     launcher: Pid,
     reasons: Vec<String>,
     /// Others that write into the arena; they end before it is drained for the last time, and say what is missing.
-    at_end: Option<Box<dyn FnOnce() -> Afterwards>>,
+    at_end: Option<Box<dyn FnOnce() -> GuardReport>>,
     warnings: Vec<String>,
     /// The command is still being started, so that no child means nothing yet.
     starting: bool,
@@ -79,18 +79,18 @@ pub(crate) struct Watch {
     command_ended: Option<Instant>,
 }
 
-impl Watch {
+impl CommandWatch {
     /// Begins a watch.
     pub(crate) fn new(
         control: &'static Control,
         bell: OwnedFd,
         signals: OwnedFd,
-        stock: Arc<Stock>,
+        stock: Arc<ChunkSupply>,
         drainer: Drainer,
-        plan: Plan,
+        plan: WatchPlan,
         launcher: Pid,
-    ) -> Watch {
-        Watch {
+    ) -> CommandWatch {
+        CommandWatch {
             control,
             bell,
             signals,
@@ -136,7 +136,7 @@ impl Watch {
     }
 
     /// Who else has to end before the log does.
-    pub(crate) fn at_end(&mut self, end: Box<dyn FnOnce() -> Afterwards>) {
+    pub(crate) fn at_end(&mut self, end: Box<dyn FnOnce() -> GuardReport>) {
         self.at_end = Some(end);
     }
 
@@ -370,7 +370,7 @@ impl Watch {
         let told = self
             .at_end
             .take()
-            .map_or_else(Afterwards::default, |end| end());
+            .map_or_else(GuardReport::default, |end| end());
         for reason in told.reasons {
             self.add_sentence(reason);
         }
@@ -379,7 +379,7 @@ impl Watch {
         self.reporter.finish();
         let drainer = self.drainer();
         let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
-        drainer.pass(Which::All);
+        drainer.pass(ChunkSelection::All);
         let mut end = drainer.finish(|drainer| self.end(drainer));
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
             let path = self.plan.log.display().to_string();

@@ -6,7 +6,7 @@ use backstory_eventlog::record::Raw;
 
 /// What a chunk tells of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told<'a> {
+pub(super) enum ProgramEvent<'a> {
     /// An execution that is not known to have failed, by the path as it was given.
     Program(&'a [u8]),
     /// The same of a child on its owner's memory, whose number comes first; 0 if that is not known.
@@ -20,14 +20,14 @@ pub(super) enum Told<'a> {
 /// Calls `program` with the path of each execution in a chunk that is not known to have failed, as the path was given.
 pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
     each(chunk, |told| {
-        if let Told::Program(path) | Told::Spawned(_, path) = told {
+        if let ProgramEvent::Program(path) | ProgramEvent::Spawned(_, path) = told {
             program(path);
         }
     });
 }
 
 /// Calls `told` with everything of that kind, in its order.
-pub(super) fn each(chunk: &[u8], mut told: impl FnMut(Told<'_>)) {
+pub(super) fn each(chunk: &[u8], mut told: impl FnMut(ProgramEvent<'_>)) {
     let Some((_, view)) = View::new(chunk) else {
         return;
     };
@@ -43,10 +43,12 @@ pub(super) fn each(chunk: &[u8], mut told: impl FnMut(Told<'_>)) {
         let child = record.flags & abi::F_CHILD != 0;
         told(match record.op {
             // Before it executes, it says who it is.
-            op::EXEC if child => Told::Spawned(record.result.max(0) as u32, raw.strings()[0]),
-            op::EXEC => Told::Program(raw.strings()[0]),
-            op::CHDIR => Told::Directory(raw.strings()[1]),
-            _ => Told::Root,
+            op::EXEC if child => {
+                ProgramEvent::Spawned(record.result.max(0) as u32, raw.strings()[0])
+            }
+            op::EXEC => ProgramEvent::Program(raw.strings()[0]),
+            op::CHDIR => ProgramEvent::Directory(raw.strings()[1]),
+            _ => ProgramEvent::Root,
         });
     }
 }

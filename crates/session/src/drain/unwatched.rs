@@ -3,10 +3,10 @@
 //!
 //! Looked at when executions reach the log, each path once, as in [`super::privileges`]. A relative name is looked for where its process
 //! had gone; if that had gone nowhere, then at the end where the nearest of its ancestors had that did, or the command began. What can't
-//! be found any more is not judged. In another root, what is told by the programs themselves counts ([`super::elsewhere`]).
+//! be found any more is not judged. In another root, what is told by the programs themselves counts ([`super::other_roots`]).
 
-use super::elsewhere::Elsewhere;
-use super::executed::{Told, each};
+use super::executed::{ProgramEvent, each};
+use super::other_roots::ProgramsInOtherRoots;
 use backstory_eventlog::Reason;
 use backstory_eventlog::chunk::View;
 use backstory_files::executable;
@@ -45,7 +45,7 @@ pub(crate) struct Unwatched {
     parents: HashMap<u32, u32>,
     /// Programs by relative names, of processes that had gone nowhere.
     relative: HashSet<(u32, Box<[u8]>)>,
-    elsewhere: Elsewhere,
+    elsewhere: ProgramsInOtherRoots,
 }
 
 impl Unwatched {
@@ -59,7 +59,7 @@ impl Unwatched {
             went: HashMap::new(),
             parents: HashMap::new(),
             relative: HashSet::new(),
-            elsewhere: Elsewhere::default(),
+            elsewhere: ProgramsInOtherRoots::default(),
         }
     }
 
@@ -83,21 +83,25 @@ impl Unwatched {
         });
     }
 
-    fn hear(&mut self, pid: u32, parent: u32, told: Told<'_>) {
+    fn hear(&mut self, pid: u32, parent: u32, told: ProgramEvent<'_>) {
         match told {
-            Told::Directory(now) if now.starts_with(b"/") && self.went.len() < LOOKED_AT => {
+            ProgramEvent::Directory(now)
+                if now.starts_with(b"/") && self.went.len() < LOOKED_AT =>
+            {
                 let places = self.went.entry(pid).or_default();
                 let now = PathBuf::from(OsStr::from_bytes(now));
                 if places.last() != Some(&now) && places.len() < LOOKED_AT {
                     places.push(now);
                 }
             }
-            Told::Directory(_) | Told::Root => {}
-            Told::Program(_) | Told::Spawned(..) if self.elsewhere.is(pid) => {}
-            Told::Program(path) | Told::Spawned(_, path) if path.starts_with(b"/") => {
+            ProgramEvent::Directory(_) | ProgramEvent::Root => {}
+            ProgramEvent::Program(_) | ProgramEvent::Spawned(..) if self.elsewhere.is(pid) => {}
+            ProgramEvent::Program(path) | ProgramEvent::Spawned(_, path)
+                if path.starts_with(b"/") =>
+            {
                 self.program(path)
             }
-            Told::Program(path) | Told::Spawned(_, path) => {
+            ProgramEvent::Program(path) | ProgramEvent::Spawned(_, path) => {
                 match self.went.get(&pid).and_then(|places| places.last()) {
                     Some(place) => {
                         let file = joined(place, path);

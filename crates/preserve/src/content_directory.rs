@@ -18,15 +18,15 @@ const SMALL: u64 = 1 << 20;
 pub(super) use backstory_abi::{KEPT_CLONE as CLONE, KEPT_COPY as COPY, KEPT_LINK as LINK};
 
 /// The directory, made when it is first needed.
-pub(super) struct Place {
+pub(super) struct ContentDirectory {
     path: PathBuf,
     made: OnceLock<Result<OwnedFd, Errno>>,
 }
 
-impl Place {
+impl ContentDirectory {
     /// At this path, where nothing is yet.
-    pub(super) fn new(path: PathBuf) -> Place {
-        Place {
+    pub(super) fn new(path: PathBuf) -> ContentDirectory {
+        ContentDirectory {
             path,
             made: OnceLock::new(),
         }

@@ -8,7 +8,7 @@ use backstory_sys::{self as sys, Pid};
 use std::collections::HashMap;
 
 /// True if somebody else than the chunk's dead owner may append to it. `newest` has the latest recorder start of processes.
-pub(super) fn is_lent(chunk: &[u8], newest: &HashMap<Pid, u64>) -> bool {
+pub(super) fn has_other_writer(chunk: &[u8], newest: &HashMap<Pid, u64>) -> bool {
     let epoch = abi::Chunk::read(chunk).unwrap_or_default().epoch;
     let Some(last) = last(chunk) else {
         return false;
@@ -92,12 +92,12 @@ mod tests {
                     .iter()
                     .for_each(|(op, flags, says)| add(*op, *flags, *says))
             });
-            assert_eq!(is_lent(&bytes, &none), lent, "{what}");
+            assert_eq!(has_other_writer(&bytes, &none), lent, "{what}");
         }
         let executed = chunk(|add| add(op::EXEC, abi::F_CHILD, me));
-        assert!(is_lent(&executed, &none), "a child executes");
+        assert!(has_other_writer(&executed, &none), "a child executes");
         assert!(
-            !is_lent(&executed, &HashMap::from([(me, 6)])),
+            !has_other_writer(&executed, &HashMap::from([(me, 6)])),
             "its program has started"
         );
     }

@@ -14,32 +14,32 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The arena of this process, and those who wait for it.
-pub struct Stock {
+pub struct ChunkSupply {
     /// The arena.
     pub arena: Arena,
-    wishes: Mutex<Wishes>,
+    wishes: Mutex<SupplyRequests>,
     asked: Condvar,
     delivered: Condvar,
     guard_chunks: AtomicU32,
-    leaving: OnceLock<Told>,
+    leaving: OnceLock<LeavingHook>,
     regular: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// Told of a chunk's bytes.
-type Told = Box<dyn Fn(&[u8]) + Send + Sync>;
+/// LeavingHook of a chunk's bytes.
+type LeavingHook = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 #[derive(Default)]
-struct Wishes {
+struct SupplyRequests {
     waiting: u32,
     /// Those who are told by being dropped.
     guests: Vec<Box<dyn Send>>,
     stopped: bool,
 }
 
-impl Stock {
+impl ChunkSupply {
     /// Around a mapped arena.
-    pub fn new(arena: Arena) -> Arc<Stock> {
-        Arc::new(Stock {
+    pub fn new(arena: Arena) -> Arc<ChunkSupply> {
+        Arc::new(ChunkSupply {
             arena,
             wishes: Mutex::default(),
             asked: Condvar::new(),
@@ -50,7 +50,7 @@ impl Stock {
         })
     }
 
-    fn wishes(&self) -> MutexGuard<'_, Wishes> {
+    fn wishes(&self) -> MutexGuard<'_, SupplyRequests> {
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +90,7 @@ impl Stock {
     }
 
     /// Has `told` look at every chunk before it leaves the arena. The first who asks for that is told.
-    pub fn tell_leaving(&self, told: Told) {
+    pub fn tell_leaving(&self, told: LeavingHook) {
         let _ = self.leaving.set(told);
     }
 
@@ -154,13 +154,13 @@ impl Stock {
 
 /// Writes records of the supervisor's side into chunks of its own, whose header has thread 0.
 pub struct ChunkWriter {
-    stock: Arc<Stock>,
+    stock: Arc<ChunkSupply>,
     current: Option<(usize, usize)>,
 }
 
 impl ChunkWriter {
     /// A writer without a chunk yet.
-    pub fn new(stock: Arc<Stock>) -> ChunkWriter {
+    pub fn new(stock: Arc<ChunkSupply>) -> ChunkWriter {
         ChunkWriter {
             stock,
             current: None,

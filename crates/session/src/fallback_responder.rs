@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 const STACK: usize = 64 << 10;
 
 /// Answers until no process is left that has the filter.
-pub(crate) struct Answering {
+pub(crate) struct FallbackResponder {
     listener: Arc<OwnedFd>,
     shared: Arc<SharedBuffers>,
     /// None where no thread could be had: then the holder has to look.
@@ -22,9 +22,9 @@ pub(crate) struct Answering {
     over: bool,
 }
 
-impl Answering {
+impl FallbackResponder {
     /// Answers who waits already, and begins to answer the others in the background.
-    pub(crate) fn begin(listener: OwnedFd, shared: Arc<SharedBuffers>) -> Answering {
+    pub(crate) fn begin(listener: OwnedFd, shared: Arc<SharedBuffers>) -> FallbackResponder {
         continue_received(listener.as_fd(), &shared);
         let listener = Arc::new(listener);
         let (theirs, buffers) = (Arc::clone(&listener), Arc::clone(&shared));
@@ -34,7 +34,7 @@ impl Answering {
             .spawn(move || {
                 continue_all(theirs.as_fd(), &buffers);
             });
-        Answering {
+        FallbackResponder {
             listener,
             shared,
             thread: thread.ok(),
@@ -42,7 +42,7 @@ impl Answering {
         }
     }
 
-    /// What has to be waited for beside other things, and followed by [`Answering::answer`]; none where a thread does that.
+    /// What has to be waited for beside other things, and followed by [`FallbackResponder::answer`]; none where a thread does that.
     pub(crate) fn waits_for(&self) -> Option<BorrowedFd<'_>> {
         (self.thread.is_none() && !self.over).then(|| self.listener.as_fd())
     }

@@ -9,24 +9,24 @@ use super::FileKey;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::collections::HashMap;
 
-/// Names that are remembered; of more, contents are copied before one goes.
+/// HardLinks that are remembered; of more, contents are copied before one goes.
 const NAMES: usize = 1 << 18;
-/// Names of one file.
+/// HardLinks of one file.
 const OF_ONE: usize = 16;
 
 /// A directory, and a name in it.
 type Name = (FileKey, Box<[u8]>);
 /// The same, and a path that leads there.
-type Known = (Name, Box<[u8]>);
+type NameWithPath = (Name, Box<[u8]>);
 
 /// All names.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    of: HashMap<FileKey, Vec<Known>>,
+pub(super) struct HardLinks {
+    of: HashMap<FileKey, Vec<NameWithPath>>,
     count: usize,
 }
 
-impl Names {
+impl HardLinks {
     /// A link was made of this name, or gave it.
     pub(super) fn add(&mut self, path: Vec<u8>) {
         let (Some(file), Some(name)) = (file_at(&path), name(&path)) else {
@@ -103,7 +103,7 @@ mod tests {
         fs::hard_link(&one, &two).unwrap();
         fs::create_dir(&sub).unwrap();
         let file = file_at(&bytes(&one)).unwrap();
-        let mut names = Names::default();
+        let mut names = HardLinks::default();
         // By way of another path: it is the same name.
         let beside = sub.join("../two");
         for path in [&one, &two, &beside] {
@@ -122,7 +122,7 @@ mod tests {
         fs::write(&one, "content").unwrap();
         fs::hard_link(&one, &two).unwrap();
         let file = file_at(&bytes(&one)).unwrap();
-        let mut names = Names::default();
+        let mut names = HardLinks::default();
         names.add(bytes(&one));
         names.add(bytes(&two));
         fs::remove_file(&two).unwrap();

@@ -51,7 +51,7 @@ pub(crate) fn just_changed(
 }
 
 /// What file systems' clock says now; if something was changed in this tick already, in the next.
-pub(crate) fn begins(just_changed: Option<i64>) -> i64 {
+pub(crate) fn wait_past(just_changed: Option<i64>) -> i64 {
     for _ in 0..STEPS {
         if just_changed.is_none_or(|at| backstory_sys::clock::files() > at) {
             break;
@@ -102,7 +102,7 @@ mod tests {
                 let Some(at) = just_changed(b"/bin/sh", words, &[]) else {
                     return false;
                 };
-                assert!(begins(Some(at)) > at);
+                assert!(wait_past(Some(at)) > at);
                 true
             })
         };
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_time_that_the_clock_does_not_reach_holds_no_command_up_for_long() {
         let began = std::time::Instant::now();
-        begins(Some(i64::MAX));
+        wait_past(Some(i64::MAX));
         assert!(began.elapsed() < Duration::from_secs(2));
         assert_eq!(just_changed(b"/bin/sh", &["true"], &[]), None);
     }

@@ -4,7 +4,7 @@
 //! has a recorder says so, in a chunk of its own, with the first thing that it does. Of one that stays silent nothing is known, whatever it
 //! is; that it may have done nothing is no proof.
 
-use super::executed::Told;
+use super::executed::ProgramEvent;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// So many processes are remembered.
@@ -14,14 +14,14 @@ const GENERATIONS: usize = 16;
 
 /// What processes executed, and which of them had gone to another root.
 #[derive(Debug, Default)]
-pub(super) struct Elsewhere {
+pub(super) struct ProgramsInOtherRoots {
     went: HashSet<u32>,
-    processes: HashMap<u32, Heard>,
+    processes: HashMap<u32, LastHeard>,
 }
 
 /// What was last heard of a process.
 #[derive(Debug, Default)]
-struct Heard {
+struct LastHeard {
     parent: u32,
     /// The latest start of its recorder.
     epoch: u64,
@@ -29,7 +29,7 @@ struct Heard {
     executed: Option<Box<[u8]>>,
 }
 
-impl Elsewhere {
+impl ProgramsInOtherRoots {
     /// A process's recorder has started, the `epoch`th of the run.
     pub(super) fn heard(&mut self, pid: u32, parent: u32, epoch: u64) {
         if let Some(process) = self.process(pid) {
@@ -42,13 +42,13 @@ impl Elsewhere {
     }
 
     /// A process does this, which that start of its recorder tells.
-    pub(super) fn does(&mut self, pid: u32, epoch: u64, told: Told<'_>) {
+    pub(super) fn does(&mut self, pid: u32, epoch: u64, told: ProgramEvent<'_>) {
         match told {
-            Told::Root if self.went.len() < PROCESSES => {
+            ProgramEvent::Root if self.went.len() < PROCESSES => {
                 self.went.insert(pid);
             }
-            Told::Program(path) => self.executes(pid, epoch, path),
-            Told::Spawned(child, path) if child != 0 => {
+            ProgramEvent::Program(path) => self.executes(pid, epoch, path),
+            ProgramEvent::Spawned(child, path) if child != 0 => {
                 if let Some(process) = self.process(child) {
                     process.parent = pid;
                 }
@@ -64,7 +64,7 @@ impl Elsewhere {
         }
     }
 
-    fn process(&mut self, pid: u32) -> Option<&mut Heard> {
+    fn process(&mut self, pid: u32) -> Option<&mut LastHeard> {
         let known = self.processes.len() < PROCESSES || self.processes.contains_key(&pid);
         known.then(|| self.processes.entry(pid).or_default())
     }
@@ -98,19 +98,19 @@ mod tests {
 
     #[test]
     fn who_is_heard_of_after_it_was_executed_is_known() {
-        let mut elsewhere = Elsewhere::default();
+        let mut elsewhere = ProgramsInOtherRoots::default();
         elsewhere.heard(7, 1, 1);
-        elsewhere.does(7, 1, Told::Root);
-        elsewhere.does(7, 1, Told::Program(b"/bin/sh"));
+        elsewhere.does(7, 1, ProgramEvent::Root);
+        elsewhere.does(7, 1, ProgramEvent::Program(b"/bin/sh"));
         assert_eq!(elsewhere.silent(), BTreeSet::from([&b"/bin/sh"[..]]));
         elsewhere.heard(7, 1, 2);
         assert!(elsewhere.silent().is_empty());
-        elsewhere.does(7, 1, Told::Program(b"/bin/sh"));
+        elsewhere.does(7, 1, ProgramEvent::Program(b"/bin/sh"));
         assert!(
             elsewhere.silent().is_empty(),
             "told once more, it was not later"
         );
-        elsewhere.does(7, 2, Told::Spawned(8, b"/bin/cp"));
+        elsewhere.does(7, 2, ProgramEvent::Spawned(8, b"/bin/cp"));
         assert_eq!(elsewhere.silent(), BTreeSet::from([&b"/bin/cp"[..]]));
         elsewhere.heard(8, 7, 3);
         assert!(elsewhere.silent().is_empty());
@@ -118,17 +118,17 @@ mod tests {
 
     #[test]
     fn descendants_are_where_their_ancestor_went_and_others_are_not() {
-        let mut elsewhere = Elsewhere::default();
+        let mut elsewhere = ProgramsInOtherRoots::default();
         for pid in 2..6 {
             elsewhere.heard(pid, pid - 1, u64::from(pid));
             elsewhere.does(
                 pid,
                 u64::from(pid),
-                Told::Program(format!("/{pid}").as_bytes()),
+                ProgramEvent::Program(format!("/{pid}").as_bytes()),
             );
         }
         assert!(elsewhere.silent().is_empty());
-        elsewhere.does(4, 4, Told::Root);
+        elsewhere.does(4, 4, ProgramEvent::Root);
         assert_eq!(elsewhere.silent(), BTreeSet::from([&b"/4"[..], b"/5"]));
     }
 }
