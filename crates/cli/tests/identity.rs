@@ -83,7 +83,7 @@ fn own_words(stderr: &[u8], options: &[&str]) -> Vec<u8> {
 fn is_unseen_warning(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
     line.starts_with("backstory: the record of run ")
-        && line.contains(" is not complete: without the guard nothing is known of what ")
+        && line.contains(" is not complete: without the guard, nothing that ")
 }
 
 fn names(outcome: &Outcome) -> Vec<&Vec<u8>> {

@@ -1,29 +1,34 @@
-//! `docs/reasons.md` says what the list of reasons says; `BACKSTORY_BLESS=1` writes it anew.
+//! `docs/reasons.md` agrees with the list of reasons; `BACKSTORY_BLESS=1` writes the page.
 
 use std::fmt::Write;
 
 use backstory_eventlog::reason::{ROWS, UNDECODED};
 use backstory_guard::table::{CallShape, GuardAction, ROWS as CALLS};
 
-const HEAD: &str = "# What is known not to be known
+const HEAD: &str = "# Why a record is not complete
 
-`backstory show` says first whether a record is complete, and if not, why: `incomplete_because` with `--json`. After the command has ended
-`record` prints the most important reason. Each sentence below is printed as it stands, with what is in braces filled in. Made from
-`crates/eventlog/src/reason.rs` by `BACKSTORY_BLESS=1 cargo test -p backstory --test reasons_page`; each is provoked by a real
-program in `crates/cli/tests/cli/reasons.rs`.
+This page is for users who read `because` or `warning` in the output of `backstory show`. It lists
+every such sentence and says what is unknown then.
 
-Beside these, `show` names *peers* (the addresses of processes outside the run that it talked to: what they did for it is not followed) and
-the programs whose *look-ups* are not known (no recorder was in them; `--lookups=all` records them). Neither makes a run incomplete. What
-is never noticed is in [limits.md](limits.md), marked *silent* there.
+`show` says first whether a record is complete, and if not, why; `show --json` has the reasons in
+`incomplete_because`. After the command has ended, `record` prints the most important reason. The
+text in braces differs from run to run. The page is generated from `crates/eventlog/src/reason.rs`
+by `BACKSTORY_BLESS=1 cargo test -p backstory --test reasons_page`. Real programs provoke each
+reason in `crates/cli/tests/cli/reasons.rs`.
 
-| sentence | what is not known, and why |
+Two facts do not make a run incomplete. `show` names the *peers*: the addresses of processes outside
+the run. What these processes did for it is not followed. `show` also names the programs whose
+*look-ups* are unknown, because no recorder was in them; `--lookups=all` records them. What
+backstory never notices is in [limits.md](limits.md), marked *silent* there.
+
+| sentence | what is unknown, and why |
 | --- | --- |
 ";
 
 const UNDECODED_HEAD: &str = "
 ## What cannot be decoded
 
-| what was used | what is not known |
+| what was used | what is unknown |
 | --- | --- |
 ";
 

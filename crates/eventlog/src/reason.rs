@@ -1,7 +1,9 @@
-//! What is known not to be known: every reason why a record is not complete, and every way in which recording changed what a program did.
+//! Every reason why a record is not complete, and every warning that recording changed what a
+//! program did.
 //!
-//! Invariant: this is the only list. Who finds that something is missing says so with a [`Reason`]; the sentence, its name and what it
-//! means for the record stand here, and `docs/reasons.md` is made from that. A log keeps the sentences.
+//! Invariant: this is the only list. A component that finds something missing reports a [`Reason`].
+//! The sentence, its name and its meaning for the record stand here, and `docs/reasons.md` is
+//! generated from them. A log stores the sentences.
 
 use std::fmt;
 
@@ -12,14 +14,14 @@ pub struct Row {
     pub name: &'static str,
     /// Its sentence, with what is different each time in braces.
     pub sentence: &'static str,
-    /// What is not known then, and what can be done.
+    /// The part of the record that is unknown then, and what the user can do.
     pub meaning: &'static str,
 }
 
 /// The variants, their sentences and their meanings, each written once.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $field:ident : $kind:ty),* } says $sentence:literal means $meaning:literal;)*) => {
-        /// Something that a run's reader must know.
+        /// A reason why a run is not complete, or a warning about it.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum Reason {
             $($(#[$doc])* $name { $($(#[$of])* $field: $kind),* },)*
@@ -50,119 +52,124 @@ macro_rules! reasons {
 reasons! {
     /// No filter could be installed.
     NoFilter { /** What the kernel said. */ why: String }
-        says "{why}; only what the recorder sees was logged"
-        means "the guard could not be had: an outer listener (a container's runtime, another recording around this one), a kernel before \
-            5.19, or one that refuses filters. Static programs, Go programs, direct system calls and programs of other machines are missing.";
+        says "{why}; only calls that the recorder wraps were recorded"
+        means "The kernel refused the guard's filter. An outer filter has a listener (a container runtime, another recording around this \
+            one), the kernel is older than 5.19, or it refuses filters. Static programs, Go programs, direct system calls and programs of \
+            other architectures are missing.";
     /// No thread for the filter.
     NoGuard { /** Why. */ error: String }
-        says "cannot start the guard: {error}; only what the recorder sees was logged"
-        means "as above, because no thread or descriptor was left for it (`ulimit -u`, `ulimit -n`).";
-    /// The guard answers, but does not log.
+        says "cannot start the guard: {error}; only calls that the recorder wraps were recorded"
+        means "As above, because no thread or descriptor was left for the guard. Raise `ulimit -u` or `ulimit -n`.";
+    /// The guard lets calls continue, but does not record them.
     GuardSilent { /** Why. */ error: String }
-        says "the guard's calls were not logged: {error}"
-        means "as above: the guard lets every call through, but could not be started to log them.";
+        says "the guard did not record the calls it received: {error}"
+        means "As above: the guard lets every call continue, but could not be started to record them.";
     /// The keeper can't stand in.
-    KeeperEmptyHanded { /** Why. */ error: String }
-        says "the keeper could not be given the guard: {error}"
-        means "nothing is missing yet; had the supervisor died, nobody could have answered its calls.";
+    KeeperWithoutListener { /** Why. */ error: String }
+        says "the keeper did not receive the guard's listener: {error}"
+        means "Nothing is missing yet. If the supervisor had died, no process could have responded to the guard's calls.";
     /// The supervisor was killed.
     SupervisorDied {}
-        says "the supervisor died; from then on only what the recorder saw was logged"
-        means "somebody killed the process that logs what goes past the recorder. The keeper ended the log.";
+        says "the supervisor died; from then on only calls that the recorder wraps were recorded"
+        means "Another process killed the supervisor, which records the calls that bypass the recorder. The keeper ended the log.";
     /// The keeper was killed.
     KeeperDied {}
         says "the keeper died"
-        means "nothing is missing: a process that would have stood in for the supervisor was killed.";
+        means "Nothing is missing. The process that would have replaced a dead supervisor was killed.";
     /// Both were killed.
     BothDied {}
-        says "supervisor and keeper died"
-        means "as when the supervisor died; `record` itself ended the log.";
+        says "the supervisor and the keeper died"
+        means "As when the supervisor died. The launcher ended the log.";
     /// No thread for the drainer.
     NotDrained { /** Why. */ error: String }
         says "the arena was not drained while the command ran: {error}"
-        means "no thread was left to move operations into the log (`ulimit -u`): those that did not fit into shared memory are lost.";
-    /// Nobody watched the command end.
+        means "No thread was left to move operations into the log. Operations that did not fit into shared memory are lost. Raise \
+            `ulimit -u`.";
+    /// No process observed the command's end.
     EndUnseen {}
         says "the command's end was not observed"
-        means "its exit status is not known: whoever watched it was killed before it began.";
-    /// Daemons go on.
+        means "The exit status is unknown, because the supervisor was killed before it observed the end.";
+    /// Processes outlive the recording.
     Detached { /** How many, with their verb. */ processes: String }
         says "{processes} still running when recording stopped"
-        means "what daemons of the command do after `--detach-after`, or after supervisor and keeper died, is not known.";
+        means "What these processes did after `--detach-after`, or after the supervisor and the keeper died, is unknown.";
     /// The log could not be written.
     LogFailed { /** What failed. */ error: String }
         says "{error}"
-        means "the log could not be written or read back (`cannot append to log …`): mostly the disk is full. What did not fit is missing.";
+        means "The log could not be written or read back (`cannot append to log …`), mostly because the disk is full. Operations that \
+            did not fit are missing.";
     /// The log could not be given its name.
     NotFinalized { /** The log. */ path: String, /** Why. */ error: String }
         says "cannot finalize the log {path}: {error}; the next command that may write the store does it"
-        means "*a warning*: the log is whole. Only `record` itself prints this, and its summary leaves the verdict open (`null`).";
-    /// The shared memory was truncated.
+        means "*A warning*: the log is whole. Only `record` itself prints this, and its summary leaves the verdict open (`null`).";
+    /// The shared memory was truncated or overwritten.
     CutShort {}
-        says "a program cut the recording's shared memory short, so operations are lost"
-        means "some program of the run truncated a file that is not its own. What it held is missing.";
+        says "a program truncated or overwrote the recording's shared memory, so operations are lost"
+        means "A program of the run changed the file `/dev/shm/backstory-*.arena`, which is not its own. The operations in it are \
+            missing.";
     /// Operations were counted, not logged.
     Lost { /** How many. */ operations: u64 }
         says "{operations} operations could not be logged"
-        means "shared memory or disk were full, or a program that limits its own system calls could not be given memory. Which operations \
-            is not known.";
+        means "Shared memory or disk were full, or a program that restricts its own system calls could not get memory. Which operations \
+            they were is unknown.";
     /// Programs that need the guard ran without it.
     Unwatched { /** Up to three, and how many more. */ programs: String }
-        says "without the guard nothing is known of what {programs} did"
-        means "`--guard=off` was asked for, or the guard could not be had, and programs ran that no recorder gets into: static ones, other \
-            machines', set-user-id ones; or Go's, which make their calls past the C library.";
+        says "without the guard, nothing that {programs} did was recorded"
+        means "The run had no guard, because of `--guard=off` or because the guard could not start. It executed programs that the \
+            recorder cannot enter: static, set-user-id or of another architecture. Go programs bypass the C library.";
     /// A process may not be read.
     Unreadable { /** Which. */ pid: u32 }
         says "process {pid} is protected from being read, so its files are unknown"
-        means "its program may be executed but not read (mode 0111), or it made itself non-dumpable (`ssh-agent`): the names of the \
-            files that it opens past the recorder could not be read from its memory.";
-    /// What a call was given could not be read in time.
+        means "Its program may be executed but not read (mode 0111), or the process made itself non-dumpable (`ssh-agent`). The guard \
+            could not read the names of files from its memory.";
+    /// The arguments of a call could not be read in time.
     Unread {}
-        says "memory that system calls were given could not be read in time, so some of them are unknown"
-        means "the names lay in memory that is filled only when it is touched (`userfaultfd`, a mapped file of a FUSE server) by somebody who \
-            made calls to fill it, and more of them at once than there are threads of the guard: they were made unseen.";
+        says "the arguments of some system calls could not be read in time, so these calls are unknown"
+        means "The names lay in memory that is filled only when it is touched: by `userfaultfd`, or from a file of a FUSE server. More \
+            such calls waited at once than the guard has threads, so the guard let them continue unread.";
     /// Outcomes were not found out in time.
     SlowFileSystem {}
-        says "a file system did not answer in time, so some outcomes are unknown"
-        means "a network or FUSE file system hung for 2 s when the command had ended: calls on it are `possible`.";
+        says "a file system did not respond in time, so some outcomes are unknown"
+        means "A network or FUSE file system hung for 2 s after the command had ended. Calls on it are `possible`.";
     /// The recording was killed.
     Killed {}
-        says "the recording was killed; what came after that is not known"
-        means "all of its processes died at once, or the machine did; the next command has ended the log with what was left.";
+        says "the recording was killed; operations after that are unknown"
+        means "All processes of the recording died at once, or the machine did. The next command ended the log with what was left.";
     /// The recording was killed, and its memory with it.
     ArenaDamaged {}
-        says "its shared memory was damaged, so its last operations are lost"
-        means "said beside the one before: nothing was left but the log.";
+        says "the recording's shared memory was damaged, so the last operations are lost"
+        means "Together with the reason above: only the log was left.";
     /// The log's last frame is missing.
     NoEnd {}
         says "the log has no end: recording was cut off"
-        means "a log that was copied or cut; how the command ended is not known.";
+        means "The log was copied incompletely or truncated. How the command ended is unknown.";
     /// The log is damaged.
     LogDamaged { /** What of it. */ what: String }
         says "the log is damaged: {what}"
-        means "bytes of the log were changed or lost on disk; what could be read is told.";
+        means "Bytes of the log were changed or lost, or threads were killed while they recorded an operation. All other operations are \
+            in the graph.";
     /// Something that can't be decoded was used.
     Undecoded { /** A name in [`UNDECODED`]. */ what: String }
         says "{what} was used, which cannot be decoded"
-        means "what the program did by it, or through it, is not known; the names are below.";
+        means "What the program did with it is unknown. The table below lists the names.";
     /// A warning: the machine's clock was set.
     ClockSet { /** `back` or `forward`. */ which: &'static str, /** How far. */ seconds: u64 }
-        says "the machine's clock was set {which} by {seconds} s while this was recorded: its times are by the clock as it was before"
-        means "*a warning*: nothing is missing. Files written after that have other times than the calls that wrote them; what was read \
-            may be `possible` where it would be `seen`.";
+        says "the machine's clock was set {which} by {seconds} s during the recording; the times of the run are those of the clock before"
+        means "*A warning*: nothing is missing. Files written after that have other times than the calls that wrote them. Reads of them \
+            may be `possible` instead of `seen`.";
     /// A warning: a program ran without what its file would have given it.
     PrivilegeLost { /** Which program. */ program: String, /** What it lost. */ privilege: &'static str }
-        says "{program} ran without its {privilege}: recording takes that from users who are not root, --guard=off does not"
-        means "*a warning*: the record is complete, but the program may have failed where it would not have. As root, or with \
-            `--guard=off`, nothing is taken.";
-    /// A warning: a program wanted a listener, which we have.
+        says "{program} ran without its {privilege}, which recording removes unless root records; --guard=off keeps it"
+        means "*A warning*: the record is complete, but the program may have failed where it would not have alone. Record as root, or \
+            with `--guard=off`.";
+    /// A warning: a program wanted a listener, which the recording has.
     ListenerRefused { /** Which program. */ program: String }
-        says "{program} was refused a seccomp listener of its own (EBUSY), for recording has one: --guard=off needs none"
-        means "*a warning*: another recording, or a container's runtime, inside this one; the kernel lets only one listen.";
+        says "the kernel refused {program} a seccomp listener (EBUSY), because the recording has one; --guard=off needs none"
+        means "*A warning*: another recording, or a container runtime, ran inside this one. The kernel allows one listener.";
 }
 
 impl Reason {
-    /// Daemons that are still there.
+    /// The reason for so many processes that outlive the recording.
     pub fn detached(count: usize) -> Reason {
         let processes = match count {
             1 => "1 process was".to_owned(),
@@ -182,7 +189,7 @@ impl Reason {
         }
     }
 
-    /// The record is as complete as it would be without it: it is the program that may have done something else.
+    /// True if the record is complete, but a program may have behaved otherwise than alone.
     pub fn is_warning(&self) -> bool {
         matches!(
             self,
@@ -194,7 +201,7 @@ impl Reason {
     }
 }
 
-/// True if a file that is opened by this path and with these flags is the memory of a process, to be written: `/proc/PID/mem` or
+/// True if this path and these flags open the memory of a process for writing: `/proc/PID/mem` or
 /// `/proc/PID/task/TID/mem`. `/proc/self/mem` is the opener's own memory.
 pub fn opens_memory(path: &[u8], flags: i32) -> bool {
     const O_ACCMODE: i32 = 3;
@@ -210,7 +217,7 @@ pub fn opens_memory(path: &[u8], flags: i32) -> bool {
     }
 }
 
-/// What is noticed but not decoded, by name.
+/// Names of interfaces that are noticed but not decoded.
 pub mod undecoded {
     /// A tracer changed the memory of its tracee.
     pub const TRACER_MEMORY: &str = backstory_abi::OPAQUE_TRACER_MEMORY;
@@ -226,37 +233,37 @@ pub mod undecoded {
     pub const MESSAGE_QUEUE: &str = backstory_abi::OPAQUE_QUEUE;
     /// Files by handle.
     pub const OPEN_BY_HANDLE: &str = backstory_abi::OPAQUE_HANDLE;
-    /// Another's memory.
+    /// Writes into the memory of another process.
     pub const WRITES_MEMORY: &str = backstory_abi::OPAQUE_MEMORY;
-    /// Another's memory, through a file.
+    /// The memory of another process, through a file.
     pub const MEMORY_FILE: &str = "/proc/PID/mem";
-    /// Another's descriptors.
+    /// Takes a descriptor of another process.
     pub const TAKES_DESCRIPTOR: &str = backstory_abi::OPAQUE_DESCRIPTOR;
-    /// Descriptors that the kernel opens for who watches.
+    /// Descriptors that the kernel opens for a watching process.
     pub const FANOTIFY: &str = backstory_abi::OPAQUE_FANOTIFY;
-    /// Whose arguments can't be read: told as [`super::Reason::Unreadable`].
+    /// A process whose arguments cannot be read: reported as [`super::Reason::Unreadable`].
     pub const PROTECTED: &str = "memory of a protected process";
-    /// Nobody reads what is submitted.
+    /// No guard reads what is submitted.
     pub const RING_UNSEEN: &str = backstory_abi::OPAQUE_RING;
-    /// A kernel thread submits.
+    /// A kernel thread takes what is submitted.
     pub const RING_POLLED: &str = "io_uring with kernel-side polling";
-    /// Not mapped where it could be read.
+    /// The ring is not mapped where the guard could read it.
     pub const RING_HIDDEN: &str = "an io_uring that can't be read";
-    /// Newer than we.
+    /// A ring of a later kernel.
     pub const RING_FORM: &str = "an io_uring of an unknown form";
-    /// Descriptors in messages.
+    /// Passes descriptors in messages.
     pub const RING_PASSES: &str = "an io_uring that passes descriptors";
-    /// More than are looked at.
+    /// More files than the guard looks at.
     pub const RING_FILES: &str = "an io_uring with very many files";
-    /// From ring to ring.
+    /// A file goes from ring to ring.
     pub const RING_SENDS: &str = "a file sent from one io_uring to another";
     /// `IORING_OP_URING_CMD`
     pub const RING_COMMAND: &str = "a command to a device through io_uring";
-    /// Newer than we.
+    /// An operation of a later kernel.
     pub const RING_OPERATION: &str = "an unknown operation of io_uring";
 }
 
-/// All names of [`undecoded`], with what is not known when they were used.
+/// All names of [`undecoded`], with what is unknown if they were used.
 pub const UNDECODED: &[(&str, &str)] = &[
     (
         undecoded::TRACER_MEMORY,
@@ -280,7 +287,10 @@ pub const UNDECODED: &[(&str, &str)] = &[
         undecoded::SWAPON,
         "that the kernel writes into a file it swaps to",
     ),
-    (undecoded::MESSAGE_QUEUE, "who sent what to whom through it"),
+    (
+        undecoded::MESSAGE_QUEUE,
+        "which process sent what to which through it",
+    ),
     (undecoded::OPEN_BY_HANDLE, "which file it opened"),
     (
         undecoded::WRITES_MEMORY,
@@ -292,15 +302,15 @@ pub const UNDECODED: &[(&str, &str)] = &[
     ),
     (
         undecoded::TAKES_DESCRIPTOR,
-        "which file another process's descriptor was of; its use counts for who opened it",
+        "which file the descriptor of the other process refers to; its use counts for the process that opened it",
     ),
     (
         undecoded::FANOTIFY,
-        "what it read of files that the kernel opened for it because others used them",
+        "what it read of files that the kernel opened for it because other processes used them",
     ),
     (
         undecoded::PROTECTED,
-        "the files of that process: told as *protected from being read*",
+        "the files of that process; the reason says *protected from being read*",
     ),
     (
         undecoded::RING_UNSEEN,
@@ -308,7 +318,7 @@ pub const UNDECODED: &[(&str, &str)] = &[
     ),
     (
         undecoded::RING_POLLED,
-        "what a thread of the kernel took from the ring before anybody could look (`IORING_SETUP_SQPOLL`)",
+        "what a thread of the kernel took from the ring before the guard could look (`IORING_SETUP_SQPOLL`)",
     ),
     (
         undecoded::RING_HIDDEN,

@@ -141,7 +141,7 @@ impl GuardSession {
         let hooks: Arc<dyn Hooks> = Arc::clone(&bridge) as Arc<dyn Hooks>;
         let make_sink = move || ChunkWriter::new(Arc::clone(&for_sinks));
         let started = Receivers::start(listener, shared, watch, make_sink, hooks);
-        let mut trouble = sent.err().map(|error| Reason::KeeperEmptyHanded {
+        let mut trouble = sent.err().map(|error| Reason::KeeperWithoutListener {
             error: error.to_string(),
         });
         let receivers = started

@@ -162,7 +162,7 @@ impl Launcher {
     fn inherit(self) -> Result<RunEnd, Error> {
         let control = self.control();
         if control.command_or_none().is_none() {
-            let gone = io::Error::other("supervisor and keeper died before it");
+            let gone = io::Error::other("the supervisor and the keeper died before it");
             return Err(Error::system("start the command")(gone));
         }
         let mut answering = self.serve();

@@ -26,7 +26,7 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
     ("GuardSilent", lacks::a_guard_that_cannot_log_is_told),
     (
-        "KeeperEmptyHanded",
+        "KeeperWithoutListener",
         lacks::a_keeper_that_was_not_given_the_guard_is_told,
     ),
     ("SupervisorDied", deaths::a_dead_supervisor_is_told),

@@ -111,7 +111,7 @@ pub const STATED: &[Stated] = &[
         options: &[],
         same: false,
         because: &[],
-        warned: "own_listener was refused a seccomp listener of its own",
+        warned: "own_listener a seccomp listener (EBUSY)",
         told: &[],
     },
     Stated {

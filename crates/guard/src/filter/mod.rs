@@ -35,7 +35,7 @@ pub struct Filter {
 pub enum InstallError {
     /// A filter above us has a listener already, and a chain of filters can have only one.
     #[error(
-        "cannot install the system call filter: an outer one has a listener already (a container runtime, another recording)"
+        "cannot install the system call filter: an outer filter already has a listener (a container runtime, another recording)"
     )]
     OuterListener,
     /// The kernel lacks what the guard needs.

@@ -369,7 +369,7 @@ mod tests {
         }
         let reason = unwatched.reason().unwrap();
         assert!(
-            reason.contains("/static, ") && reason.ends_with("/script and 2 more did"),
+            reason.contains("/static, ") && reason.ends_with("/script and 2 more did was recorded"),
             "{reason}"
         );
     }

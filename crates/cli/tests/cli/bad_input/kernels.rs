@@ -31,7 +31,8 @@ fn without(what: &str, why: &str) {
     );
     let because = json["incomplete_because"][0].as_str().unwrap();
     assert!(
-        because.contains(why) && because.contains("only what the recorder sees"),
+        because.contains(why)
+            && because.contains("only calls that the recorder wraps were recorded"),
         "{because}"
     );
     assert!(place.wrote("out"), "{what}");

@@ -52,7 +52,7 @@ fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
 pub(super) fn a_dead_supervisor_is_told() {
     is_told_when_killed(
         |_, supervisor| vec![supervisor],
-        "the supervisor died; from then on only what the recorder saw was logged",
+        "the supervisor died; from then on only calls that the recorder wraps were recorded",
     );
 }
 
@@ -65,7 +65,7 @@ pub(super) fn a_dead_keeper_is_told() {
 pub(super) fn the_death_of_both_is_told() {
     is_told_when_killed(
         |keeper, supervisor| vec![keeper, supervisor],
-        "supervisor and keeper died",
+        "the supervisor and the keeper died",
     );
 }
 

@@ -19,7 +19,7 @@ pub(super) fn where_no_filter_can_be_had_the_recorder_alone_is_told() {
     // A recording inside another is the commonest case.
     let nested = place.summarized("$B record --store outer -- $B record -- true");
     assert!(nested.err.contains("another recording"), "{nested:?}");
-    place.is_told("an outer one has a listener already (a container runtime, another recording); only what the recorder sees");
+    place.is_told("an outer filter already has a listener (a container runtime, another recording); only calls that the recorder wraps were recorded");
 }
 
 #[test]
@@ -46,7 +46,12 @@ pub(super) fn a_guard_that_cannot_log_is_told() {
         return;
     };
     let around = format!("{kernel} {EPOLL_CREATE1_FAILS}");
-    let answer = place.tells_only_with(&around, "", "true", "the guard's calls were not logged: ");
+    let answer = place.tells_only_with(
+        &around,
+        "",
+        "true",
+        "the guard did not record the calls it received: ",
+    );
     assert_eq!(answer.status, 0, "{answer:?}");
 }
 
@@ -61,7 +66,7 @@ pub(super) fn a_keeper_that_was_not_given_the_guard_is_told() {
         &around,
         "",
         "true",
-        "the keeper could not be given the guard: ",
+        "the keeper did not receive the guard's listener: ",
     );
     assert_eq!(answer.status, 0, "{answer:?}");
 }
@@ -110,7 +115,7 @@ pub(super) fn memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up() {
         );
         match told {
             true => place.is_told(
-                "memory that system calls were given could not be read in time, so some of them are unknown",
+                "the arguments of some system calls could not be read in time, so these calls are unknown",
             ),
             false => place.nothing_is_told(),
         }
@@ -149,7 +154,7 @@ pub(super) fn a_file_system_that_hangs_is_told() {
     let runs = place.json(&["log", "--json"]);
     let told = &runs[1]["incomplete_because"][0];
     assert_eq!(
-        told, "a file system did not answer in time, so some outcomes are unknown",
+        told, "a file system did not respond in time, so some outcomes are unknown",
         "{runs}"
     );
 }

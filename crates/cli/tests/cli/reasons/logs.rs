@@ -65,7 +65,7 @@ pub(super) fn a_log_that_could_not_be_finalized_is_told_and_found() {
 pub(super) fn a_killed_recording_is_told() {
     let cut = Cut::new();
     cut.place
-        .is_told("the recording was killed; what came after that is not known");
+        .is_told("the recording was killed; operations after that are unknown");
     cut.place.record("true");
     cut.place.nothing_is_told();
 }
@@ -79,7 +79,7 @@ pub(super) fn a_killed_recording_whose_memory_is_garbage_is_told() {
     let length = fs::metadata(&cut.arena).unwrap().len() as usize;
     fs::write(&cut.arena, vec![0x5a; length]).unwrap();
     cut.place
-        .is_told("its shared memory was damaged, so its last operations are lost");
+        .is_told("the recording's shared memory was damaged, so the last operations are lost");
 }
 
 #[test]

@@ -163,7 +163,9 @@ pub(super) fn shared_memory_that_was_cut_short_is_told() {
     place.write("go", "");
     assert_eq!(launcher.wait().unwrap().code(), Some(3));
     place.finalized();
-    place.is_told("a program cut the recording's shared memory short, so operations are lost");
+    place.is_told(
+        "a program truncated or overwrote the recording's shared memory, so operations are lost",
+    );
     place.record("true");
     place.nothing_is_told();
 }
@@ -184,10 +186,10 @@ fn a_static_program_in_another_root_without_the_guard_is_told() {
         "",
         "--guard=off",
         "unshare -Ur chroot r /bin/sh -c \"echo x >/made\"",
-        "without the guard nothing is known of what /bin/sh did",
+        "without the guard, nothing that /bin/sh did was recorded",
     );
     place.summarized("$B record --guard=off -- sh -c 'unshare -Ur chroot r /bin/sh -c \"echo x >/made\"; rm -r r'");
-    place.is_told("without the guard nothing is known of what /bin/sh did");
+    place.is_told("without the guard, nothing that /bin/sh did was recorded");
     place.write("in", "");
     place.summarized("$B record --guard=off -- unshare -Ur chroot / sh -c \"cat in; cp in out\"");
     place.nothing_is_told();
@@ -203,7 +205,7 @@ pub(super) fn a_static_program_without_the_guard_is_told() {
         "",
         "--guard=off",
         "/bin/busybox true",
-        "without the guard nothing is known of what /bin/busybox did",
+        "without the guard, nothing that /bin/busybox did was recorded",
     );
 }
 
@@ -237,7 +239,7 @@ pub(super) fn a_program_that_wanted_a_listener_is_told() {
         return;
     };
     place.summarized(&format!("$B record -- {program}"));
-    place.is_warned("was refused a seccomp listener of its own (EBUSY)");
+    place.is_warned("a seccomp listener (EBUSY), because the recording has one");
     place.summarized(&format!("$B record --guard=off -- {program}"));
     place.nothing_is_told();
 }
