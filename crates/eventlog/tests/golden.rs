@@ -212,7 +212,8 @@ fn read(path: &Path) -> String {
     let mut text = Vec::new();
     dump(&log, &mut text).expect("dump");
     let mut text = String::from_utf8(text).expect("ASCII");
-    text.push_str(&format!("header {:?}\n", log.header()));
+    let header = serde_json::to_string(log.header()).expect("JSON");
+    text.push_str(&format!("header {header}\n"));
     for event in log.events() {
         text.push_str(&format!("{event:?}\n"));
     }
