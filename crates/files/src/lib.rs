@@ -17,4 +17,4 @@ mod ident;
 pub mod regular;
 
 pub use digest::{Digest, NotADigest};
-pub use ident::Ident;
+pub use ident::{CLOCK_GRANULARITY, Ident};

@@ -35,8 +35,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 const SHARDS: usize = 64;
 /// Files remembered in each; of more, a content may be kept twice.
 const REMEMBERED: usize = 4096;
-/// ns that the file systems' clock may stand still: a change within that time leaves the same time stamps.
-const TICK: i64 = 20_000_000;
 /// Bytes that are copied with little effort.
 const LITTLE: u64 = 64 << 10;
 /// Bytes of a file that is kept only because some of it stays: appending to a long log must not copy it.
@@ -317,7 +315,7 @@ fn remember(kept: &PreservedContent, file: BorrowedFd<'_>, before: &Ident) -> Ea
         .map(|st| Ident::from(&st));
     EarlierCopy {
         state: state(now.as_ref().unwrap_or(before)),
-        settled: before.ctime + TICK < clock::machine(),
+        settled: before.ctime < clock::files(),
         linked,
     }
 }

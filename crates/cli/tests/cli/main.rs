@@ -40,6 +40,7 @@ mod unrecorded;
 mod whole;
 mod written;
 
+use backstory_files::CLOCK_GRANULARITY;
 use std::ffi::OsStr;
 use std::process::{Command, Output};
 
@@ -96,7 +97,7 @@ impl Place {
         self.age(name);
     }
 
-    /// Waits until a file is as old as that.
+    /// Waits until a file is older than the granularity of the clock that stamps files.
     fn age(&self, name: &str) {
         use std::os::unix::fs::MetadataExt;
         use std::time::{Duration, SystemTime};
@@ -105,7 +106,7 @@ impl Place {
         let changed = of.modified().unwrap().max(SystemTime::UNIX_EPOCH + since);
         while changed
             .elapsed()
-            .is_ok_and(|age| age < Duration::from_millis(15))
+            .is_ok_and(|age| age <= Duration::from_nanos(CLOCK_GRANULARITY.cast_unsigned()))
         {
             std::thread::yield_now();
         }

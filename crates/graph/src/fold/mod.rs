@@ -29,7 +29,7 @@ use backstory_eventlog::Reason;
 use backstory_eventlog::event::{Event, Op, Outcome, Pid, Time, Via};
 use backstory_eventlog::reason::{opens_memory, undecoded};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_files::Ident;
+use backstory_files::{CLOCK_GRANULARITY, Ident};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Known;
@@ -41,10 +41,10 @@ use crate::process::Process;
 use answers::Answers;
 use names::Name;
 
-/// File systems stamp times with a clock that may lag this far behind (one scheduler tick at the slowest common rate).
-pub const SLACK: Time = 10_000_000;
-/// Times so close together may be of one call: between what is logged of it and what it does there is whatever keeps its program waiting.
-const NEAR: Time = 10_000_000;
+/// A time stamp can be older than the change by this much.
+pub const SLACK: Time = CLOCK_GRANULARITY;
+/// Two times that are at most this far apart can belong to one call: the process may wait between the record and the change.
+const NEAR: Time = CLOCK_GRANULARITY;
 
 /// So many processes that have ended are kept for events that come late.
 const LATE: usize = 256;

@@ -1,5 +1,6 @@
 //! A command of the corpus, and how to run it from a known state: alone, under strace, or recorded.
 
+use backstory_files::CLOCK_GRANULARITY;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -300,9 +301,9 @@ impl Bench {
             .current_dir(&directory);
         let output = setup.output()?;
         if output.status.success() {
-            // A file that is younger than its file system's clock is coarse may have been changed after it was read.
+            // A file whose age is within the granularity of that clock may have been changed after it was read.
             let made = Instant::now();
-            while made.elapsed() < COARSE {
+            while made.elapsed() <= GRANULARITY {
                 thread::yield_now();
             }
             return Ok(directory);
@@ -315,8 +316,8 @@ impl Bench {
     }
 }
 
-/// The coarsest clock of a file system, and a little more.
-const COARSE: std::time::Duration = std::time::Duration::from_millis(15);
+/// The granularity of the clock that stamps files.
+const GRANULARITY: Duration = Duration::from_nanos(CLOCK_GRANULARITY.cast_unsigned());
 
 /// Runs `command` in `directory` and collects what can be seen of it. One that takes too long is killed, with its process group.
 pub fn watch(command: &mut Command, directory: &Path) -> io::Result<Outcome> {
