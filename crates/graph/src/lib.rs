@@ -6,6 +6,7 @@ pub mod lineage;
 pub mod memory;
 pub mod model;
 pub mod standard;
+pub mod words;
 
 mod activity;
 pub(crate) mod fold;

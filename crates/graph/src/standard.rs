@@ -20,16 +20,42 @@ pub struct End {
     pub keeps: bool,
 }
 
-/// What descriptors 0, 1 and 2 led to; none where that is not known or has no node.
-pub type Standard = [Option<End>; 3];
+/// Where standard input, output and error led (descriptors 0, 1 and 2). `None`: not known, or the graph has no node for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StandardDescriptors {
+    /// Descriptor 0.
+    pub input: Option<End>,
+    /// Descriptor 1.
+    pub output: Option<End>,
+    /// Descriptor 2.
+    pub error: Option<End>,
+}
+
+impl StandardDescriptors {
+    /// All three, in the order of their numbers.
+    pub fn all(self) -> [Option<End>; 3] {
+        [self.input, self.output, self.error]
+    }
+}
+
+impl From<[Option<End>; 3]> for StandardDescriptors {
+    fn from([input, output, error]: [Option<End>; 3]) -> StandardDescriptors {
+        StandardDescriptors {
+            input,
+            output,
+            error,
+        }
+    }
+}
 
 /// The payload: three numbers of entities, each followed by `+` if what was there is kept, or `-`; with a space between.
-pub fn encode(standard: &Standard) -> Vec<u8> {
+pub fn encode(standard: &StandardDescriptors) -> Vec<u8> {
     let word = |end: &Option<End>| match end {
         None => "-".to_owned(),
         Some(end) => format!("{}{}", end.entity.0, if end.keeps { "+" } else { "" }),
     };
     standard
+        .all()
         .iter()
         .map(word)
         .collect::<Vec<_>>()
@@ -38,10 +64,10 @@ pub fn encode(standard: &Standard) -> Vec<u8> {
 }
 
 /// Reads a payload back; none if it is not one.
-pub fn decode(payload: &[u8]) -> Option<Standard> {
+pub fn decode(payload: &[u8]) -> Option<StandardDescriptors> {
     let mut words = std::str::from_utf8(payload).ok()?.split(' ');
-    let mut standard = Standard::default();
-    for end in &mut standard {
+    let mut ends = [None; 3];
+    for end in &mut ends {
         let word = words.next()?;
         if word == "-" {
             continue;
@@ -52,7 +78,7 @@ pub fn decode(payload: &[u8]) -> Option<Standard> {
             keeps: number.len() < word.len(),
         });
     }
-    words.next().is_none().then_some(standard)
+    words.next().is_none().then(|| ends.into())
 }
 
 /// The kind of the record of files that were opened for children.
@@ -85,7 +111,7 @@ mod tests {
             [end(0, false), None, end(u32::MAX, true)],
             [end(7, false); 3],
         ] {
-            assert_eq!(decode(&encode(&standard)), Some(standard));
+            assert_eq!(decode(&encode(&standard.into())), Some(standard.into()));
         }
         for bad in ["", "1 2", "1 2 3 4", "1 2 x", "- -  -"] {
             assert_eq!(decode(bad.as_bytes()), None, "{bad}");

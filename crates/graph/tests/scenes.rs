@@ -207,7 +207,7 @@ fn what_a_program_began_with_is_told_where_it_differs_from_its_parents() {
         .iter()
         .filter(|(.., kind, _)| kind == KIND)
         .map(|(who, .., payload)| {
-            let ends = decode(payload).unwrap().map(|end| {
+            let ends = decode(payload).unwrap().all().map(|end| {
                 end.map_or("-".to_owned(), |end| {
                     let path = &graph.entities[&end.entity].path;
                     let name = path.rsplit(|&b| b == b'/').next().unwrap();

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform, Relation};
-use backstory_graph::standard::{self, Standard};
+use backstory_graph::standard::{self, StandardDescriptors};
 use backstory_query::answer::RunDetails;
 use backstory_store::{ActivityKey, RunKey, Store};
 
@@ -34,7 +34,7 @@ pub struct Recording {
     /// The activities that each activity started, by its id, in order of time.
     pub children: Vec<Vec<usize>>,
     /// The standard input, output and errors that each activity began with, by its id.
-    pub standard: Vec<Standard>,
+    pub standard: Vec<StandardDescriptors>,
     /// Files that an activity opened for its children without a write of its own that was seen.
     pub given: HashSet<(usize, EntityId)>,
 }
@@ -116,11 +116,11 @@ impl Recording {
     /// parent.
     ///
     /// A parent may have a higher number than its child, so the walk goes from the roots.
-    fn inherit(&self, recorded: &HashMap<usize, Standard>) -> Vec<Standard> {
-        let mut all = vec![Standard::default(); self.activities.len()];
-        let mut waiting: Vec<(usize, Standard)> = self
+    fn inherit(&self, recorded: &HashMap<usize, StandardDescriptors>) -> Vec<StandardDescriptors> {
+        let mut all = vec![StandardDescriptors::default(); self.activities.len()];
+        let mut waiting: Vec<(usize, StandardDescriptors)> = self
             .roots()
-            .map(|root| (root, Standard::default()))
+            .map(|root| (root, StandardDescriptors::default()))
             .collect();
         while let Some((at, inherited)) = waiting.pop() {
             all[at] = recorded.get(&at).copied().unwrap_or(inherited);

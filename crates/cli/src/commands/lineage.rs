@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_files::Ident;
-use backstory_graph::model::{EntityKind, Informed, Relation};
 use backstory_query as query;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 
@@ -84,7 +83,7 @@ fn node(node: &Node, fields: &mut Fields<'_>) {
             fields.bytes("type", Some("entity"));
             fields.number("id", *id);
             fields.bytes("run", Some(run));
-            fields.bytes("kind", Some(kind_word(*kind)));
+            fields.bytes("kind", Some(kind.word()));
             fields.bytes("path", Some(path));
             fields.number("version", *version);
             match ident {
@@ -137,12 +136,12 @@ fn identity(ident: &Ident, fields: &mut Fields<'_>) {
 
 fn link(link: &Link, fields: &mut Fields<'_>) {
     let (flow, how) = match &link.flow {
-        Flow::Used(relation) => ("used", Some(relation_word(*relation))),
-        Flow::Generated(relation) => ("generated", Some(relation_word(*relation))),
+        Flow::Used(relation) => ("used", Some(relation.words().word)),
+        Flow::Generated(relation) => ("generated", Some(relation.words().word)),
         Flow::Derived => ("derived", None),
         Flow::Same => ("same", None),
         Flow::Alike => ("same", Some("content")),
-        Flow::Informed(how) => ("informed", Some(informed_word(*how))),
+        Flow::Informed(how) => ("informed", Some(how.words().word)),
     };
     fields.number("from", link.from);
     fields.number("to", link.to);
@@ -153,48 +152,11 @@ fn link(link: &Link, fields: &mut Fields<'_>) {
     fields.time("end", link.interval.end);
 }
 
-fn kind_word(kind: EntityKind) -> &'static str {
-    match kind {
-        EntityKind::File => "file",
-        EntityKind::Directory => "directory",
-        EntityKind::Symlink => "symlink",
-        EntityKind::Pipe => "pipe",
-        EntityKind::Socket => "socket",
-        EntityKind::Missing => "missing",
-        EntityKind::Device => "device",
-        EntityKind::Memory => "memory",
-    }
-}
-
-fn relation_word(relation: Relation) -> &'static str {
-    match relation {
-        Relation::Read => "read",
-        Relation::Execute => "exec",
-        Relation::Stat => "stat",
-        Relation::List => "dir",
-        Relation::Missing => "missing",
-        Relation::Link => "link",
-        Relation::Write => "write",
-        Relation::Delete => "delete",
-        Relation::Rename => "rename",
-        Relation::Meta => "meta",
-        Relation::Make => "make",
-    }
-}
-
-fn informed_word(how: Informed) -> &'static str {
-    match how {
-        Informed::Fork => "fork",
-        Informed::Exec => "exec",
-        Informed::Wait => "wait",
-        Informed::Signal => "signal",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::text::tree::tests::{command, file, link as flow};
+    use backstory_graph::model::Relation;
 
     #[test]
     fn the_json_form_is_one_object_with_nodes_and_links() {

@@ -10,7 +10,7 @@ use backstory_query::answer::{Flow, Lineage, Node};
 use super::outline::Outline;
 use super::paths::{shown, system_group};
 use super::shell;
-use super::words::{Direction, did};
+use super::words::Direction;
 
 /// Writes the graph. Without `all`, system files that lead nowhere are drawn as one box for each directory.
 pub fn draw(
@@ -81,7 +81,7 @@ pub fn draw(
     let mut drawn = BTreeSet::new();
     for link in &lineage.links {
         let label = match &link.flow {
-            Flow::Used(relation) | Flow::Generated(relation) => did(*relation),
+            Flow::Used(relation) | Flow::Generated(relation) => relation.words().active,
             Flow::Derived => "derived",
             Flow::Same => "same",
             Flow::Alike => "same content",

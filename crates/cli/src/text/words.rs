@@ -1,6 +1,5 @@
 //! The words for what activities do to entities, read in either direction.
 
-use backstory_graph::model::{Informed, Relation};
 use backstory_query::answer::Flow;
 
 /// Which way a lineage is read.
@@ -15,58 +14,18 @@ pub enum Direction {
 /// What precedes the name of the node that a link leads to.
 pub fn step(flow: &Flow, direction: Direction) -> &'static str {
     match (flow, direction) {
-        (Flow::Used(relation), Direction::Of) => did(*relation),
-        (Flow::Used(relation), Direction::Uses) => done(*relation),
-        (Flow::Generated(relation), Direction::Of) => done(*relation),
-        (Flow::Generated(relation), Direction::Uses) => did(*relation),
+        (Flow::Used(relation), Direction::Of) | (Flow::Generated(relation), Direction::Uses) => {
+            relation.words().active
+        }
+        (Flow::Used(relation), Direction::Uses) | (Flow::Generated(relation), Direction::Of) => {
+            relation.words().passive
+        }
         (Flow::Derived, Direction::Of) => "from",
         (Flow::Derived, Direction::Uses) => "became",
         (Flow::Same, _) => "same as",
         (Flow::Alike, _) => "same content as",
-        (Flow::Informed(how), Direction::Of) => match how {
-            Informed::Fork | Informed::Exec => "started by",
-            Informed::Wait => "waited for",
-            Informed::Signal => "signalled by",
-        },
-        (Flow::Informed(how), Direction::Uses) => match how {
-            Informed::Fork | Informed::Exec => "started",
-            Informed::Wait => "awaited by",
-            Informed::Signal => "signalled",
-        },
-    }
-}
-
-/// What an activity did to an entity.
-pub fn did(relation: Relation) -> &'static str {
-    match relation {
-        Relation::Read => "read",
-        Relation::Execute => "ran",
-        Relation::Stat => "looked at",
-        Relation::List => "listed",
-        Relation::Missing => "did not find",
-        Relation::Link => "followed",
-        Relation::Write => "wrote",
-        Relation::Delete => "removed",
-        Relation::Rename => "renamed to",
-        Relation::Meta => "changed the attributes of",
-        Relation::Make => "made",
-    }
-}
-
-/// What was done to an entity by an activity.
-fn done(relation: Relation) -> &'static str {
-    match relation {
-        Relation::Read => "read by",
-        Relation::Execute => "run by",
-        Relation::Stat => "looked at by",
-        Relation::List => "listed by",
-        Relation::Missing => "not found by",
-        Relation::Link => "followed by",
-        Relation::Write => "written by",
-        Relation::Delete => "removed by",
-        Relation::Rename => "renamed by",
-        Relation::Meta => "attributes changed by",
-        Relation::Make => "made by",
+        (Flow::Informed(how), Direction::Of) => how.words().cause,
+        (Flow::Informed(how), Direction::Uses) => how.words().effect,
     }
 }
 

@@ -73,7 +73,7 @@ impl Format for GraphMl {
         }
         for (at, entity) in view.entities.iter().enumerate() {
             let mut facts = vec![
-                ("sort", super::kind(entity.kind).to_owned()),
+                ("sort", entity.kind.word().to_owned()),
                 ("label", String::from_utf8_lossy(&entity.path).into_owned()),
                 ("run", view.runs[entity.run].summary.id.clone()),
                 ("version", entity.version.to_string()),

@@ -47,7 +47,7 @@ pub use snakemake::Snakemake;
 pub use spdx::Spdx;
 pub use svg::Svg;
 
-use backstory_graph::model::{EntityKind, Informed, Relation};
+use backstory_graph::model::Informed;
 use backstory_query::answer::Flow;
 
 use crate::View;
@@ -56,27 +56,10 @@ use crate::view::{Level, ViewEntity, ViewLink};
 /// The word for an arrow.
 fn word(flow: Flow) -> &'static str {
     match flow {
-        Flow::Used(relation) | Flow::Generated(relation) => match relation {
-            Relation::Read => "read",
-            Relation::Execute => "executed",
-            Relation::Stat => "looked at",
-            Relation::List => "listed",
-            Relation::Missing => "missed",
-            Relation::Link => "followed",
-            Relation::Write => "wrote",
-            Relation::Delete => "deleted",
-            Relation::Rename => "renamed",
-            Relation::Meta => "changed",
-            Relation::Make => "made",
-        },
+        Flow::Used(relation) | Flow::Generated(relation) => relation.words().label,
         Flow::Derived => "derived",
         Flow::Same | Flow::Alike => "same",
-        Flow::Informed(why) => match why {
-            Informed::Fork => "forked",
-            Informed::Exec => "became",
-            Informed::Wait => "ended for",
-            Informed::Signal => "signalled",
-        },
+        Flow::Informed(why) => why.words().label,
     }
 }
 
@@ -108,20 +91,6 @@ fn drawn(view: &View) -> impl Iterator<Item = &ViewLink> {
     view.links
         .iter()
         .filter(move |link| all || !matches!(link.flow, Flow::Informed(_)) || starts(link.flow))
-}
-
-/// The word for what something is.
-fn kind(kind: EntityKind) -> &'static str {
-    match kind {
-        EntityKind::File => "file",
-        EntityKind::Directory => "directory",
-        EntityKind::Symlink => "symlink",
-        EntityKind::Pipe => "pipe",
-        EntityKind::Socket => "socket",
-        EntityKind::Missing => "missing",
-        EntityKind::Device => "device",
-        EntityKind::Memory => "memory",
-    }
 }
 
 /// Text in XML. Characters that XML cannot hold become blanks.

@@ -222,7 +222,7 @@ fn entities(view: &View) -> Columns {
         ),
         (
             "kind",
-            Column::of_text(all().map(|entity| Some(super::kind(entity.kind)))),
+            Column::of_text(all().map(|entity| Some(entity.kind.word()))),
         ),
     ];
     columns.extend(names(

@@ -248,7 +248,7 @@ fn of_entity(view: &View, entity: &ViewEntity) -> Statement {
         .and("prov:label", Literal::Text(text(&entity.path)))
         .and(
             "prov:type",
-            Literal::Name(format!("backstory:{}", super::kind(entity.kind))),
+            Literal::Name(format!("backstory:{}", entity.kind.word())),
         )
         .and("backstory:version", Literal::Number(entity.version.into()));
     if entity.path.starts_with(b"/") {

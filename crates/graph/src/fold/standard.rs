@@ -5,7 +5,7 @@ use backstory_eventlog::event::Pid;
 use super::Fold;
 use crate::activity::{Outlet, Serial};
 use crate::model::{ActivityId, Certainty, EntityId, EntityKind, Sink};
-use crate::standard::{End, GIVEN, KIND, Standard, encode, encode_given};
+use crate::standard::{End, GIVEN, KIND, encode, encode_given};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// What the process holds as its first three descriptors, now that a program begins.
@@ -40,13 +40,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if began == epoch.parent_began_with {
             return Ok(());
         }
-        let standard: Standard = began.map(|outlet| {
+        let ends = began.map(|outlet| {
             let outlet = outlet?;
             let entity = self.outlet_entity(outlet)?;
             let keeps = outlet.keeps;
             Some(End { entity, keeps })
         });
-        self.sink.extended(id, start, KIND, &encode(&standard))
+        self.sink.extended(id, start, KIND, &encode(&ends.into()))
     }
 
     /// Notes what a child began with: its parent may have opened it for that, and for nothing else.

@@ -82,7 +82,7 @@ fn command(recording: &Recording) -> String {
     });
     let line = words.collect::<Vec<_>>().join(" ");
     let root = recording.roots().next();
-    let input = root.and_then(|root| recording.standard[root][0]);
+    let input = root.and_then(|root| recording.standard[root].input);
     let entity = input.map(|end| recording.entity(end.entity));
     match entity.filter(|entity| entity.kind == EntityKind::File && entity.path.starts_with(b"/")) {
         Some(entity) => format!("{line} < {}", quote(&entity.path)),

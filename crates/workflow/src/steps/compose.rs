@@ -57,10 +57,10 @@ struct LineContext<'k> {
 
 /// The files and pipes that the commands of a pipeline print to.
 fn outputs(recording: &Recording, pipeline: &Pipeline) -> impl Iterator<Item = EntityId> {
-    let ends = pipeline
-        .stages
-        .iter()
-        .flat_map(|unit| [1, 2].map(|fd| recording.standard[unit.root()][fd]));
+    let ends = pipeline.stages.iter().flat_map(|unit| {
+        let standard = recording.standard[unit.root()];
+        [standard.output, standard.error]
+    });
     ends.flatten().map(|end| end.entity)
 }
 
@@ -230,7 +230,7 @@ fn redirections(
         piped,
     } = context;
     let cwd = &recording.activities[root].cwd;
-    let [input, output, errors] = recording.standard[root];
+    let [input, output, errors] = recording.standard[root].all();
     let file = |id: EntityId| {
         let entity = recording.entity(id);
         let named = entity.kind == EntityKind::File || *entity.path == *b"/dev/null";

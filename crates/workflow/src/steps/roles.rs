@@ -155,6 +155,7 @@ pub fn builders(recording: &Recording, at: usize) -> Vec<usize> {
 /// prints to.
 fn leaves(recording: &Recording, at: usize, shell: usize) -> bool {
     let ends: Vec<EntityId> = recording.standard[shell]
+        .all()
         .into_iter()
         .flatten()
         .map(|end| end.entity)

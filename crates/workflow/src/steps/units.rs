@@ -13,6 +13,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Relation};
+use backstory_graph::standard::End;
 
 use super::programs::{is_builder, is_unbuffered};
 use super::roles::{ProgramRole, builders, calls_builders, launched, role};
@@ -57,7 +58,7 @@ type PipeEnds = (BTreeSet<usize>, BTreeSet<usize>);
 pub fn outside(recording: &Recording) -> HashSet<EntityId> {
     let ends = recording
         .roots()
-        .flat_map(|root| recording.standard[root])
+        .flat_map(|root| recording.standard[root].all())
         .flatten();
     let ids: HashSet<EntityId> = ends.map(|end| end.entity).collect();
     let paths: HashSet<&[u8]> = ids.iter().map(|&id| &*recording.entity(id).path).collect();
@@ -225,7 +226,7 @@ impl CommandFinder<'_> {
         });
         let ends = next
             .into_iter()
-            .flat_map(|&next| self.recording.standard[next])
+            .flat_map(|&next| self.recording.standard[next].all())
             .flatten();
         ends.filter(|end| !end.keeps)
             .map(|end| end.entity)
@@ -265,11 +266,11 @@ impl CommandFinder<'_> {
                 let Some(to) = to.filter(|to| Some(*to) != from) else {
                     continue;
                 };
-                let ends = |unit: usize, fd: usize| {
-                    self.recording.standard[units[unit].root()][fd]
-                        .is_some_and(|end| end.entity == pipe)
-                };
-                let plain = from.is_some_and(|from| ends(from, 1) && ends(to, 0));
+                let standard = |unit: usize| self.recording.standard[units[unit].root()];
+                let is_pipe = |end: Option<End>| end.is_some_and(|end| end.entity == pipe);
+                let plain = from.is_some_and(|from| {
+                    is_pipe(standard(from).output) && is_pipe(standard(to).input)
+                });
                 let fits = |map: &HashMap<usize, usize>, at, other| {
                     map.get(&at).is_none_or(|one| *one == other)
                 };
@@ -329,16 +330,16 @@ impl CommandFinder<'_> {
                 if entity.kind != EntityKind::Pipe || self.outside.contains(&edge.entity) {
                     continue;
                 }
-                let end = |fd: usize| {
-                    self.recording.standard[at][fd].is_some_and(|end| end.entity == edge.entity)
-                };
+                let standard = self.recording.standard[at];
+                let is_pipe = |end: Option<End>| end.is_some_and(|end| end.entity == edge.entity);
+                let prints = || is_pipe(standard.output) || is_pipe(standard.error);
                 // A possible read or write counts if the pipe is the program's standard input,
                 // output or errors.
                 let sure = edge.certainty == Certainty::Seen;
                 let (writers, readers) = pipes.entry(edge.entity).or_default();
                 match edge.relation {
-                    Relation::Write if sure || end(1) || end(2) => drop(writers.insert(at)),
-                    Relation::Read if sure || end(0) => drop(readers.insert(at)),
+                    Relation::Write if sure || prints() => drop(writers.insert(at)),
+                    Relation::Read if sure || is_pipe(standard.input) => drop(readers.insert(at)),
                     _ => {}
                 }
             }
