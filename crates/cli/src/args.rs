@@ -10,6 +10,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(test)]
+mod documented;
 pub mod export;
 pub mod lineage;
 pub mod program;
