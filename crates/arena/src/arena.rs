@@ -1,10 +1,15 @@
-//! The arena: a file in shared memory, cut into chunks that recorders, receivers and the supervisor write records into.
+//! The arena: a file in shared memory, cut into chunks. Recorders, receivers and the supervisor
+//! write their records into these chunks.
 //!
-//! Invariant: a chunk's `free` bit is set only while its memory is allocated and all zero. Otherwise a recorded program would die of
-//! SIGBUS, or read another's records as its own. What recorders write is untrusted, the first page included: every offset is clipped
-//! before use, and how many chunks there are is known here, never read there.
+//! Invariants:
 //!
-//! Absent: who owns a chunk and when it is drained (`drain`), and what records mean.
+//! - The `free` bit of a chunk is set only while the chunk's memory is allocated and all zero.
+//!   Otherwise a recorded program would die of SIGBUS, or take old records for its own.
+//! - Bytes that recorders write are untrusted, the first page included. Every offset is clipped
+//!   before use. The number of chunks is kept in this process and never read from the arena.
+//!
+//! Absent: the ownership of chunks and the moment of draining (`drain`), and the meaning of
+//! records.
 #![allow(unsafe_code)]
 
 use crate::Error;
@@ -20,59 +25,65 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
-/// Bytes of one chunk.
+/// Bytes in one chunk.
 pub const CHUNK: usize = abi::CHUNK_SIZE as usize;
 const HEADER: usize = abi::ARENA_HEADER as usize;
-/// Bytes of the first page; what is behind it exists only where contents are kept.
+/// Bytes in the first page. The filter behind it exists only if contents are stored.
 const PAGE: usize = abi::ARENA_READS as usize;
 const LOG: usize = abi::ARENA_LOG as usize;
 const MAX: usize = abi::MAX_CHUNKS as usize;
-/// Fewest chunks an arena is made for, where the address space is limited (`ulimit -v`).
+/// Least number of chunks in an arena, for a limited address space (`ulimit -v`).
 const FEWEST: usize = 64;
 
-/// Chunks that exist before the command starts. Allocating takes 20 µs each, which everybody would wait for; no command needs more in
-/// the first millisecond, in which the drainer adds the next.
+/// Chunks that exist before the command starts. Allocating one takes 20 µs, which delays the
+/// command. No command needs more in its first millisecond, and the drainer adds chunks after that.
 const INITIAL: usize = 6;
-/// Most chunks that are added at a time. Until there are many, their number is doubled: each has to be allocated and freed again,
-/// which for a short command would be most of what its recording costs.
+/// Most chunks that are added at a time. Below that, the number of chunks is doubled. Each chunk is
+/// allocated and freed again, which dominates the cost of recording a short command.
 const MORE: usize = 48;
-/// Fewer free chunks than this, and more are made; on large machines more, because all processors take some at once.
+/// If fewer chunks are free, more are made. On a large machine the bound is higher, because all
+/// processors may take a chunk at the same moment.
 const LOW: usize = 24;
-/// Free chunks there should be for each processor.
+/// Free chunks wanted for each processor.
 const PER_PROCESSOR: usize = 4;
 
-/// A mapped arena. Shared by every process forked after it was made.
+/// A mapped arena. Processes that are forked later share it.
 pub struct Arena {
     base: *mut u8,
     file: OwnedFd,
-    /// Where it can be found in the file system; none for a memfd.
+    /// Its path in the file system. `None` for a memory file (memfd_create(2)).
     path: Option<PathBuf>,
     growing: Mutex<()>,
-    /// Chunks that there can be.
+    /// Greatest number of chunks.
     max: usize,
-    /// Chunks that were seen to exist: by this process or by whoever it is a copy of.
+    /// Number of chunks known to exist, to this process or to the process it was forked from.
     seen: AtomicU32,
-    /// Fewer free chunks than this are few.
+    /// The arena is short of chunks if fewer than this are free.
     low: usize,
-    /// No more chunks could be made when that was tried last.
+    /// The last attempt to add chunks failed.
     at_its_end: AtomicBool,
-    /// The file was once found shorter than this process had made it.
+    /// The file was once shorter than this process had made it.
     cut_short: AtomicBool,
 }
 
-// SAFETY: the memory stays mapped while the arena lives; it is accessed through atomics and bounded copies only.
+// SAFETY: the memory stays mapped while the arena lives. It is accessed only through atomics and
+// bounded copies.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Where the arena of a run is, if it is in the file system; none for an id that no run has.
+    /// The path of a run's arena in the file system. `None` if `id` is not a valid run id.
     pub fn name(id: &str) -> Option<PathBuf> {
         let plain = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         plain.then(|| PathBuf::from(format!("/dev/shm/backstory-{id}.arena")))
     }
 
     /// Makes an arena for a run, in `/dev/shm` where possible.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be created, sized or mapped.
     pub fn create(id: &str, flags: u32) -> Result<Arena, Error> {
         let path = PathBuf::from(format!("/dev/shm/backstory-{id}.arena"));
         let named = create_file(&path).and_then(|file| {
@@ -89,19 +100,21 @@ impl Arena {
         })
     }
 
-    /// Writes down whose log this arena feeds, so that whoever finds it left behind can finish that. Before the first fork.
+    /// Stores the path of the log that this arena belongs to. A later process that finds an
+    /// abandoned arena can then finish that log. Called before the first fork.
     pub fn feeds(&self, part: &Path) {
         let name = part.as_os_str().as_bytes();
         if name.len() < PAGE - LOG {
-            // SAFETY: within the first page, behind all that others write.
+            // SAFETY: the range lies within the first page, behind the fields that other processes
+            // write.
             unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), self.base.add(LOG), name.len()) };
         }
     }
 
-    /// What [`Arena::feeds`] wrote; none if it wrote nothing.
+    /// The path that [`Arena::feeds`] stored. `None` if it stored no path.
     pub fn fed(&self) -> Option<PathBuf> {
         let mut name = vec![0; PAGE - LOG];
-        // SAFETY: within the first page, as above.
+        // SAFETY: the range lies within the first page, as above.
         unsafe { std::ptr::copy_nonoverlapping(self.base.add(LOG), name.as_mut_ptr(), name.len()) };
         name.truncate(name.iter().position(|b| *b == 0)?);
         (!name.is_empty()).then(|| PathBuf::from(OsString::from_vec(name)))
@@ -113,12 +126,12 @@ impl Arena {
             _ => HEADER,
         };
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, begun as u64)?;
-        // Held by every process that records, through their common descriptor, and by no recorded one. A refusal only means that
-        // nobody sweeps.
+        // Every recording process holds this lock through a shared descriptor; recorded processes
+        // never hold it. If the lock is refused, this arena is only exempt from sweeping.
         let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
         let arena = Arena::map(file, path)?;
         let header = arena.base.cast::<abi::Arena>();
-        // SAFETY: the header page exists, and nobody else knows of it yet.
+        // SAFETY: the header page exists, and no other process has mapped it yet.
         unsafe {
             (*header).magic = abi::ARENA_MAGIC;
             (*header).version = abi::ABI_VERSION;
@@ -127,7 +140,8 @@ impl Arena {
         arena.header().told.store(1, Ordering::Release);
         arena.header().flags.store(flags, Ordering::Release);
         arena.grow(INITIAL);
-        // With fewer the first programs would wait for each other. Where `/dev/shm` has no room, other memory may.
+        // With fewer chunks the first programs would wait for each other. If `/dev/shm` has no
+        // room, memfd_create(2) may have some.
         if arena.chunks() < INITIAL {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
@@ -135,6 +149,10 @@ impl Arena {
     }
 
     /// Maps an arena that another process left behind.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened or mapped, is damaged, or has another version.
     pub fn open(path: &Path) -> Result<Arena, Error> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::open(path, flags, Mode::empty())
@@ -165,7 +183,7 @@ impl Arena {
     fn map(file: OwnedFd, path: Option<PathBuf>) -> io::Result<Arena> {
         let mut max = MAX;
         let base = loop {
-            // SAFETY: a new mapping, that nothing else refers to.
+            // SAFETY: a new mapping without other references.
             let mapped = unsafe {
                 rustix::mm::mmap(
                     std::ptr::null_mut(),
@@ -179,7 +197,7 @@ impl Arena {
             match mapped {
                 Err(rustix::io::Errno::NOMEM) if max > FEWEST => max /= 4,
                 Ok(base) if max > FEWEST && !address_space::is_left() => {
-                    // SAFETY: just mapped, with this length.
+                    // SAFETY: mapped above, with this length.
                     unsafe { rustix::mm::munmap(base, length(max)) }?;
                     max /= 4;
                 }
@@ -199,14 +217,14 @@ impl Arena {
         })
     }
 
-    /// From now on this process survives that a program cuts the arena's file short.
+    /// Lets this process survive the truncation of the arena's file by a recorded program.
     pub fn survive_truncation(&self) {
         truncation::survive(self.base, length(self.max));
     }
 
     /// The first page.
     pub fn header(&self) -> &abi::Arena {
-        // SAFETY: mapped, allocated, aligned; what changes is atomic.
+        // SAFETY: the page is mapped, allocated and aligned. Its changing fields are atomic.
         unsafe { &*self.base.cast::<abi::Arena>() }
     }
 
@@ -220,7 +238,7 @@ impl Arena {
         self.path.as_deref()
     }
 
-    /// What programs are told: its name, or the keeper's descriptor.
+    /// The path that recorded programs use: the arena's own, or that of the keeper's descriptor.
     pub fn public_path(&self, keeper: i32) -> OsString {
         match &self.path {
             Some(path) => path.as_os_str().to_owned(),
@@ -228,8 +246,9 @@ impl Arena {
         }
     }
 
-    /// Chunks that exist. Every program of the run can write into the first page: what stands there says at most that it is worth
-    /// asking the file how long it is, because another process has added some.
+    /// The number of chunks that exist. Every program of the run can write into the first page.
+    /// Therefore the number there is only a hint to ask the file for its length again, because
+    /// another process may have added chunks.
     pub fn chunks(&self) -> usize {
         let seen = self.seen.load(Ordering::Acquire);
         if self.header().chunks.load(Ordering::Acquire) <= seen {
@@ -240,11 +259,11 @@ impl Arena {
         self.seen.fetch_max(exist, Ordering::AcqRel).max(exist) as usize
     }
 
-    /// Adds up to this many chunks, fewer where memory is short. Returns how many.
+    /// Adds up to `more` chunks, fewer where memory is short. Returns the number added.
     pub fn grow(&self, more: usize) -> usize {
         let _one_at_a_time = self.growing.lock();
         let old = self.chunks();
-        // The next allocation hides a cut: the file is long again, and what was cut off is a hole of zeros.
+        // The next allocation would hide a cut: the file becomes long again, with a hole of zeros.
         self.is_cut_short();
         let wanted = more;
         let more = self.allocate(old, more.min(self.max - old));
@@ -261,7 +280,8 @@ impl Arena {
         more
     }
 
-    /// Allocates memory for up to `more` chunks after the first `old`. Returns for how many there was room.
+    /// Allocates memory for up to `more` chunks after the first `old`. Returns how many of them
+    /// fitted.
     fn allocate(&self, old: usize, mut more: usize) -> usize {
         while more > 0 {
             let at = HEADER + old * CHUNK;
@@ -275,9 +295,10 @@ impl Arena {
         more
     }
 
-    /// True if a program truncated the arena's file, so that records are lost. The file is then too short, or it was enlarged
-    /// again and the cut part reads as zeros: the header's magic, too. A page that was touched in between is replaced and counted
-    /// by [`crate::truncated`].
+    /// True if a program truncated the arena's file, so that records are lost. The file is either
+    /// still too short, or was enlarged again. In the second case the cut part reads as zeros, the
+    /// magic number of the header included. If a page was touched in between, [`crate::truncated`]
+    /// replaces and counts it.
     pub fn is_cut_short(&self) -> bool {
         let seen = self.seen.load(Ordering::Acquire) as usize;
         let too_short = || {
@@ -289,7 +310,7 @@ impl Arena {
         self.cut_short.fetch_or(cut, Ordering::AcqRel) || cut
     }
 
-    /// Makes more chunks if recorders asked for them or few are left.
+    /// Adds chunks if recorders asked for them or if few are free.
     pub fn keep_stocked(&self) {
         let wanted = self.header().wanted.swap(0, Ordering::AcqRel) != 0;
         if wanted || self.scarce() {
@@ -297,24 +318,24 @@ impl Arena {
         }
     }
 
-    /// Says whether whoever needs a chunk now would wait in vain: none is free, none can be made, and `drained` says whether any was just
-    /// drained.
+    /// Stores whether a thread that needs a chunk would wait in vain. That is so if no chunk is
+    /// free, no chunk can be added and none was just drained (`drained` is zero).
     pub fn tell_if_dry(&self, drained: usize) {
         let dry = drained == 0 && self.at_its_end.load(Ordering::Acquire) && !self.any_free();
         self.header().dry.store(dry.into(), Ordering::Release);
     }
 
-    /// What [`Arena::tell_if_dry`] said last.
+    /// The state that [`Arena::tell_if_dry`] stored last.
     pub fn is_dry(&self) -> bool {
         self.header().dry.load(Ordering::Acquire) != 0
     }
 
-    /// Few chunks are free.
+    /// True if few chunks are free.
     pub fn scarce(&self) -> bool {
         self.free_chunks() < self.low
     }
 
-    /// A chunk is free.
+    /// True if at least one chunk is free.
     pub fn any_free(&self) -> bool {
         let mut words = self.header().free.iter();
         words.any(|w| w.load(Ordering::Relaxed) != 0)
@@ -327,7 +348,7 @@ impl Arena {
             .sum()
     }
 
-    /// Takes the lowest free chunk, which is the warmest.
+    /// Takes the lowest free chunk, which is the one most likely to be in the cache.
     pub fn take(&self) -> Option<usize> {
         for (w, word) in self.header().free.iter().enumerate() {
             let mut seen = word.load(Ordering::Relaxed);
@@ -335,7 +356,7 @@ impl Arena {
                 let bit = seen.trailing_zeros();
                 let before = word.fetch_and(!(1 << bit), Ordering::AcqRel);
                 let index = w * 64 + bit as usize;
-                // A bit beyond the last chunk was set by no one who may.
+                // Only a hostile program can have set a bit beyond the last chunk.
                 if before & (1 << bit) != 0 && index < self.chunks() {
                     return Some(index);
                 }
@@ -363,17 +384,17 @@ impl Arena {
         owned
     }
 
-    /// Sets a chunk's bit.
+    /// Sets the bit of a chunk.
     pub fn set(&self, bitmap: &[AtomicU64], index: usize) {
         bitmap[index / 64].fetch_or(1 << (index % 64), Ordering::AcqRel);
     }
 
-    /// Clears a chunk's bit.
+    /// Clears the bit of a chunk.
     pub fn clear(&self, bitmap: &[AtomicU64], index: usize) {
         bitmap[index / 64].fetch_and(!(1 << (index % 64)), Ordering::AcqRel);
     }
 
-    /// A chunk's bit.
+    /// The bit of a chunk.
     pub fn is_set(&self, bitmap: &[AtomicU64], index: usize) -> bool {
         bitmap[index / 64].load(Ordering::Acquire) & (1 << (index % 64)) != 0
     }
@@ -384,22 +405,22 @@ impl Arena {
         unsafe { self.base.add(HEADER + index * CHUNK) }
     }
 
-    /// Copies a chunk's first bytes.
+    /// Copies the first bytes of a chunk.
     fn copy(&self, index: usize, into: &mut [u8]) {
         assert!(into.len() <= CHUNK);
-        // SAFETY: within the chunk. The owner may write at the same time: each byte is then the old or the new one, and readers
-        // of the copy take nothing for granted.
+        // SAFETY: within the chunk. The owner may write at the same time, so each byte is the old
+        // or the new one. Readers of the copy do not trust its bytes.
         unsafe { std::ptr::copy_nonoverlapping(self.chunk(index), into.as_mut_ptr(), into.len()) }
     }
 
-    /// A chunk's header as it is now.
+    /// The present header of a chunk.
     pub fn chunk_header(&self, index: usize) -> abi::Chunk {
         let mut bytes = [0; abi::Chunk::SIZE];
         self.copy(index, &mut bytes);
         abi::Chunk::read(&bytes).unwrap_or_default()
     }
 
-    /// Header and records of a chunk, up to the last reservation that fits.
+    /// Copies the header and the records of a chunk, up to the last reservation that fits.
     pub fn contents(&self, index: usize, into: &mut Vec<u8>) {
         let next = self.chunk_header(index).next as usize;
         fence(Ordering::Acquire);
@@ -407,7 +428,7 @@ impl Arena {
         self.copy(index, into);
     }
 
-    /// The records of a chunk from offset `at` on, up to the last reservation that fits.
+    /// Copies the records of a chunk from offset `at` on, up to the last reservation that fits.
     pub fn records_from(&self, index: usize, at: usize, into: &mut Vec<u8>) {
         let next = (self.chunk_header(index).next as usize).clamp(abi::Chunk::SIZE, CHUNK);
         fence(Ordering::Acquire);
@@ -419,25 +440,25 @@ impl Arena {
         }
     }
 
-    /// Zeroes the used bytes of a chunk without an owner and makes it free.
+    /// Zeroes the used bytes of a chunk without an owner, and marks the chunk free.
     pub fn give_back(&self, index: usize, used: usize) {
-        // SAFETY: within the chunk; it has no owner any more.
+        // SAFETY: within the chunk, which has no owner any more.
         unsafe { std::ptr::write_bytes(self.chunk(index), 0, used.min(CHUNK)) };
         self.clear(&self.header().full, index);
         self.set(&self.header().free, index);
     }
 
-    /// Writes into a chunk that the caller took.
+    /// Writes into a chunk that the caller owns.
     pub fn write(&self, index: usize, at: usize, bytes: &[u8]) {
         assert!(at + bytes.len() <= CHUNK, "beyond the chunk");
-        // SAFETY: within the chunk, whose only writer is the caller.
+        // SAFETY: within the chunk. The caller is its only writer.
         unsafe {
             let place = self.chunk(index).add(at);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
         }
     }
 
-    /// Publishes how far the caller has written a chunk.
+    /// Publishes the end of the records that the caller has written to a chunk.
     pub fn set_next(&self, index: usize, next: usize) {
         const AT: usize = std::mem::offset_of!(abi::Chunk, next);
         // SAFETY: an aligned field within the chunk's header.
@@ -445,7 +466,7 @@ impl Arena {
         field.store(next as u64, Ordering::Release);
     }
 
-    /// Notes whose chunk it is, as the supervisor numbers processes.
+    /// Stores the owner of a chunk: a process id in the supervisor's pid namespace.
     pub fn announce(&self, index: usize, pid: u32) {
         const AT: usize = std::mem::offset_of!(abi::Chunk, host_pid);
         if index < self.chunks() {
@@ -455,31 +476,34 @@ impl Arena {
         }
     }
 
-    /// Adds to the operations that could not be logged.
+    /// Adds to the count of operations that could not be logged.
     pub fn add_lost(&self, count: u64) {
         self.header().lost.fetch_add(count, Ordering::AcqRel);
     }
 
-    /// Something may have been read: who is about to change a file has to ask. Called once that is logged.
+    /// Counts one logged operation that may be a read. A process that is about to change a file
+    /// must then ask the supervisor. Called after the operation is logged.
     pub fn read_more(&self) {
         self.header().told.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// What may have been read so far is about to be looked at: how much that is.
+    /// The number of possible reads that have been logged so far.
     pub fn told(&self) -> u64 {
         self.header().told.load(Ordering::Acquire)
     }
 
-    /// Of the first so many things that were told, whatever was read is in the filter; 0: that is not so any more. By one
-    /// thread at a time.
+    /// Publishes that the filter contains all files read by the first `told` possible reads. Zero
+    /// means that the filter is not complete any more. Only one thread may call this at a time.
     pub fn reads_are_known(&self, told: u64) {
         self.header().known.store(told, Ordering::Release);
     }
 
-    /// A bit of the filter, which is there only where contents are kept: its word, and what is in it.
+    /// The word of one bit of the filter, and the mask of the bit. The filter exists only if
+    /// contents are stored.
     fn filter(&self, bit: u32) -> (&AtomicU64, u64) {
         let at = PAGE + bit as usize / 64 * 8;
-        // SAFETY: within what is allocated before the chunks where contents are kept, aligned, and atomic wherever it is changed.
+        // SAFETY: the filter is allocated before the chunks if contents are stored. The word is
+        // aligned, and every access is atomic.
         let word = unsafe { &*self.base.add(at).cast::<AtomicU64>() };
         (word, 1 << (bit % 64))
     }
@@ -490,20 +514,21 @@ impl Arena {
         }
     }
 
-    /// Puts a file into the filter of what was read. Only where contents are kept.
+    /// Adds a file to the filter of files that were read. Only valid if contents are stored.
     pub fn note_read(&self, device: u32, inode: u64) {
         self.put(device, inode);
     }
 
-    /// Says that a file is about to be changed by somebody who may not be its maker. Only where contents are kept.
-    /// False if that has been said before.
+    /// Marks a file as changed by a process that may not be its creator. Returns false if it was
+    /// marked before. Only valid if contents are stored.
     pub fn note_changed(&self, device: u32, inode: u64) -> bool {
         let news = !self.has(device, inode ^ abi::READS_CHANGED);
         self.put(device, inode ^ abi::READS_CHANGED);
         news
     }
 
-    /// What only its maker had read may have been read by others since, who got its descriptor. Only where contents are kept.
+    /// True if another process may have read the file through a descriptor passed by its creator.
+    /// Only valid if contents are stored.
     pub fn is_lent(&self, device: u32, inode: u64) -> bool {
         self.has(device, inode ^ abi::READS_LENT)
     }
@@ -515,24 +540,25 @@ impl Arena {
         })
     }
 
-    /// Recorders take no chunk and log nothing from now on.
+    /// Closes the arena: from now on recorders take no chunk and log nothing.
     pub fn close(&self) {
         self.header()
             .flags
             .fetch_or(abi::ARENA_CLOSED, Ordering::AcqRel);
     }
 
-    /// Overwrites the first page from its beginning, as any recorded program can. For `doors`.
+    /// Overwrites the first page from its beginning, as any recorded program can. Used by
+    /// `fuzz_entry`.
     pub fn scribble(&self, bytes: &[u8]) {
         let length = bytes.len().min(PAGE);
         // SAFETY: within the first page, which exists.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base, length) };
     }
 
-    /// Takes its name away; the memory lives on while somebody maps it.
+    /// Removes the arena's name. The memory lives on while a process maps it.
     pub fn remove(&self) {
         if let Some(path) = &self.path {
-            // Nothing can be done about a failure, and a later recovery removes it.
+            // A failure has no remedy here; a later recovery removes the file.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -540,12 +566,12 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map` with this length; borrows of the header can't outlive self.
+        // SAFETY: mapped by `map` with this length. Borrows of the header cannot outlive `self`.
         let _ = unsafe { rustix::mm::munmap(self.base.cast(), length(self.max)) };
     }
 }
 
-/// Bytes of an arena of so many chunks.
+/// Bytes of an arena with this number of chunks.
 const fn length(chunks: usize) -> usize {
     HEADER + chunks * CHUNK
 }
@@ -553,13 +579,13 @@ const fn length(chunks: usize) -> usize {
 fn create_file(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
-    // A page of a disk file costs a hundred times what one of tmpfs costs, at each first touch.
+    // The first touch of a page costs a hundred times more in a disk file than in tmpfs.
     const TMPFS: i64 = 0x0102_1994;
     if rustix::fs::fstatfs(&file)?.f_type as i64 != TMPFS {
         std::fs::remove_file(path)?;
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
-    rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?; // whatever the umask
+    rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?; // independent of the umask
     Ok(file)
 }
 
@@ -594,7 +620,7 @@ mod tests {
     #[test]
     fn whatever_stands_in_a_chunk_nothing_beyond_it_is_read_or_written() {
         const CHUNKS: usize = 2;
-        // Memory of this test's own, so that Miri knows where it ends.
+        // Memory that the test owns, so that Miri knows its bounds.
         let memory = Box::into_raw(vec![0u64; length(CHUNKS) / 8].into_boxed_slice());
         let arena = std::mem::ManuallyDrop::new(Arena {
             base: memory.cast(),
@@ -635,7 +661,7 @@ mod tests {
         arena.give_back(1, usize::MAX);
         assert_eq!(arena.take(), Some(1));
         assert_eq!(arena.chunk_header(1), abi::Chunk::default());
-        // SAFETY: made by `into_raw` above, and nothing uses the arena any more.
+        // SAFETY: made by `into_raw` above. The arena is not used any more.
         drop(unsafe { Box::from_raw(memory) });
     }
 
@@ -660,7 +686,8 @@ mod tests {
         arena.write(index, 0, &[1; 64]);
         let old = arena.chunks();
         assert!(!arena.is_cut_short());
-        // A program cuts the file between two steps of `grow`. No page is touched while it is too short.
+        // The test cuts the file between two steps of `grow`. No page is touched while it is too
+        // short.
         rustix::fs::ftruncate(&arena.file, 0).unwrap();
         assert_eq!(arena.allocate(old, 1), 1);
         assert_eq!(arena.chunk_header(index), abi::Chunk::default());

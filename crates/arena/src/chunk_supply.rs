@@ -1,6 +1,8 @@
-//! The supply of free chunks: whoever needs one asks here, the drainer delivers.
+//! The supply of free chunks: a thread that needs a chunk waits here until the drainer has freed
+//! one.
 //!
-//! Invariant: nobody waits here for longer than [`PATIENCE`], so a disk that stands still slows a program down but never stops it.
+//! Invariant: no thread waits here for longer than [`PATIENCE`]. A disk that makes no progress can
+//! slow a program down, but never stop it.
 
 use crate::arena::Arena;
 use crate::record_sink::RecordSink;
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for a free chunk.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The arena of this process, and those who wait for it.
+/// The arena of this process, and the threads that wait for its chunks.
 pub struct ChunkSupply {
     /// The arena.
     pub arena: Arena,
@@ -25,19 +27,19 @@ pub struct ChunkSupply {
     regular: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// LeavingHook of a chunk's bytes.
+/// A callback that receives the bytes of a chunk.
 type LeavingHook = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 #[derive(Default)]
 struct SupplyRequests {
     waiting: u32,
-    /// Those who are told by being dropped.
+    /// Values that are dropped when chunks have been drained.
     guests: Vec<Box<dyn Send>>,
     stopped: bool,
 }
 
 impl ChunkSupply {
-    /// Around a mapped arena.
+    /// A supply from a mapped arena.
     pub fn new(arena: Arena) -> Arc<ChunkSupply> {
         Arc::new(ChunkSupply {
             arena,
@@ -54,7 +56,7 @@ impl ChunkSupply {
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a chunk is free. False if that took too long.
+    /// Waits until a chunk is free. Returns false if [`PATIENCE`] was exceeded.
     pub fn wait_for_chunk(&self) -> bool {
         let until = Instant::now() + PATIENCE;
         let mut wishes = self.wishes();
@@ -66,7 +68,7 @@ impl ChunkSupply {
                 break true;
             }
             let left = until.saturating_duration_since(Instant::now());
-            // What the drainer knew before it was asked may not be so any more.
+            // The drainer's report may be older than this request.
             if left.is_zero() || wishes.stopped || asked && self.arena.is_dry() {
                 break false;
             }
@@ -78,7 +80,8 @@ impl ChunkSupply {
         free
     }
 
-    /// Drops `guest` once chunks have been drained, or at once if nobody drains (any more). Does not wait.
+    /// Drops `guest` once chunks have been drained, or at once if there is no drainer. Does not
+    /// wait.
     pub fn ask(&self, guest: Box<dyn Send>) {
         let mut wishes = self.wishes();
         if wishes.stopped {
@@ -89,37 +92,40 @@ impl ChunkSupply {
         self.asked.notify_all();
     }
 
-    /// Has `told` look at every chunk before it leaves the arena. The first who asks for that is told.
+    /// Registers a callback that sees every chunk before it leaves the arena. Only the first
+    /// registration counts.
     pub fn tell_leaving(&self, told: LeavingHook) {
         let _ = self.leaving.set(told);
     }
 
-    /// A chunk is about to leave the arena.
+    /// Reports a chunk that is about to leave the arena.
     pub fn leaves(&self, chunk: &[u8]) {
         if let Some(told) = self.leaving.get() {
             told(chunk);
         }
     }
 
-    /// Has `look` called whenever the drainer has looked: four times a second at least. The first who asks for that is served.
+    /// Registers a callback for each pass of the drainer, at least four times a second. Only the
+    /// first registration counts.
     pub fn look_regularly(&self, look: Box<dyn Fn() + Send + Sync>) {
         let _ = self.regular.set(look);
     }
 
-    /// The drainer has looked.
+    /// Reports the end of a pass of the drainer.
     pub fn looked(&self) {
         if let Some(look) = self.regular.get() {
             look();
         }
     }
 
-    /// How many are waiting for a chunk.
+    /// Number of threads that wait for a chunk.
     pub fn asking(&self) -> usize {
         let wishes = self.wishes();
         wishes.guests.len() + wishes.waiting as usize
     }
 
-    /// The drainer's pause: ends early when somebody waits for a chunk. False once there is nothing to drain any more.
+    /// Pauses the drainer. The pause ends early if a thread waits for a chunk. Returns false once
+    /// there is nothing to drain any more.
     pub fn pause(&self, at_most: Duration) -> bool {
         let mut wishes = self.wishes();
         if wishes.waiting == 0 && wishes.guests.is_empty() && !wishes.stopped {
@@ -129,7 +135,7 @@ impl ChunkSupply {
         !wishes.stopped
     }
 
-    /// Tells those who wait that chunks may have become free.
+    /// Wakes the waiting threads, because chunks may have become free.
     pub fn deliver(&self) {
         let mut wishes = self.wishes();
         let guests = std::mem::take(&mut wishes.guests);
@@ -137,10 +143,10 @@ impl ChunkSupply {
             self.delivered.notify_all();
         }
         drop(wishes);
-        drop(guests); // what they do then is theirs
+        drop(guests); // outside the lock: their destructors may do anything
     }
 
-    /// Sends the drainer home, or says that there is none: nobody waits for it from now on.
+    /// Ends the drainer, or declares that there is none. No thread waits for chunks from now on.
     pub fn stop(&self) {
         let mut wishes = self.wishes();
         wishes.stopped = true;
@@ -152,14 +158,14 @@ impl ChunkSupply {
     }
 }
 
-/// Writes records of the supervisor's side into chunks of its own, whose header has thread 0.
+/// Writes the supervisor's records into chunks of its own. Their header has thread 0.
 pub struct ChunkWriter {
     stock: Arc<ChunkSupply>,
     current: Option<(usize, usize)>,
 }
 
 impl ChunkWriter {
-    /// A writer without a chunk yet.
+    /// A writer without a chunk.
     pub fn new(stock: Arc<ChunkSupply>) -> ChunkWriter {
         ChunkWriter {
             stock,
@@ -167,7 +173,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Where a record of this length goes: chunk and offset.
+    /// The chunk and the offset for a record of this length.
     fn place(&mut self, length: usize) -> Option<(usize, usize)> {
         if let Some((index, at)) = self.current {
             if at + length <= abi::CHUNK_SIZE as usize {
@@ -193,7 +199,8 @@ impl ChunkWriter {
         self.current
     }
 
-    /// Growing is tried before waiting: a receiver must not stand still for the disk while there is memory.
+    /// Adding chunks is tried before waiting. A receiver must not wait for the disk while memory is
+    /// left.
     fn take(&self) -> Option<usize> {
         let arena = &self.stock.arena;
         if let Some(index) = arena.take() {

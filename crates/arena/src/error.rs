@@ -1,9 +1,9 @@
-//! What can go wrong with an arena.
+//! Errors of the arena.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no arena.
+/// Why an arena cannot be made or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An operation on the arena's file failed.

@@ -1,6 +1,6 @@
-//! The arena of a run: shared memory, cut into chunks that records are written into, and the supply of free chunks.
+//! The arena of a run: shared memory, cut into chunks for records, and the supply of free chunks.
 //!
-//! Absent: what records mean, and when a chunk is drained.
+//! Absent: the meaning of records, and the moment at which a chunk is drained.
 
 mod arena;
 mod chunk_supply;

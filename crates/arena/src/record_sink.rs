@@ -1,8 +1,10 @@
-//! Where observers put what they saw: the one thing the guard's receivers know of the arena and the log.
+//! The destination of an observer's records. It is all that the guard's receivers know of the arena
+//! and the log.
 
-/// Takes finished records (`bs_record` and what follows it, a multiple of 8 bytes long), in the order they happened.
+/// Takes finished records in the order of their operations. A record is a `bs_record` and the
+/// fields after it; its length is a multiple of 8 bytes.
 ///
-/// A sink never fails towards its user: what it can't keep it counts as lost, and the run says so.
+/// A sink never fails. It counts a record that it cannot store as lost, and the run reports that.
 pub trait RecordSink {
     /// Appends one record.
     fn append(&mut self, record: &[u8]);

@@ -1,6 +1,6 @@
-//! The directory of a run's kept contents, and the ways to get a content there.
+//! The directory of a run's preserved contents, and the methods of moving a content there.
 //!
-//! Invariant: a file with a number in this directory is whole. A copy that could not be finished is removed.
+//! Invariant: a file with a number in this directory is whole. An incomplete copy is removed.
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
@@ -9,22 +9,22 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Bytes that one call copies at most.
+/// Most bytes that one call copies.
 const PIECE: usize = 1 << 30;
-/// Smaller files are copied without a look at how much room is left.
+/// Smaller files are copied without checking the free space.
 const SMALL: u64 = 1 << 20;
 
-/// How a content got into the directory, by its number in the log.
+/// The method by which a content got into the directory, as numbered in the log.
 pub(super) use backstory_abi::{KEPT_CLONE as CLONE, KEPT_COPY as COPY, KEPT_LINK as LINK};
 
-/// The directory, made when it is first needed.
+/// The directory of preserved contents, made when it is first needed.
 pub(super) struct ContentDirectory {
     path: PathBuf,
     made: OnceLock<Result<OwnedFd, Errno>>,
 }
 
 impl ContentDirectory {
-    /// At this path, where nothing is yet.
+    /// A directory that will be made at this path.
     pub(super) fn new(path: PathBuf) -> ContentDirectory {
         ContentDirectory {
             path,
@@ -37,7 +37,8 @@ impl ContentDirectory {
         made.as_ref().map(AsFd::as_fd).map_err(|errno| *errno)
     }
 
-    /// Gives a file (an `O_PATH` descriptor) another name, here. Fails where that is not possible or not permitted.
+    /// Links a file (an `O_PATH` descriptor) into the directory. Fails where hard links are not
+    /// possible or not permitted.
     pub(super) fn link(&self, file: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
         let source = format!("/proc/self/fd/{}", file.as_raw_fd());
         let name = number.to_string();
@@ -50,8 +51,8 @@ impl ContentDirectory {
         )
     }
 
-    /// Copies a file (an `O_PATH` descriptor), sharing its blocks where the file system can. `before` is what it was when it was looked
-    /// at: a copy of something else is none. Returns how it was done.
+    /// Copies a file (an `O_PATH` descriptor), sharing its blocks where the file system can. Fails
+    /// if the file is not in the state `before` any more. Returns the method.
     pub(super) fn copy(
         &self,
         file: BorrowedFd<'_>,
@@ -61,7 +62,7 @@ impl ContentDirectory {
         self.copy_as(file, before, &number.to_string())
     }
 
-    /// Puts a copy in the place of a link, because the file itself is about to change.
+    /// Replaces a hard link by a copy, because the file itself is about to change.
     pub(super) fn replace(
         &self,
         file: BorrowedFd<'_>,
@@ -85,19 +86,20 @@ impl ContentDirectory {
             same(before, &after).then_some(how).ok_or(Errno::STALE)
         });
         done.inspect_err(|_| {
-            // What can't be removed is found and removed when the run is looked at.
+            // A file that cannot be removed is found and removed when the run's contents are
+            // stored.
             let _ = rustix::fs::unlinkat(directory, name, AtFlags::empty());
         })
     }
 }
 
-/// What the kernel says of an open file.
+/// The kernel's description of an open file.
 pub(super) fn look(file: BorrowedFd<'_>) -> Result<Statx, Errno> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)
 }
 
-/// The content is the same, as far as the kernel tells.
+/// True if both describe the same content, as far as the kernel tells.
 fn same(a: &Statx, b: &Statx) -> bool {
     let state = |s: &Statx| (s.stx_size, s.stx_mtime.tv_sec, s.stx_mtime.tv_nsec);
     state(a) == state(b)
@@ -110,11 +112,12 @@ fn make(path: &Path) -> Result<OwnedFd, Errno> {
     }
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let directory = rustix::fs::open(path, flags, Mode::empty())?;
-    rustix::fs::fchmod(&directory, Mode::RWXU)?; // whatever the umask
+    rustix::fs::fchmod(&directory, Mode::RWXU)?; // independent of the umask
     Ok(directory)
 }
 
-/// Opens for reading what is known by an `O_PATH` descriptor, without a trace where that is permitted, and without waiting for a lease.
+/// Reopens an `O_PATH` descriptor for reading. It does not change the access time where that is
+/// permitted, and does not wait for a lease.
 fn reopen(file: BorrowedFd<'_>) -> Result<File, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -134,7 +137,7 @@ fn fill(from: &File, to: &OwnedFd, size: u64) -> Result<u32, Errno> {
     if size > SMALL {
         leave_room(to, size)?;
     }
-    // What is longer by now is none of what was looked at, and found to be so.
+    // Bytes beyond `size` were appended after the file was examined, which the caller notices.
     let mut copied = 0;
     while copied < size {
         match rustix::fs::copy_file_range(from, None, to, None, PIECE) {
@@ -147,14 +150,14 @@ fn fill(from: &File, to: &OwnedFd, size: u64) -> Result<u32, Errno> {
             Err(errno) => return Err(errno),
         }
     }
-    // Some file systems (those of the kernel's own) say that there is nothing to copy.
+    // Some file systems of the kernel (`/proc`, `/sys`) report that there are no bytes to copy.
     if copied == 0 && size > 0 {
         return read_and_write(from, to);
     }
     Ok(COPY)
 }
 
-/// From where the copy stands, to the end.
+/// Copies by read(2) and write(2), from the current position to the end.
 fn read_and_write(from: &File, to: &OwnedFd) -> Result<u32, Errno> {
     let mut buffer = vec![0; 128 * 1024];
     loop {
@@ -175,7 +178,8 @@ fn read_and_write(from: &File, to: &OwnedFd) -> Result<u32, Errno> {
     }
 }
 
-/// A program must not run out of room because of us: as much as a large copy takes must still be free after it.
+/// Fails if a large copy would leave less free space than it takes itself. Preserving must not
+/// cause the program to run out of space.
 fn leave_room(to: &OwnedFd, size: u64) -> Result<(), Errno> {
     let room = rustix::fs::fstatvfs(to)?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
@@ -186,7 +190,7 @@ fn leave_room(to: &OwnedFd, size: u64) -> Result<(), Errno> {
     }
 }
 
-/// A regular file.
+/// True for a regular file.
 pub(super) fn is_regular(st: &Statx) -> bool {
     FileType::from_raw_mode(st.stx_mode.into()) == FileType::RegularFile
 }

@@ -1,25 +1,26 @@
-//! The names of files that were given another one while the run was recorded (`link`).
+//! The names that files were given by link(2) while the run was recorded.
 //!
-//! Invariant: a name counts only as long as it leads to the file, and not after somebody was told that the file may lose it. So of two who
-//! remove two names at the same moment one is told that the other's does not count.
+//! Invariant: a name counts only while it leads to the file, and not after a process was allowed to
+//! remove it. If two processes remove two names at the same moment, one of them learns that the
+//! other's name does not count.
 //!
-//! Absent: names that were there before the run, unless a link was made of them.
+//! Absent: names that existed before the run, unless a link was made of them.
 
 use super::FileKey;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::collections::HashMap;
 
-/// HardLinks that are remembered; of more, contents are copied before one goes.
+/// Most names that are remembered. Beyond that, a content is copied before a name goes.
 const NAMES: usize = 1 << 18;
-/// HardLinks of one file.
+/// Most names of one file.
 const OF_ONE: usize = 16;
 
 /// A directory, and a name in it.
 type Name = (FileKey, Box<[u8]>);
-/// The same, and a path that leads there.
+/// The same, with a path that leads there.
 type NameWithPath = (Name, Box<[u8]>);
 
-/// All names.
+/// All names that link(2) gave or used.
 #[derive(Debug, Default)]
 pub(super) struct HardLinks {
     of: HashMap<FileKey, Vec<NameWithPath>>,
@@ -27,7 +28,7 @@ pub(super) struct HardLinks {
 }
 
 impl HardLinks {
-    /// A link was made of this name, or gave it.
+    /// Adds a name that link(2) gave or used.
     pub(super) fn add(&mut self, path: Vec<u8>) {
         let (Some(file), Some(name)) = (file_at(&path), name(&path)) else {
             return;
@@ -42,12 +43,13 @@ impl HardLinks {
         }
     }
 
-    /// Of a file that is about to lose the name `path`: it keeps another. From now on this one does not count.
+    /// Returns whether a file that is about to lose the name `path` keeps another one. From now on
+    /// `path` does not count.
     pub(super) fn stays(&mut self, file: FileKey, path: &[u8]) -> bool {
         let Some(names) = self.of.get_mut(&file) else {
             return false;
         };
-        // Where it cannot be told which one goes, none counts.
+        // If the disappearing name is unknown, no name counts.
         let Some(going) = name(path) else {
             return false;
         };
@@ -70,12 +72,12 @@ fn key(path: &[u8], follow: AtFlags, kind: FileType) -> Option<FileKey> {
     is.then_some((device as u32, st.stx_ino))
 }
 
-/// The regular file of this name.
+/// The regular file with this name.
 fn file_at(path: &[u8]) -> Option<FileKey> {
     key(path, AtFlags::SYMLINK_NOFOLLOW, FileType::RegularFile)
 }
 
-/// The same for all paths that end in one directory's entry.
+/// One value for all paths that end in the same directory entry.
 fn name(path: &[u8]) -> Option<Name> {
     let slash = path.iter().rposition(|byte| *byte == b'/')?;
     let (directory, entry) = (path.get(..=slash)?, path.get(slash + 1..)?);
@@ -104,13 +106,13 @@ mod tests {
         fs::create_dir(&sub).unwrap();
         let file = file_at(&bytes(&one)).unwrap();
         let mut names = HardLinks::default();
-        // By way of another path: it is the same name.
+        // Another path to the same name.
         let beside = sub.join("../two");
         for path in [&one, &two, &beside] {
             names.add(bytes(path));
         }
         assert!(names.stays(file, &bytes(&beside)));
-        // Both may be on their way at once.
+        // Both removals may be under way at once.
         assert!(!names.stays(file, &bytes(&one)));
         assert_eq!(names.count, 0);
     }

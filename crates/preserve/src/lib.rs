@@ -1,12 +1,14 @@
-//! Keeps contents that are about to change.
+//! Preserves contents that are about to change.
 //!
-//! In: a file that somebody is about to write to, truncate, replace or remove, and who waits for us. Out: its content as a file in the
-//! run's directory `ID.kept`, and what the log says of it.
+//! In: a file that a process is about to write to, truncate, replace or remove; the process waits
+//! for this crate. Out: the file's content as a file in the run's directory `ID.kept`, and the
+//! fields of the log record about it.
 //!
-//! Invariant: a content that has been kept stays as it was. A second name of a file is enough only where the file loses a name and
-//! has no other; if it is changed after all, a copy takes the name's place first.
+//! Invariant: a preserved content stays as it was. A hard link is enough only if the file loses a
+//! name and has no other. If the file is changed nevertheless, a copy replaces the link first.
 //!
-//! Absent: whose call it is and how it waits (`guard`), what is done with what was kept (after the run).
+//! Absent: the system call and its waiting (`guard`), and the use of the preserved contents after
+//! the run (`contents`).
 
 mod content_directory;
 mod hard_links;
@@ -31,50 +33,52 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Files that are looked after at the same time.
+/// Number of locks: files with different locks are preserved at the same time.
 const SHARDS: usize = 64;
-/// Files remembered in each; of more, a content may be kept twice.
+/// Files remembered under each lock. With more, a content may be preserved twice.
 const REMEMBERED: usize = 4096;
-/// Bytes that are copied with little effort.
+/// ns that the file systems' clock may stand still: a change within that time leaves the same time stamps.
 const LITTLE: u64 = 64 << 10;
-/// Bytes of a file that is kept only because some of it stays: appending to a long log must not copy it.
+/// Largest file, in bytes, that is preserved because some of its content stays. Appending to a long
+/// log must not copy it.
 const PARTLY: u64 = 16 << 20;
-/// Files that are interfaces, not contents, or memory that is shared on purpose.
+/// Directories of files that are kernel interfaces, or memory that is shared on purpose.
 const NO_CONTENTS: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 
-/// What was kept of a file.
+/// The preserved content of a file.
 #[derive(Debug, Clone, Copy)]
 struct EarlierCopy {
-    /// Size, modification and status change after that.
+    /// Size, modification time and status change time after preserving.
     state: (i64, i64, i64),
-    /// Any later change has later time stamps.
+    /// True if any later change must have later time stamps.
     settled: bool,
-    /// It was not copied: this number is the file itself.
+    /// The number of a hard link. `None` if the content was copied.
     linked: Option<i32>,
 }
 
-/// A file, by the low half of its device number and its inode.
+/// A file: the low half of its device number, and its inode number.
 type FileKey = (u32, u64);
 
 type Shard = HashMap<FileKey, EarlierCopy>;
 
-/// Keeps the contents of one run.
+/// Preserves the contents of one run.
 pub struct Preserver {
     contents: ContentsMode,
-    /// When, in ns since 1970.
+    /// The start of the run, in ns since 1970.
     began: i64,
     place: ContentDirectory,
     next: AtomicI32,
     stock: Arc<ChunkSupply>,
     reads: Arc<Reads>,
-    /// By device and inode. Who works on a file holds its shard: two who change one file wait for one copy.
+    /// Locks, chosen by device and inode. Two threads that change one file wait for one copy.
     shards: [Mutex<Shard>; SHARDS],
 }
 
 impl Preserver {
-    /// Keeps what `contents` says in the directory `path`, which is made when there is something to keep. `open` are the files that the command
-    /// inherits open for reading. What is logged in the
-    /// arena of `stock` from now on is known to it.
+    /// Preserves contents in the directory `path`, as the mode `contents` says. The directory is
+    /// made when it is first needed. `open` are the files that the command inherits open for
+    /// reading. The preserver learns of all records that are written to the arena of `stock` from
+    /// now on.
     pub fn new<'a>(
         contents: ContentsMode,
         path: PathBuf,
@@ -113,8 +117,8 @@ impl Preserver {
         }
     }
 
-    /// The content of this file, which is about to change, must not be lost: how it changes, or `Part` if that is the only reason.
-    /// Asked once before each change.
+    /// Decides whether the content of a file that is about to change must be preserved. Returns the
+    /// kind of change, or `Part` if that is the only reason. Called once before each change.
     fn wants(
         &self,
         shard: &Shard,
@@ -133,7 +137,8 @@ impl Preserver {
         }
     }
 
-    /// Keeps a file's content. Returns its number, and how; or why it can't be kept.
+    /// Preserves the content of a file. Returns its number and the method, or the reason for a
+    /// failure.
     fn put(
         &self,
         (kind, effort): (ChangeKind, Effort),
@@ -153,7 +158,8 @@ impl Preserver {
         Ok(copied.map(|how| (number, how)))
     }
 
-    /// Keeps what is there now, unless it has been kept already. `before` is what the file was when the shard was locked already.
+    /// Preserves the present content, unless it has been preserved already. `before` is the file's
+    /// state when the lock was taken.
     fn keep_now(
         &self,
         shard: &mut Shard,
@@ -163,7 +169,7 @@ impl Preserver {
     ) -> PreserveResult {
         let ident = Ident::from(before);
         let key = key(&ident);
-        // What the run made comes again when it does that again.
+        // A file that the run itself made is made again when the run is repeated.
         let made = kind == ChangeKind::Part && ident.birth >= self.began;
         if !content_directory::is_regular(before) || before.stx_size == 0 || made {
             return Ok(None);
@@ -171,7 +177,8 @@ impl Preserver {
         if let Some(earlier) = shard.get(&key).copied() {
             if let Some(number) = earlier.linked.filter(|_| kind != ChangeKind::Remove) {
                 affordable(effort, before)?;
-                // If this fails, the log's size and times tell that the link is not what was kept.
+                // If this fails, the size and times in the log show that the link is not the
+                // preserved content.
                 let _ = self.place.replace(file, before, number);
                 shard.insert(
                     key,
@@ -204,7 +211,7 @@ impl Preserver {
         Ok(Some(kept))
     }
 
-    /// Keeps the content of what was found, which was `before` when its `shard` was locked already.
+    /// Preserves the content of `found`, whose state was `before` when its lock `shard` was taken.
     fn keep_it(
         &self,
         shard: &mut Shard,
@@ -220,7 +227,7 @@ impl Preserver {
         }
         let kept = self.keep_now(shard, how, found.file.as_fd(), before);
         if kept.is_err() {
-            // While nobody else may look after this file.
+            // Done while this thread holds the lock.
             self.reads.put_back(file);
         }
         kept
@@ -233,12 +240,12 @@ fn key(ident: &Ident) -> FileKey {
     (ident.dev as u32, ident.ino)
 }
 
-/// Below a directory whose files are interfaces.
+/// True below a directory whose files are kernel interfaces.
 fn is_interface(path: &[u8]) -> bool {
     NO_CONTENTS.iter().any(|place| path.starts_with(place))
 }
 
-/// Whether a file may be copied with this effort.
+/// Checks whether a file may be copied with this effort.
 fn affordable(effort: Effort, file: &Statx) -> Result<(), EffortExceeded> {
     match effort {
         Effort::Little if file.stx_size > LITTLE => Err(EffortExceeded),
@@ -265,7 +272,7 @@ impl ContentPreserver for Preserver {
         let Ok(there) = content_directory::look(found.file.as_fd()) else {
             return Ok(None);
         };
-        // Another may have been put in its place since it was asked for.
+        // Another file may have taken its place since the request.
         let actual = key(&Ident::from(&there));
         if actual == file {
             return self.keep_it(&mut shard, (kind, effort), &found, &there);
@@ -274,7 +281,7 @@ impl ContentPreserver for Preserver {
         drop(shard);
         let mut shard = self.shard(actual, effort)?;
         let wanted = self.wants(&shard, change, actual);
-        // Who had the shard may have changed it meanwhile.
+        // The previous holder of the lock may have changed it meanwhile.
         match (wanted, content_directory::look(found.file.as_fd())) {
             (Some(kind), Ok(there)) => self.keep_it(&mut shard, (kind, effort), &found, &there),
             _ => Ok(None),
@@ -302,14 +309,14 @@ impl ContentPreserver for Preserver {
     }
 }
 
-/// Size, modification and status change.
+/// Size, modification time and status change time.
 fn state(ident: &Ident) -> (i64, i64, i64) {
     (ident.size, ident.mtime, ident.ctime)
 }
 
 fn remember(kept: &PreservedContent, file: BorrowedFd<'_>, before: &Ident) -> EarlierCopy {
     let linked = (kept.how == content_directory::LINK).then_some(kept.number);
-    // A link changes the status.
+    // Making a link changes the status change time.
     let now = linked
         .and_then(|_| content_directory::look(file).ok())
         .map(|st| Ident::from(&st));

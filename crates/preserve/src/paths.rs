@@ -1,29 +1,30 @@
-//! Where the relative paths of recorded processes start: their current directories and the directories they hold open.
+//! The directories that relative paths of recorded processes start from: current directories, and
+//! directories that processes hold open.
 //!
-//! Invariant: a directory that is given is the right one; where it is not known, there is none.
+//! Invariant: a returned directory is the right one. If it is not known, the result is `None`.
 
 use backstory_abi::Chunk;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Processes that are remembered; when there are more, all are forgotten.
+/// Most processes that are remembered. With more, all are forgotten.
 const PROCESSES: usize = 100_000;
 
 type Path = Arc<[u8]>;
 
-/// The thread that a chunk belongs to.
+/// The thread that owns a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ThreadKey {
     epoch: u64,
     tid: u32,
-    /// Its process, as the supervisor numbers it.
+    /// Its process id, in the supervisor's pid namespace.
     pub(super) pid: u32,
-    /// The process's parent when it started.
+    /// The parent of the process at its start.
     pub(super) parent: u32,
 }
 
 impl ThreadKey {
-    /// Of the chunk with this header.
+    /// The owner of the chunk with this header.
     pub(super) fn of(head: &Chunk) -> ThreadKey {
         ThreadKey {
             epoch: head.epoch,
@@ -44,11 +45,11 @@ struct Process {
     descriptors: HashMap<i32, Path>,
 }
 
-/// All processes' directories.
+/// The directories of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     processes: HashMap<u32, Process>,
-    /// Of children on their parent's memory, which log in its place.
+    /// Current directories of children that share their parent's memory and log in its chunk.
     children: HashMap<ThreadKey, Option<Path>>,
 }
 
@@ -60,7 +61,8 @@ impl Paths {
         self.processes.entry(pid).or_default()
     }
 
-    /// A program begins in a process that was in this directory when it did; it holds nothing open that we know of.
+    /// A process executes a program. Its current directory is `cwd`; its open descriptors are
+    /// unknown.
     pub(super) fn starts(&mut self, pid: u32, cwd: Option<Vec<u8>>) {
         *self.process(pid) = Process {
             cwd: cwd.map(Path::from),
@@ -68,7 +70,8 @@ impl Paths {
         };
     }
 
-    /// A recorder starts: in a child, which has what its parent has, or in a program that has been announced.
+    /// A recorder starts. With `forked`, its process has what its parent has. Otherwise its program
+    /// has been announced by [`Paths::starts`].
     pub(super) fn begins(&mut self, pid: u32, parent: u32, forked: bool) {
         if forked {
             let inherited = self.processes.get(&parent).cloned().unwrap_or_default();
@@ -81,7 +84,8 @@ impl Paths {
         self.processes.remove(&pid);
     }
 
-    /// It changes its current directory. `child`: not it, but a child on its memory.
+    /// A process changes its current directory. With `child`, a child that shares the process's
+    /// memory does so instead.
     pub(super) fn moves(&mut self, pid: u32, child: Option<ThreadKey>, to: Option<&[u8]>) {
         let to = to.map(Path::from);
         match child {
@@ -90,7 +94,7 @@ impl Paths {
         }
     }
 
-    /// The child on a thread's memory is another program now.
+    /// The child that shared a thread's memory executes another program now.
     pub(super) fn child_is_gone(&mut self, thread: ThreadKey) {
         self.children.remove(&thread);
     }
@@ -100,7 +104,7 @@ impl Paths {
         self.process(pid).descriptors.insert(fd, path.into());
     }
 
-    /// A descriptor is another one, too.
+    /// A descriptor is duplicated.
     pub(super) fn dup(&mut self, pid: u32, from: i32, to: i32) {
         let descriptors = &mut self.process(pid).descriptors;
         match descriptors.get(&from).cloned() {
@@ -109,7 +113,7 @@ impl Paths {
         }
     }
 
-    /// Descriptors are closed.
+    /// A range of descriptors is closed.
     pub(super) fn close(&mut self, pid: u32, first: i32, last: u32) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -123,7 +127,7 @@ impl Paths {
         }
     }
 
-    /// The directory that a relative path starts at.
+    /// The directory from which a relative path starts.
     pub(super) fn directory(&self, pid: u32, child: Option<ThreadKey>, dir: i32) -> Option<Path> {
         let process = self.processes.get(&pid);
         if dir != libc::AT_FDCWD {

@@ -1,11 +1,13 @@
-//! What the run has read so far, learned from what recorders and guard have logged.
+//! The files that the run has read so far, learned from the records of recorders and guard.
 //!
-//! A recorder logs no more of a file it opens to read than its path. Nobody who is recorded can have changed that file since: whoever
-//! wants to waits until we have looked. So a path still leads to the file that was read when it is looked at here, before the first
-//! change, and what was read is known by device and inode from then on.
+//! When a recorder opens a file for reading, it logs only the path. No recorded process can have
+//! changed that file since, because a process that wants to must wait for this module. Therefore a
+//! path still leads to the file that was read when it is resolved here, before the first change.
+//! From then on the file is known by device and inode.
 //!
-//! Invariant: a content that was read and has not changed since is wanted. Where that can't be told any more (an unknown directory,
-//! another root, operations that were lost, a directory that was moved), everything is.
+//! Invariant: a content that was read and has not changed since is in the set. If that cannot be
+//! decided any more, every file counts as read. Causes are an unknown directory, another root, lost
+//! operations, or a directory that was moved.
 
 use super::FileKey;
 use super::hard_links::HardLinks;
@@ -22,33 +24,33 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of drained chunks that wait to be looked at.
+/// Most bytes of drained chunks that wait to be examined.
 const PENDING: usize = 16 << 20;
-/// Programs that started since the last look.
+/// Most programs that started since the last examination.
 const STARTS: usize = 100_000;
-/// Files that are remembered.
+/// Most files that are remembered.
 const FILES: usize = 2 << 20;
-/// Directories with a name for whatever a process has open itself.
+/// Directories whose entries name the descriptors of the process itself.
 const OPEN_ALREADY: [&[u8]; 3] = [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread-self/fd/"];
 
-/// What was read.
+/// The files that were read.
 pub(super) struct Reads {
     arrived: Mutex<Arrived>,
     known: Mutex<ReadSet>,
 }
 
-/// What came in since the last look.
+/// Input that arrived since the last examination.
 #[derive(Default)]
 struct Arrived {
     /// Chunks that the drainer has taken out of the arena.
     chunks: Vec<Vec<u8>>,
     bytes: usize,
-    /// Current directories of programs that start: time, process, directory if it is known.
+    /// Programs that started: time, process id, and current directory if it is known.
     starts: Vec<(u64, u32, Option<Vec<u8>>)>,
     overflown: bool,
 }
 
-/// How far a chunk has been looked at.
+/// The part of a chunk that has been examined.
 struct Cursor {
     taken: u64,
     epoch: u64,
@@ -60,12 +62,13 @@ struct ReadSet {
     cursors: HashMap<u32, Cursor>,
     paths: Paths,
     files: HashSet<FileKey>,
-    /// Of those that were given another one.
+    /// Names that link(2) gave or used.
     names: HardLinks,
-    /// New names of files, looked at once more: the rename may just not have happened yet.
+    /// New names of files. They are examined once more, because the rename may not have happened
+    /// yet.
     renamed: Vec<Vec<u8>>,
     everything: bool,
-    /// Not yet in the arena's filter.
+    /// Files that are not yet in the arena's filter.
     fresh: Vec<FileKey>,
 }
 
@@ -84,7 +87,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Reads {
-    /// Nothing read yet but what the command inherits: paths of files open for reading.
+    /// An empty set, but for the files that the command inherits open for reading.
     pub(super) fn new<'a>(inherited: impl Iterator<Item = &'a [u8]>) -> Reads {
         let mut known = ReadSet::default();
         for path in inherited {
@@ -96,7 +99,7 @@ impl Reads {
         }
     }
 
-    /// A chunk is about to leave the arena.
+    /// Takes the bytes of a chunk that is about to leave the arena.
     pub(super) fn leaves(&self, bytes: &[u8]) {
         let mut arrived = lock(&self.arrived);
         if arrived.bytes + bytes.len() > PENDING {
@@ -109,7 +112,7 @@ impl Reads {
         }
     }
 
-    /// A program starts in a directory.
+    /// Takes the current directory of a program that starts.
     pub(super) fn starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>) {
         let mut arrived = lock(&self.arrived);
         if arrived.starts.len() < STARTS {
@@ -119,31 +122,35 @@ impl Reads {
         }
     }
 
-    /// True if this file's content was read. It is about to change: what it holds then has not been.
+    /// Removes a file that is about to change. Returns whether its content was read. The next
+    /// content is unread.
     pub(super) fn take(&self, stock: &ChunkSupply, file: FileKey, all: Logged<'_>) -> bool {
         let mut known = lock(&self.known);
         self.catch_up(&mut known, stock, all);
         known.files.remove(&file) || known.everything || stock.arena.is_lent(file.0, file.1)
     }
 
-    /// After [`Reads::take`], of a file that does not change yet: perhaps it was read.
+    /// Puts a file back after [`Reads::take`], because it does not change yet and may have been
+    /// read.
     pub(super) fn put_back(&self, file: FileKey) {
         lock(&self.known).files.insert(file);
     }
 
-    /// This file, which has been read, is about to lose the name `path`, and has another one that the run knows: its content stays
-    /// until that goes, too, and is asked for then. From now on this name does not count, whatever becomes of the removal.
+    /// Returns whether this file, which has been read, keeps a name that the run knows when it
+    /// loses `path`. Its content then stays until the other name goes, too. From now on `path` does
+    /// not count, whether or not the removal succeeds.
     pub(super) fn stays(&self, file: FileKey, path: &[u8]) -> bool {
         lock(&self.known).names.stays(file, path)
     }
 
-    /// Looks at everything that was logged so far.
+    /// Examines all records that were logged so far.
     pub(super) fn look(&self, stock: &ChunkSupply, all: Logged<'_>) {
         self.catch_up(&mut lock(&self.known), stock, all);
     }
 
-    /// Looks at what was logged, and says in the arena how much of what was told is known. That is so only if `all` says that
-    /// nothing waits to be logged, asked after the count was read: who lets a reader go on counts it before, and tells after.
+    /// Examines all records, and publishes in the arena how many possible reads the filter covers.
+    /// This holds only if `all` confirms, after the count was read, that no record waits to be
+    /// logged. A receiver counts a read before it lets the reader go on, and logs it afterwards.
     fn catch_up(&self, known: &mut ReadSet, stock: &ChunkSupply, all: Logged<'_>) {
         let arena = &stock.arena;
         let told = arena.told();
@@ -164,7 +171,7 @@ impl Reads {
             return;
         }
         let mut records = Vec::new();
-        // First the arena: what leaves it meanwhile has been announced before.
+        // The arena comes first: a chunk that leaves it meanwhile has been announced before.
         let mut live = Vec::new();
         for index in stock.arena.owned() {
             let head = stock.arena.chunk_header(index);
@@ -184,7 +191,7 @@ impl Reads {
             }
         }
         for (head, at, bytes) in &live {
-            // Unless it has left meanwhile, and been looked at as a whole.
+            // Unless the chunk has left meanwhile and was examined as a whole.
             if known.news(head) == Some(*at) {
                 known.collect(head, *at, bytes, &mut records);
             }
@@ -212,7 +219,7 @@ impl Reads {
 }
 
 impl ReadSet {
-    /// Where a chunk goes on that has something which was not looked at yet.
+    /// The offset of the first record of a chunk that was not examined yet.
     fn news(&self, head: &Chunk) -> Option<usize> {
         let cursor = self.cursors.get(&head.index);
         let same = cursor.filter(|c| (c.taken, c.epoch) == (head.taken, head.epoch));
@@ -220,10 +227,11 @@ impl ReadSet {
         ((at as u64) < head.next).then_some(at)
     }
 
-    /// Takes out the records that matter: `bytes` is what the chunk has at offset `start` and after it.
+    /// Collects the records that matter. `bytes` is the content of the chunk from offset `start`
+    /// on.
     fn collect(&mut self, head: &Chunk, start: usize, bytes: &[u8], records: &mut Vec<Taken>) {
         let mut at = 0;
-        // A record that is only begun is looked at next time; its thread has read nothing yet.
+        // An unfinished record is examined next time. Its thread has read no byte yet.
         while let Some(record) = bytes.get(at..).and_then(Record::read) {
             let end = at + usize::from(record.size);
             if end < at + Record::SIZE
@@ -297,11 +305,12 @@ impl ReadSet {
         }
     }
 
-    /// Opened, executed or loaded.
+    /// A file was opened, executed or loaded.
     fn opened(&mut self, record: &Taken, raw: &Raw<'_>, pid: u32, name: &[u8]) {
         let h = raw.head;
         let flags = h.arg;
-        // A directory is none of those that are kept; it may be gone by now (`rm -r`), which says nothing.
+        // Directories are not preserved. A directory may be gone by now (`rm -r`), which means
+        // nothing.
         let reads =
             h.op != op::OPEN || flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) == 0;
         let gives = h.op == op::OPEN && h.state == DONE && raw.who.is_none();
@@ -316,7 +325,8 @@ impl ReadSet {
             self.paths.open(pid, h.result, &path);
         }
         if reads && h.flags & F_OWN == 0 {
-            // A path below an unknown descriptor that leads nowhere was not what was meant.
+            // A path below an unknown descriptor that leads to no file was resolved from the wrong
+            // directory.
             let certain = name.first() == Some(&b'/') || h.fd == libc::AT_FDCWD;
             let found = self.read(&path, false);
             self.everything |= !found && !certain;
@@ -326,7 +336,7 @@ impl ReadSet {
         }
     }
 
-    /// What a name for something that is open already (`/dev/fd/3`) leads to, if that was opened in this run.
+    /// The path behind a name for an open descriptor (`/dev/fd/3`), if it was opened in this run.
     fn open_already(&self, pid: u32, path: &[u8]) -> Option<Vec<u8>> {
         let rest = OPEN_ALREADY
             .iter()
@@ -341,7 +351,7 @@ impl ReadSet {
         Some([&opened, below].concat())
     }
 
-    /// The path of what was read; where it is not known, everything may have been.
+    /// The absolute path of a file that was read. If it is not known, every file counts as read.
     fn absolute(
         &mut self,
         record: &Taken,
@@ -373,7 +383,8 @@ impl ReadSet {
         Some([&base?[..], b"/", name].concat())
     }
 
-    /// Remembers the file that a path leads to. With `moved`, the path is a new name, and not followed. False: nothing is there.
+    /// Remembers the file that a path leads to. With `moved`, the path is a new name, and a final
+    /// link is not followed. Returns false if the path leads to no file.
     fn read(&mut self, path: &[u8], moved: bool) -> bool {
         if super::is_interface(path) {
             return true;
@@ -387,7 +398,7 @@ impl ReadSet {
         let st = match rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO) {
             Ok(st) => st,
             Err(Errno::NAMETOOLONG) => {
-                // Its reader asked from a directory on the way.
+                // The reader resolved the path from a directory that is being moved.
                 self.everything = true;
                 return true;
             }
@@ -401,15 +412,16 @@ impl ReadSet {
                     self.fresh.push(file);
                 }
             }
-            // What was read below it may now be elsewhere.
+            // Files read below it may now be elsewhere.
             FileType::Directory | FileType::Symlink if moved => self.everything = true,
             _ => {}
         }
         true
     }
 
-    /// The interpreter of a script, or a program's loader, which the kernel opens itself. What a program calls `/proc/self/exe` it was
-    /// executed by another name as before; to us it would be ourselves.
+    /// Remembers the interpreter of a script, or the loader of a program, which the kernel opens
+    /// itself. A program that executes `/proc/self/exe` was executed by another name before.
+    /// Resolved here, that path would name this process.
     fn read_interpreter(&mut self, path: &[u8]) {
         let mut head = [0; executable::HEAD];
         let length = match super::is_interface(path) {
@@ -423,7 +435,7 @@ impl ReadSet {
     }
 }
 
-/// Reads a file's first bytes, and makes nobody wait for more. Returns how many there are.
+/// Reads the first bytes of a file without waiting. Returns their number.
 fn read_head(path: &[u8], head: &mut [u8]) -> Result<usize, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::empty())?;
@@ -439,7 +451,7 @@ fn read_head(path: &[u8], head: &mut [u8]) -> Result<usize, Errno> {
     Ok(length)
 }
 
-/// Records that say what is read, or what names mean.
+/// True for records that say which files are read, or that change the meaning of names.
 fn matters(record: &Record) -> bool {
     matches!(
         record.op,
