@@ -1,4 +1,5 @@
-//! Starts what the caller wants done in the background after a run: niced, without terminal and descriptors of the run.
+//! Starts the caller's background command after a run: with low priority, without a terminal, and
+//! without descriptors of the run.
 #![allow(unsafe_code)]
 
 use backstory_sys as sys;
@@ -6,7 +7,8 @@ use std::ffi::{CString, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;
 
-/// Becomes the command. Returns if there is none or it can't be executed: the next question does its work then.
+/// Executes the command in this process. Returns if there is no command or if it cannot be
+/// executed. The next query does the work in that case.
 pub(crate) fn become_it(after: &[OsString]) {
     let Ok(words) = after
         .iter()
@@ -19,7 +21,7 @@ pub(crate) fn become_it(after: &[OsString]) {
         return;
     };
     let argv: Vec<*const c_char> = words.iter().map(|w| w.as_ptr()).chain([null()]).collect();
-    // SAFETY: plain calls; a process that leads a group already stays in its session, which does no harm.
+    // SAFETY: plain calls. A process that leads its group stays in its session, which does no harm.
     unsafe {
         libc::setsid();
         libc::setpriority(libc::PRIO_PROCESS, 0, 10);
@@ -28,12 +30,12 @@ pub(crate) fn become_it(after: &[OsString]) {
     sys::exec(program, &argv);
 }
 
-/// Starts the command as a process of its own, whose parent is not waiting for it.
+/// Starts the command as a process whose parent does not wait for it.
 pub fn spawn(after: &[OsString]) {
     if after.is_empty() {
         return;
     }
-    // Twice, so that it is nobody's child here.
+    // The second fork makes the process an orphan, so that no process here must reap it.
     match sys::fork() {
         Ok(0) => {
             if let Ok(0) = sys::fork() {

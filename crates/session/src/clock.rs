@@ -1,26 +1,28 @@
-//! The log's clock and how it relates to the calendar.
+//! The clock of a log, and its relation to the calendar.
 //!
-//! Invariant: a run's times go on as its clock went when it began, whoever sets the machine's clock meanwhile: nothing in it seems to
-//! happen before its cause, and what took ten seconds is told to have. What is held against the kernel's own times, those of files, is
-//! [`machine`]'s.
+//! Invariant: the times of a run follow the clock as it ran at the start of the run, even if the
+//! machine's clock is set meanwhile. No operation seems to happen before its cause, and ten seconds
+//! are reported as ten seconds. Times that are compared with those of files come from [`machine`].
 
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::{ClockPoint, RunHeader};
 use backstory_sys::clock::{boot_id, counter, machine, since_boot};
 use std::sync::OnceLock;
 
-/// Nanoseconds since 1970, by the clock of the run that this process records; processes forked from it go on with that.
+/// Nanoseconds since 1970, by the clock of the run that this process records. Forked processes
+/// inherit the clock.
 pub fn now() -> i64 {
     since_boot().saturating_add(ahead())
 }
 
-/// Now, as `now` and as `since_boot` have it.
+/// The present, on the clocks of `now` and `since_boot`.
 pub(crate) fn both() -> (i64, i64) {
     let since_boot = since_boot();
     (since_boot.saturating_add(ahead()), since_boot)
 }
 
-/// How far this run's calendar is ahead of the time since boot: of three tries the one in which the least time passed.
+/// The difference between the run's calendar and the time since boot. Of three measurements, the
+/// one that took the least time counts.
 fn ahead() -> i64 {
     static AHEAD: OnceLock<i64> = OnceLock::new();
     *AHEAD.get_or_init(|| {
@@ -34,7 +36,7 @@ fn ahead() -> i64 {
     })
 }
 
-/// Now by the clock of a run that another process began to record.
+/// The present, by the clock of a run whose recording another process began.
 pub(crate) fn now_in(run: &RunHeader, boot_id: &str) -> i64 {
     match run.ahead_of_boot().filter(|_| run.boot_id == boot_id) {
         Some(ahead) => since_boot().saturating_add(ahead),
@@ -42,7 +44,7 @@ pub(crate) fn now_in(run: &RunHeader, boot_id: &str) -> i64 {
     }
 }
 
-/// A moment by which runs have an age.
+/// A moment that the age of a run is measured from.
 #[derive(Debug, Clone)]
 pub struct Moment {
     boot_id: String,
@@ -51,7 +53,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// This one.
+    /// The present moment.
     pub fn now() -> Moment {
         Moment {
             boot_id: boot_id(),
@@ -60,7 +62,8 @@ impl Moment {
         }
     }
 
-    /// How long ago a run began, in nanoseconds: by a clock that nobody sets if the machine has not been started anew since.
+    /// Nanoseconds since a run began. If the machine has not been booted since, the clock is one
+    /// that cannot be set.
     pub fn age_of(&self, run: &RunHeader) -> i64 {
         match run.ahead_of_boot().filter(|_| run.boot_id == self.boot_id) {
             Some(_) => self.since_boot.saturating_sub(run.since_boot),
@@ -69,10 +72,10 @@ impl Moment {
     }
 }
 
-/// Such a difference of two clocks, in nanoseconds, is no drift: somebody has set one.
+/// Two clocks whose difference changed by this many nanoseconds did not drift: one was set.
 const SET: i64 = 1_000_000_000;
 
-/// How the machine's clock was set since the run that this process records began, if it was.
+/// Reports how the machine's clock was set since the run of this process began, if it was.
 pub(crate) fn was_set() -> Option<Reason> {
     set_by(machine().saturating_sub(now()))
 }
@@ -84,7 +87,7 @@ fn set_by(difference: i64) -> Option<Reason> {
     })
 }
 
-/// Both clocks, read together: of three tries the one in which the least time passed between the readings.
+/// A reading of both clocks. Of three attempts, the one that took the least time counts.
 pub fn point() -> ClockPoint {
     let mut best = (
         u64::MAX,

@@ -1,9 +1,11 @@
-//! What was changed before the command began, and how that can be told from the times of files.
+//! Tells changes made before the command began from later ones, by the time stamps of files.
 //!
-//! File systems stamp changes with a clock that stands still between two ticks of the kernel. So a file that is changed just before the
-//! command begins may bear the same time as one that is changed just after. What that clock says when the command is let go is written
-//! down ([`backstory_eventlog::run::RunEnd::quiet`]): an earlier time is of an earlier change. And where something that the command line names
-//! was changed in this very tick (`echo x >f; backstory record -- cat f`), the command is let go with the next.
+//! File systems take time stamps from a clock that stands still between two ticks of the kernel. A
+//! file changed just before the command begins may have the same time stamp as one changed just
+//! after. Therefore the log stores the reading of that clock at the command's start
+//! ([`backstory_eventlog::run::RunEnd::quiet`]): an earlier time stamp belongs to an earlier
+//! change. If a file named on the command line was changed in this very tick (`echo x >f; backstory
+//! record -- cat f`), the command starts with the next tick.
 
 use crate::header::Inherited;
 use backstory_files::Ident;
@@ -14,16 +16,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Words of a command that are looked at.
+/// Most words of a command that are examined.
 const WORDS: usize = 100;
-/// How often the clock is looked at while it stands still.
+/// Interval between two readings of the clock while it stands still.
 const STEP: Duration = Duration::from_micros(200);
-/// So many times at most: no tick is that late, and a clock that was set back may never come to where it was.
+/// Most readings. No tick is that late, and a clock that was set back may never reach its old
+/// value.
 const STEPS: usize = 100;
 
-/// When something was changed last that the command is likely to use, if that was in this tick: its program, files and directories that its
-/// words name, their directories, its own, and what it inherits. In ns since 1970. Waits for no file system: what is not cached was not
-/// changed just now.
+/// The latest change of the files that the command is likely to use, in ns since 1970, if it
+/// happened in the present tick. These files are its program, its inherited descriptors, and the
+/// files and directories that its words name. Their directories and the current directory are
+/// included. The function waits for no file system: a file that is not cached was not changed just
+/// now.
 pub(crate) fn just_changed(
     program: &[u8],
     command: &[impl AsRef<OsStr>],
@@ -35,14 +40,14 @@ pub(crate) fn just_changed(
         .take(WORDS)
         .map(|word| value(word.as_ref().as_bytes()));
     let named = [program, b"."].into_iter().chain(words);
-    // Each once: many words may be of one directory.
+    // Each path once: many words may lie in one directory.
     let places: BTreeSet<&[u8]> = named.flat_map(|place| [place, parent(place)]).collect();
     let changed = places
         .into_iter()
         .filter(|place| !place.is_empty())
         .filter_map(changed);
     let open = inherited.iter().filter_map(|i| Some(i.file?.ctime));
-    // A time to come is of another clock.
+    // A time in the future comes from another clock.
     let now = backstory_sys::clock::machine();
     changed
         .chain(open)
@@ -50,7 +55,8 @@ pub(crate) fn just_changed(
         .max()
 }
 
-/// What file systems' clock says now; if something was changed in this tick already, in the next.
+/// The present reading of the file systems' clock. If a file was changed in this tick, the reading
+/// after the next tick.
 pub(crate) fn wait_past(just_changed: Option<i64>) -> i64 {
     for _ in 0..STEPS {
         if just_changed.is_none_or(|at| backstory_sys::clock::files() > at) {
@@ -69,13 +75,13 @@ fn value(word: &[u8]) -> &[u8] {
     }
 }
 
-/// The directory that a path is in; empty where that goes without saying.
+/// The directory of a path. Empty if it is the current directory or the root.
 fn parent(place: &[u8]) -> &[u8] {
     let parent = Path::new(OsStr::from_bytes(place)).parent();
     parent.map_or(b"", |parent| parent.as_os_str().as_bytes())
 }
 
-/// When this was changed last.
+/// The last change of a path.
 fn changed(path: &[u8]) -> Option<i64> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
@@ -95,7 +101,7 @@ mod tests {
         let file = dir.path().join("file");
         let name = file.to_str().unwrap();
         let option = format!("--input={name}");
-        // Between making the file and looking at it the clock may move on.
+        // The clock may move on between making the file and examining it.
         let seen = |words: &[&str]| {
             (0..50).any(|_| {
                 std::fs::write(&file, "x").unwrap();

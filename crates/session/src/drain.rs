@@ -1,8 +1,8 @@
-//! Moves chunks from the arena into the log and gives them back.
+//! Moves chunks from the arena into the log and frees them.
 //!
-//! Invariant: a chunk is zeroed only after the kernel has its bytes (`Writer::chunk` returned) and only when its owner will append
-//! no more: the owner said so, or is dead. A drainer that dies between the two leaves the chunk in both places; readers take the
-//! later copy.
+//! Invariant: a chunk is zeroed only after the kernel has its bytes (`Writer::chunk` returned), and
+//! only if its owner will append no more. The owner has declared that, or is dead. A drainer that
+//! dies between the two steps leaves the chunk in both places. Readers take the later copy.
 
 mod executed;
 mod other_roots;
@@ -28,50 +28,52 @@ use std::time::Duration;
 use undecoded::Undecoded;
 use unwatched::Unwatched;
 
-/// Pause between two passes while chunks come in.
+/// Pause between two passes while chunks arrive.
 const BUSY: Duration = Duration::from_millis(8);
-/// Pause when chunks are used up faster than they can be made.
+/// Pause while chunks are used up faster than they can be added.
 const SCARCE: Duration = Duration::from_millis(1);
 /// Longest pause.
 const IDLE: Duration = Duration::from_millis(250);
-/// Longest pause without a guard: who finds no chunk then can't ask for one, and tries for a fraction of a second.
+/// Longest pause without a guard. A thread that finds no chunk then cannot ask for one, and retries
+/// for a fraction of a second only.
 const UNASKED: Duration = Duration::from_millis(50);
-/// Between two readings of the clocks.
+/// Interval between two readings of the clocks, in nanoseconds.
 const CLOCK_EVERY: i64 = 60 * 1_000_000_000;
 
-/// Which chunks a pass takes.
+/// The chunks that a pass takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChunkSelection {
-    /// Those that nobody will append to.
+    /// Chunks whose owner will append no more.
     Finished,
-    /// All: recording ends now.
+    /// All chunks, because recording ends now.
     All,
 }
 
-/// The one writer of a run's log.
+/// The only writer of a run's log.
 pub(crate) struct Drainer {
     stock: Arc<ChunkSupply>,
     log: Writer,
     scratch: Vec<u8>,
-    /// What is kept out of the log.
+    /// Secrets that must not reach the log.
     secrets: Secrets,
-    /// Who lost what by being recorded.
+    /// Programs that lost a privilege by being recorded.
     privileges: Privileges,
-    /// Whom nobody looked at.
+    /// Programs that neither recorder nor guard observed.
     unwatched: Unwatched,
-    /// What the records say is not known.
+    /// Gaps that the records themselves report.
     undecoded: Undecoded,
     /// Records that could not be appended.
     lost: u64,
-    /// Records of the chunks that can be taken back from the log, the last one last; the log keeps as many of them as it can.
+    /// Numbers of records in the chunks that can be taken back from the log, the latest chunk last.
+    /// The log keeps as many of them as it can.
     recent: VecDeque<u64>,
-    /// The first failure to write, for people.
+    /// The first write error, as a message.
     failed: Option<String>,
     clock_due: i64,
 }
 
 impl Drainer {
-    /// A drainer that appends to `log`, without `secrets`. Writes a reading of the clocks.
+    /// A drainer that appends to `log` and removes `secrets`. Appends a reading of the clocks.
     pub(crate) fn new(stock: Arc<ChunkSupply>, log: Writer, secrets: Secrets) -> Drainer {
         let mut drainer = Drainer {
             stock,
@@ -90,22 +92,22 @@ impl Drainer {
         drainer
     }
 
-    /// The same, and says which programs lost a privilege.
+    /// The same, reporting programs that lost a privilege.
     pub(crate) fn with_privileges(self, privileges: Privileges) -> Drainer {
         Drainer { privileges, ..self }
     }
 
-    /// Which programs neither recorder nor guard looked at, in a sentence.
+    /// The programs that neither recorder nor guard observed, in a sentence.
     pub(crate) fn unwatched(&self) -> Option<String> {
         self.unwatched.reason()
     }
 
-    /// What the drained records say is not known, in sentences.
+    /// Gaps that the drained records report, in sentences.
     pub(crate) fn undecoded(&self) -> impl Iterator<Item = String> {
         self.undecoded.reasons()
     }
 
-    /// Which programs lost a privilege, in sentences.
+    /// Programs that lost a privilege, in sentences.
     pub(crate) fn privileges_lost(&self) -> &[String] {
         self.privileges.told()
     }
@@ -123,7 +125,7 @@ impl Drainer {
         self.clock_due = backstory_sys::clock::monotonic() + CLOCK_EVERY;
     }
 
-    /// Drains what can be drained. Returns how many chunks were.
+    /// Drains the chunks selected by `which`. Returns their number.
     pub(crate) fn pass(&mut self, which: ChunkSelection) -> usize {
         if backstory_sys::clock::monotonic() > self.clock_due {
             self.clock();
@@ -151,7 +153,7 @@ impl Drainer {
         drained
     }
 
-    /// Somebody on the dead owner's memory may still append.
+    /// True if a child on the dead owner's memory may still append.
     fn has_other_writer(&mut self, index: usize, newest: &HashMap<Pid, u64>) -> bool {
         self.stock.arena.contents(index, &mut self.scratch);
         shared_chunk::has_other_writer(&self.scratch, newest)
@@ -184,13 +186,13 @@ impl Drainer {
         self.scratch = bytes;
     }
 
-    /// Operations that are known to be lost so far.
+    /// Number of operations known to be lost so far.
     pub(crate) fn lost(&self) -> u64 {
         let arena = self.stock.arena.header();
         self.lost.saturating_add(arena.lost.load(Ordering::Acquire))
     }
 
-    /// Why the log itself is not whole, if it isn't.
+    /// The reason why the log is not whole. `None` if it is.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
@@ -202,8 +204,9 @@ impl Drainer {
         self.recent.push_back(records);
     }
 
-    /// Writes the last frames, and returns the `end` that is in the log. How the run ended matters more than its last operations:
-    /// on a full disk they make room for it, and the end is asked for again, as it has more to tell then.
+    /// Appends the last frames, and returns the `end` that is in the log. The end of a run matters
+    /// more than its last operations. On a full disk the last chunks are taken back to make room,
+    /// and `end` is computed again, because it must report that loss.
     pub(crate) fn finish(&mut self, end: impl Fn(&Drainer) -> RunEnd) -> RunEnd {
         let clock = clock::point();
         loop {
@@ -215,7 +218,8 @@ impl Drainer {
         }
     }
 
-    /// Takes the last chunk back from the log, with the clocks after it. False if there is none to be had.
+    /// Takes the last chunk back from the log, with the clock readings after it. Returns false if
+    /// no chunk is left.
     fn take_back_chunk(&mut self) -> bool {
         loop {
             match self.log.take_back() {
@@ -228,14 +232,15 @@ impl Drainer {
         true
     }
 
-    /// Makes the log durable.
+    /// Makes the log durable (fdatasync(2)).
     pub(crate) fn sync(&mut self) {
         let result = self.log.sync();
         self.note(result);
     }
 }
 
-/// A first process of another pid namespace gives itself away by its number. From then on owners are trusted only if announced.
+/// Detects the first process of another pid namespace by its number. From then on the owner of a
+/// chunk is trusted only if it was announced.
 fn notice_namespaces(arena: &Arena, owned: &[(usize, abi::Chunk)]) {
     if owned
         .iter()
@@ -256,7 +261,7 @@ fn foreign_pids(arena: &Arena) -> bool {
         != 0
 }
 
-/// The process as we number it, if we can know.
+/// The owner's process id in the supervisor's pid namespace, if it can be known.
 fn host_pid(arena: &Arena, header: &abi::Chunk) -> Option<Pid> {
     match header.host_pid {
         0 if foreign_pids(arena) => None,
@@ -265,7 +270,8 @@ fn host_pid(arena: &Arena, header: &abi::Chunk) -> Option<Pid> {
     }
 }
 
-/// The latest recorder start of each process: an `execve` leaves the chunks of the former program behind.
+/// The latest recorder start of each process. An `execve` abandons the chunks of the former
+/// program.
 fn newest_epochs(arena: &Arena, owned: &[(usize, abi::Chunk)]) -> HashMap<Pid, u64> {
     let mut newest = HashMap::new();
     for (_, header) in owned {
@@ -277,16 +283,16 @@ fn newest_epochs(arena: &Arena, owned: &[(usize, abi::Chunk)]) -> HashMap<Pid, u
     newest
 }
 
-/// Nobody is left to append to this chunk.
+/// True if no thread is left that can append to this chunk.
 fn abandoned(arena: &Arena, header: &abi::Chunk, newest: &HashMap<Pid, u64>) -> bool {
     let Some(pid) = host_pid(arena, header) else {
         return false;
     };
-    // Epoch 0 is the guard's, or that of a header which its owner is just writing.
+    // Epoch 0 belongs to the guard, or to a header that its owner is just writing.
     if header.epoch != 0 && newest.get(&pid).is_some_and(|&epoch| epoch > header.epoch) {
         return true;
     }
-    // Thread ids of another namespace say nothing here, and the guard's chunks belong to no thread.
+    // Thread ids of another namespace mean nothing here. The guard's chunks belong to no thread.
     let tid = if header.host_pid == 0 && header.tid != 0 && header.tid < abi::TID_UNTOLD {
         header.tid as Pid
     } else {
@@ -295,7 +301,7 @@ fn abandoned(arena: &Arena, header: &abi::Chunk, newest: &HashMap<Pid, u64>) -> 
     !sys::thread_exists(pid, tid)
 }
 
-/// How many records a chunk's bytes hold.
+/// Number of records in a chunk.
 fn records(bytes: &[u8]) -> u64 {
     let mut count = 0;
     let mut at = abi::Chunk::SIZE;
@@ -306,9 +312,9 @@ fn records(bytes: &[u8]) -> u64 {
     count
 }
 
-/// Drains on a tick until told to stop: often while chunks come in, rarely when nothing happens.
+/// Drains periodically until stopped: often while chunks arrive, rarely otherwise.
 pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
-    // The first chunks are added while the command is starting, but not while that would hold it up.
+    // The first chunks are added while the command starts, but only where that does not delay it.
     let mut pause = SCARCE;
     let guarded = stock.arena.header().flags.load(Ordering::Relaxed) & abi::ARENA_GUARDED != 0;
     let longest = if guarded { IDLE } else { UNASKED };
@@ -319,7 +325,8 @@ pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>) {
             .pass(ChunkSelection::Finished);
         let before = stock.arena.chunks();
         stock.arena.keep_stocked();
-        // A crowd that starts at once finishes no chunk for long: each of those who ask needs one of their own.
+        // Many processes that start at once fill no chunk for long. Each one that waits needs a
+        // chunk.
         stock.arena.grow(stock.asking().saturating_sub(drained));
         let grown = stock.arena.chunks() > before;
         if grown && drained < before / 8 {
@@ -512,7 +519,7 @@ mod tests {
         let tid = std::thread::spawn(|| rustix::thread::gettid().as_raw_nonzero().get())
             .join()
             .unwrap();
-        // `join` returns a moment before the kernel is done with the thread.
+        // `join` returns a moment before the kernel has removed the thread.
         while sys::thread_exists(std::process::id() as Pid, tid) {
             std::thread::yield_now();
         }
@@ -568,7 +575,8 @@ mod tests {
         });
     }
 
-    /// Runs the test of this name once more, in a file system of its own with little room. False where none can be had.
+    /// Runs the test of this name again, in a small file system of its own. Returns false if none
+    /// can be mounted.
     fn is_run_in_a_small_place(name: &str) -> bool {
         let own = std::env::current_exe().unwrap();
         let script = "mount -t tmpfs -o size=24k none \"$0\" && SMALL_PLACE=$0 exec \"$1\" --exact \"$2\" --nocapture";
@@ -598,7 +606,7 @@ mod tests {
             return;
         };
         let pid = dead();
-        // What is left of the last page is of another length each time.
+        // The remainder of the last page has another length each time.
         for length in (0..200).step_by(8) {
             let mut place = place();
             let path = dir.join("log");

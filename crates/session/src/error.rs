@@ -1,27 +1,27 @@
-//! What can go wrong before the command has started, or while a log is finished afterwards.
+//! Errors before the command has started, or while a log is finished afterwards.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failed operation and what it failed on.
+/// A failed operation and its object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or directory of ours.
+    /// An operation on a file or directory of the recording failed.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
         /// Verb.
         what: &'static str,
         /// Object.
         path: PathBuf,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Something that the kernel should have given us.
+    /// A system call without an object worth naming failed.
     #[error("cannot {what}: {source}")]
     System {
         /// Verb and object.
         what: &'static str,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The log could not be written or read.
@@ -29,15 +29,15 @@ pub enum Error {
     Log {
         /// Verb.
         what: &'static str,
-        /// Which log.
+        /// The log.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Too little address space.
+    /// The address space limit leaves too little room.
     #[error("cannot record in so little address space: allow {} kB more (`ulimit -v`)", bytes.div_ceil(1000))]
     Room {
-        /// What there has to be beside what is used already.
+        /// Bytes that are needed beside those in use.
         bytes: usize,
     },
     /// An empty command.
@@ -46,16 +46,16 @@ pub enum Error {
     /// A string for the kernel with a NUL byte inside.
     #[error("{what} contains a NUL byte")]
     Nul {
-        /// Which.
+        /// The name of the string.
         what: &'static str,
     },
     /// The arena could not be made or opened.
     #[error(transparent)]
     Arena(#[from] backstory_arena::Error),
-    /// `recover` on a run whose recorder lives.
+    /// `recover` was called for a run that is still being recorded.
     #[error("the run of {} is still being recorded", path.display())]
     StillRecording {
-        /// The part log.
+        /// The log of that run.
         path: PathBuf,
     },
 }

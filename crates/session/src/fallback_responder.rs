@@ -1,7 +1,9 @@
-//! Answers the guard's calls where nobody logs them any more: what keeper and launcher do once the supervisor cannot.
+//! Responds to the guard's notifications without logging them: the keeper and the launcher do so
+//! when the supervisor is dead.
 //!
-//! Invariant: whoever holds the listener answers, also where no thread can be had (`ulimit -u`, `ulimit -v`): then whenever its holder
-//! looks. A program that waits for an answer must never be left waiting for want of memory.
+//! Invariant: the process that holds the listener responds, even if no thread can be created
+//! (`ulimit -u`, `ulimit -v`). It then responds whenever it polls. A lack of memory must never
+//! leave a program waiting.
 
 use backstory_guard::{SharedBuffers, continue_all, continue_pending, continue_received};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,21 +11,22 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// It only waits and answers, and little memory may be allowed.
+/// Stack of the thread. The thread only waits and responds, and memory may be scarce.
 const STACK: usize = 64 << 10;
 
-/// Answers until no process is left that has the filter.
+/// Responds until no process with the filter is left.
 pub(crate) struct FallbackResponder {
     listener: Arc<OwnedFd>,
     shared: Arc<SharedBuffers>,
-    /// None where no thread could be had: then the holder has to look.
+    /// `None` if no thread could be created. The holder then has to poll.
     thread: Option<JoinHandle<()>>,
-    /// Nobody is left; told by the one who looks.
+    /// No process with the filter is left, as found by polling.
     over: bool,
 }
 
 impl FallbackResponder {
-    /// Answers who waits already, and begins to answer the others in the background.
+    /// Responds to the notifications that wait already, and starts to respond to others in the
+    /// background.
     pub(crate) fn begin(listener: OwnedFd, shared: Arc<SharedBuffers>) -> FallbackResponder {
         continue_received(listener.as_fd(), &shared);
         let listener = Arc::new(listener);
@@ -42,19 +45,19 @@ impl FallbackResponder {
         }
     }
 
-    /// What has to be waited for beside other things, and followed by [`FallbackResponder::answer`]; none where a thread does that.
+    /// A descriptor to poll before [`FallbackResponder::answer`]. `None` if a thread responds.
     pub(crate) fn waits_for(&self) -> Option<BorrowedFd<'_>> {
         (self.thread.is_none() && !self.over).then(|| self.listener.as_fd())
     }
 
-    /// Answers who waits now, unless a thread does. Does not wait.
+    /// Responds to the notifications that wait now, unless a thread does. Does not wait.
     pub(crate) fn answer(&mut self) {
         if self.waits_for().is_some() {
             self.over = !continue_pending(self.listener.as_fd(), &self.shared);
         }
     }
 
-    /// True once no process is left that has the filter.
+    /// True once no process with the filter is left.
     pub(crate) fn is_over(&self) -> bool {
         match &self.thread {
             Some(thread) => thread.is_finished(),
@@ -62,15 +65,17 @@ impl FallbackResponder {
         }
     }
 
-    /// Returns when no process is left that has the filter.
+    /// Returns when no process with the filter is left.
     pub(crate) fn until_over(self) {
         match self.thread {
-            Some(thread) => _ = thread.join(), // it does not panic, and there is nothing left to be done if it had
+            // it does not panic, and nothing could be done if it had
+            Some(thread) => _ = thread.join(),
             None => _ = continue_all(self.listener.as_fd(), &self.shared),
         }
     }
 
-    /// Goes on in a copy of this process, once that one has ended: the buffers are its thread's as long as it lives.
+    /// Goes on in a copy of this process after the process has ended. Until then the buffers belong
+    /// to its thread.
     pub(crate) fn in_a_copy(self, ended: impl Fn() -> bool) {
         while !ended() {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -80,7 +85,7 @@ impl FallbackResponder {
     }
 }
 
-/// No process has the filter any more.
+/// True if no process with the filter is left.
 pub(crate) fn nobody_is_left(listener: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(listener, PollFlags::empty())];
     let now = Timespec {

@@ -1,7 +1,7 @@
-//! Doors for the fuzzers in `fuzz/`, and for the tests that replay what they found: the places where this crate reads what a recorded
-//! program may have written as it liked.
+//! Entry points for the fuzzers in `fuzz/`, and for the tests that replay their findings. They
+//! reach the code of this crate that reads bytes which a recorded program controls.
 //!
-//! Nothing that records goes through here. Absent: expectations. What must hold is asserted by the fuzz targets.
+//! Recording never uses this module. Absent: expectations, which the fuzz targets assert.
 
 use crate::drain::{ChunkSelection, Drainer};
 use crate::redact::Secrets;
@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 pub use backstory_guard::fuzz_entry::call;
 
-/// Drains an arena over which a program has scribbled, and writes the log `log`, which must not exist. `header` goes over the
-/// arena's first page, `chunks` over the first chunks. Returns how many operations the supervisor counts as lost.
+/// Drains an arena that a program has overwritten, into the new log `log`. `header` overwrites the
+/// arena's first page, `chunks` the first chunks. Returns the number of operations that the
+/// supervisor counts as lost.
 pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u64, Error> {
     let arena = Arena::create(id, abi::ARENA_GUARDED)?;
     arena.remove();
@@ -66,13 +67,13 @@ pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u6
     Ok(end.lost)
 }
 
-/// A variable's entry as the log would have it, with one more pattern of secret names.
+/// The redacted entry of an environment variable, with one more pattern of secret names.
 pub fn redacted(pattern: &str, entry: &[u8]) -> Vec<u8> {
     let secrets = redact::Secrets::new(&[pattern.to_owned()]);
     secrets.environment(&[entry.to_vec()]).concat()
 }
 
-/// A command's arguments as the log would have them, with one more pattern of secret names.
+/// The redacted arguments of a command, with one more pattern of secret names.
 pub fn redacted_command(pattern: &str, command: &[Vec<u8>]) -> Vec<Vec<u8>> {
     redact::Secrets::new(&[pattern.to_owned()]).command(command)
 }

@@ -1,7 +1,9 @@
-//! Joins the guard to the run: installs its filter on the thread that starts the command, and serves its receivers.
+//! Joins the guard to the run: installs the filter on the thread that starts the command, and runs
+//! the receivers.
 //!
-//! Invariant: a filter that is installed is answered, by the receivers or by the keeper; a command whose
-//! filter could not be installed runs with the recorder alone, and the run says so.
+//! Invariant: the notifications of an installed filter are always responded to, by the receivers or
+//! by the keeper. A command whose filter could not be installed runs with the recorder alone, and
+//! the run says so.
 
 use crate::Options;
 use crate::control::{Control, STARTED};
@@ -22,32 +24,34 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tells the keeper to answer from now on.
+/// Message to the keeper: respond from now on.
 pub(crate) const SERVE: u8 = b'S';
 
-/// The child that becomes the command has a stack of its own.
+/// Stack of the child that becomes the command.
 const START_STACK: usize = 256 << 10;
 
-/// What has to be known of the run's programs.
+/// Paths that the run's programs use.
 pub(crate) struct RecorderPaths {
-    /// How they find the arena.
+    /// Path of the arena, as the programs see it.
     pub arena: Vec<u8>,
-    /// Where the recorder's library is.
+    /// Path of the recorder's library.
     pub library: Vec<u8>,
 }
 
-/// A start that has begun.
+/// A start of the command that is under way.
 pub(crate) struct PendingStart {
-    /// What the filter's installation came to.
+    /// Result of installing the filter.
     pub installed: Receiver<Result<OwnedFd, InstallError>>,
-    /// The command is started once something was sent here, if there is a filter. Who starts has a copy of all our descriptors until it
-    /// executes, the listener's too: were all others gone that hold one, it would wait for an answer from nobody but itself.
+    /// If a filter was installed, the command starts after a message on this channel. The starting
+    /// process has a copy of all descriptors until it executes, the listener included. If all other
+    /// holders died meanwhile, it would wait for a response from itself.
     pub go: SyncSender<()>,
 }
 
-/// Starts the command with the guard's filter on it.
+/// Starts the command with the guard's filter.
 ///
-/// The filter is on the starting thread and what comes from it only. `done` is rung when the command's program runs or can't.
+/// Only the starting thread and its descendants have the filter. `done` is signalled when the
+/// command's program runs or has failed to start.
 pub(crate) fn start(
     options: &Options,
     launch: &Arc<Launch>,
@@ -73,7 +77,7 @@ pub(crate) fn start(
         if !guarded {
             unguarded(&stock);
         }
-        // From here on this thread is watched itself: it makes no call that the filter knows.
+        // From here on this thread has the filter itself. It makes no watched call.
         let _ = tell.send(installed);
         if guarded {
             let _ = may_go.recv();
@@ -84,27 +88,27 @@ pub(crate) fn start(
     Ok(PendingStart { installed, go })
 }
 
-/// Starts the command on this thread and publishes what came of it.
+/// Starts the command on this thread and publishes the result.
 pub(crate) fn start_and_publish(launch: &Launch, control: &Control) {
     match launch.start() {
         Ok(true) => control.reach(STARTED),
-        Ok(false) => {} // the child has said why
+        Ok(false) => {} // the child has published the reason
         Err(error) => control.set_not_started(error.raw_os_error().unwrap_or(libc::EAGAIN)),
     }
 }
 
-/// Recorders must not count on the guard.
+/// Tells the recorders that there is no guard.
 pub(crate) fn unguarded(stock: &ChunkSupply) {
     let flags = &stock.arena.header().flags;
     flags.fetch_and(!(abi::ARENA_GUARDED | abi::ARENA_STRICT), Ordering::AcqRel);
 }
 
 fn ring(bell: &OwnedFd) {
-    // A full counter has woken everybody already.
+    // If the counter is full, it has woken all its readers already.
     let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
 }
 
-/// The guard at work.
+/// The running guard.
 pub(crate) struct GuardSession {
     receivers: Option<Receivers>,
     bridge: Arc<SupervisorHooks>,
@@ -113,7 +117,7 @@ pub(crate) struct GuardSession {
 }
 
 impl GuardSession {
-    /// Starts to answer. `sent` says what came of handing the listener to the keeper.
+    /// Starts to respond. `sent` is the result of passing the listener to the keeper.
     pub(crate) fn begin(
         listener: OwnedFd,
         shared: Arc<SharedBuffers>,
@@ -149,7 +153,7 @@ impl GuardSession {
                 trouble = Some(Reason::GuardSilent {
                     error: error.to_string(),
                 });
-                // The keeper has the listener, too, and nothing else to do.
+                // The keeper has the listener, too, and no other duty.
                 let _ = rustix::io::write(&to_keeper, &[SERVE]);
             })
             .ok();
@@ -165,7 +169,7 @@ impl GuardSession {
         }
     }
 
-    /// Ends the guard's part.
+    /// Ends the guard.
     pub(crate) fn end(self) -> GuardReport {
         let mut told: Vec<Reason> = self.trouble.into_iter().collect();
         if let Some(receivers) = self.receivers {
@@ -174,7 +178,7 @@ impl GuardSession {
                 told.push(Reason::SlowFileSystem {});
             }
             if !ended {
-                // Whoever is still there must not wait for an answer.
+                // Processes that outlive the guard must not wait for a response.
                 let _ = rustix::io::write(&self.to_keeper, &[SERVE]);
             }
         }
@@ -189,25 +193,25 @@ impl GuardSession {
     }
 }
 
-/// What the guard has to tell once it has ended, in sentences.
+/// The guard's report after its end, in sentences.
 #[derive(Debug, Default)]
 pub(crate) struct GuardReport {
-    /// What makes the run incomplete.
+    /// Reasons why the run is incomplete.
     pub reasons: Vec<String>,
-    /// What was not as it would have been without the guard.
+    /// Effects of the guard on the programs.
     pub warnings: Vec<String>,
 }
 
-/// What the supervisor does for the guard.
+/// Services of the supervisor for the guard.
 struct SupervisorHooks {
     stock: Arc<ChunkSupply>,
-    /// This process.
+    /// Process id of the supervisor.
     supervisor: u32,
     notes: Mutex<Vec<Reason>>,
     preserver: Option<Preserver>,
 }
 
-/// Who keeps contents, if they are to be kept: beside the log.
+/// The preserver of contents, which works beside the log. `None` if contents are not stored.
 fn preserver(
     options: &Options,
     inherited: &[Inherited],
@@ -220,7 +224,7 @@ fn preserver(
     wanted.then(|| Preserver::new(options.contents, place, open, stock))
 }
 
-/// So many processes that can't be read say the same as more of them.
+/// Most notes about unreadable processes. More of them add no information.
 const NOTES: usize = 20;
 
 impl SupervisorHooks {
@@ -244,7 +248,7 @@ impl Hooks for SupervisorHooks {
     }
 
     fn collects_children_of(&self, parent: u32) -> bool {
-        // The supervisor reaps its children itself.
+        // The supervisor reaps its own children.
         parent == self.supervisor
     }
 

@@ -1,4 +1,4 @@
-//! The first frame of a log: what is known before the command starts, read as cheaply as it can be.
+//! The first frame of a log: facts known before the command starts, read as cheaply as possible.
 
 use crate::redact::Secrets;
 use crate::{Options, clock};
@@ -14,9 +14,9 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Inherited {
     pub fd: RawFd,
-    /// What `/proc/self/fd` says of it.
+    /// The target of its link in `/proc/self/fd`.
     pub target: Vec<u8>,
-    /// How it is open: `O_ACCMODE` of its flags, -1 if unknown.
+    /// Its access mode: `O_ACCMODE` of its flags, or -1 if unknown.
     pub access: i32,
     /// The regular file behind it.
     pub file: Option<Ident>,
@@ -95,13 +95,13 @@ fn distribution() -> String {
     name.unwrap_or("").trim_matches('"').to_owned()
 }
 
-/// The model of the first processor. Only the beginning is read: the kernel makes the text as it is read, and that takes long where
-/// there are many processors.
+/// The model of the first processor. Only the beginning of the file is read. The kernel makes the
+/// text while it is read, which takes long on machines with many processors.
 fn cpu() -> String {
     use std::io::Read;
     let mut start = Vec::with_capacity(1024);
     if let Ok(file) = fs::File::open("/proc/cpuinfo") {
-        // A failure leaves the name empty, which is what is known then.
+        // After a failure the model stays empty, which means unknown.
         let _ = file.take(1024).read_to_end(&mut start);
     }
     let start = String::from_utf8_lossy(&start);
@@ -114,7 +114,7 @@ fn cpu() -> String {
         .map_or(String::new(), |(_, m)| m.trim().to_owned())
 }
 
-/// The descriptors that an `execve` would hand on now.
+/// The descriptors that an `execve` would pass on now.
 pub(crate) fn inherited() -> Vec<Inherited> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir("/proc/self/fd") else {
@@ -139,7 +139,7 @@ pub(crate) fn inherited() -> Vec<Inherited> {
     found
 }
 
-/// The regular files that are behind these names now.
+/// The regular files that these names lead to now.
 pub(crate) fn files_now(names: &[Vec<u8>]) -> Vec<Option<Ident>> {
     names
         .iter()
@@ -147,7 +147,7 @@ pub(crate) fn files_now(names: &[Vec<u8>]) -> Vec<Option<Ident>> {
         .collect()
 }
 
-/// The file that `at` leads to, if `target`, which `/proc` calls it, can be one.
+/// The file that `at` leads to, if `target`, its name in `/proc`, can be a file.
 fn file(at: &Path, target: &[u8]) -> Option<Ident> {
     use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
     if !target.starts_with(b"/") {
@@ -164,14 +164,14 @@ fn number(name: &OsStr) -> Option<RawFd> {
 
 #[allow(unsafe_code)]
 fn handed_on(fd: RawFd) -> bool {
-    // SAFETY: no pointers; a descriptor that is not open gives an error.
+    // SAFETY: no pointers. A descriptor that is not open gives an error.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
     flags >= 0 && flags & libc::FD_CLOEXEC == 0
 }
 
 #[allow(unsafe_code)]
 fn access(fd: RawFd) -> i32 {
-    // SAFETY: no pointers; a descriptor that is not open gives an error.
+    // SAFETY: no pointers. A descriptor that is not open gives an error.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     if flags < 0 {
         -1
