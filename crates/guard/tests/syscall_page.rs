@@ -39,13 +39,18 @@ fn guard(guard: &GuardAction) -> String {
 fn page() -> String {
     let mut out = String::from(
         "# Every system call\n\n\
-         What recorder and guard do with each system call of the supported kernels. Made from the table that the seccomp filter\n\
-         and the decoder of its notifications are built from (`crates/guard/src/table/rows.rs`) by\n\
-         `BACKSTORY_BLESS=1 cargo test -p backstory-guard --test syscall_page`; a test keeps it so, and another compares the\n\
-         table with the kernel's headers and with the kernel that runs. x32 calls are treated as the x86-64 calls of the same\n\
-         name. aarch64's numbers are there so that no call of it is without a row; nothing is recorded on it yet.\n\n\
-         *wraps it*: libc's function of this name, or the functions that stand for it, in programs that load libc dynamically.\n\
-         `io_uring_setup` is refused with `ENOSYS` where `--io-uring=refuse` asks for it.\n\n\
+         This page is for developers, and for readers who ask whether a call is recorded. It says what\n\
+         recorder and guard do with each system call of the supported kernels.\n\n\
+         `BACKSTORY_BLESS=1 cargo test -p backstory-guard --test syscall_page` writes the page from the\n\
+         table in `crates/guard/src/table/rows.rs`. The seccomp filter and the decoder of notifications\n\
+         are built from the same table. Tests compare the page with the table, and the table with the\n\
+         kernel's headers and with the running kernel.\n\n\
+         - *wraps it*: the recorder wraps libc's function of this name, or the functions that make the\n  \
+           call, in programs that load libc dynamically.\n\
+         - x32 calls are treated as the x86-64 calls of the same name.\n\
+         - aarch64's numbers are listed so that none of its calls is without a row. Nothing is recorded\n  \
+           on aarch64 yet.\n\
+         - `io_uring_setup` fails with `ENOSYS` under `--io-uring=refuse`.\n\n\
          | call | x86-64 | i386 | aarch64 | recorder | guard |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     for row in ROWS {

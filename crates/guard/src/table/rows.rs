@@ -22,24 +22,23 @@ use backstory_eventlog::reason::undecoded;
 const REC: bool = true;
 pub(super) const ___: bool = false;
 
-pub(super) const FD_DATA: &str =
-    "moves data of a descriptor; what may flow is bounded by how that was opened";
+pub(super) const FD_DATA: &str = "moves data of a descriptor; the open says which flow is possible";
 pub(super) const FD_TABLE: &str =
     "moves descriptors; the guard names files by path, the recorder follows descriptors";
-const CHILD: &str = "makes a child: never notified, for a signal would make it fail; the child is met at its first notification";
-pub(super) const ENDS: &str = "must not be disturbed: a notified call can fail with EINTR";
+const CHILD: &str = "makes a child; never notified, since a signal would make it fail; the guard meets the child at its first notification";
+pub(super) const ENDS: &str = "must not be interrupted: a notified call can fail with EINTR";
 pub(super) const WAITS: &str = "the exit status is known from the recorder or from a pidfd";
 pub(super) const CHANNEL: &str =
     "an anonymous channel or its traffic; connect and bind name the peers";
 pub(super) const SHM: &str =
-    "System V memory, queues and semaphores name no files; what goes through them is not told";
-const SIGNALS: &str = "sends a signal, no content; the recorder tells of those it wraps";
+    "System V memory, queues and semaphores name no files; their data is not recorded";
+const SIGNALS: &str = "sends a signal, no content; the recorder logs the calls that it wraps";
 const READS_MEMORY: &str =
-    "reads the memory of a process, mostly its own; what it brings from another is not told";
+    "reads the memory of a process, mostly its own; data from another process is not recorded";
 const MOUNT_FD: &str = "prepares a mount that move_mount makes visible";
 const KERNEL: &str = "changes the kernel, with privileges, not files of the run";
 pub(super) const CREDENTIALS: &str = "changes rights of the process";
-pub(super) const ASKS: &str = "only asks, names no path";
+pub(super) const ASKS: &str = "only queries, names no path";
 const MEMORY: &str = "manages the process's own memory";
 pub(super) const WAITING: &str = "waits, or makes something to wait on";
 pub(super) const SETTINGS: &str = "changes settings that no file content depends on";
