@@ -1,4 +1,7 @@
-//! Writes an export completely or not at all: under a temporary name beside its own, renamed when all of it is there, on the disk, too.
+//! Writes an export completely or not at all.
+//!
+//! In: a view, a format and a path. Out: the file or directory. It is written under a temporary
+//! name in the same directory, brought to the disk, and then renamed.
 
 use std::fs;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -32,7 +35,7 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
             if path.is_dir() {
                 return Err(in_the_way(path, "a directory"));
             }
-            // A device or a pipe is written to, not replaced.
+            // A device or a pipe is opened for writing, not replaced.
             if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
                 let mut out = fs::OpenOptions::new()
                     .write(true)
@@ -73,9 +76,9 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
                 fs::Permissions::from_mode(0o777 & !umask()),
             )
             .map_err(failed)?;
-            // One call for all files: a crash must not leave the name without what it stands for.
+            // One call syncs all files: after a crash, the name must not exist without its content.
             syncfs(&temporary.open).map_err(|error| failed(error.into()))?;
-            // An empty directory is replaced by a rename.
+            // The rename replaces an empty directory.
             fs::rename(temporary.path(), path).map_err(failed)?;
             temporary.keep();
             Ok(())
@@ -83,9 +86,9 @@ pub fn export(view: &View, format: &dyn Format, path: &Path) -> Result<()> {
     }
 }
 
-/// Writes `view` to `out` when all of it could be made: what comes after a pipe gets the whole or nothing.
+/// Writes `view` to `out` once all of it exists, so that the reader of a pipe gets all or nothing.
 pub fn export_to(view: &View, format: &dyn Format, out: &mut dyn Write) -> Result<()> {
-    // Most exports are small; an image's archive is not for memory.
+    // Most exports are small. The archive of an image does not fit into memory.
     let mut whole = tempfile::SpooledTempFile::new(1 << 24);
     format.write(view, Target::Stream(&mut whole))?;
     whole.seek(SeekFrom::Start(0))?;
@@ -94,7 +97,7 @@ pub fn export_to(view: &View, format: &dyn Format, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// What failed while it was written, with the name of what was to be written.
+/// The error of a format, with the path of the target.
 fn named(path: &Path, written: Result<()>) -> Result<()> {
     written.map_err(|error| match error {
         Error::Stream(source) => Error::Write {
@@ -116,7 +119,8 @@ fn in_the_way(path: &Path, what: &'static str) -> Error {
     }
 }
 
-/// The process's umask, read where reading does not change it; the usual one where that is not told.
+/// The process's umask, read from `/proc`, since `umask(2)` would change it; 022 if `/proc` does
+/// not show it.
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));

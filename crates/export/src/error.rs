@@ -13,25 +13,25 @@ pub enum Error {
     /// There is no such format.
     #[error("there is no format '{0}'; known are: {known}", known = crate::names().join(", "))]
     NoFormat(String),
-    /// The recording has nothing that this format could hold.
+    /// The recording has nothing that this format could express.
     #[error("{subject} has no {what}: {advice}")]
     Nothing {
         /// Which run or file.
         subject: String,
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
-        /// What to do.
+        /// Advice for the user.
         advice: &'static str,
     },
     /// A directory cannot go to stdout.
     #[error("{0} is a directory of files: name one with -o DIR")]
     NotAStream(&'static str),
-    /// Something is there, and it is not of the kind that would be replaced.
+    /// The target exists, and is not of a kind that is replaced.
     #[error("{} is there already, and is {what}: name another with -o, or remove it", .path.display())]
     InTheWay {
         /// The target.
         path: PathBuf,
-        /// What is there.
+        /// The kind of the existing file.
         what: &'static str,
     },
     /// The directory that the target would be in is not there.
@@ -58,14 +58,14 @@ pub enum Error {
         /// Which part, and why.
         source: Box<Error>,
     },
-    /// What is to be written cannot be said in this format.
+    /// The format cannot express the subject.
     #[error("{format} has no way to say {what}: {advice}")]
     Unsayable {
         /// Which format.
         format: &'static str,
         /// What.
         what: String,
-        /// What to do.
+        /// Advice for the user.
         advice: &'static str,
     },
     /// A program that the format needs failed or is not there.
@@ -73,20 +73,20 @@ pub enum Error {
     Program {
         /// Which.
         program: &'static str,
-        /// What it said, or what to do.
+        /// The program's message, or advice.
         why: String,
     },
-    /// A content is needed, and cannot be had.
+    /// A content is needed, and is not available.
     #[error("the content of {path} is not to be had: {why}; {advice}")]
     NoContent {
         /// Which file.
         path: String,
         /// Why.
         why: String,
-        /// What to do.
+        /// Advice for the user.
         advice: &'static str,
     },
-    /// A content is kept, and cannot be read.
+    /// A content is stored, and cannot be read.
     #[error("what {path} held: {source}")]
     Unreadable {
         /// Which file.
@@ -111,7 +111,7 @@ pub enum Error {
     /// Writing the stream failed.
     #[error(transparent)]
     Stream(#[from] io::Error),
-    /// The question could not be answered.
+    /// The query failed.
     #[error(transparent)]
     Query(#[from] backstory_query::Error),
     /// The steps could not be found.

@@ -1,7 +1,8 @@
-//! What the files of a view held, and where that can be had now: from the contents beside the store, else from the file itself if it is
-//! still the version that was recorded.
+//! The contents of a view's files.
 //!
-//! Invariant: what is read here is what the run had, or an error. A file that has changed since is never taken for what it was.
+//! In: recordings, and the directory of the store's contents. Out: each version's content, from the
+//! store or from the file itself if it is still the recorded version. Invariant: a content is that
+//! of the recorded version, or an error. A changed file is never used in its place.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,7 +25,7 @@ use sha1::Digest as _;
 use crate::{Error, Result};
 use backstory_workflow::shell;
 
-/// What the files of some runs held.
+/// The contents of the files of some runs.
 #[derive(Debug, Default)]
 pub struct FileContents {
     runs: Vec<RunContents>,
@@ -43,7 +44,8 @@ pub struct Checksums {
 }
 
 impl FileContents {
-    /// Reads what is known of these runs' contents. `dir`: where contents are kept; it need not be there.
+    /// Reads the facts about the contents of these runs. `dir`: the directory of the store's
+    /// contents, which may be missing.
     pub fn load(
         store: &dyn Store,
         recordings: &[Recording],
@@ -67,7 +69,7 @@ impl FileContents {
         Ok(FileContents { runs, kept, index })
     }
 
-    /// The files of one of the view's runs.
+    /// The files of a run, by its number in the view.
     pub fn run(&self, run: usize) -> &RunContents {
         &self.runs[run]
     }
@@ -78,7 +80,12 @@ impl FileContents {
         Some(&self.runs[run].files[at])
     }
 
-    /// Opens what a version held. [`Error::NoContent`] if nobody has it any more.
+    /// Opens the content of a version.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoContent`] if neither the store nor the machine has it any more;
+    /// [`Error::Unreadable`] if the stored content is damaged.
     pub fn open<'a>(&'a self, content: &'a Content) -> Result<Box<dyn Read + 'a>> {
         if let (true, Some(digest), Some(kept)) =
             (content.held.is_kept(), &content.digest, &self.kept)
@@ -111,7 +118,8 @@ impl FileContents {
         Err(Error::NoContent { path, why, advice })
     }
 
-    /// The checksums of what a version held; none if nobody has it any more. What is kept and damaged is an error.
+    /// The checksums of a version; `None` if its content is not available. A damaged content is an
+    /// error.
     pub fn sums(&self, content: &Content) -> Result<Option<Checksums>> {
         let mut from = match self.open(content) {
             Ok(from) => from,
@@ -140,7 +148,7 @@ impl FileContents {
     }
 }
 
-/// What a file held, by whose name damage is told: what is read is known by its digest alone.
+/// A content whose read errors name the file, since the store knows digests only.
 struct Named<'p, R>(R, &'p [u8]);
 
 impl<R: Read> Read for Named<'_, R> {
@@ -155,12 +163,12 @@ impl<R: Read> Read for Named<'_, R> {
     }
 }
 
-/// The name of a content, where it is known without reading it.
+/// The digest of a content, if it is known without reading the content.
 pub fn digest(content: &Content) -> Option<&Digest> {
     content.digest.as_ref()
 }
 
-/// The file itself, if it still is the version that was recorded.
+/// The file itself, if it is still the recorded version.
 fn live(content: &Content) -> Option<File> {
     let was = content.ident?;
     let file = regular::open(std::ffi::OsStr::from_bytes(&content.path)).ok()?;

@@ -1,7 +1,11 @@
-//! What a format is, and which there are.
+//! The trait of formats, and the list of all formats.
 //!
-//! To add one: a file in `formats/` with a type that implements [`Format`], a line in [`ALL`], a line in `docs/export.md`, and a test
-//! in which the tool named by `proven_by` reads it.
+//! A new format needs:
+//!
+//! - a file in `formats/` with a type that implements [`Format`], and a line in [`ALL`],
+//! - a golden file in `tests/goldens/expected/`,
+//! - a test in which the tool named by `proven_by` reads it,
+//! - a line in `docs/export.md`.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +13,7 @@ use std::path::Path;
 use crate::formats;
 use crate::{Error, Result, View};
 
-/// Where a format writes to. What it writes is kept only if it succeeds.
+/// The target of a format. It is kept only if the format succeeds.
 pub enum Target<'t> {
     /// One file, or stdout.
     Stream(&'t mut dyn Write),
@@ -17,7 +21,7 @@ pub enum Target<'t> {
     Directory(&'t Path),
 }
 
-/// What a format makes.
+/// The shape of a format's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// One file.
@@ -26,7 +30,7 @@ pub enum Shape {
     Directory,
 }
 
-/// What the caller should use it for.
+/// The purpose of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Runs the steps again.
@@ -43,27 +47,27 @@ pub enum Family {
 
 /// A way to write a [`View`] down.
 pub trait Format: Sync {
-    /// What the user types.
+    /// The name on the command line.
     fn name(&self) -> &'static str;
-    /// What it is, in a few words.
+    /// The description in the list of formats.
     fn about(&self) -> &'static str;
-    /// What it is for.
+    /// Its purpose.
     fn family(&self) -> Family;
-    /// The tool that reads it in our tests.
+    /// The tool that reads it in the end-to-end tests.
     fn proven_by(&self) -> &'static str;
-    /// One file or many.
+    /// One file, or a directory.
     fn shape(&self) -> Shape {
         Shape::Stream
     }
-    /// True if it holds files' contents, and so needs a run that kept them.
+    /// True if it holds contents of files, and so needs a run with contents.
     fn needs_contents(&self) -> bool {
         false
     }
-    /// What the user should know of this result beside what [`View::warnings_for`] says, a line each.
+    /// Warnings about this result, one a line, beside those of [`View::warnings_for`].
     fn warnings(&self, _view: &View) -> Vec<String> {
         Vec::new()
     }
-    /// What the user does with the result, in one line, if there is something to say: OUT stands for the target.
+    /// The next command of the user, if there is one: OUT stands for the target.
     fn hint(&self) -> Option<&'static str> {
         None
     }
@@ -118,7 +122,7 @@ impl<'t> Target<'t> {
     pub fn stream(self) -> &'t mut dyn Write {
         match self {
             Target::Stream(out) => out,
-            // `export` gives each format what its shape asks for.
+            // `export` passes the target that the format's shape requires.
             Target::Directory(_) => unreachable!("a stream was asked for"),
         }
     }

@@ -1,7 +1,7 @@
-//! The inventory of materials of a view: what was made, from which files and which packages, by which steps. What the standards' documents
-//! are written from.
+//! The inventory of a view: which results were made from which files and packages by which steps.
+//! The formats of standards are written from it.
 //!
-//! Files of packages are not listed one by one: their package stands for them.
+//! A package stands for all of its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,46 +12,46 @@ use backstory_store::facts::Package;
 use crate::file_contents::Checksums;
 use crate::{Result, View};
 
-/// What a view is made of.
+/// The inventory of a view.
 #[derive(Debug, Default)]
 pub struct Inventory {
     /// Versions of files, in the order of their first use.
     pub items: Vec<InventoryFile>,
-    /// What package managers brought.
+    /// Packages of package managers.
     pub packages: Vec<Package>,
-    /// The steps, by the numbers of items and packages.
+    /// The steps, which refer to files and packages by number.
     pub steps: Vec<InventoryStep>,
 }
 
 /// A version of a file.
 #[derive(Debug)]
 pub struct InventoryFile {
-    /// Which of the view's runs it is from.
+    /// The number of its run in the view.
     pub run: usize,
     /// Absolute path.
     pub path: Bytes,
-    /// 0 for what was there before.
+    /// 0 for the state before the run.
     pub version: u32,
-    /// It is what was made, and is there.
+    /// It is a result: made, and still there.
     pub result: bool,
-    /// Made by a step, kept or not.
+    /// A step made it; it may be gone by the run's end.
     pub made: bool,
     /// A program or library.
     pub software: bool,
     /// It belongs to the system or to a tool.
     pub tool: bool,
-    /// Checksums, if its content can be had.
+    /// Checksums, if its content is available.
     pub sums: Option<Checksums>,
 }
 
-/// A step and what it took and made.
+/// A step with its inputs and outputs.
 #[derive(Debug)]
 pub struct InventoryStep {
     /// Unique among the steps.
     pub name: String,
-    /// Lines of shell, from the step's own directory.
+    /// Lines of shell, for the step's own directory.
     pub lines: Vec<String>,
-    /// Where it stood.
+    /// Its directory.
     pub cwd: Bytes,
     /// When it began.
     pub start: Time,
@@ -68,10 +68,11 @@ pub struct InventoryStep {
 }
 
 impl Inventory {
-    /// Draws up the inventory. Reads every content once.
+    /// Makes the inventory. Each content is read once.
     pub fn of(view: &View) -> Result<Inventory> {
         let wanted = Wanted::of(view);
-        // What no step is for: where the output of the whole run went, files that came and went.
+        // Files that are output of no step are left out: the output of the whole run, and files
+        // that came and went.
         let outputs: HashSet<(usize, &Bytes)> = view
             .workflow
             .steps
@@ -88,7 +89,7 @@ impl Inventory {
                     continue;
                 }
                 let made = matches!(content.role, Role::Output | Role::Intermediate);
-                // What installed a package has made its files.
+                // A run that installed a package made the package's files.
                 if let Some(package) = content.held.package().filter(|_| !made) {
                     let next = packages.len();
                     let at = *packages.entry(unverified(package)).or_insert(next);
@@ -126,7 +127,8 @@ impl Inventory {
     }
 }
 
-/// One entry for a package, whether or not each of its files was compared.
+/// The package without its verification, so that it is listed once whether or not each file was
+/// compared.
 fn unverified(package: &Package) -> Package {
     Package {
         verified: false,
@@ -159,7 +161,8 @@ fn steps(
                 .filter(|&at| items[at].made);
             made.max_by_key(|&at| items[at].version)
         });
-        // Of what it read: what an earlier step made, or what was there before.
+        // Of several versions, the step read the one that an earlier step made, else the one before
+        // the run.
         let inputs = step.inputs.iter().chain(&step.tools).flat_map(|path| {
             let all = versions(run, path).iter().copied();
             all.max_by_key(|&at| (items[at].made, items[at].version))
@@ -187,7 +190,7 @@ fn steps(
     steps.collect()
 }
 
-/// Which files belong to what was asked for; none: all.
+/// The files that belong to the requested file; `None`: all.
 struct Wanted(Option<HashSet<(usize, Bytes)>>);
 
 impl Wanted {

@@ -1,11 +1,15 @@
-//! In: a store. Out: the provenance of a run or a file in a format that other tools read.
+//! Writes recorded provenance in formats that other tools read.
 //!
-//! - [`View::load`] reads the asked part of the graph as plain data, at the asked level of detail, with the [`backstory_workflow::steps`] behind it: the
-//!   commands that a person would have written.
-//! - A [`Format`] writes a view down; [`ALL`] lists them, one file each in `formats/`.
-//! - [`export`] writes it to a file or directory completely or not at all.
+//! In: a store and a [`Request`]. Out: a file, a directory or a stream in one of the formats of
+//! [`ALL`].
 //!
-//! Reads only through query, store and contents; knows nothing of how events were captured.
+//! - [`View::load`] reads the requested part of the graph as plain data, with the steps behind it
+//!   ([`backstory_workflow::steps`]).
+//! - A [`Format`] writes a view; each has a file in `formats/`.
+//! - [`export`] writes to a file or directory completely or not at all.
+//!
+//! Invariant: recorded data is read through `workflow`, `query`, `store` and `contents` only.
+//! Absent on purpose: any dependency on how events were captured.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,9 +1,12 @@
-//! Steps for engines that give each step an empty directory of its own: which files have to be laid where before it, and how its command
-//! is written so that it works there.
+//! Steps for engines that run each step in an empty directory of its own (CWL, Nextflow).
 //!
-//! Invariant: below [`Sandbox::root`] every file has the same name, seen from a step's directory, as it had in the recording, seen from
-//! the root. Absolute names of files below the root become relative; files elsewhere stay where they are. What is absent: names inside
-//! of scripts, which nobody rewrites.
+//! In: the steps of a view. Out: a [`SandboxLayout`], which says for each step which files are put
+//! where, and how its command is written to work there.
+//!
+//! Invariant: below [`SandboxLayout::root`], a file has the same name from a step's directory as it
+//! had from the root in the recording. Absolute names of files below the root become relative.
+//! Files elsewhere stay in their place. Absent on purpose: names inside of scripts are not
+//! rewritten.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -14,20 +17,21 @@ use backstory_workflow::paths::{parent, relative};
 use backstory_workflow::shell::quote;
 use backstory_workflow::steps::{Line, Step};
 
-/// All steps of a view, each for a directory of its own.
+/// The steps of a view, each for a directory of its own.
 #[derive(Debug)]
-pub struct Sandbox {
-    /// The directory that everything is named from: where the run was, or what it has in common with where it wrote to.
+pub struct SandboxLayout {
+    /// The base of all names: the run's directory, or the deepest directory above it and all
+    /// outputs.
     pub root: Bytes,
     /// Files that no step makes.
-    pub sources: Vec<Source>,
-    /// One for each step of the view.
-    pub cells: Vec<Cell>,
+    pub sources: Vec<SourceFile>,
+    /// The steps, in the order of the view.
+    pub cells: Vec<SandboxStep>,
 }
 
-/// A file that was there before.
+/// A file that existed before the steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceFile {
     /// A name for a variable: letters, digits and `_`, unique among sources and outputs.
     pub id: String,
     /// Absolute path.
@@ -36,40 +40,45 @@ pub struct Source {
 
 /// A step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
-    /// Shell language that makes the outputs.
+pub struct SandboxStep {
+    /// The shell commands of the step.
     pub script: String,
-    /// It needs bash, not just any shell.
+    /// The script needs bash.
     pub bash: bool,
-    /// What it reads.
-    pub inputs: Vec<Input>,
-    /// What it makes.
-    pub outputs: Vec<Output>,
+    /// Its input files.
+    pub inputs: Vec<StepInput>,
+    /// Its output files.
+    pub outputs: Vec<StepOutput>,
 }
 
 /// A file that a step reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
-    /// Its [`Source::id`] or [`Output::id`].
+pub struct StepInput {
+    /// Its [`SourceFile::id`] or [`StepOutput::id`].
     pub id: String,
     /// The number of the step that makes it.
     pub made_by: Option<usize>,
-    /// Its name seen from the step's directory; none for what lies elsewhere and is read there.
+    /// Its name from the step's directory; `None` for a file elsewhere, which the step reads in its
+    /// place.
     pub place: Option<String>,
 }
 
 /// A file that a step makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// A name for a variable, as [`Source::id`].
+pub struct StepOutput {
+    /// A name for a variable, as [`SourceFile::id`].
     pub id: String,
-    /// Its name seen from the step's directory.
+    /// Its name from the step's directory.
     pub place: String,
 }
 
-impl Sandbox {
+impl SandboxLayout {
     /// Lays out `steps`, which are those of `view`, for `format`.
-    pub fn of(view: &View, steps: &[Step], format: &'static str) -> Result<Sandbox> {
+    ///
+    /// # Errors
+    ///
+    /// If the engines cannot express a file's name, or the outputs have no common directory.
+    pub fn of(view: &View, steps: &[Step], format: &'static str) -> Result<SandboxLayout> {
         let root = root(view, steps, format)?;
         let mut names = Names::default();
         let mut made: HashMap<&Bytes, (usize, String)> = HashMap::new();
@@ -78,7 +87,7 @@ impl Sandbox {
                 made.insert(path, (at, names.variable(path)));
             }
         }
-        let mut sandbox = Sandbox {
+        let mut sandbox = SandboxLayout {
             root,
             sources: Vec::new(),
             cells: Vec::new(),
@@ -97,7 +106,7 @@ impl Sandbox {
                                     (names.variable(path), utf8(path, format)?.to_owned());
                                 known.insert(path, id.clone());
                                 let path = text;
-                                sandbox.sources.push(Source {
+                                sandbox.sources.push(SourceFile {
                                     id: id.clone(),
                                     path,
                                 });
@@ -108,7 +117,7 @@ impl Sandbox {
                     }
                 };
                 let place = sandbox.place(path, format)?;
-                cell.inputs.push(Input { id, made_by, place });
+                cell.inputs.push(StepInput { id, made_by, place });
             }
             for (output, path) in cell.outputs.iter_mut().zip(&step.outputs) {
                 output.id.clone_from(&made[path].1);
@@ -118,19 +127,20 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// A step without its inputs, whose outputs have no ids yet: also of a template of several steps.
-    pub fn bare(&self, step: &Step, format: &'static str) -> Result<Cell> {
+    /// A step without inputs, whose outputs have no ids yet. `step` may be a template of several
+    /// steps.
+    pub fn bare(&self, step: &Step, format: &'static str) -> Result<SandboxStep> {
         let mut outputs = Vec::new();
         for path in &step.outputs {
             // The root is above all outputs.
             let place = self.place(path, format)?.unwrap_or_default();
-            outputs.push(Output {
+            outputs.push(StepOutput {
                 id: String::new(),
                 place,
             });
         }
         let script = self.script(step);
-        Ok(Cell {
+        Ok(SandboxStep {
             bash: script.contains("$'"),
             script,
             inputs: Vec::new(),
@@ -138,7 +148,7 @@ impl Sandbox {
         })
     }
 
-    /// A file's name seen from the root; none if it lies elsewhere.
+    /// A file's name from the root; `None` if the file lies elsewhere.
     pub fn place(&self, path: &[u8], format: &'static str) -> Result<Option<String>> {
         let path = utf8(path, format)?;
         let below = path.as_bytes().strip_prefix(&*self.root);
@@ -146,7 +156,7 @@ impl Sandbox {
             .and_then(|rest| rest.strip_prefix(b"/"))
             .map(String::from_utf8_lossy);
         match below {
-            // What engines take for patterns and expressions of their own.
+            // Engines interpret these characters as patterns or expressions.
             Some(name)
                 if name.contains(['*', '?', '[', ']', '{', '}', '\\', '\n'])
                     || name.contains("$(") =>
@@ -187,7 +197,7 @@ impl Sandbox {
                 .iter()
                 .map(|line| match (self.line(line), alone) {
                     (text, true) => text,
-                    // What changes the shell itself must not reach the next line.
+                    // A change of the shell itself must not reach the next line.
                     (text, false) if step.lines.len() > 1 || line.is_shell() => {
                         format!("( {text} )")
                     }
@@ -215,7 +225,8 @@ impl Sandbox {
     }
 }
 
-/// `text` with `up` for every mention of `root` that begins a word, or the value in one (`--out=ROOT/x`, `-IROOT/x`).
+/// `text` with `up` for each mention of `root` at the begin of a word, or of a value within a word
+/// (`--out=ROOT/x`, `-IROOT/x`).
 fn relocated(text: &str, root: &str, up: &str) -> String {
     let ends = |c: char| c.is_whitespace() || "'\"`=:,;()<>|&".contains(c);
     let mut out = String::new();
@@ -236,7 +247,7 @@ fn relocated(text: &str, root: &str, up: &str) -> String {
     out
 }
 
-/// The deepest directory above everything that is made, beginning with where the run was.
+/// The deepest directory above all outputs and the run's directory.
 fn root(view: &View, steps: &[Step], format: &'static str) -> Result<Bytes> {
     let mut root: &[u8] = &view.base;
     for path in steps.iter().flat_map(|step| &step.outputs) {
@@ -273,21 +284,21 @@ fn unsayable(path: &[u8], format: &'static str) -> Error {
     }
 }
 
-/// Names that were given.
+/// The names given so far.
 #[derive(Default)]
 struct Names {
     taken: HashSet<String>,
 }
 
 impl Names {
-    /// A variable for a file: its name, and a number if that is taken.
+    /// A name for a file's variable: the file's name, with a number if it is taken.
     fn variable(&mut self, path: &[u8]) -> String {
         let name = String::from_utf8_lossy(backstory_workflow::paths::base_name(path));
         let plain: String = name
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
             .collect();
-        // Engines have words of their own; none of them begins like this.
+        // No keyword of an engine begins with `f_`.
         let plain = format!("f_{plain}");
         let mut name = plain.clone();
         let mut number = 1;

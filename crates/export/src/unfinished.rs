@@ -1,7 +1,11 @@
-//! What is on the disk only until something is done: it has a temporary name, and goes whatever happens.
+//! Temporary files and directories, which do not outlive an interrupted command.
 //!
-//! Who is done, or fails, takes it away by dropping it. Whoever is asked to end takes all of it away first ([`remove_all`]). Who is killed cannot: so
-//! who writes holds a lock, and what nobody has locked goes when the next one is made in the same directory.
+//! They are removed in three ways:
+//!
+//! 1. Dropping the value removes the file or directory.
+//! 2. A process that is asked to end calls [`remove_all`] first.
+//! 3. A process that is killed leaves its files. Each is locked while it is written. The next
+//!    temporary file in the same directory removes those without a lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,22 +17,22 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tempfile::{NamedTempFile, TempDir};
 
-/// What temporary names begin with.
+/// The begin of temporary names.
 const PREFIX: &str = ".backstory-export-";
 
-/// What would be left if this process ended now.
+/// The paths that would stay if this process ended now.
 static CLEANUP_PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn cleanup_paths() -> MutexGuard<'static, Vec<PathBuf>> {
     CLEANUP_PATHS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A path that is to go if the process is ended; as long as this lives.
+/// A path that [`remove_all`] removes, as long as this value lives.
 #[derive(Debug)]
 pub struct CleanupPath(PathBuf);
 
 impl CleanupPath {
-    /// The file or directory at `path`.
+    /// Registers the file or directory at `path`.
     pub fn at(path: &Path) -> CleanupPath {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         cleanup_paths().push(path.clone());
@@ -36,7 +40,8 @@ impl CleanupPath {
     }
 }
 
-/// Makes something that is to go if the process is ended: not between the two, and not once [`remove_all`] has begun.
+/// Makes a file or directory and registers it. The lock keeps [`remove_all`] from running between
+/// the two, and no file is made after it.
 fn make<T>(
     make: impl FnOnce() -> io::Result<T>,
     path: impl FnOnce(&T) -> &Path,
@@ -49,7 +54,7 @@ fn make<T>(
     Ok((made, CleanupPath(path)))
 }
 
-/// The error without the temporary name that it happened to, which says nothing to anybody.
+/// The error without the temporary name, which means nothing to the user.
 fn bare(error: io::Error) -> io::Error {
     let text = error.to_string();
     match text.split_once(" at path ") {
@@ -67,10 +72,10 @@ impl Drop for CleanupPath {
     }
 }
 
-/// A file that is taken away with its name unless it is given another.
+/// A file that is removed with its name unless it is given another one.
 #[derive(Debug)]
 pub struct UnfinishedFile {
-    /// Written to, for its owner only.
+    /// The open file, for its owner only.
     pub file: NamedTempFile,
     _cleanup: CleanupPath,
 }
@@ -85,7 +90,7 @@ impl UnfinishedFile {
                 .tempfile_in(directory)
         };
         let (file, cleanup) = make(file, NamedTempFile::path)?;
-        // Where there are no locks, what is left stays.
+        // Without locks on this file system, an abandoned file stays.
         let _ = flock(file.as_file(), FlockOperation::NonBlockingLockExclusive);
         Ok(UnfinishedFile {
             file,
@@ -94,11 +99,11 @@ impl UnfinishedFile {
     }
 }
 
-/// A directory that is taken away with all that is in it unless it is given another name.
+/// A directory that is removed with its content unless it is renamed.
 #[derive(Debug)]
 pub struct ScratchDirectory {
     directory: TempDir,
-    /// Holds the lock.
+    /// The open directory, which holds the lock.
     pub open: File,
     _cleanup: CleanupPath,
 }
@@ -122,27 +127,29 @@ impl ScratchDirectory {
         })
     }
 
-    /// Makes one where temporary files go.
+    /// Makes one in the directory for temporary files.
     pub fn anywhere() -> io::Result<ScratchDirectory> {
         ScratchDirectory::make(&std::env::temp_dir())
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// It has another name now.
+    /// Keeps the directory, which has another name now.
     pub fn keep(self) {
         drop(self.directory.keep());
     }
 }
 
-/// So often it is tried to take away what may still be written into.
+/// The number of attempts to remove a directory that may still be written to.
 const TRIES: u32 = 100;
 
-/// Takes away all that would be left, also what others of this process, or processes that are just being killed, are writing into. Until what this
-/// returns is dropped nothing more is begun: who ends the process keeps it.
+/// Removes all registered files, also those that another thread, or a process that is being killed,
+/// still writes to.
+///
+/// While the caller keeps the result, no new file is made.
 pub fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let all = cleanup_paths();
     for path in &*all {
@@ -156,7 +163,7 @@ pub fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     all
 }
 
-/// False if nothing was there.
+/// Removes a file or directory. False if it does not exist.
 fn remove(path: &Path) -> io::Result<bool> {
     let meta = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -169,10 +176,12 @@ fn remove(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// How old a temporary name has to be before it is taken for left behind: who has just made one locks it only then.
+/// The age at which a temporary file may count as abandoned: its maker locks it only after making
+/// it.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Takes away what exports that were killed have left in a directory. What cannot be taken away stays: it is in nobody's way.
+/// Removes the files that killed exports left in a directory. A file that cannot be removed stays,
+/// and does no harm.
 fn sweep(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_abandoned(&entry.path()) {
@@ -181,10 +190,10 @@ fn sweep(directory: &Path) {
     }
 }
 
-/// True of a file or directory of this user's that is not new and that nobody has locked.
+/// True for an old file or directory of this user that no process has locked.
 pub fn is_abandoned(path: &Path) -> bool {
     let locked = || -> Option<()> {
-        // Whoever waits at a pipe of this name would wait for ever.
+        // Opening a pipe of this name would block.
         let meta = fs::symlink_metadata(path).ok()?;
         let settled = meta.modified().ok()?.elapsed().ok()? > SETTLED;
         let own = meta.uid() == rustix::process::geteuid().as_raw();

@@ -1,6 +1,7 @@
 //! `compile_commands.json`: how each source was compiled, for clangd, clang-tidy and editors.
 //!
-//! From the compilers that ran, whatever started them: make, a script, ccache.
+//! The entries come from the compilers that ran, whichever program started them: make, a script,
+//! ccache.
 
 use backstory_eventlog::event::Bytes;
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ impl Format for CompileCommands {
     }
 }
 
-/// `cc`, `gcc-12`, `x86_64-linux-gnu-g++`, `clang++`.
+/// True for names of compilers: `cc`, `gcc-12`, `x86_64-linux-gnu-g++`, `clang++`.
 fn is_compiler(name: Option<&Bytes>) -> bool {
     let Some(name) = name else { return false };
     let name = String::from_utf8_lossy(base_name(name)).into_owned();
@@ -64,7 +65,7 @@ fn is_compiler(name: Option<&Bytes>) -> bool {
     knowledge().compilers.names.iter().any(|name| name == last)
 }
 
-/// An entry for each source that the command names.
+/// An entry for each source that a command names.
 fn compiled(argv: &[Bytes], cwd: &[u8]) -> Vec<Value> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let takes = |arg: &[u8]| {

@@ -1,5 +1,7 @@
-//! Containers: an image that holds only what the run used, the files of packages and tools in one layer, the user's in another, and starts the
-//! command as it was started: same arguments, directory and environment.
+//! Container images with only the files that the run used.
+//!
+//! One layer has the files of packages and tools, another those of the user. The image starts the
+//! recorded command with the same arguments, directory and environment.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -27,7 +29,7 @@ pub struct DockerArchive;
 /// `dockerfile`
 pub struct Dockerfile;
 
-/// Where an archive comes from, for the reader's `history`.
+/// The layers: a comment for the image's `history`, and whether the layer has the user's files.
 const LAYERS: [(&str, bool); 2] = [("packages and tools", false), ("the user's files", true)];
 
 impl Format for Oci {
@@ -173,12 +175,13 @@ impl Format for Dockerfile {
         for (at, layer) in layers(&tree, directory)?.iter().enumerate() {
             let name = format!("layer{at}.tar");
             fs::rename(directory.join(&layer.digest), directory.join(&name))?;
-            // A local archive is unpacked by ADD.
+            // `ADD` unpacks a local archive.
             file.push_str(&format!("# {}\nADD {name} /\n", layer.about));
         }
         for variable in &tree.run.environment {
             if let Some((name, value)) = text(variable).split_once('=') {
-                // Docker's own escapes; a value of several lines cannot be said there.
+                // Values are escaped for Docker. A Dockerfile cannot express a value with several
+                // lines.
                 if !value.contains(['\n', '\r'])
                     && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
                 {
@@ -200,14 +203,14 @@ impl Format for Dockerfile {
     }
 }
 
-/// A layer that lies in a file named by its digest.
+/// A layer in a file that is named by its digest.
 struct Layer {
     digest: String,
     size: u64,
     about: &'static str,
 }
 
-/// Writes and sums what goes through.
+/// A writer that computes the digest and size of all bytes.
 struct Summing<W> {
     to: W,
     sum: sha2::Sha256,

@@ -1,6 +1,8 @@
-//! A workflow in the Common Workflow Language (CWL 1.2), in one file: a tool for each step, and one that collects the results.
+//! A workflow in the Common Workflow Language (CWL 1.2), in one file: a tool for each step, and one
+//! that collects the results.
 //!
-//! Every scalar is a JSON string, which is YAML, too. Commands are the defaults of inputs: only there does CWL leave `$(` alone.
+//! Every scalar is a JSON string, which is YAML, too. Commands are default values of inputs: in
+//! other places, CWL replaces `$(`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,7 +11,7 @@ use backstory_eventlog::event::Bytes;
 
 use super::notation::file_uri;
 use crate::format::{Family, Format, Target};
-use crate::sandbox::{Cell, Sandbox};
+use crate::sandbox::{SandboxLayout, SandboxStep};
 use crate::{Result, View};
 use backstory_workflow::recording::split;
 
@@ -39,17 +41,17 @@ impl Format for Cwl {
     }
 }
 
-/// Puts files where they were, from pairs of a file and a name.
+/// The script of the last step: puts files into their directories, from pairs of a file and a name.
 const COLLECT: &str = "while [ $# -gt 0 ]; do mkdir -p \"$(dirname \"$2\")\" && cp \"$1\" \"$2\" || exit 1; shift 2; done";
 
-/// The step that does so. No step of ours has a dash in its name.
+/// The name of the last step. The names of other steps have no dash.
 const COLLECTOR: &str = "all-results";
 
 /// The whole workflow.
 pub fn document(view: &View) -> Result<String> {
     let shared = view.shared_environment()?;
     let steps = &shared.steps;
-    let sandbox = Sandbox::of(view, steps, "cwl")?;
+    let sandbox = SandboxLayout::of(view, steps, "cwl")?;
     let mut out = String::new();
     let comment = view.subject.replace(char::is_control, " ");
     line(&mut out, 0, "#!/usr/bin/env cwltool");
@@ -94,8 +96,8 @@ pub fn document(view: &View) -> Result<String> {
     Ok(out)
 }
 
-/// What the workflow gives: files at the top and directories of files, by their ids.
-fn results(cells: &[Cell]) -> BTreeMap<String, (&'static str, String)> {
+/// The outputs of the workflow: files at the top, and directories with files, by their ids.
+fn results(cells: &[SandboxStep]) -> BTreeMap<String, (&'static str, String)> {
     let mut tops = BTreeMap::new();
     for output in cells.iter().flat_map(|cell| &cell.outputs) {
         match output.place.split_once('/') {
@@ -121,7 +123,7 @@ fn results(cells: &[Cell]) -> BTreeMap<String, (&'static str, String)> {
 
 fn tool(
     out: &mut String,
-    (sandbox, steps): (&Sandbox, &[backstory_workflow::steps::Step]),
+    (sandbox, steps): (&SandboxLayout, &[backstory_workflow::steps::Step]),
     at: usize,
     environment: &BTreeMap<String, String>,
 ) {
@@ -161,7 +163,7 @@ fn tool(
     if !staged.is_empty() {
         line(out, 4, "InitialWorkDirRequirement:");
         line(out, 5, "listing:");
-        // What may be changed is copied, not linked.
+        // A file that the step may change is copied, not linked.
         let copied = if steps[at].refuses_links() {
             ", writable: true"
         } else {
@@ -212,10 +214,10 @@ fn tool(
     );
 }
 
-/// The last step: puts what the others made into the directories where it was.
+/// The last step, which puts the outputs of the others into their directories.
 fn collect(
     out: &mut String,
-    sandbox: &Sandbox,
+    sandbox: &SandboxLayout,
     results: &BTreeMap<String, (&'static str, String)>,
     steps: &[backstory_workflow::steps::Step],
 ) {
@@ -279,7 +281,7 @@ fn collect(
     line(out, 3, "arguments: [{position: 2, valueFrom: results}]");
 }
 
-/// What decides how text is sorted and shown: engines do not hand it on.
+/// The variables that decide how text is sorted and shown: engines do not pass them to a step.
 fn locale(environment: &[Bytes]) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for (name, value) in environment.iter().filter_map(|pair| split(pair)) {

@@ -1,4 +1,5 @@
-//! CycloneDX 1.6 as JSON: files and packages as components, what depends on what, and in `formulation` the steps that made it.
+//! CycloneDX 1.6 as JSON: files and packages as components, their dependencies, and the steps in
+//! `formulation`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -125,7 +126,7 @@ fn task(step: &InventoryStep) -> Value {
         "steps": [{"name": step.name, "commands": commands}],
         "properties": [{"name": "backstory:cwd", "value": text(&step.cwd)}],
     });
-    // Neither list may be empty.
+    // The schema forbids empty lists.
     let inputs: Vec<Value> = step.inputs.iter().map(resource).collect();
     if !inputs.is_empty() {
         task["inputs"] = Value::from(inputs);

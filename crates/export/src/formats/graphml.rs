@@ -1,4 +1,4 @@
-//! GraphML: the graph with all its facts, for Gephi, yEd, NetworkX, igraph.
+//! GraphML: the graph with all its facts, for Gephi, yEd, NetworkX and igraph.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use backstory_query::answer::Flow;
 /// `graphml`
 pub struct GraphMl;
 
-/// Attributes: name, of what, type.
+/// Attributes: name, element, type.
 const KEYS: [(&str, &str, &str); 14] = [
     ("sort", "node", "string"),
     ("label", "node", "string"),

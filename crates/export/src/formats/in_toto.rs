@@ -1,4 +1,5 @@
-//! in-toto: an attestation (Statement v1) about what was made, with SLSA provenance v1 of how.
+//! in-toto: an attestation (Statement v1) about the results, with SLSA provenance v1 about their
+//! making.
 
 use serde_json::{Value, json};
 
@@ -78,7 +79,7 @@ impl Format for InToto {
     }
 }
 
-/// A file by its digests.
+/// A resource descriptor: a file with its digests.
 fn resource(item: &InventoryFile) -> Option<Value> {
     let sums = item.sums.as_ref()?;
     Some(json!({
@@ -87,7 +88,7 @@ fn resource(item: &InventoryFile) -> Option<Value> {
     }))
 }
 
-/// What the person who ran it said.
+/// The command line of each recorded run.
 fn external(view: &View) -> Value {
     let runs = view.runs.iter().map(|run| {
         json!({

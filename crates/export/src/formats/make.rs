@@ -1,4 +1,5 @@
-//! A makefile for GNU make: one rule for each step, a pattern rule where several differ only in a name.
+//! A makefile for GNU make: one rule for each step, and a pattern rule for steps that differ only
+//! in a name.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -79,7 +80,7 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
     match &rule.template {
         None => {
             let step = &steps[rule.steps[0]];
-            // `&:` makes several files by one recipe.
+            // `&:` declares that one recipe makes all targets.
             let outputs = names(&step.outputs)?;
             let colon = if outputs.len() > 1 { " &:" } else { ":" };
             writeln!(
@@ -115,7 +116,8 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
             }
             Ok(())
         }
-        // Static pattern rules make one file each: with more, every step keeps its own rule.
+        // A static pattern rule makes one file for each step. Steps with several outputs keep rules
+        // of their own.
         Some(_) => rule.steps.iter().try_for_each(|&at| {
             let alone = Rule {
                 steps: vec![at],
@@ -143,14 +145,14 @@ fn write_recipe(view: &View, step: &Step, out: &mut dyn Write) -> Result<()> {
 
 fn text(view: &View, line: &Line) -> String {
     let text = line.shell(&view.base);
-    // A line must not begin with what make takes for itself.
+    // A recipe's line must not begin with a character that make interprets.
     match text.starts_with(['@', '-', '+']) {
         true => format!("( {text} )"),
         false => text,
     }
 }
 
-/// Shell language in a recipe: one line, `$` doubled, the stem as make's.
+/// Shell language in a recipe: one line, with `$` doubled and make's own stem.
 fn recipe(text: &str) -> Result<String> {
     if text.contains('\n') {
         return Err(Error::Unsayable {
@@ -170,7 +172,7 @@ fn needs_bash(steps: &[Step]) -> bool {
     lines.any(|line| line.command().contains("$'"))
 }
 
-/// A path as a target: make splits at blanks and expands what it finds.
+/// A path as a target: make splits targets at blanks and expands them.
 fn name(view: &View, path: &[u8]) -> Result<String> {
     let unsayable = || Error::Unsayable {
         format: "make",
@@ -178,7 +180,7 @@ fn name(view: &View, path: &[u8]) -> Result<String> {
         advice: "use ninja, snakemake or shell",
     };
     let text = std::str::from_utf8(view.shown(path)).map_err(|_| unsayable())?;
-    // A tilde is somebody's home only where a name begins.
+    // A tilde stands for a home directory only at the begin of a name.
     if text.starts_with('~')
         || text
             .chars()

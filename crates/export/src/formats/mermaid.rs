@@ -5,7 +5,8 @@ use crate::view::Endpoint;
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
 
-/// Edges that Mermaid refuses to draw unless the page that shows them sets its `maxEdges`, which a diagram cannot.
+/// The number of edges above which Mermaid draws nothing. Only the page that shows a diagram can
+/// raise it (`maxEdges`).
 const TOO_MANY: usize = 500;
 
 /// `mermaid`
@@ -75,7 +76,7 @@ impl Format for Mermaid {
     }
 }
 
-/// Within quotes: Mermaid's entities are numbers between `#` and `;`, and it takes HTML for HTML.
+/// Text within quotes: Mermaid's entities are numbers between `#` and `;`, and it interprets HTML.
 fn text(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

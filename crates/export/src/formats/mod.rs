@@ -1,4 +1,4 @@
-//! One file for each format.
+//! The formats, one file each, and the words and labels that several of them use.
 
 mod compile_commands;
 mod container;
@@ -53,7 +53,7 @@ use backstory_query::answer::Flow;
 use crate::View;
 use crate::view::{Level, ViewEntity, ViewLink};
 
-/// The word for an arrow.
+/// The word for a flow.
 fn word(flow: Flow) -> &'static str {
     match flow {
         Flow::Used(relation) | Flow::Generated(relation) => relation.words().label,
@@ -63,12 +63,12 @@ fn word(flow: Flow) -> &'static str {
     }
 }
 
-/// True for the arrows from who began something to what began.
+/// True for the flow from an activity to one that it started.
 fn starts(flow: Flow) -> bool {
     matches!(flow, Flow::Informed(Informed::Fork | Informed::Exec))
 }
 
-/// A file as a person names it: from where the run was, with its version if there were several.
+/// A file's name from the directory of the run, with its version if that is not the first.
 fn entity_label(view: &View, entity: &ViewEntity) -> String {
     let path = String::from_utf8_lossy(view.shown(&entity.path)).into_owned();
     match entity.version {
@@ -77,7 +77,7 @@ fn entity_label(view: &View, entity: &ViewEntity) -> String {
     }
 }
 
-/// A command's label: a picture is not for pasting from.
+/// A command's label, cut after 80 characters: nobody pastes it from a picture. lint-prose: allow
 fn shorten(line: &str) -> String {
     match line.char_indices().nth(80) {
         Some((at, _)) => format!("{}…", &line[..at]),
@@ -85,7 +85,8 @@ fn shorten(line: &str) -> String {
     }
 }
 
-/// The arrows of a picture: who waited for whom says little, except to those who want everything.
+/// The links that a picture shows. Waits and signals between processes are shown at [`Level::All`]
+/// only.
 fn drawn(view: &View) -> impl Iterator<Item = &ViewLink> {
     let all = view.level == Level::All;
     view.links
@@ -93,7 +94,7 @@ fn drawn(view: &View) -> impl Iterator<Item = &ViewLink> {
         .filter(move |link| all || !matches!(link.flow, Flow::Informed(_)) || starts(link.flow))
 }
 
-/// Text in XML. Characters that XML cannot hold become blanks.
+/// Text in XML. Characters that XML forbids become blanks.
 fn xml(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

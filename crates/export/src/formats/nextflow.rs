@@ -1,12 +1,14 @@
-//! A Nextflow script (DSL2): one process for each step, one for several where they differ only in a name.
+//! A Nextflow script (DSL2): one process for each step, and one for steps that differ only in a
+//! name.
 //!
-//! Files are values, so that each may feed many processes. A process for several steps takes them with their stems, and gives its files
-//! with them: a step's own is the one that comes with its stem.
+//! Files are values, so that one file can feed many processes. A process for several steps gets its
+//! files together with their stems and emits its outputs in the same form. The stem identifies each
+//! step's own output.
 
 use std::io::Write;
 
 use crate::format::{Family, Format, Target};
-use crate::sandbox::{Cell, Sandbox};
+use crate::sandbox::{SandboxLayout, SandboxStep};
 use crate::{Result, View};
 use backstory_workflow::steps::{Rule, STEM, Step, filled, rules};
 
@@ -34,7 +36,7 @@ impl Format for Nextflow {
         let out = target.stream();
         let shared = view.shared_environment()?;
         let steps = &shared.steps;
-        let sandbox = Sandbox::of(view, steps, "nextflow")?;
+        let sandbox = SandboxLayout::of(view, steps, "nextflow")?;
         let rules = split_up(steps, rules(steps, view.generalise));
         let root = String::from_utf8_lossy(&sandbox.root).into_owned();
         writeln!(out, "#!/usr/bin/env nextflow")?;
@@ -78,8 +80,11 @@ impl Format for Nextflow {
     }
 }
 
-/// Rules that a process can say: those without inputs, and those of which an instance has some of its own, are taken apart; and so are
-/// those whose instances need each other, since a process is called once.
+/// The rules that can be processes. These rules are split into their steps:
+///
+/// - rules without inputs,
+/// - rules with an instance that has inputs of its own,
+/// - rules whose instances need each other, since a process is called once.
 fn split_up(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
     let mut all = Vec::new();
     for rule in rules {
@@ -105,7 +110,8 @@ fn split_up(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
     in_order(steps, all)
 }
 
-/// A process can be called when what it takes has been made. Steps are in order; of a rule with several, each has to wait for all.
+/// The order in which processes are called: each after those that make its inputs. A rule with
+/// several steps waits for all of them.
 fn in_order(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
     let mut waiting = rules;
     let mut done: Vec<Rule> = Vec::new();
@@ -121,7 +127,7 @@ fn in_order(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
         match ready {
             Some(at) => done.push(waiting.remove(at)),
             None => {
-                // Two rules that need each other's instances: the first of them is taken apart.
+                // Two rules need each other's instances: the first one is split.
                 let at = waiting
                     .iter()
                     .position(|rule| rule.steps.len() > 1)
@@ -141,9 +147,9 @@ fn in_order(steps: &[Step], rules: Vec<Rule>) -> Vec<Rule> {
 /// A rule as a process.
 struct Process {
     name: String,
-    /// That of the only step, or of what the steps have in common.
-    cell: Cell,
-    /// Its inputs are copied into the task's directory, not linked.
+    /// The only step, or the template of several.
+    cell: SandboxStep,
+    /// True if inputs are copied into the task's directory, not linked.
     copied: bool,
     /// For each input its name in the task's directory.
     inputs: Vec<String>,
@@ -151,7 +157,7 @@ struct Process {
 }
 
 impl Process {
-    fn of(sandbox: &Sandbox, steps: &[Step], rule: &Rule) -> Result<Process> {
+    fn of(sandbox: &SandboxLayout, steps: &[Step], rule: &Rule) -> Result<Process> {
         let sort = if rule.template.is_some() {
             "each"
         } else {
@@ -166,7 +172,8 @@ impl Process {
         let mut inputs = Vec::new();
         for (at, path) in step.inputs.iter().enumerate() {
             let place = sandbox.place(path, "nextflow")?;
-            // Read where it is: in the task's directory only so that a change of it is noticed.
+            // The step reads the file in its own place. The task's directory has it only so that
+            // Nextflow notices a change.
             inputs.push(place.unwrap_or_else(|| format!(".elsewhere/{at}")));
         }
         Ok(Process {
@@ -217,7 +224,7 @@ impl Process {
         }
         let marks = if self.several { "\"\"\"" } else { "'''" };
         writeln!(out, "\n    script:\n    {marks}")?;
-        // Nextflow's shell stops at variables that are not set, which nobody recorded.
+        // Nextflow's shell stops at unset variables, which the recorded shell did not.
         let mut script = "set +u\n".to_owned();
         if let Some(export) = export {
             script.push_str(&format!("{export}\n"));
@@ -228,7 +235,7 @@ impl Process {
         } else {
             escaped(&script, '\'')
         };
-        // A line break within quotes is part of the command: indenting would change it.
+        // Indentation would change a line break within quotes, which is part of the command.
         let indent = if self.cell.script.replace(" &&\n", "").contains('\n') {
             ""
         } else {
@@ -241,8 +248,8 @@ impl Process {
         Ok(())
     }
 
-    /// Calls it for its steps, and gives a name to each file that it makes.
-    fn call(&self, sandbox: &Sandbox, rule: &Rule, out: &mut dyn Write) -> Result<()> {
+    /// Calls the process for its steps, and names each file that it makes.
+    fn call(&self, sandbox: &SandboxLayout, rule: &Rule, out: &mut dyn Write) -> Result<()> {
         let name = &self.name;
         if !self.several {
             let cell = &sandbox.cells[rule.steps[0]];
@@ -261,7 +268,8 @@ impl Process {
                 let mut inputs = sandbox.cells[step].inputs.iter();
                 let found = inputs
                     .find(|input| input.place.as_deref().map(str::as_bytes) == Some(&*wanted));
-                // Inputs elsewhere are alike for all, and come after each other as they do in the template.
+                // Inputs outside of the root are the same for all steps. They follow each other as
+                // in the template.
                 let found = found.or_else(|| self.elsewhere(place, &sandbox.cells[step]));
                 if let Some(input) = found {
                     text.push_str(&format!(".combine({})", input.id));
@@ -290,7 +298,11 @@ impl Process {
         Ok(())
     }
 
-    fn elsewhere<'c>(&self, place: &str, cell: &'c Cell) -> Option<&'c crate::sandbox::Input> {
+    fn elsewhere<'c>(
+        &self,
+        place: &str,
+        cell: &'c SandboxStep,
+    ) -> Option<&'c crate::sandbox::StepInput> {
         let outside = |places: &String| places.starts_with(".elsewhere/");
         let at = self
             .inputs
@@ -304,23 +316,23 @@ impl Process {
     }
 }
 
-/// Text of Groovy in which nothing is replaced.
+/// A Groovy string in which nothing is replaced.
 fn single(text: &str) -> String {
     format!("'{}'", escaped(text, '\'').replace('\n', "\\n"))
 }
 
-/// Text of Groovy in which the stem is replaced.
+/// A Groovy string in which the stem is replaced.
 fn double(text: &str) -> String {
     format!("\"{}\"", template(text).replace('\n', "\\n"))
 }
 
-/// What stands between double quotes, one or three.
+/// The text between double quotes, one or three.
 fn template(text: &str) -> String {
     let text = escaped(text, '"').replace('$', "\\$");
     text.replace(STEM, "${stem}")
 }
 
-/// What stands between quotes, line breaks as they are.
+/// The text between quotes, with its line breaks.
 fn escaped(text: &str, quote: char) -> String {
     text.replace('\\', "\\\\")
         .replace(quote, &format!("\\{quote}"))

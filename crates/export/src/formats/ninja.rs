@@ -1,4 +1,5 @@
-//! A ninja file: one build statement for each step, one rule where several differ only in a name.
+//! A ninja file: one build statement for each step, and one rule for steps that differ only in a
+//! name.
 
 use std::io::Write;
 
@@ -84,7 +85,7 @@ fn build(
     Ok(())
 }
 
-/// All lines of a step as one: ninja has one command for a rule, and takes no new line in it.
+/// All lines of a step in one line: a rule of ninja has one command without line breaks.
 fn command(view: &View, step: &Step, shared: &SharedEnvironment) -> Result<String> {
     let directories = step
         .directories
@@ -92,7 +93,7 @@ fn command(view: &View, step: &Step, shared: &SharedEnvironment) -> Result<Strin
         .map(|directory| format!("mkdir -p {}", quote(view.shown(directory))));
     let lines = step.lines.iter().map(|line| {
         let text = line.shell(&view.base);
-        // What changes the shell itself must not reach the next line.
+        // A change of the shell itself must not reach the next line.
         if step.lines.len() + step.directories.len() > 1 {
             format!("( {text} )")
         } else {
@@ -100,7 +101,7 @@ fn command(view: &View, step: &Step, shared: &SharedEnvironment) -> Result<Strin
         }
     });
     let whole = directories.chain(lines).collect::<Vec<_>>().join(" && ");
-    // Ninja has no variables for commands.
+    // Ninja sets no variables of commands.
     let whole = match shared.export() {
         None => whole,
         Some(export) => format!("{export}; {whole}"),
@@ -113,7 +114,7 @@ fn command(view: &View, step: &Step, shared: &SharedEnvironment) -> Result<Strin
     escaped(&whole)
 }
 
-/// `$` doubled, the stem as ninja's variable.
+/// Shell language with `$` doubled, and ninja's variable for the stem.
 fn escaped(text: &str) -> Result<String> {
     if text.contains('\n') {
         return Err(Error::Unsayable {

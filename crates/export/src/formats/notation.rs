@@ -1,4 +1,4 @@
-//! How the standards say things: moments, names, packages, machines.
+//! Notation that several standards share: times, URIs, UUIDs and package URLs.
 
 use backstory_eventlog::event::Time;
 use backstory_store::facts::Package;
@@ -6,13 +6,13 @@ use sha1::Digest;
 
 use crate::file_contents::hex;
 
-/// Whose documents these are.
+/// The tool that made the documents.
 pub const TOOL: &str = "backstory";
 
-/// Its version.
+/// The tool's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A moment as RFC 3339 in UTC, to the nanosecond.
+/// A time as RFC 3339 in UTC, to the nanosecond.
 pub fn moment(time: Time) -> String {
     stamp(time).map_or_else(
         || "1970-01-01T00:00:00Z".to_owned(),
@@ -20,7 +20,7 @@ pub fn moment(time: Time) -> String {
     )
 }
 
-/// A moment to the second.
+/// A time as RFC 3339 in UTC, to the second.
 pub fn second(time: Time) -> String {
     moment(time - time.rem_euclid(1_000_000_000))
 }
@@ -29,7 +29,8 @@ fn stamp(time: Time) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_nanosecond(time.into()).ok()
 }
 
-/// A path in a URI: every byte that is not plain is escaped, so that names that are no UTF-8 stay whole.
+/// A path in a URI (RFC 3986). Every byte except unreserved characters and `/` is escaped, so that
+/// a name that is not UTF-8 stays whole.
 pub fn escaped(path: &[u8]) -> String {
     let mut out = String::new();
     for &byte in path {
@@ -42,17 +43,17 @@ pub fn escaped(path: &[u8]) -> String {
     out
 }
 
-/// A file by its absolute path.
+/// The `file` URI of an absolute path.
 pub fn file_uri(path: &[u8]) -> String {
     format!("file://{}", escaped(path))
 }
 
-/// Text for people.
+/// Bytes as text; bytes that are not UTF-8 become U+FFFD.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A UUID of version 5 (RFC 9562, section 5.5) for a name: the same whenever it is exported again.
+/// A UUID of version 5 (RFC 9562, section 5.5) for a name: the same in every export.
 pub fn uuid(name: &str) -> String {
     // The namespace for URLs, RFC 9562 section 6.6.
     const URLS: [u8; 16] = [
@@ -78,7 +79,7 @@ pub fn uuid(name: &str) -> String {
     parts.join("-")
 }
 
-/// A package URL (ECMA-427). `distribution`: what the machine calls itself.
+/// A package URL (ECMA-427). `distribution`: the distribution's name as the machine states it.
 pub fn purl(package: &Package, distribution: &str) -> String {
     let vendor = distribution
         .split_whitespace()
@@ -117,7 +118,7 @@ pub fn purl(package: &Package, distribution: &str) -> String {
         "pip" => name.to_ascii_lowercase().replace('_', "-"),
         _ => name.to_owned(),
     };
-    // A scope of npm is the first part of its name.
+    // The scope of an npm package is the first part of its name.
     let name: Vec<String> = name.split('/').map(component).collect();
     let qualifiers = qualifiers
         .iter()

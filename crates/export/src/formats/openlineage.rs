@@ -1,7 +1,8 @@
-//! OpenLineage: a START and a COMPLETE (or FAIL) event for each activity, one JSON object a line, in order of time.
+//! OpenLineage: a START and a COMPLETE or FAIL event for each activity, one JSON object a line, in
+//! order of time.
 //!
-//! Files are datasets as the naming page of the standard has local files: namespace `file`, name the absolute path. A dataset has no versions in
-//! its name: they are in the `version` facet.
+//! A file is a dataset as the standard's naming page says: namespace `file`, name the absolute
+//! path. The file's version is in the `version` facet.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +18,10 @@ use crate::{Result, View};
 /// `openlineage`
 pub struct OpenLineage;
 
-/// The version of the standard's event.
+/// The schema of the standard's event.
 const EVENT: &str = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent";
 
-/// Where the standard's facets are defined.
+/// The base of the URLs of the standard's facets.
 const FACETS: &str = "https://openlineage.io/spec/facets";
 
 impl Format for OpenLineage {
@@ -127,7 +128,7 @@ fn event(
     })
 }
 
-/// What an activity read and what it made.
+/// The datasets that an activity read, and those that it made.
 fn datasets(view: &View, activity: usize) -> (Vec<Value>, Vec<Value>) {
     let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
     for link in &view.links {

@@ -1,7 +1,9 @@
-//! A trace for Perfetto: a track for each process, a slice for each program, and arrows where data flowed.
+//! A trace for Perfetto: a track for each process, a slice for each program, and arrows along the
+//! flow of data.
 //!
-//! In Perfetto's own form, a sequence of `TracePacket`s, of which `perfetto.protos.TrackEvent` says what happened. Its JSON form is Chrome's, which
-//! Perfetto reads but does not add to. Times are nanoseconds since 1970.
+//! The format is Perfetto's own, a sequence of `TracePacket`s with `perfetto.protos.TrackEvent`s.
+//! Perfetto also reads Chrome's JSON format, but does not extend it. Times are nanoseconds since
+//! 1970.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -15,7 +17,7 @@ use crate::{Result, View};
 /// `perfetto`
 pub struct Perfetto;
 
-/// Fields by the messages that have them, as `perfetto_trace.proto` numbers them.
+/// Field numbers by message, from `perfetto_trace.proto`.
 mod field {
     pub mod trace {
         pub const PACKET: u32 = 1;
@@ -63,13 +65,13 @@ enum Kind {
     Instant = 3,
 }
 
-/// Nothing was said before: `SEQ_INCREMENTAL_STATE_CLEARED`.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: the packet refers to no earlier one.
 const BEGINNING: u64 = 1;
 
-/// Tracks below another are shown in the order in which something happened on them.
+/// Tracks below another one are shown in the order of their first event.
 const CHRONOLOGICAL: u64 = 2;
 
-/// The clock of a trace, and the one that tells the date.
+/// The clock of a trace, and the clock of the calendar.
 const CLOCKS: [u64; 2] = [6, 1];
 
 impl Format for Perfetto {
@@ -116,11 +118,11 @@ impl Format for Perfetto {
     }
 }
 
-/// Packets, one after the other, of one writer.
+/// The packets of one writer.
 struct Packets<'o>(&'o mut dyn Write);
 
 impl Packets<'_> {
-    /// The clocks, which say that times are those of the calendar.
+    /// Declares that the trace's clock is that of the calendar.
     fn begin(&mut self, zero: i64) -> io::Result<()> {
         let mut clocks = Message::default();
         for id in CLOCKS {
@@ -165,8 +167,11 @@ fn moment(time: i64) -> u64 {
     u64::try_from(time).unwrap_or_default()
 }
 
-/// Says which tracks there are: one for each run, and below it those of its processes. Slices of one track never overlap, so a process of which
-/// several steps were at work at the same time has several. Which one each activity is on.
+/// Declares the tracks: one for each run, and below it those of its processes. The result is the
+/// track of each activity.
+///
+/// Slices of one track never overlap. A process whose steps overlap in time therefore has several
+/// tracks.
 fn tracks(view: &View, out: &mut Packets<'_>) -> io::Result<Vec<u64>> {
     let runs = view.runs.len() as u64;
     for (uuid, run) in (1..).zip(&view.runs) {
@@ -232,15 +237,16 @@ fn begin(activity: &ViewActivity, track: u64) -> Message {
     })
 }
 
-/// A moment at which an activity had made something that another used, or used what another had made.
+/// A time at which an activity made data that another one used, or used data of another one.
 struct Moment {
     time: i64,
     name: String,
-    /// Arrows, and whether they end here.
+    /// Arrows, and whether each ends here.
     flows: Vec<(u64, bool)>,
 }
 
-/// From each that made a file or wrote to a pipe to each that read it afterwards: by activity, in order of time.
+/// The arrows from each writer of a file or pipe to each later reader: by activity, in order of
+/// time.
 fn passed(view: &View) -> HashMap<usize, Vec<Moment>> {
     let mut made: Vec<Vec<(usize, &ViewLink)>> = vec![Vec::new(); view.entities.len()];
     for link in &view.links {

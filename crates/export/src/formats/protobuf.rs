@@ -1,47 +1,51 @@
-//! What of Protocol Buffers' wire format a message is written with: numbers, and bytes with their length before them.
+//! The part of Protocol Buffers' wire format that Perfetto's messages need: numbers, and bytes with
+//! their length.
+//!
+//! In: fields by number. Out: the message's bytes. An encoder for generated types (`prost`) would
+//! need Perfetto's schema of more than a thousand messages; twenty fields are used.
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Debug, Default)]
 pub struct Message(Vec<u8>);
 
-/// How a field is written.
+/// Wire types (<https://protobuf.dev/programming-guides/encoding/>).
 const VARINT: u32 = 0;
 const FIXED_64: u32 = 1;
 const LENGTH: u32 = 2;
 
 impl Message {
-    /// A field that is a number: `uint64`, `uint32`, an enumeration, or an `int32` or `int64` that is not negative.
+    /// A number field: `uint64`, `uint32`, an enumeration, or a non-negative `int32` or `int64`.
     pub fn number(mut self, field: u32, number: u64) -> Message {
         self.key(field, VARINT);
         self.varint(number);
         self
     }
 
-    /// A field that is a number of either sign: `int64` and `int32`.
+    /// A number field of either sign: `int64` and `int32`.
     pub fn signed(self, field: u32, number: i64) -> Message {
         self.number(field, number.cast_unsigned())
     }
 
-    /// A field that always takes eight bytes: `fixed64`.
+    /// A field of eight bytes: `fixed64`.
     pub fn fixed(mut self, field: u32, number: u64) -> Message {
         self.key(field, FIXED_64);
         self.0.extend_from_slice(&number.to_le_bytes());
         self
     }
 
-    /// A field that is text.
+    /// A text field.
     pub fn text(mut self, field: u32, text: &str) -> Message {
         self.sized(field, text.as_bytes());
         self
     }
 
-    /// A field that is a message itself.
+    /// A field whose value is a message.
     pub fn message(mut self, field: u32, message: &Message) -> Message {
         self.sized(field, &message.0);
         self
     }
 
-    /// The message as it is written.
+    /// The message's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -56,7 +60,7 @@ impl Message {
         self.varint(u64::from(field << 3 | how));
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// A number in seven bits a byte, the lowest first (a varint).
     fn varint(&mut self, mut rest: u64) {
         while rest >= 0x80 {
             self.0.push(rest as u8 | 0x80);
@@ -70,7 +74,7 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// The examples of the format's own page on encoding.
+    /// The examples of the format's page about encoding.
     #[test]
     fn numbers_and_text_are_written_as_the_format_says() {
         assert_eq!(

@@ -1,4 +1,5 @@
-//! ReproZip's pack (format version 2): the files, how the run was started, and its trace, for `reprounzip`.
+//! ReproZip's pack (format version 2): the files, the start of the run, and the trace, for
+//! `reprounzip`.
 
 use std::io;
 use std::path::Path;
@@ -67,7 +68,7 @@ impl Format for ReproZip {
     }
 }
 
-/// How the run was started: what `reprounzip` reads.
+/// The start of the run, as `reprounzip` reads it.
 fn config(view: &View, tree: &ImageTree<'_>) -> Result<Value> {
     let run = tree.run;
     let first = view.programs.first().ok_or_else(|| Error::Nothing {
@@ -130,7 +131,8 @@ fn distribution(name: &str) -> [String; 2] {
     [name.to_owned(), version.unwrap_or_default().to_owned()]
 }
 
-/// ReproZip's tables, with what the view has. A command's files are its step's, unless the level is finer.
+/// Fills ReproZip's tables from the view. At the level of commands, the files of a process are
+/// those of the step.
 fn write_trace(view: &View, path: &Path) -> Result<()> {
     let mut database = Connection::open(path)?;
     database.execute_batch(
@@ -175,7 +177,7 @@ fn write_trace(view: &View, path: &Path) -> Result<()> {
         }
     }
     for link in &view.links {
-        // ReproZip's bits: 1 read, 2 written.
+        // ReproZip's bits of a mode: 1 read, 2 written.
         let (who, what, mode) = match (link.from, link.to, link.flow) {
             (Endpoint::Entity(what), Endpoint::Activity(who), Flow::Used(Relation::Read)) => {
                 (who, what, 1)

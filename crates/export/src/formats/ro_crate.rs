@@ -1,7 +1,8 @@
-//! RO-Crate 1.1 with the Provenance Run Crate 0.5 profile: what was run, with what, on what, and what came out, beside the files themselves.
+//! RO-Crate 1.1 with the Provenance Run Crate 0.5 profile: the steps, their software, inputs and
+//! results, beside the files themselves.
 //!
-//! A step is a `CreateAction`. Files whose contents are kept, or that are still what they were, are in the crate; of others stands only what is
-//! known.
+//! A step is a `CreateAction`. A file is in the crate if its content is stored or the file is
+//! unchanged. Other files are described only.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -40,7 +41,7 @@ impl Format for RoCrate {
     fn write(&self, view: &View, target: Target<'_>) -> Result<()> {
         let directory = target.directory();
         let bill = Inventory::of(view)?;
-        // A crate is about what was done.
+        // A crate describes steps.
         view.steps()?;
         let mut names = HashSet::new();
         let mut ids = Vec::new();
@@ -91,12 +92,12 @@ impl Format for RoCrate {
     }
 }
 
-/// Files of the system are named only.
+/// True for files that are copied into the crate: files of the system are only named.
 fn in_crate(item: &InventoryFile) -> bool {
     item.sums.is_some() && !item.tool
 }
 
-/// Copies a file's content into the crate and says its name there.
+/// Copies a file's content into the crate, and gives its name there.
 fn put(
     view: &View,
     item: &InventoryFile,
@@ -151,7 +152,7 @@ fn root(view: &View, bill: &Inventory, ids: &[String], workflow: &str) -> Value 
 }
 
 fn file(item: &InventoryFile, id: &str) -> Value {
-    // A `File` is a part of the crate; of others something is known.
+    // A `File` is a part of the crate. Other files are entities of their own.
     let sort = if in_crate(item) {
         "File"
     } else {
@@ -185,7 +186,7 @@ fn action(step: &InventoryStep, ids: &[String], instrument: &str) -> Value {
     })
 }
 
-/// The program of a step: its package's, if it is from one.
+/// The program of a step, or the package that the program comes from.
 fn instrument(
     view: &View,
     bill: &Inventory,

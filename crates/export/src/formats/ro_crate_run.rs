@@ -1,6 +1,7 @@
-//! The workflow of a crate and its execution: what the Provenance Run Crate profile asks for beyond the steps' own actions.
+//! The workflow of a crate and its execution, which the Provenance Run Crate profile requires
+//! beyond the steps' own actions.
 //!
-//! The workflow is there as a file that can be run: in CWL, or as a script of the shell where CWL has no way to say it.
+//! The crate has the workflow as a file: in CWL, or as a shell script if CWL cannot express it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +15,7 @@ use crate::format::{Format, Target};
 use crate::inventory::Inventory;
 use crate::{Error, Result, View};
 
-/// The profiles that a crate keeps: each builds on those before it.
+/// The profiles of a crate: each extends those before it.
 pub const PROFILES: [(&str, &str, &str); 4] = [
     (
         "https://w3id.org/ro/wfrun/process/0.5",
@@ -34,13 +35,13 @@ pub const PROFILES: [(&str, &str, &str); 4] = [
     (WORKFLOW_CRATE, "Workflow RO-Crate", "1.0"),
 ];
 
-/// The profile that the metadata file itself names, too.
+/// The profile that the metadata file names as well.
 pub const WORKFLOW_CRATE: &str = "https://w3id.org/workflowhub/workflow-ro-crate/1.0";
 
-/// The action of the whole.
+/// The id of the action that stands for the whole workflow.
 pub const WHOLE: &str = "#execution";
 
-/// Writes the workflow's file. Its name and its language.
+/// Writes the workflow's file. The result is its name and its language.
 pub fn put_workflow(view: &View, directory: &Path) -> Result<(&'static str, Value)> {
     match super::cwl::document(view) {
         Ok(document) => {
@@ -65,7 +66,8 @@ pub fn put_workflow(view: &View, directory: &Path) -> Result<(&'static str, Valu
     }
 }
 
-/// The workflow, its steps, and who ran them. `tools`: for each step of the bill the id of its program.
+/// Adds the workflow, its steps, and the user that ran them. `tools`: for each step of the
+/// inventory the id of its program.
 pub fn execution(
     view: &View,
     bill: &Inventory,
@@ -108,7 +110,7 @@ pub fn execution(
     graph
 }
 
-/// The workflow as one action: from what no step made to what is there in the end.
+/// Adds the workflow as one action, from the files that no step made to the final results.
 fn whole(view: &View, bill: &Inventory, ids: &[String], file: &str) -> Value {
     let used = |at: &usize| bill.steps.iter().any(|step| step.inputs.contains(at));
     let items = || 0..bill.items.len();
@@ -136,7 +138,7 @@ fn whole(view: &View, bill: &Inventory, ids: &[String], file: &str) -> Value {
     })
 }
 
-/// What started the steps: the commands that were recorded.
+/// The recorded commands, which started the steps.
 fn engine(view: &View, controls: Vec<String>) -> Value {
     json!({
         "@id": "#organisation", "@type": "OrganizeAction", "name": format!("Recorded execution of {}", view.subject),

@@ -1,4 +1,4 @@
-//! A shell script: every step in an order that works, whatever is there already.
+//! A shell script with every step, in an order that works whatever files exist already.
 
 use std::collections::HashSet;
 
@@ -50,7 +50,7 @@ impl Format for Shell {
             }
             for line in &step.lines {
                 let text = line.shell(&view.base);
-                // What changes the shell itself (`cd`, `exit`) must not reach the next step.
+                // A change of the shell itself (`cd`, `exit`) must not reach the next step.
                 let text = if text.starts_with("cd ") || line.is_shell() && !is_simple(&text) {
                     format!("( {text} )")
                 } else {
@@ -63,7 +63,7 @@ impl Format for Shell {
     }
 }
 
-/// True if it is one command that changes nothing of the shell, and fails as a command does.
+/// True for a single command that changes nothing of the shell and fails with its own status.
 fn is_simple(text: &str) -> bool {
     const CHANGE: [&str; 24] = [
         ".", "alias", "break", "case", "cd", "continue", "eval", "exec", "exit", "export", "for",

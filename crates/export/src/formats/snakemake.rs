@@ -1,4 +1,5 @@
-//! A Snakefile: one rule for each step, wildcards where several differ only in a name.
+//! A Snakefile: one rule for each step, and one with wildcards for steps that differ only in a
+//! name.
 
 use std::io::Write;
 
@@ -127,7 +128,7 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
     }));
     let count = lines.len();
     for (at, line) in lines.iter().enumerate() {
-        // Snakemake's shell takes braces for its own, and runs with `pipefail`, which nobody recorded.
+        // Snakemake replaces braces, and sets `pipefail`, which the recorded shell did not.
         let end = if at + 1 < count { " && " } else { "" };
         let text = line
             .replace('{', "{{")
@@ -143,7 +144,7 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
     Ok(())
 }
 
-/// A path as Python text; of patterns, the stem as a wildcard.
+/// A path as Python text; in a pattern, the stem becomes a wildcard.
 fn file(view: &View, path: &[u8], wild: bool) -> Result<String> {
     let text = std::str::from_utf8(view.shown(path)).map_err(|_| Error::Unsayable {
         format: "snakemake",
@@ -160,6 +161,6 @@ fn file(view: &View, path: &[u8], wild: bool) -> Result<String> {
 
 /// A Python string.
 fn literal(text: &str) -> String {
-    // JSON's strings are Python's, but for surrogates, which text has not.
+    // A JSON string is a Python string, except for surrogates, which text does not have.
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,5 @@
-//! SPDX 2.3 as JSON: files with their checksums, the packages they were made with, and what was generated from what.
+//! SPDX 2.3 as JSON: files with checksums, the packages they were made with, and which file was
+//! generated from which.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +39,7 @@ impl Format for Spdx {
                 advice: "SPDX names files by their checksums: record with --contents=lazy",
             });
         }
-        // A bill of something is not one without it.
+        // A bill of materials needs a file that it describes.
         if let Some(gone) = bill
             .items
             .iter()
@@ -109,11 +110,11 @@ fn file(bill: &Inventory, at: usize) -> Option<Value> {
     let sums = item.sums.as_ref()?;
     let sort = if item.software { "BINARY" } else { "OTHER" };
     Some(json!({
-        // Relative to the root of what is described: here, of the file system.
+        // File names are relative to the root of the described package: here the root directory.
         "SPDXID": file_id(at), "fileName": format!(".{}", escaped(&item.path)), "fileTypes": [sort],
         "checksums": [
             {"algorithm": "SHA1", "checksumValue": sums.sha1},
-            // No BLAKE3: spdx-tools 0.8 wants 256 hexadecimal digits of it, which are 64.
+            // BLAKE3 is left out: spdx-tools 0.8 wants 256 hexadecimal digits, but a digest has 64.
             {"algorithm": "SHA256", "checksumValue": sums.sha256},
         ],
         "licenseConcluded": "NOASSERTION", "licenseInfoInFiles": ["NOASSERTION"], "copyrightText": "NOASSERTION",

@@ -1,8 +1,8 @@
 //! The part of the graph that is exported, as plain data: what every format reads.
 //!
-//! In: a store and a [`Request`]. Out: a [`View`] with the graph at the requested level of detail and, at every level, the
-//! [`Workflow`] behind it. Indexes into `activities` and `entities` are stable within one view. Ids are stable between exports of
-//! the same store.
+//! In: a store and a [`Request`]. Out: a [`View`] with the graph at the requested level of detail
+//! and, at every level, the [`Workflow`] behind it. Indexes into `activities` and `entities` are
+//! stable within one view. Ids are stable between exports of the same store.
 
 mod graph;
 mod load;
@@ -30,7 +30,8 @@ pub struct ViewActivity {
     pub run: usize,
     /// The command as a line for a shell.
     pub label: String,
-    /// Absolute path of the program; `None` for a step of several commands, and where the program is not known.
+    /// Absolute path of the program; `None` for a step of several commands, and where the program
+    /// is not known.
     pub program: Option<Bytes>,
     /// Arguments, the program's name first; empty for a step of several commands.
     pub argv: Vec<Bytes>,
@@ -110,7 +111,7 @@ pub struct ProgramCall {
     pub cwd: Bytes,
 }
 
-/// What is exported.
+/// A view: the exported part of the graph, and the workflow behind it.
 #[derive(Debug)]
 pub struct View {
     /// The subject in words: `run ID`, or the path.
@@ -125,7 +126,7 @@ pub struct View {
     pub runs: Vec<RunDetails>,
     /// Activities in the order in which they began.
     pub activities: Vec<ViewActivity>,
-    /// What the activities used and made.
+    /// The files and other things that the activities used and made.
     pub entities: Vec<ViewEntity>,
     /// The flow of information between them.
     pub links: Vec<ViewLink>,
@@ -170,7 +171,8 @@ impl View {
 
     /// Sentences that the reader of a format of this family must know.
     pub fn warnings_for(&self, family: Family) -> Vec<String> {
-        // A container runs the command as it was recorded, including the commands that the steps leave out.
+        // A container runs the command as it was recorded, including the commands that the steps
+        // leave out.
         let whole = family == Family::Container;
         let mut said: Vec<String> = self
             .warnings

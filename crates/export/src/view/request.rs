@@ -1,4 +1,4 @@
-//! What the user wants to have exported.
+//! A request for an export.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,8 @@ use backstory_workflow::Subject;
 /// The level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Level {
-    /// One activity for each command that a person would have written, and the files between the commands.
+    /// One activity for each command that a person would have written, and the files between the
+    /// commands.
     #[default]
     Command,
     /// One activity for each program that ran; no files of the system or of tools.
@@ -16,7 +17,7 @@ pub enum Level {
     All,
 }
 
-/// What to export, and how.
+/// A request for an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The run or file.
@@ -32,7 +33,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with the defaults of the command line: commands, no exclusions, rules where steps allow them, no contents.
+    /// A request with the defaults of the command line: commands, no exclusions, rules where steps
+    /// allow them, no contents.
     pub fn new(subject: Subject) -> Request {
         Request {
             subject,
