@@ -36,6 +36,7 @@ const HOT: &[&str] = &["record.c", "text.c", "shape.c", "open.c"];
 const NEVER_UNWOUND: &[&str] = &[
     "arena.c",
     "confined.c",
+    "daemon.c",
     "environ.c",
     "exec.c",
     "load.c",
@@ -44,6 +45,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "meta.c",
     "names.c",
     "number.c",
+    "opaque.c",
     "own.c",
     "preserve.c",
     "procfs.c",

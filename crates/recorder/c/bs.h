@@ -359,6 +359,7 @@ void bs_opened_proc(const char *path);
 void bs_redirect_stdio(void);
 void bs_redirect_internal(void);
 bool bs_exec_is_redirected(void);
+bool bs_lists_are_seen(void);  /* libc's own listing of a directory comes to the recorder */
 bool bs_closes_are_seen(void); /* a stream's close is logged where it meets the kernel */
 
 /* streams.c */

@@ -9,10 +9,6 @@ int readdir_r(void *dir, void *entry, void **result);
 int readdir64_r(void *dir, void *entry, void **result);
 int closedir(void *dir);
 void *opendir(const char *path);
-int scandir(const char *path, void ***list, int (*wanted)(const void *),
-            int (*order)(const void **, const void **));
-int scandirat(int dir, const char *path, void ***list, int (*wanted)(const void *),
-              int (*order)(const void **, const void **));
 ssize getdents64(int fd, void *to, size_t n);
 
 BS_INTERCEPTED void *opendir(const char *path)
@@ -35,9 +31,10 @@ static BS_COLD void log_list(int fd)
     bs_fd_mark(fd, BS_FD_LISTED);
 }
 
+/* Where libc's own listing comes to the recorder, it is logged there. */
 static inline void list(int fd)
 {
-    if (BS_UNLIKELY(!(bs_fd_marks(fd) & BS_FD_LISTED)))
+    if (BS_UNLIKELY(!(bs_fd_marks(fd) & BS_FD_LISTED)) && !bs_lists_are_seen())
         log_list(fd);
 }
 
@@ -67,7 +64,8 @@ BS_INTERCEPTED int readdir64_r(void *dir, void *entry, void **result)
 
 BS_API ssize getdents64(int fd, void *to, size_t n)
 {
-    list(fd);
+    if (!(bs_fd_marks(fd) & BS_FD_LISTED))
+        log_list(fd);
     return bs_ret(bs_raw(__NR_getdents64, fd, to, n));
 }
 
@@ -80,41 +78,3 @@ BS_INTERCEPTED int closedir(void *dir)
     bs_fd_closed((u32)fd);
     return (int)bs_end(rec, BS_NEXT(closedir)(dir));
 }
-
-/*
- * libc opens and lists inside: the guard sees the open. Without a guard it is logged here, with a number that no open
- * descriptor has.
- */
-enum { UNKNOWN_FD = 1 << 20 };
-
-static int scanned(u64 time, int dir, const char *path, int count)
-{
-    if (!bs_arena || bs_arena->flags & BS_ARENA_GUARDED)
-        return count;
-    struct bs_reservation rec =
-        bs_begin_path(BS_OP_OPEN, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, path);
-    if (rec.record)
-        rec.record->time = time;
-    bs_end(rec, count >= 0 ? UNKNOWN_FD : bs_error());
-    if (count >= 0) {
-        bs_note(time, BS_OP_LIST, UNKNOWN_FD, 0, 0, 0);
-        bs_note(0, BS_OP_CLOSE, UNKNOWN_FD, 0, 0, 0);
-    }
-    return count;
-}
-
-BS_INTERCEPTED int scandir(const char *path, void ***to, int (*wanted)(const void *),
-                           int (*order)(const void **, const void **))
-{
-    u64 time = bs_now();
-    return scanned(time, BS_AT_FDCWD, path, BS_NEXT(scandir)(path, to, wanted, order));
-}
-BS_ALIAS(scandir64, scandir);
-
-BS_API int scandirat(int dir, const char *path, void ***to, int (*wanted)(const void *),
-                     int (*order)(const void **, const void **))
-{
-    u64 time = bs_now();
-    return scanned(time, dir, path, BS_NEXT(scandirat)(dir, path, to, wanted, order));
-}
-BS_ALIAS(scandirat64, scandirat);

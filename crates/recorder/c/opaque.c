@@ -97,13 +97,6 @@ BS_API int swapon(const char *path, int flags)
     return (int)bs_ret(bs_raw(__NR_swapon, path, flags));
 }
 
-BS_INTERCEPTED int open_by_handle_at(int mount, void *handle, int flags)
-{
-    bs_say_opaque(BS_OPAQUE_HANDLE);
-    struct bs_reservation none = {0};
-    return (int)bs_ret(bs_call_cancel(none, __NR_open_by_handle_at, mount, handle, flags));
-}
-
 BS_INTERCEPTED ssize process_vm_writev(int pid, const void *from, u64 parts, const void *to,
                                        u64 to_parts, u64 flags)
 {

@@ -181,3 +181,10 @@ BS_API int open_tree(int dir, const char *path, u32 flags)
                      0, nameless ? "." : path, fd);
     return (int)bs_ret(fd);
 }
+
+BS_INTERCEPTED int open_by_handle_at(int mount, void *handle, int flags)
+{
+    bs_say_opaque(BS_OPAQUE_HANDLE);
+    struct bs_reservation none = {0};
+    return (int)bs_ret(bs_call_cancel(none, __NR_open_by_handle_at, mount, handle, flags));
+}

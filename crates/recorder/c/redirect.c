@@ -13,7 +13,7 @@ int _IO_file_close(void *stream);
 static s64 (*real_read)(void *, void *, s64);
 static s64 (*real_write)(void *, const void *, s64);
 static int (*real_close)(void *);
-static bool streams_redirected, exec_redirected, internal_tried;
+static bool streams_redirected, exec_redirected, lists_redirected, internal_tried;
 
 bool bs_closes_are_seen(void)
 {
@@ -117,13 +117,12 @@ static bool is_plain_call(const u8 *function, u32 nr)
            function[6] == 0x05;
 }
 
-/* glibc's `open` without cancellation: soon after its beginning it asks for `openat`. */
-static bool is_open_nocancel(const u8 *function)
+/* Soon after `from` the function asks for this system call. */
+static bool asks_soon(const u8 *function, u32 from, u32 nr)
 {
     enum { SOON = 128, NEARBY = 32 };
-    const u8 *number = function + JUMP_SIZE;
-    while (number < function + SOON &&
-           !(number[0] == 0xb8 && *(const u32 *)(number + 1) == __NR_openat))
+    const u8 *number = function + from;
+    while (number < function + SOON && !(number[0] == 0xb8 && *(const u32 *)(number + 1) == nr))
         number++;
     for (const u8 *c = number + 5; c < number + NEARBY && c < function + SOON; c++)
         if (c[0] == 0x0f && c[1] == 0x05)
@@ -166,6 +165,24 @@ static int exec_for_libc(const char *path, char *const *argv, char *const *env)
     return (int)bs_ret(bs_exec(BS_AT_FDCWD, path, argv, env, 0, false));
 }
 
+/*
+ * libc lists a directory. The first piece of a list is never empty; the last one always is, so it
+ * is not logged.
+ */
+static ssize list_for_libc(int fd, void *to, size_t n)
+{
+    u64 time = bs_now();
+    ssize got = bs_raw(__NR_getdents64, fd, to, n);
+    if (got > 0)
+        bs_note(time, BS_OP_LIST, fd, 0, 0, 0);
+    return bs_ret(got);
+}
+
+bool bs_lists_are_seen(void)
+{
+    return lists_redirected;
+}
+
 void bs_redirect_internal(void)
 {
     if (internal_tried || bs_odd & BS_ODD_SANDBOX || !bs_is_ready(BS_OP_START))
@@ -174,14 +191,25 @@ void bs_redirect_internal(void)
     const char *single = bs_next_or_null("__libc_single_threaded");
     if (!single || !*single || bs_threaded)
         return;
-    u8 *execute = bs_next_or_null("execve"), *open_file = bs_next_or_null("__open_nocancel");
+    u8 *execute = bs_next_or_null("execve"), *open_file = bs_next_or_null("__open_nocancel"),
+       *list = bs_next_or_null("getdents64");
     u64 all = ~0ull, before = 0;
     bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
     if (execute && is_plain_call(execute, __NR_execve))
         exec_redirected = jump_to(execute, (void *)exec_for_libc);
-    if (open_file && is_open_nocancel(open_file))
+    if (open_file && asks_soon(open_file, JUMP_SIZE, __NR_openat))
         jump_to(open_file, (void *)open_for_libc);
+    if (list && asks_soon(list, 0, __NR_getdents64))
+        lists_redirected = jump_to(list, (void *)list_for_libc);
     bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
+}
+
+/* walks.S: libc's function of this name. */
+__attribute__((used)) void *bs_begin_walk(const char *name)
+{
+    void *function = 0;
+    bs_redirect_internal();
+    return bs_find(&function, name);
 }
 
 char *setlocale(int category, const char *locale);

@@ -354,3 +354,21 @@ fn what_libc_opens_for_its_locales_is_logged() {
         .count();
     assert!(found > 5, "{:#?}", run.of("OPEN"));
 }
+
+#[test]
+fn a_listing_made_inside_libc_is_recorded() {
+    let binary = program("listings");
+    for how in [
+        "glob",
+        "wordexp",
+        "scandir",
+        "ftw",
+        "nftw",
+        "nftw-chdir",
+        "fts",
+    ] {
+        let dir = folder();
+        let run = record(&mut command(dir.path(), &[binary.to_str().unwrap(), how])).fine();
+        assert_eq!(run.of("LIST").len(), 2, "{how}");
+    }
+}

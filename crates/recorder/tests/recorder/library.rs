@@ -175,3 +175,37 @@ fn every_function_of_libc_is_wrapped_or_excused() {
         "wrapped, but no function of libc: {unknown:?}"
     );
 }
+
+#[test]
+fn every_function_that_a_sanitizer_intercepts_leaves_room_for_a_jump() {
+    let room: BTreeSet<_> = rooms().into_iter().collect();
+    for runtime in ["libasan.so", "libtsan.so", "liblsan.so", "libubsan.so"] {
+        let path = tool("gcc", &[&format!("-print-file-name={runtime}")]);
+        if !path.trim().starts_with('/') {
+            println!("SKIPPED: no {runtime}");
+            continue;
+        }
+        let without: Vec<_> = defined(path.trim())
+            .intersection(&defined(library()))
+            .filter(|name| !room.contains(*name))
+            .cloned()
+            .collect();
+        assert!(without.is_empty(), "{runtime}: {without:?}");
+    }
+}
+
+/// The library's functions whose entries begin with two instructions without effect.
+fn rooms() -> Vec<String> {
+    let code = backstory_recorder::LIBRARY;
+    let symbols = tool("nm", &["-D", "--defined-only", library()]);
+    let lines = symbols
+        .lines()
+        .map(|l| l.split_whitespace().collect::<Vec<_>>());
+    lines
+        .filter_map(|words| {
+            let at = u64::from_str_radix(words.first()?, 16).ok()? - abi::HOME;
+            let entry = code.get(at as usize..at as usize + 2)?;
+            (entry == [0x90, 0x90]).then(|| words.last().map(|name| name.to_string()))?
+        })
+        .collect()
+}
