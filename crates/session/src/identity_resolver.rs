@@ -1,4 +1,4 @@
-//! Says, after a run, what the file system knows of the paths that are asked for, and keeps the answers in the run's log.
+//! Looks up, after a run, the identities of paths, and stores the results in the run's log.
 
 use crate::Error;
 use backstory_eventlog::Writer;
@@ -16,28 +16,33 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Records are appended in pieces of about this many bytes, so that memory stays bounded.
+/// Records are appended in pieces of about this many bytes, which bounds the memory.
 const PIECE: usize = 256 * 1024;
 
-/// Takes identities while the graph asks for them, and appends each to the finalized log.
+/// Looks up identities while the graph asks for them, and appends each to the finalized log.
 ///
-/// A path is looked at without following a link at its end; that answers for what it leads to as well, unless it is a link.
+/// A path is looked up without following a final link. Unless it is a link, the result also holds
+/// for its target.
 #[derive(Debug)]
 pub struct IdentityResolver {
     log: PathBuf,
     writer: Writer,
     builder: Builder,
     records: Vec<u8>,
-    /// The path asked for last, and what is there.
+    /// The latest path, and its identity or errno.
     last: Option<(Vec<u8>, Result<Ident, i32>)>,
     near: Near,
-    /// What `binfmt_misc` runs, once a program was asked for.
+    /// The registrations of `binfmt_misc`, read when the first program is looked up.
     formats: Option<Vec<Registration>>,
     failed: Option<Error>,
 }
 
 impl IdentityResolver {
-    /// Begins to resolve a finalized log.
+    /// Starts resolving a finalized log.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be opened or appended to.
     pub fn begin(log: &Path) -> Result<IdentityResolver, Error> {
         Ok(IdentityResolver {
             log: log.to_owned(),
@@ -51,7 +56,8 @@ impl IdentityResolver {
         })
     }
 
-    /// What is at `path`, or at what it leads to if `follow`; none if nothing is, or nothing that we may see.
+    /// The identity of the file at `path`, or of its target with `follow`. `None` if there is no
+    /// file, or if this user may not see it.
     pub fn of(&mut self, path: &[u8], follow: bool) -> Option<Ident> {
         let bare = match &self.last {
             Some((last, found)) if last == path => *found,
@@ -80,8 +86,8 @@ impl IdentityResolver {
         self.append_if_many();
     }
 
-    /// What the kernel runs the program at `path` with, as its first bytes name it now; none if it runs by itself, is not there or may
-    /// not be read.
+    /// The interpreter of the program at `path`, as its first bytes name it now. `None` if the
+    /// program needs none, does not exist or cannot be read.
     pub fn interpreter(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let head = head_of(path)?;
         let formats = self.formats.get_or_insert_with(registered);
@@ -100,7 +106,8 @@ impl IdentityResolver {
         Some(found)
     }
 
-    /// The text of the symbolic link at `path`; `None` if the path is no link, or if its text cannot be read.
+    /// The text of the symbolic link at `path`. `None` if the path is no link, or if its text
+    /// cannot be read.
     pub fn link_text(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let text = rustix::fs::readlink(path, Vec::new()).ok()?.into_bytes();
         let time = backstory_sys::clock::counter();
@@ -118,7 +125,7 @@ impl IdentityResolver {
         }
     }
 
-    /// Appends what is left, and the mark that the log is resolved.
+    /// Appends the remaining records, and the mark that the log's identities are resolved.
     pub fn finish(mut self) -> Result<(), Error> {
         match self.failed.take() {
             Some(error) => Err(error),
@@ -130,7 +137,7 @@ impl IdentityResolver {
     }
 }
 
-/// The first bytes of the program at `path`. Nothing but a file is opened, and nothing is waited for.
+/// The first bytes of the program at `path`. Opens nothing but a regular file, and never waits.
 fn head_of(path: &[u8]) -> Option<Vec<u8>> {
     let file = regular::open(OsStr::from_bytes(path)).ok()?;
     let mut head = Vec::new();
@@ -140,7 +147,7 @@ fn head_of(path: &[u8]) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// The formats that `binfmt_misc` knows; none where it is not mounted.
+/// The registrations of `binfmt_misc`. Empty if it is not mounted.
 fn registered() -> Vec<Registration> {
     let Ok(entries) = fs::read_dir("/proc/sys/fs/binfmt_misc") else {
         return Vec::new();
@@ -151,11 +158,11 @@ fn registered() -> Vec<Registration> {
         .collect()
 }
 
-/// Directories that are kept in mind: who copies, looks into two by turns.
+/// Number of directories kept open. A program that copies alternates between two.
 const NEAR: usize = 4;
 
-/// The directories that were looked into last, the latest first. One that is asked for again is kept open, so that its path is
-/// not walked each time.
+/// The latest directories, the most recent first. A directory that is used again stays open, so
+/// that its path is not walked each time.
 #[derive(Debug, Default)]
 struct Near(Vec<Directory>);
 
@@ -200,7 +207,7 @@ impl Near {
     }
 }
 
-/// The identity of what has a long path: `rest`, from a directory on the way.
+/// The identity of a file with a long path: `rest`, from a directory on the way.
 fn identity_below(piece: &[u8], mut rest: &[u8], flags: AtFlags) -> Result<Ident, i32> {
     let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = |dir: BorrowedFd<'_>, path: &[u8]| {
@@ -214,10 +221,10 @@ fn identity_below(piece: &[u8], mut rest: &[u8], flags: AtFlags) -> Result<Ident
     identity(at, rest, flags)
 }
 
-/// A file and its content state, or the errno with which it is not there.
+/// The identity of a file, or the errno of the look-up.
 fn identity(dir: impl rustix::fd::AsFd, path: &[u8], flags: AtFlags) -> Result<Ident, i32> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    // An automount point is looked at as it is: asking must not mount anything.
+    // An automount point is described as it is, because a look-up must not mount anything.
     let stat = rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted);
     stat.map(|s| Ident::from(&s))
         .map_err(rustix::io::Errno::raw_os_error)

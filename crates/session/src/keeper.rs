@@ -1,8 +1,13 @@
-//! The keeper: a silent process between launcher and supervisor that outlives the supervisor and takes over from it.
+//! The keeper: a silent process between launcher and supervisor that outlives the supervisor and
+//! takes over from it.
 //!
-//! Invariants: it stays in the launcher's process group while the launcher lives, and counts the signals that the group gets: so the
-//! launcher knows which signals were sent to it alone. It does nothing else until it is needed. Once it answers the guard's calls it
-//! does so until no process is left that has the filter.
+//! Invariants:
+//!
+//! - The keeper stays in the launcher's process group while the launcher lives, and counts the
+//!   signals to the group. So the launcher knows which signals were sent to it alone.
+//! - It does nothing else until it is needed.
+//! - Once it responds to the guard's notifications, it does so until no process with the filter is
+//!   left.
 
 use crate::control::SEALED;
 use crate::fallback_responder::{FallbackResponder, nobody_is_left};
@@ -17,7 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The keeper's life. Ends with the process, or with its copy as the supervisor.
+/// Runs the keeper. Ends with the process, or with its copy as the supervisor.
 pub(crate) fn run(setting: RunSetup) {
     let control = setting.tools.control;
     control.keeper.store(sys::own_pid(), Ordering::Release);
@@ -52,7 +57,7 @@ fn keep(mut setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
     } = setting;
     job.let_go(&[0, 1, 2]);
     job.launcher_fd = None;
-    let _ = rustix::process::chdir("/"); // see the supervisor
+    let _ = rustix::process::chdir("/"); // for the reason given in the supervisor
     sys::signal_at_parents_end(libc::SIGCHLD);
     let mut keeping = Keeping {
         from_supervisor,
@@ -71,19 +76,20 @@ fn keep(mut setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
     }
 }
 
-/// What the keeper keeps.
+/// The state of the keeper.
 struct Keeping {
     from_supervisor: OwnedFd,
     shared: Option<Arc<SharedBuffers>>,
     listener: Option<OwnedFd>,
     answering: Option<FallbackResponder>,
-    /// Still in the launcher's process group.
+    /// True while the keeper is in the launcher's process group.
     in_group: bool,
 }
 
 impl Keeping {
-    /// Returns when the process at the other end is no supervisor any more. Its death is told by more than the socket's: the command has a
-    /// copy of that until it executes, which may be what it waits for our answer to.
+    /// Returns when the process at the other end is no supervisor any more. The end of the socket
+    /// is not enough: the command has a copy of the socket until it executes. Its `execve` may be
+    /// the very call that waits for a response from the keeper.
     fn wait_for_supervisor(&mut self, tools: &Tools, supervisor: Pid) {
         loop {
             let calls = self
@@ -114,7 +120,7 @@ impl Keeping {
         }
     }
 
-    /// The supervisor hands over the listener, and may ask to be relieved of it.
+    /// Receives messages of the supervisor: the listener, and the request to respond in its place.
     fn hear(&mut self) {
         while let Some((byte, descriptor)) = sys::receive_fd(self.from_supervisor.as_fd()) {
             if let Some(listener) = descriptor {
@@ -125,7 +131,7 @@ impl Keeping {
         }
     }
 
-    /// A group without its launcher belongs to the shell.
+    /// Leaves a process group whose launcher is gone, because it belongs to the shell then.
     fn leave_group_without_launcher(&mut self, tools: &Tools) {
         if self.in_group && sys::parent() != Some(tools.launcher) {
             self.in_group = false;
@@ -133,39 +139,39 @@ impl Keeping {
         }
     }
 
-    /// What there is to be served, once.
+    /// The listener and its buffers, once.
     fn take_listener(&mut self) -> Option<(OwnedFd, Arc<SharedBuffers>)> {
         let shared = Arc::clone(self.shared.as_ref()?);
         Some((self.listener.take()?, shared))
     }
 
-    /// Answers the guard's calls from now on, until nobody is left who makes any.
+    /// Responds to notifications from now on, until no process with the filter is left.
     fn serve(&mut self) {
         if let Some((listener, shared)) = self.take_listener() {
             self.answering = Some(FallbackResponder::begin(listener, shared));
         }
     }
 
-    /// Answers who waits now, where nobody does so in the background.
+    /// Responds to the notifications that wait now, unless a thread does so in the background.
     fn answer(&mut self) {
         if let Some(answering) = &mut self.answering {
             answering.answer();
         }
     }
 
-    /// The log is finalized: what is left are processes that have the filter.
+    /// Serves the processes that still have the filter after the log is finalized.
     fn serve_to_the_end(mut self) {
         if self.answering.is_none() && self.listener.as_ref().is_none_or(nobody_is_left) {
             return;
         }
-        sys::forget_children(); // the daemons' bodies
+        sys::forget_children(); // zombies of the daemons
         self.serve();
         if let Some(answering) = self.answering.take() {
             answering.until_over();
         }
     }
 
-    /// The supervisor died before the log was finalized.
+    /// Takes over from a supervisor that died before the log was finalized.
     fn inherit(mut self, tools: Tools, job: Job) {
         self.serve();
         let (mut watch, _stock) = tools.into_watch();
@@ -188,8 +194,8 @@ impl Keeping {
     }
 }
 
-/// Counts what was sent to the whole group by somebody; the terminal's and the kernel's signals are not counted, nor is what the launcher
-/// sends, which is to us alone.
+/// Counts the signals that a process sent to the whole group. Signals of the terminal and of the
+/// kernel do not count, nor do signals that the launcher sends to the keeper alone.
 fn count_signals(tools: &Tools) {
     while let Some(info) = sys::read_signal(tools.signals.as_fd()) {
         let counter = tools.control.group_signals.get(info.ssi_signo as usize);

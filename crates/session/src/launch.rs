@@ -1,7 +1,7 @@
 //! Starts the command as the shell would have started it.
 //!
-//! Invariant: what the command inherits is what the launcher was given at its start, apart from our two environment variables and
-//! its parent's pid.
+//! Invariant: the command inherits the launcher's state at its start. Only the two environment
+//! variables of backstory and the parent process id differ.
 #![allow(unsafe_code)]
 
 use crate::Error;
@@ -17,10 +17,14 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{io, mem};
 
-/// Where a command without a slash is searched when there is no `PATH`.
+/// Search path for a command without a slash if `PATH` is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// Finds the program as a shell does. The error is `ENOENT` or `EACCES`.
+/// Finds the program as a shell does.
+///
+/// # Errors
+///
+/// `ENOENT` or `EACCES`.
 pub(crate) fn search(name: &OsStr) -> Result<CString, i32> {
     let bytes = name.as_bytes();
     let exact = |bytes: &[u8]| CString::new(bytes).map_err(|_| libc::ENOENT);
@@ -57,13 +61,13 @@ fn executable(path: &CStr) -> Result<(), i32> {
         .map_err(rustix::io::Errno::raw_os_error)
 }
 
-/// The environment as it is in memory: order, duplicates and entries without `=` included.
+/// The environment as it lies in memory, with its order, duplicates and entries without `=`.
 pub(crate) fn environment() -> Vec<Vec<u8>> {
     unsafe extern "C" {
         static environ: *const *const c_char;
     }
     let mut all = Vec::new();
-    // SAFETY: a list of strings that ends with null, which nobody changes while we have one thread.
+    // SAFETY: a null-terminated list of strings. No other thread exists that could change it.
     unsafe {
         let mut next = environ;
         while !next.is_null() && !(*next).is_null() {
@@ -74,7 +78,8 @@ pub(crate) fn environment() -> Vec<Vec<u8>> {
     all
 }
 
-/// Adds what the recorder needs. A preload entry goes last into the user's own, so that theirs keep their order.
+/// Adds the recorder's variables. The recorder's preload entry stands last, so that the user's own
+/// entries keep their order.
 pub(crate) fn with_recorder(
     environment: &[Vec<u8>],
     preload: &[u8],
@@ -88,7 +93,8 @@ pub(crate) fn with_recorder(
         .cloned()
         .collect();
     match result.iter_mut().find(|e| e.starts_with(PRELOAD)) {
-        // Also an empty one: what stands before our entry is what the program finds.
+        // This holds for an empty entry, too: the program sees the text before the recorder's
+        // entry.
         Some(entry) => entry.extend([b":", preload].concat()),
         None => result.push([PRELOAD, preload].concat()),
     }
@@ -96,11 +102,11 @@ pub(crate) fn with_recorder(
     result
 }
 
-/// Everything the new process needs, laid out before it exists: it may not allocate.
+/// The state of the new process, prepared before it exists, because it may not allocate.
 pub(crate) struct Launch {
     path: CString,
     argv: Pointers,
-    /// For a script without an interpreter line: the shell, the script, its arguments.
+    /// For a script without an interpreter line: the shell, the script and its arguments.
     shell_argv: Pointers,
     envp: Pointers,
     origin: Origin,
@@ -111,13 +117,13 @@ pub(crate) struct Launch {
     left: AtomicU32,
 }
 
-/// Strings and the null-terminated list of their addresses.
+/// Strings, and the null-terminated list of their addresses.
 struct Pointers {
     _strings: Vec<CString>,
     list: Vec<*const c_char>,
 }
 
-// SAFETY: the addresses are of strings that it owns and nobody changes.
+// SAFETY: the addresses point to strings that it owns and that never change.
 unsafe impl Send for Pointers {}
 // SAFETY: as above.
 unsafe impl Sync for Pointers {}
@@ -164,23 +170,28 @@ impl Launch {
         })
     }
 
-    /// Starts the command as a child of this process and returns once its program runs (true) or could not be executed (false;
-    /// the shared state says why).
+    /// Starts the command as a child of this process. Returns true once its program runs, or false
+    /// if it could not be executed. The shared state then has the reason.
     ///
-    /// The child borrows our memory until then, as after `vfork`: no page tables are copied, and the errno needs no message, nor any
-    /// descriptor, of which there may be few. But this thread does not wait as `vfork` does. One that waits so can't be stopped, and a
-    /// process of which all other threads are stopped counts as running: nobody would be told to continue those that answer the child's
-    /// calls.
+    /// Until then the child borrows the memory of this process, as after `vfork`. No page table is
+    /// copied, and the errno needs neither a message nor a descriptor, of which few may be left.
     ///
-    /// Before the program runs this process has left the session: the first thing that a program does may be to kill its whole group.
+    /// This thread does not wait as in `vfork`, however. A thread that waits in `vfork` cannot be
+    /// stopped. A process whose other threads are all stopped then counts as running, and a shell
+    /// would not continue it. Its receivers, which must respond to the child's calls, would stay
+    /// stopped.
+    ///
+    /// This process leaves the session before the program runs, because the first act of a program
+    /// may be to kill its whole process group.
     pub(crate) fn start(&self) -> io::Result<bool> {
         const STACK: usize = 64 * 1024;
         let mut stack: Vec<mem::MaybeUninit<u128>> = Vec::with_capacity(STACK / 16);
         let shares = AtomicU32::new(1);
         let flags = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
-        // SAFETY: the stack and `shares` are ours alone and outlive the child's use of them, because this thread does not go on until the
-        // child has executed or exited: the kernel then clears `shares` in the memory that it lets go of; the child only reads `self`, which
-        // outlives the call, and stores into atomics, and into this thread's errno, which is not used meanwhile.
+        // SAFETY: the stack and `shares` belong to this call and outlive the child's use of them:
+        // this thread waits until the child has executed or exited. The kernel then clears `shares`
+        // in the memory that it releases. The child only reads `self`, which outlives the call, and
+        // stores into atomics and into this thread's errno, which is not used meanwhile.
         let pid = unsafe {
             let top = stack.as_mut_ptr().add(STACK / 16);
             libc::clone(
@@ -202,7 +213,8 @@ impl Launch {
         self.left.store(1, Ordering::Release);
         let _ = futex::wake(&self.left, futex::Flags::empty(), 1);
         while shares.load(Ordering::Acquire) != 0 {
-            // Whatever it returns, the word tells. The kernel wakes as if the word were shared between processes.
+            // The word decides, not the return value. The kernel wakes as if processes shared the
+            // word.
             let _ = futex::wait(&shares, futex::Flags::empty(), 1, None);
         }
         Ok(!self.control.reached(NOT_STARTED))
@@ -210,14 +222,15 @@ impl Launch {
 }
 
 impl Launch {
-    /// The child waits until whoever started it has left its group, or is dead. System calls only.
+    /// Makes the child wait until its parent has left its process group or is dead. Only system
+    /// calls.
     fn wait_until_alone(&self) {
         let a_while = libc::timespec {
             tv_sec: 0,
             tv_nsec: 10_000_000,
         };
         while self.left.load(Ordering::Acquire) == 0 {
-            // SAFETY: the word lives in the memory that we share until we execute, and the time on our stack.
+            // SAFETY: the word lies in memory shared until `execve`, and the time on this stack.
             unsafe {
                 let parent = libc::syscall(libc::SYS_getppid) as sys::Pid;
                 if self.control.supervisor() != Some(parent) {
@@ -235,9 +248,11 @@ impl Launch {
     }
 }
 
-/// The child's side, on its parent's memory: system calls only, through `syscall`, past any recorder that is in us.
+/// The child's side, on its parent's memory. It makes only system calls, through `syscall`, which
+/// bypass a recorder in this process.
 extern "C" fn child(launch: *mut c_void) -> c_int {
-    // SAFETY: `start` passes a Launch that lives until we have executed or exited; everything it points to is prepared.
+    // SAFETY: `start` passes a `Launch` that lives until the child has executed or exited.
+    // Everything that it points to is prepared.
     unsafe {
         let launch = &*launch.cast::<Launch>();
         if !launch
@@ -257,17 +272,17 @@ extern "C" fn child(launch: *mut c_void) -> c_int {
             libc::syscall(libc::SYS_execve, c"/bin/sh".as_ptr(), argv, envp);
             errno = *libc::__errno_location();
         }
-        // In shared memory, and before our end can be seen.
+        // Stored in shared memory before the end of this process is visible.
         launch.control.set_not_started(errno);
         libc::_exit(127)
     }
 }
 
-/// Gives the child what the launcher was given.
+/// Restores the launcher's original state in the child.
 ///
 /// # Safety
 ///
-/// Only for the child of [`Launch::start`]: it changes the whole process.
+/// Only for the child of [`Launch::start`], because it changes the whole process.
 unsafe fn restore(origin: &Origin) {
     // SAFETY: plain calls with pointers to locals and to `origin`.
     unsafe {
@@ -286,7 +301,7 @@ unsafe fn restore(origin: &Origin) {
         }
         sys::set_disposition(libc::SIGPIPE, origin.sigpipe);
         sys::set_disposition(libc::SIGXFSZ, libc::SIG_DFL);
-        // The guard's threads may have set a handler for what was ignored.
+        // The guard's threads may have set a handler for an ignored signal.
         for signal in (1..=64).filter(|s| origin.ignored & (1 << (s - 1)) != 0) {
             sys::set_disposition(signal, libc::SIG_IGN);
         }

@@ -1,7 +1,11 @@
-//! The launcher: the process that the shell started and waits for. It stands for the command towards the shell.
+//! The launcher: the process that the shell started and waits for. It represents the command to the
+//! shell.
 //!
-//! Invariants: it returns as soon as the command's end is published. It stops when the command stops. What is sent to it alone is
-//! passed on to the command, once.
+//! Invariants:
+//!
+//! - It returns as soon as the end of the command is published.
+//! - It stops when the command stops.
+//! - A signal sent to it alone is passed on to the command, once.
 
 use crate::control::{Control, DISMISSED, ENDED, NOT_STARTED, SEALED, STARTED};
 use crate::fallback_responder::FallbackResponder;
@@ -19,13 +23,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a signal to the whole group may take to reach the keeper, too.
+/// Time within which a signal to the whole group reaches the keeper, too.
 const GROUP_SIGNAL: Duration = Duration::from_millis(3);
 
-/// The launcher's side of a recording.
+/// The state of the launcher.
 pub(crate) struct Launcher {
     setting: RunSetup,
-    /// Where a copy of the guard's listener lies.
+    /// The socket that holds a copy of the guard's listener.
     spare: Option<OwnedFd>,
     keeper: Pid,
     keeper_lives: bool,
@@ -33,22 +37,22 @@ pub(crate) struct Launcher {
     let_go: bool,
     stops_seen: u32,
     group_signals_seen: [u32; 65],
-    /// Signals that the kernel itself sent, one bit each: keys of the terminal, mostly.
+    /// Signals that the kernel itself sent, as bits. Most come from keys of the terminal.
     from_kernel: u64,
 }
 
-/// How a recording ended, as the launcher sees it.
+/// The end of a recording, as the launcher sees it.
 pub(crate) struct CommandEnd {
-    /// The command's end.
+    /// The end of the command.
     pub end: RunEnd,
-    /// The log is finalized already.
+    /// True if the log is finalized already.
     pub finalized: bool,
-    /// A key of the terminal ended the command, and was meant for the launcher, too.
+    /// A key of the terminal ended the command, and the signal reached the launcher, too.
     pub by_key: bool,
 }
 
 impl Launcher {
-    /// After the keeper was forked.
+    /// Called after the keeper was forked.
     pub(crate) fn new(mut setting: RunSetup, keeper: Pid) -> Launcher {
         let spare = setting.spare.take().map(|(take, _)| take);
         Launcher {
@@ -68,7 +72,8 @@ impl Launcher {
         self.setting.tools.control
     }
 
-    /// Waits for the command's end. Should this process be the last one left, it starts `after`, too.
+    /// Waits for the end of the command. If this process is the last one left, it also starts
+    /// `after`.
     pub(crate) fn wait(mut self, after: &[OsString]) -> Result<CommandEnd, Error> {
         let control = self.control();
         loop {
@@ -97,7 +102,7 @@ impl Launcher {
                 PollFd::new(&self.setting.tools.signals, PollFlags::IN),
                 PollFd::new(&self.setting.tools.bell, PollFlags::IN),
             ];
-            // Interrupted or not, everything is looked at.
+            // Interrupted or not, everything is examined.
             let _ = poll(&mut fds, Some(&sys::LOOK_AFTER));
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.setting.tools.bell, &mut count);
@@ -114,15 +119,16 @@ impl Launcher {
         }
     }
 
-    /// The command died of a key that the terminal sent to both of us. Whoever waits for us decides by how we end whether that was
-    /// meant for it, too: a shell goes on with its loop after a mere exit status.
+    /// True if the command died of a signal that the terminal sent to both processes. The shell
+    /// looks at how the launcher ends: after a mere exit status it would go on with its loop.
     fn by_key(&self, end: &RunEnd) -> bool {
         let mut keys = [libc::SIGINT, libc::SIGQUIT].into_iter();
         keys.any(|key| end.signal == Some(key) && self.from_kernel & 1 << key != 0)
     }
 
-    /// Whoever reads our pipes has to see their end when the command closes them, not when we do. Standard error is kept: the one
-    /// line that says that something is wrong goes there.
+    /// Closes the descriptors that belong to the command. A reader of its pipes must see their end
+    /// when the command closes them. Standard error stays open for the one line that reports a
+    /// problem.
     fn let_go_of_what_the_command_has(&mut self) {
         if !self.let_go && self.control().reached(STARTED | NOT_STARTED | ENDED) {
             self.let_go = true;
@@ -141,7 +147,7 @@ impl Launcher {
             self.keeper_lives = false;
         }
         if !self.keeper_lives && self.supervisor_lives {
-            // Its parent's death made it our child, unless it had died before.
+            // The death of its parent made it this process's child, unless it had died before.
             self.supervisor_lives = self
                 .control()
                 .supervisor_or_none()
@@ -158,7 +164,7 @@ impl Launcher {
         }
     }
 
-    /// Both are dead: what is left of the command and the arena is ours.
+    /// Takes over when supervisor and keeper are dead: this process concludes the run.
     fn inherit(self) -> Result<RunEnd, Error> {
         let control = self.control();
         if control.command_or_none().is_none() {
@@ -167,7 +173,7 @@ impl Launcher {
         }
         let mut answering = self.serve();
         let mut tools = self.setting.tools;
-        tools.plan.detach_after = Some(Duration::ZERO); // nobody stays behind for daemons
+        tools.plan.detach_after = Some(Duration::ZERO); // no process stays behind for daemons
         let (mut watch, _stock) = tools.into_watch();
         watch.add_reason(&Reason::BothDied {});
         while !watch.step() {
@@ -184,7 +190,7 @@ impl Launcher {
         })
     }
 
-    /// Answers the guard's calls from now on.
+    /// Responds to the guard's notifications from now on.
     fn serve(&self) -> Option<FallbackResponder> {
         let (_, listener) = self
             .spare
@@ -194,15 +200,15 @@ impl Launcher {
         Some(FallbackResponder::begin(listener?, shared))
     }
 
-    /// The shell looks at us: a stop of the command is a stop of ours.
+    /// Stops with the command, because the shell watches this process.
     fn stop_with_command(&mut self) {
         let stop = self.control().stop.load(Ordering::Acquire);
         if stop != self.stops_seen {
             self.stops_seen = stop;
             let control = self.control();
             control.launcher_stops.store(1, Ordering::SeqCst);
-            // Whoever stopped or continued the whole group has done so to the command, too, after this: to stop now, because it
-            // had been stopped, would be one stop too many.
+            // After this time a stop or continuation of the whole group has reached the command,
+            // too. Stopping because the command had been stopped before would be one stop too many.
             std::thread::sleep(GROUP_SIGNAL);
             if control.command_pid().is_some_and(tree::stopped) {
                 sys::act_on_self((stop & 0xff) as i32);
@@ -211,8 +217,9 @@ impl Launcher {
         }
     }
 
-    /// A signal that somebody sent to this process alone was meant for the command. What the terminal or somebody sends to the
-    /// whole group reaches the command by itself, and the keeper, too, which counts it.
+    /// Passes on a signal that a process sent to the launcher alone, because it was meant for the
+    /// command. A signal to the whole group reaches the command directly, and the keeper, which
+    /// counts it.
     fn pass_on(&mut self, info: &libc::signalfd_siginfo) {
         let control = self.control();
         let signal = info.ssi_signo;
@@ -223,7 +230,7 @@ impl Launcher {
         let Some(command) = control.command_pid().filter(|_| !control.reached(ENDED)) else {
             return;
         };
-        // Errors are the command's: it may have ended, or belong to somebody else by now.
+        // Errors concern the command: it may have ended, or changed its user.
         let _ = if info.ssi_code == libc::SI_QUEUE {
             sys::queue(command, signal as i32, info.ssi_ptr)
         } else {
@@ -246,7 +253,8 @@ impl Launcher {
                 *seen = count;
                 return true;
             }
-            // All members of a group get a signal at once; the keeper may not have had the time to count it.
+            // All members of a group get a signal at once, but the keeper may not have counted it
+            // yet.
             if tree::pending(keeper, signal) {
                 *seen = count.wrapping_add(1);
                 return true;
@@ -259,14 +267,15 @@ impl Launcher {
     }
 }
 
-/// Leaves a process behind that goes on answering the guard's calls, if there is still somebody to be answered.
+/// Leaves a process behind that responds to the guard's notifications, if a process with the filter
+/// is left.
 fn outlive_us(answering: FallbackResponder) {
     if answering.is_over() {
         return;
     }
     let us = sys::own_pid();
-    // Should there be no memory even for this, the daemons' calls fail, which they at least survive. The copy uses nothing
-    // that another thread might have locked.
+    // If there is no memory even for this, the calls of the daemons fail, which they survive. The
+    // copy uses nothing that another thread may have locked.
     if let Ok(0) = sys::fork() {
         sys::leave_session();
         sys::nullify(&[0, 1, 2]);

@@ -1,11 +1,15 @@
-//! In: a command. Out: the event log of its run.
+//! Records one run. In: a command. Out: the event log of its run.
 //!
-//! Three processes stand beside the command. The *launcher* (`launcher`) is the one the shell started; it stands for the command and
-//! exits with it. The *keeper* (`keeper`) is its child and outlives the supervisor. The *supervisor* (`supervisor`), the keeper's
-//! child, starts the command (`launch`), drains the arena (`arena`, `stock`, `drain`) into the log, answers the guard (`guarding`,
-//! `guard`) and ends the log (`watch`).
+//! Three processes stand beside the command:
 //!
-//! Absent: what records mean, and everything about graphs and stores.
+//! - The *launcher* (`launcher`) is the process that the shell started. It represents the command
+//!   and exits with it.
+//! - The *keeper* (`keeper`) is its child and outlives the supervisor.
+//! - The *supervisor* (`supervisor`) is the keeper's child. It starts the command (`launch`),
+//!   drains the arena into the log (`drain`), runs the guard (`guarding`) and ends the log
+//!   (`watch`).
+//!
+//! Absent: the meaning of records, and everything about graphs and stores.
 
 mod background;
 pub mod clock;

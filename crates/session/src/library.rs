@@ -1,7 +1,7 @@
-//! Puts the embedded recorder where programs' loaders find it.
+//! Places the embedded recorder library where loaders find it.
 //!
-//! Invariant: a directory named after the library's content is complete or absent: it is filled under another name and renamed, so
-//! that many recordings may start at once.
+//! Invariant: a directory named after the library's content is complete or absent. It is filled
+//! under another name and renamed, so that many recordings may start at once.
 
 use crate::Error;
 use backstory_abi::{PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE};
@@ -12,14 +12,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// What `$LIB` becomes in the loaders of 64-bit programs. musl's takes it literally.
+/// Expansions of `$LIB` by loaders of 64-bit programs. musl's loader takes `$LIB` literally.
 const WIDE: &[&str] = &["lib/x86_64-linux-gnu", "lib64", PRELOAD_ANY];
-/// What it becomes in those of 32-bit programs.
+/// Expansions of `$LIB` by loaders of 32-bit programs.
 const NARROW: &[&str] = &["lib/i386-linux-gnu", "lib32"];
-/// The library of 32-bit programs, which their names lead to.
+/// The empty library of 32-bit programs.
 const NARROW_FILE: &str = "narrow.so";
 
-/// Extracts the recorder unless it is there already. Returns the entry for `LD_PRELOAD`.
+/// Extracts the recorder library unless it exists already. Returns the entry for `LD_PRELOAD`.
 pub(crate) fn extract(directory: &Path) -> Result<OsString, Error> {
     let directory = usable(directory)?;
     let home = directory.join(format!("{DIGEST:016x}"));
@@ -31,12 +31,14 @@ pub(crate) fn extract(directory: &Path) -> Result<OsString, Error> {
     Ok(entry)
 }
 
-/// The library itself, which all other names lead to. A recorder names it where it knows that a program is a 64-bit one.
+/// The library itself, which all other names link to. The recorder uses this name for programs that
+/// it knows to be 64-bit.
 fn itself(home: &Path) -> PathBuf {
     home.join(PRELOAD_WIDE).join(PRELOAD_NAME)
 }
 
-/// Everything is what it was made as, as far as that is told without reading it: a pipe that a loader finds here, it waits at.
+/// True if every file has the expected type and size. The contents are not read. A loader would
+/// wait for ever at a pipe that it finds here.
 fn is_whole(home: &Path) -> bool {
     let file = |path: &Path, length: usize| {
         fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == length as u64)
@@ -50,7 +52,7 @@ fn is_whole(home: &Path) -> bool {
         && links().all(leads)
 }
 
-/// The names that loaders make of our entry, and where each leads.
+/// The names that loaders make of the preload entry, and their targets.
 fn links() -> impl Iterator<Item = (&'static str, String)> {
     let wide = || format!("{PRELOAD_WIDE}/{PRELOAD_NAME}");
     let plain = if plain_lib_is_narrow() {
@@ -66,8 +68,9 @@ fn links() -> impl Iterator<Item = (&'static str, String)> {
     })
 }
 
-/// The directory as an absolute path. Loaders split the variable at colons and blanks and expand `$`, so a directory whose name has
-/// one of these can't be used, nor one that others could put another in the place of; a private one in `/tmp` stands in.
+/// The directory as an absolute path. If the directory cannot be used, a private one in `/tmp`
+/// takes its place. Loaders split the variable at colons and blanks and expand `$`, so a name with
+/// one of these cannot be used. Nor can a directory that another user could replace.
 fn usable(directory: &Path) -> Result<PathBuf, Error> {
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
     let special = |b: &u8| matches!(b, b':' | b'$' | b';') || b.is_ascii_whitespace();
@@ -75,7 +78,7 @@ fn usable(directory: &Path) -> Result<PathBuf, Error> {
     let usable = !directory.as_os_str().as_bytes().iter().any(special);
     if usable && !others_may_rename_in(directory.parent()) {
         make_directory(&directory).map_err(Error::file("make the directory", &directory))?;
-        // Its owner may well have put a link in its place.
+        // Another user may have put a link in its place.
         return match fs::metadata(&directory) {
             Ok(meta) if is_private(&meta, user) => Ok(directory),
             _ => Err(foreign(&directory)),
@@ -89,12 +92,14 @@ fn usable(directory: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Nobody else can put anything into this directory. Whoever can decides what code every recorded program runs.
+/// True if no other user can put a file into this directory. Such a user would decide which code
+/// every recorded program runs.
 fn is_private(meta: &fs::Metadata, user: u32) -> bool {
     meta.is_dir() && meta.uid() == user && meta.permissions().mode() & 0o022 == 0
 }
 
-/// Whoever can write into a directory can rename what lies in it, unless it is one like `/tmp`.
+/// True if another user can rename the entries of a directory: it is writable and not sticky
+/// (`/tmp`).
 fn others_may_rename_in(directory: Option<&Path>) -> bool {
     let meta = directory.and_then(|directory| fs::metadata(directory).ok());
     let mode = meta.map_or(0, |meta| meta.permissions().mode());
@@ -125,7 +130,8 @@ fn fill(directory: &Path, home: &Path) -> Result<(), Error> {
     let made = write_all(&new);
     let renamed = made.and_then(|()| {
         fs::rename(&new, home).or_else(|error| match error.raw_os_error() {
-            // Somebody was faster, or an incomplete one from a crash of the machine is in the way.
+            // Another recording was faster, or an incomplete directory is left from a crash of the
+            // machine.
             Some(libc::EEXIST | libc::ENOTEMPTY) => replace(&new, home),
             _ => Err(error),
         })
@@ -167,19 +173,19 @@ fn link(new: &Path, place: &str, target: &str) -> io::Result<()> {
     symlink(target, directory.join(PRELOAD_NAME))
 }
 
-/// Where 64-bit libraries are in a `lib64` of their own, plain `lib` is for 32 bits; elsewhere it is for 64.
+/// True where plain `lib` holds 32-bit libraries, because 64-bit ones have their own `lib64`.
 fn plain_lib_is_narrow() -> bool {
     let lib64 = Path::new("/usr/lib64");
     fs::symlink_metadata(lib64).is_ok_and(|m| m.is_dir()) && lib64.join("libc.so.6").exists()
 }
 
-/// Names the content. Computed when this is compiled: at run time it would take 25 µs of every recording's start.
+/// Names the content. Computed at compile time: at run time it would add 25 µs to every recording.
 const DIGEST: u64 = digest(
     digest(0xcbf2_9ce4_8422_2325, backstory_recorder::LIBRARY),
     backstory_recorder::TWIN32,
 );
 
-/// Not cryptographic: the directory is private.
+/// Not cryptographic, because the directory is private.
 const fn digest(mut hash: u64, content: &[u8]) -> u64 {
     let (mut at, mut word) = (0, 0);
     while at < content.len() {
@@ -194,7 +200,7 @@ const fn digest(mut hash: u64, content: &[u8]) -> u64 {
     hash
 }
 
-/// Beginning of every path of the library that a loader makes of our entry.
+/// The common beginning of all paths that loaders make of the preload entry.
 pub(crate) fn home(preload: &OsStr) -> Vec<u8> {
     let entry = preload.as_bytes();
     let end = entry
@@ -204,7 +210,7 @@ pub(crate) fn home(preload: &OsStr) -> Vec<u8> {
     entry[..end].to_vec()
 }
 
-/// The path of the extracted library as a 64-bit program's loader will see it, for messages and tests.
+/// The path of the extracted library as a 64-bit program's loader sees it, for messages and tests.
 pub fn library_path(preload: &OsStr) -> PathBuf {
     PathBuf::from(preload.to_string_lossy().replacen("$LIB", WIDE[0], 1))
 }

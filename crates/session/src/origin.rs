@@ -1,8 +1,8 @@
-//! What the process was given at its start, before the language's runtime changed it.
+//! The state of the process at its start, before Rust's runtime changed it.
 //!
-//! Rust ignores SIGPIPE and opens `/dev/null` for closed standard descriptors before `main`. The command has to get what we were
-//! given, so a function of the loader's start-up list looks first. Everything else is unchanged when `record` is called and is
-//! read there.
+//! Rust ignores SIGPIPE and opens `/dev/null` for closed standard descriptors before `main`. The
+//! command must inherit the original state, so a function in the loader's start-up list reads it
+//! first. All other state is unchanged when `record` is called and is read there.
 #![allow(unsafe_code)]
 
 use backstory_sys::{self as sys, SignalSet};
@@ -23,35 +23,38 @@ extern "C" fn look() {
     LOOKED.store(true, Ordering::Relaxed);
 }
 
-// SAFETY: the loader calls the functions of this section with C's convention; this one needs nothing that is not there yet.
+// SAFETY: the loader calls the functions of this section with C's convention. This one needs
+// nothing that is not initialized yet.
 #[used]
-#[cfg_attr(not(miri), unsafe(link_section = ".init_array"))] // Miri makes none of the calls that it makes
+// Miri does not support the calls of this function
+#[cfg_attr(not(miri), unsafe(link_section = ".init_array"))]
 static AT_START: extern "C" fn() = look;
 
-/// Limits that recording could run into before the command does.
+/// Limits that the recording could reach before the command does.
 pub(crate) const RAISED: [libc::__rlimit_resource_t; 3] =
     [libc::RLIMIT_NOFILE, libc::RLIMIT_FSIZE, libc::RLIMIT_AS];
 
-/// What the command inherits beside descriptors, directory and limits.
+/// The state that the command inherits beside descriptors, directory and limits.
 #[derive(Clone)]
 pub(crate) struct Origin {
-    /// Signals blocked when `record` was called.
+    /// Signals that were blocked when `record` was called.
     pub mask: SignalSet,
-    /// What SIGPIPE did when the process started.
+    /// The disposition of SIGPIPE when the process started.
     pub sigpipe: libc::sighandler_t,
-    /// Other signals that are ignored, as bits; the first is that of signal 1.
+    /// Other ignored signals, as bits. The lowest bit is signal 1.
     pub ignored: u64,
-    /// Standard descriptors that were closed then, as bits.
+    /// Standard descriptors that were closed at the start, as bits.
     pub closed: u8,
-    /// Limits that we raise for ourselves.
+    /// Limits that the recording raises for itself.
     pub limits: [libc::rlimit; RAISED.len()],
-    /// Interval timers, which an `execve` would have kept.
+    /// Interval timers, which an `execve` would have preserved.
     pub timers: [libc::itimerval; 3],
 }
 
 impl Origin {
-    /// Reads it, takes the timers away from this process, because they are the command's, and raises the limits as far as
-    /// possible: what the command may use up is not for us to use. A file that may not grow is an error then, not our end.
+    /// Reads this state, takes the timers away from this process, and raises the limits where
+    /// permitted. The timers belong to the command, and so do its resources. With SIGXFSZ ignored,
+    /// a file that may not grow gives an error instead of ending this process.
     pub(crate) fn take() -> Origin {
         debug_assert!(
             LOOKED.load(Ordering::Relaxed),

@@ -1,4 +1,5 @@
-//! `record`: prepares everything in the launcher, forks the others, and says what became of the command.
+//! `record`: prepares everything in the launcher, forks the other processes, and returns the
+//! result.
 
 use crate::control::Control;
 use crate::drain::privileges::Privileges;
@@ -24,8 +25,9 @@ use std::sync::Arc;
 
 /// Runs a command and records it. Returns when the command has ended.
 ///
-/// The caller has one thread. Its standard input and output are `/dev/null` afterwards, and what it inherited is closed: they
-/// were the command's. Relative paths in the options mean what they mean now; `after` runs in `/`.
+/// The caller must have one thread. Afterwards its standard input and output are `/dev/null` and
+/// its inherited descriptors are closed, because they belonged to the command. Relative paths in
+/// the options start from the present directory. `after` runs in `/`.
 pub fn record(mut options: Options) -> Result<Recorded, Error> {
     let name = options.command.first().cloned().ok_or(Error::NoCommand)?;
     options.part = absolute(&options.part)?;
@@ -39,8 +41,8 @@ pub fn record(mut options: Options) -> Result<Recorded, Error> {
     Ok(recorded(run, &name, end, &log))
 }
 
-/// Ends this process as the signal does that ended the command, with its default action and without a core file of our own.
-/// Returns if the signal does not end a process.
+/// Ends this process by the signal that ended the command, with its default action and without a
+/// core file. Returns if the signal does not end a process.
 pub fn end_by_signal(signal: i32) {
     sys::no_core();
     sys::act_on_self(signal);
@@ -67,7 +69,7 @@ fn start(
     let part = options.part.clone();
     let result = set(options, program, preload, arena, origin).and_then(play);
     if result.is_err() {
-        // The command never ran: nothing is to be kept.
+        // The command never ran, so no log is kept.
         let _ = name.map(std::fs::remove_file);
         let _ = std::fs::remove_file(part);
     }
@@ -165,14 +167,15 @@ fn set(
     })
 }
 
-/// Forks the others and waits for the command. The caller's signal mask is as before when it returns.
+/// Forks the other processes and waits for the command. Restores the caller's signal mask.
 fn play(setting: RunSetup) -> Result<CommandEnd, Error> {
     sys::become_subreaper();
     let mask = setting.job.origin.mask;
     let after = setting.job.options.after.clone();
     let keeper = match sys::fork() {
         Ok(0) => {
-            // Neither a return nor a panic may lead this copy of the launcher back into the launcher's own code.
+            // Neither a return nor a panic may bring this copy of the launcher back into the
+            // launcher's code.
             let life = std::panic::AssertUnwindSafe(|| keeper::run(setting));
             let ended = std::panic::catch_unwind(life);
             sys::exit_now(if ended.is_ok() { 0 } else { 101 })
@@ -188,7 +191,8 @@ fn play(setting: RunSetup) -> Result<CommandEnd, Error> {
     end
 }
 
-/// The log, claimed before it can be found under its name: else somebody who looks for killed recordings might finish it for us.
+/// A log that is locked before it is visible under its name. Otherwise a process that looks for
+/// killed recordings might finish it.
 fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File), Error> {
     let unclaimed = part.with_extension("new");
     let make = || {
@@ -204,7 +208,7 @@ fn claimed_log(part: &Path, head: &RunHeader) -> Result<(Writer, std::fs::File),
     })
 }
 
-/// A command that is not there is a run, too: one that never started.
+/// Records a command that does not exist as a run that never started.
 fn not_found(options: &Options, errno: i32) -> Result<CommandEnd, Error> {
     let environment = launch::environment();
     let head = header::header(options, &environment, &header::inherited(), None);
@@ -226,7 +230,7 @@ fn not_found(options: &Options, errno: i32) -> Result<CommandEnd, Error> {
     })
 }
 
-/// Why the command could not be executed, as a shell says it.
+/// The reason why the command could not be executed, in a shell's words.
 fn why_not(name: &OsStr, errno: i32) -> String {
     let path = Path::new(name);
     let why = match errno {
@@ -253,7 +257,8 @@ fn recorded(run: String, name: &OsStr, ended: CommandEnd, log: &Path) -> Recorde
     let missing = !end.incomplete_because.is_empty() || end.lost > 0;
     let complete = match missing {
         true => Some(false),
-        // What goes on may still lose something, and a log that is not finalized may still be damaged.
+        // A process that goes on may still lose operations. A log that is not finalized may still
+        // be damaged.
         false => (finalized && log.exists()).then_some(true),
     };
     Recorded {

@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Marks a log as being recorded, for as long as the descriptor or a forked copy of it lives.
+/// Marks a log as being recorded, as long as the descriptor or a forked copy of it lives.
 pub(crate) fn claim(part: &Path) -> Result<File, Error> {
     let file = regular::open(part).map_err(Error::file("open", part))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -22,7 +22,7 @@ pub(crate) fn claim(part: &Path) -> Result<File, Error> {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::StillRecording {
             path: part.to_owned(),
         }),
-        // A file system without locks: nobody can tell, and nobody is kept from recording.
+        // The file system has no locks. Recording goes on without the mark.
         Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
             Ok(file)
         }
@@ -35,9 +35,10 @@ pub fn is_recording(part: &Path) -> bool {
     matches!(claim(part), Err(Error::StillRecording { .. }))
 }
 
-/// Finishes the log `part` of a run that nobody records any more, with what is left in its arena (or none), and finalizes it as `log`.
-/// The arena is removed. An arena that is not called as that of this log's run is nobody's: a log that came from elsewhere may name any
-/// file, and must not make us read or remove it.
+/// Finishes the log `part` of a run that no process records any more, and finalizes it as `log`.
+/// The contents of its arena, if one is given, are appended and the arena is removed. An arena
+/// whose name is not that of this run is ignored: a foreign log may name any file, which must be
+/// neither read nor removed.
 pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Error> {
     let _claim = claim(part)?;
     let (ended, same_boot, secrets, own, now) = {
@@ -61,7 +62,7 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
             incomplete_because: vec![Reason::Killed {}.to_string()],
             ..RunEnd::default()
         };
-        // After a reboot neither shared memory nor the counter is what it was.
+        // A reboot invalidates shared memory and the time-stamp counter.
         match arena.filter(|a| same_boot && a.exists()).map(Arena::open) {
             Some(Ok(arena)) => {
                 let stock = ChunkSupply::new(arena);
@@ -90,7 +91,7 @@ pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Erro
     }
     std::fs::rename(part, log).map_err(Error::file("finalize", part))?;
     if let Some(arena) = arena {
-        // It may have gone already.
+        // It may be gone already.
         let _ = std::fs::remove_file(arena);
     }
     Ok(())

@@ -1,7 +1,8 @@
-//! Which environment variables and arguments are secrets.
+//! Finds secrets in environment variables and arguments.
 //!
-//! Invariant: the value of a variable that matches never reaches the log, neither its header nor the environments that programs
-//! were executed with. So it is with arguments of the forms that `arguments.rs` knows.
+//! Invariant: the value of a matching variable never reaches the log. This holds for the header and
+//! for the environments of executed programs. The same holds for arguments of the forms that
+//! `arguments.rs` knows.
 
 mod arguments;
 #[cfg(test)]
@@ -25,10 +26,11 @@ const SECRETS: &[&str] = &[
     "AWS_*",
 ];
 
-/// Threads whose strings go on in their next record, at most. A program that makes up more spoils its own record.
+/// Most threads whose strings continue in their next record. A program that fakes more only damages
+/// its own record.
 const READERS: usize = 4096;
 
-/// Whose records: process and thread.
+/// The owner of records: process and thread.
 type Owner = (u32, u32);
 
 /// The patterns of one run, and the secrets that are being read.
@@ -37,7 +39,7 @@ pub(crate) struct Secrets {
     more: Vec<String>,
     /// Threads whose last `ENV` record ended within the value of a secret.
     within: HashSet<Owner>,
-    /// What is known of the next argument of threads whose `ARGS` records are being read.
+    /// The state of the next argument, for threads whose `ARGS` records are being read.
     reading: HashMap<Owner, Reading>,
 }
 
@@ -50,7 +52,7 @@ impl Secrets {
         }
     }
 
-    /// The built-in patterns and the names that were secret when this environment was redacted.
+    /// The built-in patterns, and the names that were secret when this environment was redacted.
     pub(crate) fn known_from(redacted: &[Vec<u8>]) -> Secrets {
         let of = |entry: &Vec<u8>| {
             let name =
@@ -79,7 +81,8 @@ impl Secrets {
         all.iter().map(&mut next).collect()
     }
 
-    /// Replaces the values of secrets in a chunk's `ENV` and `ARGS` records. No record changes its place or size.
+    /// Replaces the values of secrets in the `ENV` and `ARGS` records of a chunk. No record changes
+    /// its position or size.
     pub(crate) fn scrub(&mut self, chunk: &mut [u8]) {
         let mut at = abi::Chunk::SIZE;
         loop {
@@ -118,7 +121,7 @@ impl Secrets {
             .flat_map(|string| [string, vec![0]].concat())
             .collect();
         let body = record.len() - raw.body.len();
-        // A program that writes its records itself may have left out the last NUL.
+        // A hostile program may have left out the last NUL.
         clean.truncate(raw.body.len());
         let told = raw.head.aux != 0;
         record[body..].fill(0);
@@ -130,7 +133,7 @@ impl Secrets {
         }
     }
 
-    /// `more`: the last entry goes on in the thread's next record.
+    /// Redacts an environment. With `more`, the last entry continues in the thread's next record.
     fn clean_environment(&mut self, owner: Owner, strings: &[&[u8]], more: bool) -> Vec<Vec<u8>> {
         let within = self.within.remove(&owner);
         let mut clean: Vec<Vec<u8>> = strings.iter().map(|string| self.redact(string)).collect();
@@ -147,7 +150,7 @@ impl Secrets {
         clean
     }
 
-    /// `more`: the last argument goes on in the thread's next record.
+    /// Redacts arguments. With `more`, the last argument continues in the thread's next record.
     fn clean_arguments(&mut self, owner: Owner, strings: &[&[u8]], more: bool) -> Vec<Vec<u8>> {
         let mut reading = self.reading.remove(&owner).unwrap_or_default();
         let mut clean = Vec::with_capacity(strings.len());
@@ -165,7 +168,7 @@ impl Secrets {
         clean
     }
 
-    /// True if an entry (or the beginning of one) names a secret.
+    /// True if an entry, or the beginning of one, names a secret.
     fn is_secret(&self, entry: &[u8]) -> bool {
         let Some(name) = name(entry) else {
             return false;
@@ -175,7 +178,7 @@ impl Secrets {
             || self.more.iter().any(|p| matches(p.as_bytes(), name))
     }
 
-    /// What is kept of an entry: never longer than it was, so that it fits where it stood.
+    /// The redacted entry. It is never longer than the original, so that it fits in its position.
     fn redact(&self, entry: &[u8]) -> Vec<u8> {
         let Some(name) = name(entry).filter(|_| self.is_secret(entry)) else {
             return entry.to_vec();
@@ -185,8 +188,9 @@ impl Secrets {
     }
 }
 
-/// What lies between records was being written by somebody who died: no reader understands it, but it may hold part of an environment.
-/// Where records begin is kept, so that what is torn is counted as before.
+/// Blanks the bytes between records, which a thread was writing when it died. No reader understands
+/// them, but they may hold part of an environment. The beginnings of records stay, so that torn
+/// records are counted as before.
 fn blank(torn: &mut [u8]) {
     let mut at = 0;
     while let Some(mut record) = torn.get(at..).and_then(abi::Record::read) {
@@ -211,7 +215,8 @@ fn name(entry: &[u8]) -> Option<&[u8]> {
         .map(|end| &entry[..end])
 }
 
-/// `*` stands for anything, `?` for one byte. Time is at most the product of the lengths: of several `*`, only the last is ever tried again.
+/// Matches `*` with any string and `?` with one byte. The time is at most the product of the
+/// lengths, because only the last of several `*` is ever tried again.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star = None;

@@ -1,4 +1,4 @@
-//! What the watcher itself has to say in the log: that the command was born, what it executes, and who is gone.
+//! The watcher's own records: the start of the command, its program, and the ends of processes.
 
 use backstory_abi::{Who, op};
 use backstory_arena::RecordSink;
@@ -24,7 +24,7 @@ fn who(pid: Pid) -> Who {
 }
 
 impl Reporter {
-    /// A reporter that has not said anything.
+    /// A reporter without records.
     pub(crate) fn new(stock: Arc<ChunkSupply>) -> Reporter {
         Reporter {
             sink: None,
@@ -33,7 +33,7 @@ impl Reporter {
         }
     }
 
-    /// A process ended, and this is what `wait` said.
+    /// Records the end of a process with the status from wait(2).
     pub(crate) fn gone(&mut self, pid: Pid, wait_status: i32) {
         let builder = &mut self.builder;
         builder
@@ -46,7 +46,7 @@ impl Reporter {
         self.append();
     }
 
-    /// The command was started: without the guard nobody else saw its `execve`.
+    /// Records the start of the command. Without the guard no other observer saw its `execve`.
     pub(crate) fn command(
         &mut self,
         at: u64,
@@ -74,7 +74,7 @@ impl Reporter {
         self.append();
     }
 
-    /// As many records as it takes, none longer than a record may be.
+    /// Writes the arguments in as many records as needed.
     fn arguments(&mut self, at: u64, pid: Pid, arguments: &[Vec<u8>]) {
         let begin = |builder: &mut Builder| {
             builder.start(op::ARGS, at).who(who(pid)).result(0);
@@ -108,7 +108,7 @@ impl Reporter {
         sink.append(record);
     }
 
-    /// Says no more: its chunk may be drained.
+    /// Ends the reporter: its chunk may be drained.
     pub(crate) fn finish(&mut self) {
         self.sink = None;
     }

@@ -1,4 +1,5 @@
-//! What the launcher makes ready before it forks: each of launcher, keeper and supervisor has its copy.
+//! The state that the launcher prepares before it forks. Launcher, keeper and supervisor each have
+//! a copy.
 
 use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
@@ -20,25 +21,25 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// Everything there is.
+/// The whole prepared state.
 pub(crate) struct RunSetup {
-    /// What watching over the run takes.
+    /// The means of watching the run.
     pub tools: Tools,
-    /// What starting the command takes.
+    /// The means of starting the command.
     pub job: Job,
-    /// Buffers of the guard, which all share; none without guard.
+    /// Buffers of the guard, shared by all three processes. `None` without a guard.
     pub shared: Option<Arc<SharedBuffers>>,
-    /// Where a copy of the guard's listener lies, should keeper and supervisor both die: taken out by the launcher, put in by the
-    /// supervisor.
+    /// A socket pair that holds a copy of the guard's listener in case both keeper and supervisor
+    /// die. The supervisor sends the copy; the launcher receives it.
     pub spare: Option<(OwnedFd, OwnedFd)>,
 }
 
-/// What watching over the run takes.
+/// The means of watching the run.
 pub(crate) struct Tools {
     pub control: &'static Control,
     /// Wakes the launcher.
     pub bell: OwnedFd,
-    /// Blocked signals, of whichever process reads it.
+    /// A signalfd for the blocked signals of its reader.
     pub signals: OwnedFd,
     pub launcher: Pid,
     pub arena: Arena,
@@ -48,24 +49,24 @@ pub(crate) struct Tools {
     pub plan: WatchPlan,
 }
 
-/// What starting the command takes.
+/// The means of starting the command.
 pub(crate) struct Job {
     pub options: Options,
     pub program: CString,
     pub cwd: Vec<u8>,
-    /// Our entry for `LD_PRELOAD`.
+    /// The recorder's entry for `LD_PRELOAD`.
     pub preload: OsString,
     pub environment: Vec<Vec<u8>>,
     pub inherited: Vec<Inherited>,
     /// See [`crate::clock_tick::just_changed`].
     pub just_changed: Option<i64>,
     pub origin: Origin,
-    /// The launcher, as something that can be polled.
+    /// The launcher, as a descriptor for poll(2).
     pub launcher_fd: Option<OwnedFd>,
 }
 
 impl Tools {
-    /// The watch over the run, and the stock that it drains.
+    /// The watch over the run, and the supply of chunks that it drains.
     pub(crate) fn into_watch(self) -> (CommandWatch, Arc<ChunkSupply>) {
         let stock = ChunkSupply::new(self.arena);
         stock.arena.survive_truncation();
@@ -85,7 +86,8 @@ impl Tools {
 }
 
 impl Job {
-    /// Lets go of what the command inherited. The standard descriptors named become `/dev/null`.
+    /// Closes the descriptors that the command inherited. The given standard descriptors become
+    /// `/dev/null`.
     pub(crate) fn let_go(&self, standard: &[i32]) {
         sys::nullify(standard);
         for inherited in &self.inherited {
@@ -95,7 +97,7 @@ impl Job {
         }
     }
 
-    /// The command's start, prepared. `arena` is how its programs find the arena.
+    /// The prepared start of the command. `arena` is the path of the arena for its programs.
     pub(crate) fn launch(&self, arena: &OsStr, control: &'static Control) -> Result<Launch, Error> {
         let environment = launch::with_recorder(&self.environment, self.preload.as_bytes(), arena);
         Launch::new(
@@ -108,7 +110,7 @@ impl Job {
         )
     }
 
-    /// Tells in the log how the command came to be, which without the guard nobody else sees.
+    /// Records the origin of the command, which without the guard no other observer sees.
     pub(crate) fn tell(&self, at: u64, control: &Control, reporter: &mut Reporter) {
         let pid = control.command_pid().filter(|_| control.reached(STARTED));
         if let Some(pid) = pid {

@@ -1,7 +1,8 @@
-//! The supervisor: starts the command, drains the arena, answers the guard's notifications and ends the log.
+//! The supervisor: starts the command, drains the arena, responds to the guard's notifications and
+//! ends the log.
 //!
-//! Invariant: from the moment the command runs, the supervisor holds nothing that the command could miss: no inherited descriptor,
-//! no terminal, no directory.
+//! Invariant: from the moment the command runs, the supervisor holds nothing that the command could
+//! need: no inherited descriptor, no terminal, no directory.
 
 use crate::control::Control;
 use crate::guarding::{self, GuardSession, RecorderPaths};
@@ -20,14 +21,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How long the launcher may take to end, once it was told, before the disk is kept busy with the log.
+/// Time for the launcher to end after its notification, before writing the log keeps the disk busy.
 const FRONT_LEAVES: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// The supervisor's life. `to_keeper` closes when this process ends or becomes another program: the keeper then knows that it is no
-/// supervisor any more.
+/// Runs the supervisor. `to_keeper` closes when this process ends or executes another program. The
+/// keeper then knows that it is no supervisor any more.
 pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     sys::become_subreaper();
     sys::set_name(c"backstory-super");
@@ -87,7 +88,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
 
 /// A start of the command.
 struct Start<'a> {
-    /// Where the launcher takes the listener from, if it must.
+    /// The socket from which the launcher receives the listener, if it must.
     launcher: Option<OwnedFd>,
     job: &'a Job,
     control: &'static Control,
@@ -95,7 +96,8 @@ struct Start<'a> {
     watch: &'a mut CommandWatch,
 }
 
-/// What tells that the command runs, if that is still to come; and whether nobody else has seen it start.
+/// A descriptor that signals the start of the command, if it is still to come; and whether no other
+/// observer has seen the start.
 type Started = (Option<OwnedFd>, bool);
 
 impl Start<'_> {
@@ -129,7 +131,7 @@ impl Start<'_> {
             Ok(Ok(listener)) => {
                 let sent = sys::send_fd(to_keeper.as_fd(), listener.as_fd());
                 if let Some(launcher) = &self.launcher {
-                    // Without it only the death of both, keeper and supervisor, is worse.
+                    // A failure matters only if keeper and supervisor both die.
                     let _ = sys::send_fd(launcher.as_fd(), listener.as_fd());
                 }
                 let _ = begun.go.send(());
@@ -164,11 +166,11 @@ fn wait_for(bell: &OwnedFd) {
     while poll(&mut [PollFd::new(bell, PollFlags::IN)], None).is_err() {}
 }
 
-/// The command runs, or can't: from now on what it inherited is its own.
+/// Releases what the command inherited, once the command runs or has failed to start.
 fn resolve_in(job: &Job, watch: &CommandWatch) {
     sys::leave_session();
     job.let_go(&[0, 1, 2]);
-    // A directory that can't be unmounted because of us would be the command's loss.
+    // A directory that this process kept busy could not be unmounted by the command.
     let _ = rustix::process::chdir("/");
     watch.ring();
 }
@@ -176,7 +178,7 @@ fn resolve_in(job: &Job, watch: &CommandWatch) {
 fn start_draining(watch: &mut CommandWatch, stock: &Arc<ChunkSupply>) {
     let mine = Arc::clone(stock);
     let drainer = watch.drainer();
-    // Little memory may be allowed, and it needs less than threads have by default.
+    // Memory may be limited, and this thread needs a smaller stack than the default.
     let started = std::thread::Builder::new()
         .name("drain".into())
         .stack_size(512 << 10)
@@ -188,14 +190,15 @@ fn start_draining(watch: &mut CommandWatch, stock: &Arc<ChunkSupply>) {
     }
 }
 
-/// The others, as far as they are still to be heard of.
+/// The other processes that the supervisor still expects to hear from.
 struct Roles {
     launcher: Option<OwnedFd>,
     started: Option<OwnedFd>,
 }
 
 impl Roles {
-    /// Watches until the log is finalized. The command does not outlive a launcher that was killed, as it would not have outlived itself.
+    /// Watches until the log is finalized. If the launcher is killed, the command is killed, too:
+    /// it would not have outlived its own killing.
     fn watch_all(&mut self, watch: &mut CommandWatch, control: &'static Control, job: &Job) {
         while !watch.step() {
             let places = [&self.launcher, &self.started];
@@ -221,11 +224,11 @@ impl Roles {
         }
     }
 
-    /// Its last steps should not have to wait for the disk because of us.
+    /// Gives the launcher time to end, so that its last steps do not wait for the disk.
     fn let_launcher_leave(&self) {
         if let Some(launcher) = &self.launcher {
             let mut fds = [PollFd::new(launcher, PollFlags::IN)];
-            let _ = poll(&mut fds, Some(&FRONT_LEAVES)); // late or not, it goes on
+            let _ = poll(&mut fds, Some(&FRONT_LEAVES)); // continues after a timeout, too
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Arenas that killed recordings left in shared memory.
+//! Cleans up the arenas that killed recordings left in shared memory.
 //!
-//! Invariant: an arena is touched only if it is ours, names its log, and nobody holds the lock that all who record into it hold.
-//! Absent: arenas that do not name a log; whoever made them may not lock them either.
+//! Invariant: an arena is touched only if it belongs to this user, names its log, and no process
+//! holds the lock of its recording processes. Absent: arenas that do not name a log, because the
+//! process that made one may not lock it either.
 
 use crate::recover::recover;
 use backstory_arena::Arena;
@@ -12,11 +13,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// So long an arena is kept whose log is nowhere to be found: its store may be on a disk that is not mounted just now.
+/// How long an arena without a log is kept. Its store may be on a disk that is not mounted at
+/// present.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Looks after the arenas of this user that nobody records into any more: what they hold goes into their log, if that is there. If it
-/// is not, or they hold nothing that is not in the log, they are removed, the former after a day. Failures are left for the next one.
+/// Cleans up this user's abandoned arenas. The contents of an arena are appended to its log, if
+/// that exists. An arena without a log is removed after a day, and one without new records at once.
+/// Failures are left for the next sweep.
 pub fn sweep() {
     for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -27,22 +30,22 @@ pub fn sweep() {
     }
 }
 
-/// What [`sweep`] does with one arena.
+/// Cleans up one arena, see [`sweep`].
 fn look_after(path: &Path) {
     let Some((log, age)) = left_behind(path) else {
         return;
     };
     let finalized = log.with_extension("");
     if log.exists() {
-        // Who else finishes it just now is told apart by the lock on the log.
+        // The lock on the log excludes another process that is finishing it now.
         let _ = recover(Some(path), &log, &finalized);
     } else if finalized.exists() || age >= KEPT {
-        // It may have gone already.
+        // It may be gone already.
         let _ = fs::remove_file(path);
     }
 }
 
-/// The log that an arena was for, and how old it is; none if it is somebody else's or in use.
+/// The log of an arena, and the arena's age. `None` if it belongs to another user or is in use.
 fn left_behind(path: &Path) -> Option<(PathBuf, Duration)> {
     let file = fs::OpenOptions::new()
         .read(true)
@@ -63,7 +66,7 @@ fn left_behind(path: &Path) -> Option<(PathBuf, Duration)> {
 mod tests {
     use super::*;
 
-    /// An arena that feeds a log, as old as that.
+    /// An arena that names a log and has this age.
     fn arena(name: &str, part: &Path, age: Duration) -> Arena {
         let arena = Arena::create(&format!("sweep-{}-{name}", std::process::id()), 0).unwrap();
         arena.feeds(part);

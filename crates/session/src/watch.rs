@@ -1,7 +1,12 @@
-//! Watches over a run until it ends, and ends its log: what the supervisor does, and whoever inherits from it.
+//! Watches a run until it ends, and ends its log. The supervisor does this, or the process that
+//! takes over from it.
 //!
-//! Invariants: the command's status is published before it is reaped. A run has ended when the watcher, a subreaper, has no child
-//! left: no descendant can leave it. The launcher never waits for more than the command, but for a moment's grace.
+//! Invariants:
+//!
+//! - The status of the command is published before the command is reaped.
+//! - A run has ended when the watcher has no child left. The watcher is a subreaper, so no
+//!   descendant can escape it.
+//! - The launcher waits for the command only, and for a short grace period.
 
 use crate::clock;
 use crate::control::{Control, DISMISSED, SEALED};
@@ -34,25 +39,25 @@ const NOW: Timestamps = Timestamps {
     },
 };
 
-/// How long the launcher waits for processes that are just ending.
+/// How long the launcher waits for processes that are about to end.
 const GRACE: Duration = Duration::from_millis(5);
 
 fn clock_set() -> Vec<String> {
     clock::was_set().iter().map(Reason::to_string).collect()
 }
 
-/// Where a run's log is and what happens after it.
+/// The files of a run, and the actions after its end.
 #[derive(Clone)]
 pub(crate) struct WatchPlan {
-    /// The log while recording.
+    /// The path of the log while recording.
     pub part: PathBuf,
-    /// The log once finalized.
+    /// The path of the finalized log.
     pub log: PathBuf,
     /// How long daemons are recorded.
     pub detach_after: Option<Duration>,
-    /// What the descriptors that the command inherits lead to.
+    /// Targets of the descriptors that the command inherits.
     pub inherited: Vec<Vec<u8>>,
-    /// Says that somebody records, as long as one of the copies lives.
+    /// The lock that marks the log as being recorded, as long as one of its copies lives.
     pub _claim: Arc<File>,
 }
 
@@ -68,13 +73,13 @@ pub(crate) struct CommandWatch {
     plan: WatchPlan,
     launcher: Pid,
     reasons: Vec<String>,
-    /// Others that write into the arena; they end before it is drained for the last time, and say what is missing.
+    /// Ends the other writers of the arena before the last drain, and returns their report.
     at_end: Option<Box<dyn FnOnce() -> GuardReport>>,
     warnings: Vec<String>,
-    /// The command is still being started, so that no child means nothing yet.
+    /// The command is still being started, so that the absence of children means nothing.
     starting: bool,
     command_stopped: bool,
-    /// The launcher was told, and daemons are still there since then.
+    /// The time since which the launcher knows the result while daemons go on.
     told: Option<Instant>,
     command_ended: Option<Instant>,
 }
@@ -114,12 +119,12 @@ impl CommandWatch {
         Arc::clone(&self.drainer)
     }
 
-    /// Records of the watcher's own.
+    /// The watcher's own records.
     pub(crate) fn reporter(&mut self) -> &mut Reporter {
         &mut self.reporter
     }
 
-    /// Something that makes the run incomplete.
+    /// Adds a reason why the run is incomplete.
     pub(crate) fn add_reason(&mut self, reason: &Reason) {
         self.add_sentence(reason.to_string());
     }
@@ -130,28 +135,29 @@ impl CommandWatch {
         }
     }
 
-    /// Says whether the command is still being started.
+    /// Sets whether the command is still being started.
     pub(crate) fn set_starting(&mut self, starting: bool) {
         self.starting = starting;
     }
 
-    /// Who else has to end before the log does.
+    /// Sets the function that ends the other writers before the log ends.
     pub(crate) fn at_end(&mut self, end: Box<dyn FnOnce() -> GuardReport>) {
         self.at_end = Some(end);
     }
 
-    /// What wakes the launcher, for others.
+    /// A copy of the descriptor that wakes the launcher.
     pub(crate) fn bell(&self) -> io::Result<OwnedFd> {
         self.bell.try_clone()
     }
 
-    /// Wakes the launcher so that it looks at the shared state.
+    /// Wakes the launcher so that it examines the shared state.
     pub(crate) fn ring(&self) {
-        // A full counter has woken it already.
+        // If the counter is full, it has woken the launcher already.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    /// Waits until a child changes, one of `others` is readable, or something is due. Returns which of the others are.
+    /// Waits until a child changes, one of `others` is readable, or a timeout is due. Returns which
+    /// of the others are readable.
     pub(crate) fn wait(&self, others: &[BorrowedFd<'_>]) -> Vec<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut fds: Vec<PollFd<'_>> = std::iter::once(PollFd::new(&self.signals, PollFlags::IN))
@@ -168,7 +174,7 @@ impl CommandWatch {
                 tv_nsec: i64::from(left.subsec_nanos()),
             }
         });
-        // Interrupted or not: the caller looks at everything in any case.
+        // Interrupted or not, the caller examines everything.
         let _ = poll(&mut fds, timeout.as_ref());
         while sys::read_signal(self.signals.as_fd()).is_some() {}
         fds[1..].iter().map(|fd| !fd.revents().is_empty()).collect()
@@ -178,7 +184,8 @@ impl CommandWatch {
         if self.launcher_must_go_on() {
             return Some(Instant::now() + GRACE);
         }
-        // A command may have ended before it is heard that it was started. That is to come, and then there may be nobody left to wait for.
+        // A command may end before the message about its start arrives. Reaping its last child now
+        // would end the watch too early.
         if self.starting {
             return None;
         }
@@ -192,14 +199,14 @@ impl CommandWatch {
         }
     }
 
-    /// Looks after the children. True once the log is finalized and there is nothing left to watch.
+    /// Examines the children. Returns true once the log is finalized and no child is left.
     pub(crate) fn step(&mut self) -> bool {
         let alone = self.reap() && !self.starting;
         if self.command_ended.is_none() {
             if !alone {
                 return false;
             }
-            // No child and no status: it ended while nobody who lives now watched.
+            // No child and no status: it ended while no living process watched it.
             if self.control.ended().is_none() && self.control.not_started().is_none() {
                 self.lost_command();
             }
@@ -220,7 +227,7 @@ impl CommandWatch {
         false
     }
 
-    /// Takes note of every change among the children. True if there are none left.
+    /// Processes every change among the children. Returns true if no child is left.
     fn reap(&mut self) -> bool {
         let command = self.control.command_pid();
         if let Some(pid) = command {
@@ -246,11 +253,11 @@ impl CommandWatch {
         false
     }
 
-    /// Nobody is there, and nobody has said how the command ended.
+    /// Records that the command is gone and its status unknown.
     fn lost_command(&mut self) {
         self.add_reason(&Reason::EndUnseen {});
         if self.control.command_pid().is_none() {
-            // Whoever was to start it was killed before.
+            // The process that should have started it was killed before.
             self.control.set_not_started(libc::ENOSYS);
         }
     }
@@ -261,7 +268,7 @@ impl CommandWatch {
         }
     }
 
-    /// When the command stops, the launcher stops likewise, because the shell looks at the launcher.
+    /// Stops the launcher when the command stops, because the shell watches the launcher.
     fn mirror_stops(&mut self, command: Pid) {
         let kinds = libc::WSTOPPED | libc::WCONTINUED;
         while let Ok(Some(change)) = sys::child_change(Some(command), kinds) {
@@ -275,13 +282,13 @@ impl CommandWatch {
                 self.ring();
             }
         }
-        // Whoever continued the command alone could not know of the launcher.
+        // A process that continued the command alone could not know of the launcher.
         if self.launcher_must_go_on() && tree::stopped(self.launcher) {
-            let _ = sys::kill(self.launcher, libc::SIGCONT); // it may have gone
+            let _ = sys::kill(self.launcher, libc::SIGCONT); // it may be gone
         }
     }
 
-    /// The launcher is about to stop, or has, because of a stop that is over.
+    /// True if the launcher stops, or is about to, for a stop that is over.
     fn launcher_must_go_on(&self) -> bool {
         !self.command_stopped && self.control.launcher_stops.load(Ordering::SeqCst) != 0
     }
@@ -307,7 +314,7 @@ impl CommandWatch {
             warnings: [drainer.privileges_lost(), &self.warnings, &clock_set()].concat(),
             not_started: self.control.not_started(),
             descriptor_files: crate::header::files_now(&self.plan.inherited),
-            // By a clock that was set meanwhile it would say nothing.
+            // The reading of a clock that was set meanwhile means nothing.
             quiet: if clock::was_set().is_some() {
                 0
             } else {
@@ -339,24 +346,26 @@ impl CommandWatch {
         end
     }
 
-    /// Tells the launcher how the command ended, while daemons go on.
+    /// Publishes the end of the command to the launcher while daemons go on.
     fn tell(&mut self) {
         self.look_for_keeper();
         let end = self.end(&self.lock());
-        // Who asks at once may wait for what is about to end, and can tell it by that from a daemon.
+        // A query right after the prompt uses this time to tell a daemon from a process that is
+        // about to end.
         let _ = utimensat(CWD, &self.plan.part, &NOW, AtFlags::empty());
         self.control.set_summary(&end);
         self.ring();
     }
 
-    /// Stops recording although processes are still there.
+    /// Stops recording although processes are left.
     fn detach(&mut self) {
         self.stock.arena.close();
         self.add_reason(&Reason::detached(tree::descendants()));
         self.conclude();
     }
 
-    /// Whether the supervisor's keeper lives: then it is its parent. Asked when it matters, so that no death is overlooked on a busy machine.
+    /// Finds out whether the supervisor's keeper lives: it is then the parent. Checked when it
+    /// matters, so that no death is overlooked on a busy machine.
     fn look_for_keeper(&mut self) {
         let supervises = self.control.supervisor() == Some(sys::own_pid());
         if supervises && sys::parent() != Some(self.control.keeper.load(Ordering::Acquire)) {
@@ -364,7 +373,7 @@ impl CommandWatch {
         }
     }
 
-    /// Drains what is left, ends the log, finalizes it and tells the launcher.
+    /// Drains the rest, ends and finalizes the log, and notifies the launcher.
     fn conclude(&mut self) {
         self.look_for_keeper();
         let told = self
@@ -392,16 +401,16 @@ impl CommandWatch {
             self.control.set_summary(&end);
         }
         self.ring();
-        // Not sooner: it would wait for the drainer's thread, should that just be adding chunks.
+        // Not earlier: it would wait for the drainer's thread, which may just be adding chunks.
         self.stock.arena.remove();
     }
 
-    /// Makes the log durable. The launcher's last steps should not have to wait for the disk because of it.
+    /// Makes the log durable, but does not delay the launcher's last steps by disk writes.
     pub(crate) fn sync(&self) {
         self.lock().sync();
     }
 
-    /// The launcher needs nothing any more: it was told, or it has ended.
+    /// True if the launcher needs nothing any more: it has the result, or it has ended.
     pub(crate) fn dismissed(&self) -> bool {
         self.control.reached(DISMISSED)
     }

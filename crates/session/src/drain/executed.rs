@@ -1,23 +1,25 @@
-//! Which programs a chunk says were executed, and where.
+//! Finds the executed programs in a chunk, and their directories.
 
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::chunk::{Skipped, View};
 use backstory_eventlog::record::Raw;
 
-/// What a chunk tells of programs.
+/// An event of a chunk that concerns programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProgramEvent<'a> {
-    /// An execution that is not known to have failed, by the path as it was given.
+    /// An execution that is not known to have failed, by its path as given.
     Program(&'a [u8]),
-    /// The same of a child on its owner's memory, whose number comes first; 0 if that is not known.
+    /// The same for a child on its owner's memory, with the child's process id, or 0 if that is
+    /// unknown.
     Spawned(u32, &'a [u8]),
-    /// The directory in which its owner has been since then; empty if that is not known.
+    /// A change of the owner's current directory. Empty if the new one is unknown.
     Directory(&'a [u8]),
-    /// Its owner has had another root since then.
+    /// A change of the owner's root.
     Root,
 }
 
-/// Calls `program` with the path of each execution in a chunk that is not known to have failed, as the path was given.
+/// Calls `program` with the path of each execution in a chunk that is not known to have failed, as
+/// given.
 pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
     each(chunk, |told| {
         if let ProgramEvent::Program(path) | ProgramEvent::Spawned(_, path) = told {
@@ -26,7 +28,7 @@ pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
     });
 }
 
-/// Calls `told` with everything of that kind, in its order.
+/// Calls `told` with each event of that kind, in order.
 pub(super) fn each(chunk: &[u8], mut told: impl FnMut(ProgramEvent<'_>)) {
     let Some((_, view)) = View::new(chunk) else {
         return;
@@ -34,7 +36,7 @@ pub(super) fn each(chunk: &[u8], mut told: impl FnMut(ProgramEvent<'_>)) {
     let mut at = abi::Chunk::SIZE;
     while let Some((found, record)) = view.next(at, &mut Skipped::default()) {
         at = found + usize::from(record.size);
-        // A success is never written down: the program that could have is gone.
+        // A successful `execve` never completes its record, because its program is gone.
         let failed = record.state == abi::DONE && record.result < 0;
         let wanted = matches!(record.op, op::EXEC | op::CHDIR | op::CHROOT | op::PIVOT) && !failed;
         let Some(raw) = wanted.then(|| Raw::parse(view.from(found))).flatten() else {
@@ -42,7 +44,7 @@ pub(super) fn each(chunk: &[u8], mut told: impl FnMut(ProgramEvent<'_>)) {
         };
         let child = record.flags & abi::F_CHILD != 0;
         told(match record.op {
-            // Before it executes, it says who it is.
+            // The child stores its process id before it executes.
             op::EXEC if child => {
                 ProgramEvent::Spawned(record.result.max(0) as u32, raw.strings()[0])
             }

@@ -1,36 +1,37 @@
-//! Without the guard: which programs were never heard of that were executed in another root.
+//! Without the guard: finds the programs that were executed in another root and never observed.
 //!
-//! There a name leads to what cannot be looked up from here, and is often gone when it could be. So the program is not looked at: one that
-//! has a recorder says so, in a chunk of its own, with the first thing that it does. Of one that stays silent nothing is known, whatever it
-//! is; that it may have done nothing is no proof.
+//! In another root a path cannot be resolved from here, and the file is often gone later. Therefore
+//! the program file is not examined. A program with a recorder makes itself known by a chunk of its
+//! own, at its first operation. A program that stays silent is unknown, whatever it is: it may have
+//! done nothing, but that cannot be proved.
 
 use super::executed::ProgramEvent;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// So many processes are remembered.
+/// Most processes that are remembered.
 const PROCESSES: usize = 10_000;
-/// So many generations an ancestor is looked for.
+/// Most generations of ancestors that are searched.
 const GENERATIONS: usize = 16;
 
-/// What processes executed, and which of them had gone to another root.
+/// The executions of processes, and the processes that changed their root.
 #[derive(Debug, Default)]
 pub(super) struct ProgramsInOtherRoots {
     went: HashSet<u32>,
     processes: HashMap<u32, LastHeard>,
 }
 
-/// What was last heard of a process.
+/// The latest facts about a process.
 #[derive(Debug, Default)]
 struct LastHeard {
     parent: u32,
     /// The latest start of its recorder.
     epoch: u64,
-    /// What it executed after that.
+    /// The program that it executed after that.
     executed: Option<Box<[u8]>>,
 }
 
 impl ProgramsInOtherRoots {
-    /// A process's recorder has started, the `epoch`th of the run.
+    /// The recorder of a process has started, as the `epoch`th of the run.
     pub(super) fn heard(&mut self, pid: u32, parent: u32, epoch: u64) {
         if let Some(process) = self.process(pid) {
             process.parent = parent;
@@ -41,7 +42,7 @@ impl ProgramsInOtherRoots {
         }
     }
 
-    /// A process does this, which that start of its recorder tells.
+    /// A process did this, as recorded after that start of its recorder.
     pub(super) fn does(&mut self, pid: u32, epoch: u64, told: ProgramEvent<'_>) {
         match told {
             ProgramEvent::Root if self.went.len() < PROCESSES => {
@@ -69,7 +70,7 @@ impl ProgramsInOtherRoots {
         known.then(|| self.processes.entry(pid).or_default())
     }
 
-    /// True if a process, or an ancestor, is known to have gone to another root.
+    /// True if a process or one of its ancestors is known to have changed its root.
     pub(super) fn is(&self, mut pid: u32) -> bool {
         for _ in 0..GENERATIONS {
             if self.went.contains(&pid) {
@@ -83,7 +84,7 @@ impl ProgramsInOtherRoots {
         false
     }
 
-    /// The programs in other roots that were executed and never heard of.
+    /// Programs that were executed in another root and never observed.
     pub(super) fn silent(&self) -> BTreeSet<&[u8]> {
         let silent = self.processes.iter().filter(|(pid, _)| self.is(**pid));
         silent

@@ -1,8 +1,9 @@
-//! Which programs lost a privilege because they were recorded.
+//! Finds the programs that lost a privilege because they were recorded.
 //!
-//! Without `CAP_SYS_ADMIN` a filter needs `no_new_privs`, and that makes `execve` ignore set-id bits and file capabilities. The
-//! program runs on without them, and does not say why it fails: so we do. Looked at when executions reach the log, never while the
-//! program waits; each path once.
+//! Without `CAP_SYS_ADMIN` a filter needs `no_new_privs`, which makes `execve` ignore set-id bits
+//! and file capabilities. The program runs without them and does not say why it fails. Therefore
+//! the run names it. Program files are examined when executions reach the log, never while the
+//! program waits, and each path only once.
 
 use super::executed::each_program;
 use backstory_eventlog::Reason;
@@ -17,23 +18,23 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// So many different programs are looked at; no run that people make has more.
+/// Most programs that are examined. No ordinary run has more.
 const LOOKED_AT: usize = 10_000;
-/// So many say the same as more of them.
+/// Most programs that are named. More names add no information.
 const TOLD: usize = 10;
 
-/// What is known of the programs executed so far.
+/// The programs executed so far.
 #[derive(Debug, Default)]
 pub(crate) struct Privileges {
-    /// Privileges are lost in this run.
+    /// True if privileges are lost in this run.
     lost: bool,
     seen: HashSet<Box<[u8]>>,
     told: Vec<String>,
 }
 
 impl Privileges {
-    /// For a run with this guard, asked before the guard's filter is installed. Where a container has taken the privileges away
-    /// already, recording takes none.
+    /// For a run with this guard mode, called before the filter is installed. In a container that
+    /// has removed the privileges already, recording removes none.
     pub(crate) fn of_run(guard: GuardMode) -> Privileges {
         let all =
             capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
@@ -44,7 +45,7 @@ impl Privileges {
         }
     }
 
-    /// Looks at the programs executed in a chunk.
+    /// Examines the programs executed in a chunk.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
         if !self.lost {
             return;
@@ -52,7 +53,8 @@ impl Privileges {
         each_program(chunk, |path| self.program(path));
     }
 
-    /// Looks at a program. A relative name says nothing without the directory, and is how nobody calls such programs.
+    /// Examines a program. A relative path is skipped: its directory is unknown, and such programs
+    /// are rarely called that way.
     fn program(&mut self, path: &[u8]) {
         if !path.starts_with(b"/") || self.seen.len() >= LOOKED_AT || self.seen.contains(path) {
             return;
@@ -68,13 +70,13 @@ impl Privileges {
         }
     }
 
-    /// A sentence for each program that lost something.
+    /// A sentence for each program that lost a privilege.
     pub(crate) fn told(&self) -> &[String] {
         &self.told
     }
 }
 
-/// What executing a file would have given to this process, if anything.
+/// The privilege that executing a file would have given to this process, if any.
 fn privilege(file: &Path) -> Option<&'static str> {
     let stat = stat(file).ok()?;
     let mode = stat.st_mode;
@@ -95,7 +97,8 @@ fn has_capabilities(file: &Path) -> bool {
     getxattr(file, "security.capability", &mut [0u8; 64][..]).is_ok_and(|length| length > 0)
 }
 
-/// The kernel ignores set-id bits of scripts. What may not even be read is no script.
+/// True for a script, whose set-id bits the kernel ignores. A file that cannot be read is no
+/// script.
 fn is_script(file: &Path) -> bool {
     let mut start = [0; 2];
     let read = regular::open(file).and_then(|mut file| file.read_exact(&mut start));

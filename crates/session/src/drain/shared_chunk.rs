@@ -1,13 +1,15 @@
-//! Whether a child on its parent's memory (`vfork`, `posix_spawn`) may still write into the parent's chunk.
+//! Decides whether a child on its parent's memory (`vfork`, `posix_spawn`) may still write into the
+//! parent's chunk.
 //!
-//! Invariant: a chunk that may be written to is not given back, also if its owner was killed: the child has the memory, and goes on
-//! logging there until it executes something or exits.
+//! Invariant: a chunk that may be written to is not freed, even if its owner was killed. The child
+//! still has the memory, and logs there until it executes a program or exits.
 
 use backstory_abi::{self as abi, op};
 use backstory_sys::{self as sys, Pid};
 use std::collections::HashMap;
 
-/// True if somebody else than the chunk's dead owner may append to it. `newest` has the latest recorder start of processes.
+/// True if a process other than the chunk's dead owner may append to it. `newest` has the latest
+/// recorder start of each process.
 pub(super) fn has_other_writer(chunk: &[u8], newest: &HashMap<Pid, u64>) -> bool {
     let epoch = abi::Chunk::read(chunk).unwrap_or_default().epoch;
     let Some(last) = last(chunk) else {
@@ -17,7 +19,8 @@ pub(super) fn has_other_writer(chunk: &[u8], newest: &HashMap<Pid, u64>) -> bool
     match last.op {
         op::VFORK => true,
         op::EXIT if child => false,
-        // It says who it is, and has become another program once that has started its own recorder.
+        // The record names the child. It has executed its program once a recorder has started
+        // there.
         op::EXEC if child && last.state == abi::RESERVED && last.result > 0 => {
             let began = newest.get(&last.result).is_some_and(|now| *now > epoch);
             !began && sys::thread_exists(last.result, last.result)

@@ -1,8 +1,9 @@
-//! What the records themselves say is not known: interfaces that cannot be decoded, and records that a thread did not finish.
+//! Collects the gaps that the records themselves report: interfaces that cannot be decoded, and
+//! records that a thread did not finish.
 //!
-//! The drainer looks at each chunk once, as it appends the chunk to the log. The reasons are then part of the run's end, so that the
-//! summary of `record` and the store say the same. The store's indexer derives the same sentences from the log; this is how it knows
-//! them for a log that has no end.
+//! The drainer examines each chunk once, as it appends the chunk to the log. The reasons become
+//! part of the run's end, so that the summary of `record` and the store agree. The store's indexer
+//! derives the same sentences from the log, for a log without an end.
 
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::chunk::{Skipped, View};
@@ -10,7 +11,7 @@ use backstory_eventlog::reason::{opens_memory, undecoded};
 use backstory_eventlog::record::Raw;
 use backstory_eventlog::{Damage, Reason};
 
-/// What is not known of the operations that were drained so far.
+/// The gaps found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Undecoded {
     sentences: Vec<String>,
@@ -18,7 +19,7 @@ pub(crate) struct Undecoded {
 }
 
 impl Undecoded {
-    /// Looks at the records of a chunk.
+    /// Examines the records of a chunk.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
         let Some((head, view)) = View::new(chunk) else {
             return;
@@ -46,7 +47,7 @@ impl Undecoded {
         }
     }
 
-    /// Why the run is not complete, one sentence each.
+    /// Reasons why the run is not complete, one sentence each.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = String> {
         let damage = Damage {
             torn_records: self.skipped.torn,

@@ -1,9 +1,11 @@
-//! Which programs nobody looked at: without the guard, those that no recorder can be put into, and those of Go, whose calls go past the C
-//! library that it wraps.
+//! Finds the programs that no part of backstory observed. Without the guard these are the programs
+//! that take no recorder, and Go programs, whose calls bypass the C library.
 //!
-//! Looked at when executions reach the log, each path once, as in [`super::privileges`]. A relative name is looked for where its process
-//! had gone; if that had gone nowhere, then at the end where the nearest of its ancestors had that did, or the command began. What can't
-//! be found any more is not judged. In another root, what is told by the programs themselves counts ([`super::other_roots`]).
+//! Program files are examined when executions reach the log, each path once, as in
+//! [`super::privileges`]. A relative path starts from the directory that its process changed to. If
+//! the process changed to none, the nearest ancestor that did counts, or else the command's
+//! directory. A file that is gone is not judged. In another root the programs' own chunks count
+//! ([`super::other_roots`]).
 
 use super::executed::{ProgramEvent, each};
 use super::other_roots::ProgramsInOtherRoots;
@@ -18,17 +20,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// So many different programs are looked at.
+/// Most programs that are examined.
 const LOOKED_AT: usize = 10_000;
-/// So many are named.
+/// Most programs that are named.
 const NAMED: usize = 3;
-/// So many generations an ancestor is looked for.
+/// Most generations of ancestors that are searched.
 const GENERATIONS: usize = 16;
-/// Of a program's beginning: its headers.
+/// Bytes read from the beginning of a program, for its headers.
 const HEAD: u64 = 4096;
-/// Bytes of a segment's header.
+/// Bytes in a segment's header.
 const SEGMENT: usize = 56;
-/// A script's interpreter may be a script, so often (Linux: 5).
+/// Longest chain of scripts that interpret each other (Linux: 5).
 const DEPTH: u32 = 5;
 const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
@@ -40,10 +42,10 @@ pub(crate) struct Unwatched {
     seen: HashSet<Box<[u8]>>,
     named: Vec<String>,
     count: usize,
-    /// Where processes went, by process: in their order.
+    /// The directories that each process changed to, in order.
     went: HashMap<u32, Vec<PathBuf>>,
     parents: HashMap<u32, u32>,
-    /// Programs by relative names, of processes that had gone nowhere.
+    /// Programs by relative path, of processes that changed to no directory.
     relative: HashSet<(u32, Box<[u8]>)>,
     elsewhere: ProgramsInOtherRoots,
 }
@@ -63,7 +65,7 @@ impl Unwatched {
         }
     }
 
-    /// Looks at the programs executed in a chunk.
+    /// Examines the programs executed in a chunk.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
         let Some((head, _)) = View::new(chunk) else {
             return;
@@ -116,8 +118,8 @@ impl Unwatched {
         }
     }
 
-    /// Programs by relative names whose process had gone nowhere, that take no recorder and were not counted under another name, and those
-    /// that were never heard of in another root.
+    /// The remaining unobserved programs. These are programs by relative path that take no recorder
+    /// and were not counted under another path, and silent programs in another root.
     fn left(&self) -> Vec<String> {
         let mut found = HashSet::new();
         for (parent, path) in &self.relative {
@@ -140,7 +142,7 @@ impl Unwatched {
         found
     }
 
-    /// Where a process was, as far as that is known of it or an ancestor.
+    /// The directories of a process, or of its nearest ancestor with known ones.
     fn of_ancestors(&self, mut pid: u32) -> Vec<&PathBuf> {
         for _ in 0..GENERATIONS {
             if let Some(places) = self.went.get(&pid) {
@@ -169,7 +171,7 @@ impl Unwatched {
         }
     }
 
-    /// Why the run is not complete, if it isn't.
+    /// The reason why the run is not complete. `None` if it is.
     pub(crate) fn reason(&self) -> Option<String> {
         let left = self.left();
         let count = self.count + left.len();
@@ -182,13 +184,14 @@ impl Unwatched {
     }
 }
 
-/// A program's path as a person would write it: without the `.` of `./prog`.
+/// A program's path as a person would write it, without the `.` of `./prog`.
 fn joined(place: &Path, path: &[u8]) -> PathBuf {
     place.join(OsStr::from_bytes(path)).components().collect()
 }
 
-/// The file is a program into which the loader puts no library of ours: it has no loader, another machine's, or more rights than
-/// its caller; or Go's, in which that library sees next to nothing.
+/// True for a program that the loader puts no recorder into. It has no loader, is for another
+/// machine, or has more privilege than its caller. True also for a Go program, whose calls the
+/// recorder hardly sees.
 fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     let mut head = Vec::new();
     let opened = regular::open(file);
@@ -209,7 +212,8 @@ fn takes_no_recorder(file: &Path, depth: u32) -> bool {
     head.starts_with(b"\x7fELF") && (raised || !has_loader(&head) || is_go(&head))
 }
 
-/// The beginning of a program shows a loader for this machine. Headers that lie elsewhere are believed to.
+/// True if the beginning of a program names a loader for this machine. Headers that lie elsewhere
+/// count as naming one.
 fn has_loader(head: &[u8]) -> bool {
     const ELF64: u8 = 2;
     let half = |at: usize| {
@@ -228,9 +232,9 @@ fn has_loader(head: &[u8]) -> bool {
     kinds.any(|kind| kind.is_none_or(|kind| kind == PT_INTERP))
 }
 
-/// The program says in a note who built it: Go's linker.
+/// True if a note of the program names Go's linker.
 fn is_go(head: &[u8]) -> bool {
-    /// What it calls itself, and its note: the build's id.
+    /// The name and the type of the note: Go's build id.
     const NAME: &[u8] = b"Go\0\0";
     const BUILD: &[u8] = &[4, 0, 0, 0];
     let is_its = |note: &[u8]| note[..4] == *BUILD && note[8..12] == *BUILD && note[12..] == *NAME;
@@ -242,7 +246,7 @@ fn is_go(head: &[u8]) -> bool {
         .any(|notes| notes.windows(16).any(is_its))
 }
 
-/// The headers of a 64-bit program's segments; none for each that lies elsewhere.
+/// The headers of a 64-bit program's segments. `None` for each header that lies elsewhere.
 fn segments(head: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let half = |at: usize| {
         let bytes = head.get(at..at + 2);
@@ -283,7 +287,7 @@ mod tests {
         head
     }
 
-    /// A chunk in which a process goes to these directories and then executes that.
+    /// A chunk in which a process changes to these directories and then executes this program.
     fn chunk(pid: u32, ppid: u32, directories: &[&Path], program: &str) -> Vec<u8> {
         use backstory_abi::{self as abi, op};
         let head = abi::Chunk {
