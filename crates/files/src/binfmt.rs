@@ -1,8 +1,11 @@
-//! Registrations registered with `binfmt_misc`: the kernel runs a program of such a format with an interpreter.
+//! Registrations registered with `binfmt_misc`: the kernel runs a program of such a format with an
+//! interpreter.
 //!
-//! Absent on purpose: opening anything. The caller passes the text of a registration and a program's first bytes.
+//! Absent on purpose: opening anything. The caller passes the text of a registration and a
+//! program's first bytes.
 
-/// A format registered with `binfmt_misc`: the kernel runs programs of this format with an interpreter.
+/// A format registered with `binfmt_misc`: the kernel runs programs of this format with an
+/// interpreter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     interpreter: Vec<u8>,
@@ -23,7 +26,8 @@ enum Recognised {
 }
 
 impl Registration {
-    /// Parses the text of a file in `/proc/sys/fs/binfmt_misc`; `None` if the format is disabled or the text has another form.
+    /// Parses the text of a file in `/proc/sys/fs/binfmt_misc`; `None` if the format is disabled or
+    /// the text has another form.
     pub fn parse(text: &str) -> Option<Registration> {
         let mut lines = text.lines();
         if lines.next() != Some("enabled") {

@@ -5,7 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// BLAKE3 of a content, 32 bytes. It is printed as 64 hexadecimal digits in lower case, and parsed from either case.
+/// BLAKE3 of a content, 32 bytes. It is printed as 64 hexadecimal digits in lower case, and parsed
+/// from either case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 

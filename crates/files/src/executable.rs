@@ -1,7 +1,8 @@
-//! The interpreter of a script and the dynamic loader of an ELF file, as a program's first bytes name them.
+//! The interpreter of a script and the dynamic loader of an ELF file, as a program's first bytes
+//! name them.
 //!
-//! The kernel opens these files itself while it runs the program. The process makes no system call for them, so neither the
-//! recorder nor the guard sees them opened.
+//! The kernel opens these files itself while it runs the program. The process makes no system call
+//! for them, so neither the recorder nor the guard sees them opened.
 //!
 //! Absent on purpose: opening anything. The caller passes the bytes.
 
@@ -11,7 +12,8 @@ pub const HEAD: usize = 4096;
 /// Bytes of a script's first line that the kernel reads (`BINPRM_BUF_SIZE`).
 const LINE: usize = 256;
 
-/// The interpreter or loader that a program's first bytes name, as it is written there; `None` if they name none.
+/// The interpreter or loader that a program's first bytes name, as it is written there; `None` if
+/// they name none.
 pub fn interpreter(head: &[u8]) -> Option<&[u8]> {
     match head {
         [b'#', b'!', ..] => script(&head[2..head.len().min(LINE)]),
@@ -27,7 +29,8 @@ fn script(line: &[u8]) -> Option<&[u8]> {
     line.split(blank).find(|word| !word.is_empty())
 }
 
-/// The loader that the first bytes of an ELF file name (`PT_INTERP`), at the offsets of `elf(5)`, for ELF-64 and ELF-32.
+/// The loader that the first bytes of an ELF file name (`PT_INTERP`), at the offsets of `elf(5)`,
+/// for ELF-64 and ELF-32.
 ///
 /// `None` for a static program, and for a file that is not a little-endian ELF file.
 pub fn loader(head: &[u8]) -> Option<&[u8]> {

@@ -4,15 +4,16 @@ use rustix::fs::{Statx, StatxFlags, StatxTimestamp, makedev};
 
 /// Nanoseconds that the clock of local file systems may stand still.
 ///
-/// The kernel stamps changes with the time of its last timer tick (`ktime_get_coarse_real_ts64`). The slowest tick that it
-/// can be configured with on the supported machines is 100 Hz (`CONFIG_HZ_100`). Two changes that are further apart have
-/// different time stamps. Code in a live process compares with the clock itself (`CLOCK_REALTIME_COARSE`) instead.
+/// The kernel stamps changes with the time of its last timer tick (`ktime_get_coarse_real_ts64`).
+/// The slowest tick that it can be configured with on the supported machines is 100 Hz
+/// (`CONFIG_HZ_100`). Two changes that are further apart have different time stamps. Code in a live
+/// process compares with the clock itself (`CLOCK_REALTIME_COARSE`) instead.
 pub const CLOCK_GRANULARITY: i64 = 10_000_000;
 
 /// One file and one state of its content. Times are nanoseconds since 1970-01-01 UTC.
 ///
-/// Runs are joined by comparing these values. The recorder, the guard, the log and the store all use this type; its layout is
-/// that of `bs_ident` in `backstory_abi.h`.
+/// Runs are joined by comparing these values. The recorder, the guard, the log and the store all
+/// use this type; its layout is that of `bs_ident` in `backstory_abi.h`.
 #[repr(C)]
 #[derive(
     Debug,

@@ -1,4 +1,5 @@
-//! Files as all crates of backstory name them. In: what the kernel reports about a file, and bytes of it. Out: typed facts.
+//! Files as all crates of backstory name them. In: what the kernel reports about a file, and bytes
+//! of it. Out: typed facts.
 //!
 //! - [`Ident`]: one file and one state of its content, as `statx` reports them.
 //! - [`Digest`]: the BLAKE3 digest of a content.

@@ -1,7 +1,8 @@
 //! Opens regular files at paths where another program may have put a pipe or a device.
 //!
-//! A plain open of a pipe waits for its other end, and a device may yield bytes without end. Every file that a run names, and
-//! every file of a store, is opened by these functions or with the same flags.
+//! A plain open of a pipe waits for its other end, and a device may yield bytes without end. Every
+//! file that a run names, and every file of a store, is opened by these functions or with the same
+//! flags.
 
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -12,8 +13,8 @@ use std::path::Path;
 /// Opens a regular file for reading without blocking.
 ///
 /// # Errors
-/// Those of `open(2)`, `EWOULDBLOCK` for a lease that another process holds included. `InvalidInput` if the path leads to
-/// something else than a regular file.
+/// Those of `open(2)`, `EWOULDBLOCK` for a lease that another process holds included.
+/// `InvalidInput` if the path leads to something else than a regular file.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }

@@ -1,7 +1,8 @@
-//! The words for what the graph holds: kinds of entities, relations, and reasons why an activity informs another.
+//! The words for what the graph holds: kinds of entities, relations, and reasons why an activity
+//! informs another.
 //!
-//! Invariant: every output takes its words from these tables. `word` is part of the fixed interfaces (JSON, database exports);
-//! the other columns are for people.
+//! Invariant: every output takes its words from these tables. `word` is part of the fixed
+//! interfaces (JSON, database exports); the other columns are for people.
 //!
 //! Absent on purpose: other languages, and the layout of outputs.
 
@@ -28,9 +29,9 @@ impl EntityKind {
 pub struct RelationWords {
     /// In JSON: `"how": "read"`.
     pub word: &'static str,
-    /// What the activity did, in front of the entity: "ran" in "make ran cc".
+    /// The act, between the activity and the entity: "ran" in "make ran cc".
     pub active: &'static str,
-    /// What the activity did, in front of it: "run by" in "cc run by make".
+    /// The act, between the entity and the activity: "run by" in "cc run by make".
     pub passive: &'static str,
     /// On an arrow of an exported graph.
     pub label: &'static str,

@@ -1,6 +1,8 @@
-//! Marks that stand in a record in place of secret values. In: the length of a secret. Out: the mark that replaces it.
+//! Marks that stand in a record in place of secret values. In: the length of a secret. Out: the
+//! mark that replaces it.
 //!
-//! Invariants: only this crate knows the form of a mark. A mark is never longer than the secret, so it fits into the same bytes.
+//! Invariants: only this crate knows the form of a mark. A mark is never longer than the secret, so
+//! it fits into the same bytes.
 //!
 //! Absent on purpose: the rules that decide which values are secret.
 

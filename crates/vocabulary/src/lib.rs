@@ -1,7 +1,9 @@
-//! Fixed words of the interfaces. In: one table for each list of words. Out: an enum with its parser and its printer.
+//! Fixed words of the interfaces. In: one table for each list of words. Out: an enum with its
+//! parser and its printer.
 //!
-//! A fact such as the mode of a run is an enum everywhere in memory. It is a word only in arguments, log headers, the database,
-//! JSON and text. [`vocabulary!`] makes the enum and both conversions from one table, so that no other code compares words.
+//! A fact such as the mode of a run is an enum everywhere in memory. It is a word only in
+//! arguments, log headers, the database, JSON and text. [`vocabulary!`] makes the enum and both
+//! conversions from one table, so that no other code compares words.
 //!
 //! Invariant: the words are part of the fixed interfaces. A word is added, never renamed.
 //!

@@ -40,7 +40,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What happens when a process sets up an io_uring (`--io-uring`).
+    /// How `io_uring_setup` by a recorded process is treated (`--io-uring`).
     pub enum IoUringMode: "io_uring mode" {
         /// The call succeeds, and submissions are decoded where that is possible.
         Decode = "decode",
