@@ -60,12 +60,14 @@ docs: setup-test
 bench: build
 	BACKSTORY=$(CURDIR)/$(RELEASE) PYTHONPATH=bench $(PYTHON) -m backstory_bench.cli run $(BENCH)
 
-# The symbols of what is installed. Debuggers look there if PREFIX is /usr; else tell them: set debug-file-directory PREFIX/lib/debug
+# The symbols of the installed program. Debuggers look there if PREFIX is /usr. For another PREFIX:
+# set debug-file-directory PREFIX/lib/debug
 SYMBOLS = $(DESTDIR)$(PREFIX)/lib/debug$(PREFIX)/bin/backstory.debug
 
-# The program is installed without symbols, which are six times its size. They are a file of their own, whose name the program holds.
-# Under sudo the user's own build is installed. Root may have no Rust, and its build would leave files
-# that only root can change. The installed files are readable by all, whatever the umask.
+# The program is installed without symbols, which are six times its size. They are a file of their
+# own, which the program names. Under sudo the user's own build is installed. Root may have no
+# Rust, and its build would leave files that only root can change. The installed files are
+# readable by all, whatever the umask.
 install:
 	@test -n "$$SUDO_USER" -a -x $(RELEASE) || $(MAKE) --no-print-directory build
 	umask 022 && mkdir -p $(dir $(SYMBOLS)) $(DESTDIR)$(PREFIX)/bin
