@@ -3,8 +3,8 @@
 //! Input: kind of call, its number (two bytes), six arguments, then memory. An argument is a byte that says what it is and eight
 //! bytes: a number, or (odd) an offset into the memory, whose words that say so are made pointers, too.
 
-use backstory_eventlog::chunk::{Skipped, View};
-use backstory_eventlog::record::Raw;
+use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
+use backstory_eventlog::record::RawRecord;
 use backstory_guard::fuzz_entry;
 
 const X64: u32 = 0xc000_003e;
@@ -44,19 +44,19 @@ pub fn run(data: &[u8]) {
     });
     let records = fuzz_entry::call(arch, number, args);
     drop(words);
-    let view = View::bare(&records);
-    let (mut at, mut skipped) = (0, Skipped::default());
+    let view = ChunkView::bare(&records);
+    let (mut at, mut skipped) = (0, SkippedRecords::default());
     while let Some((found, record)) = view.next(at, &mut skipped) {
         assert_eq!(found, at, "a gap between records");
         assert!(
-            Raw::parse(view.from(found)).is_some(),
+            RawRecord::parse(view.from(found)).is_some(),
             "a record that cannot be read"
         );
         at = found + usize::from(record.size);
     }
     assert_eq!(
         (at, skipped),
-        (records.len(), Skipped::default()),
+        (records.len(), SkippedRecords::default()),
         "a record that is none"
     );
 }

@@ -5,7 +5,7 @@ use super::place;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Identities, Log};
 use backstory_files::Ident;
-use backstory_graph::{Known, fold};
+use backstory_graph::{FinalState, fold};
 use backstory_query::answer::Scope;
 use backstory_query::{ancestry, details, files, influence, processes};
 use backstory_store::{Home, MemoryStore, SqliteStore, Store};
@@ -15,8 +15,8 @@ use std::path::Path;
 
 struct Taken(Identities);
 
-impl Known for Taken {
-    fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+impl FinalState for Taken {
+    fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         self.0.of(path, follow)
     }
 }

@@ -1,6 +1,6 @@
 //! Makes logs of bytes that are nearly logs: a checksum stands before all that is interesting, and no mutation gets past it.
 
-use backstory_eventlog::frame::{HEADER, Kind, MAGIC, header};
+use backstory_eventlog::frame::{FrameKind, HEADER, MAGIC, header};
 
 /// The same bytes, every frame's length cut to what is there and its checksum set right.
 pub fn repaired(bytes: &[u8]) -> Vec<u8> {
@@ -25,8 +25,8 @@ pub fn repaired(bytes: &[u8]) -> Vec<u8> {
     log
 }
 
-fn kind_of(number: u16) -> Option<Kind> {
-    use Kind::{Chunk, Clock, End, Header, Idents, Resolved};
+fn kind_of(number: u16) -> Option<FrameKind> {
+    use FrameKind::{Chunk, Clock, End, Header, Idents, Resolved};
     [Header, Chunk, Clock, Idents, Resolved, End]
         .into_iter()
         .find(|kind| *kind as u16 == number)

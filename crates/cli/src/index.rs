@@ -276,12 +276,12 @@ fn first_since(kept: &PreservedIdentities, path: &[u8], since: Time) -> Option<(
 /// What resolving took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
 struct LoggedIdentities<'a>(Identities, &'a PreservedIdentities);
 
-impl graph::Known for LoggedIdentities<'_> {
-    fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+impl graph::FinalState for LoggedIdentities<'_> {
+    fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         self.0.of(path, follow)
     }
 
-    fn kept(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
+    fn preserved(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
         first_since(self.1, path, since)
     }
 
@@ -297,12 +297,12 @@ impl graph::Known for LoggedIdentities<'_> {
 /// Takes identities now, while they are what the run left.
 struct FreshIdentities<'a>(RefCell<IdentityResolver>, &'a PreservedIdentities);
 
-impl graph::Known for FreshIdentities<'_> {
-    fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+impl graph::FinalState for FreshIdentities<'_> {
+    fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         Some(self.0.borrow_mut().of(path, follow))
     }
 
-    fn kept(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
+    fn preserved(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
         first_since(self.1, path, since)
     }
 

@@ -4,31 +4,30 @@
 //! that is not later by more than the clocks may differ: within so short a time no process starts, ends and is followed
 //! by another of the same id, and none starts and executes something else.
 
-use crate::index::{Position, ThreadStream, head};
-use crate::log::Log;
+use crate::stream::RecordPosition;
 use std::collections::HashMap;
 
 /// A fork, or an exec.
 #[derive(Debug, Clone, Copy)]
-pub struct Cause {
+pub struct StartCause {
     /// Its record.
-    pub at: Position,
+    pub at: RecordPosition,
     /// Its counter.
     pub time: u64,
     /// Number of the recorder start that logged it; 0 for the guard.
     pub epoch: u64,
 }
 
-impl Cause {
+impl StartCause {
     /// A start's own epoch, or a later one, can't have caused it; so no stream can come to wait for itself.
-    fn may_precede(&self, start: &Started) -> bool {
+    fn may_precede(&self, start: &RecorderStart) -> bool {
         self.epoch == 0 || self.epoch < start.epoch
     }
 }
 
 /// A recorder's start in a process.
 #[derive(Debug, Clone, Copy)]
-pub struct Started {
+pub struct RecorderStart {
     /// The stream that begins with it.
     pub stream: u32,
     /// The process.
@@ -40,32 +39,32 @@ pub struct Started {
     /// After a fork; else after an exec.
     pub forked: bool,
     /// Its record.
-    pub at: Position,
+    pub at: RecordPosition,
 }
 
 /// Everything that makes processes and programs start, and the starts.
 #[derive(Debug, Default)]
-pub struct Causes {
-    forks: HashMap<u32, Vec<Cause>>,
-    execs: HashMap<u32, Vec<Cause>>,
-    starts: Vec<Started>,
+pub struct StartCauses {
+    forks: HashMap<u32, Vec<StartCause>>,
+    execs: HashMap<u32, Vec<StartCause>>,
+    starts: Vec<RecorderStart>,
     /// ThreadStreams of each epoch.
     streams: HashMap<u64, Vec<u32>>,
 }
 
-impl Causes {
+impl StartCauses {
     /// Notes that a process was made.
-    pub fn fork(&mut self, child: u32, cause: Cause) {
+    pub fn fork(&mut self, child: u32, cause: StartCause) {
         self.forks.entry(child).or_default().push(cause);
     }
 
     /// Notes that a process executed a program.
-    pub fn exec(&mut self, pid: u32, cause: Cause) {
+    pub fn exec(&mut self, pid: u32, cause: StartCause) {
         self.execs.entry(pid).or_default().push(cause);
     }
 
     /// Notes that a recorder started.
-    pub fn start(&mut self, started: Started) {
+    pub fn start(&mut self, started: RecorderStart) {
         self.starts.push(started);
     }
 
@@ -77,7 +76,7 @@ impl Causes {
     }
 
     /// Which streams may not start before which records.
-    pub fn gates(mut self, slack: u64) -> Vec<(Position, u32)> {
+    pub fn gates(mut self, slack: u64) -> Vec<(RecordPosition, u32)> {
         let mut gates = Vec::new();
         for causes in self.forks.values_mut().chain(self.execs.values_mut()) {
             causes.sort_by_key(|c| (c.time, c.at));
@@ -104,73 +103,5 @@ impl Causes {
             }
         }
         gates
-    }
-}
-
-/// Processes by parent, and by the numbers they have in their own pid namespace.
-#[derive(Debug, Default)]
-pub struct Births {
-    /// By parent: when, who.
-    children: HashMap<u32, Vec<(u64, u32)>>,
-    /// By parent's and own number inside a namespace: when, and the number outside.
-    inner: HashMap<(u32, u32), Vec<(u64, u32)>>,
-}
-
-impl Births {
-    /// From the chunks' headers.
-    pub fn new(log: &Log, streams: &[ThreadStream]) -> Births {
-        let mut births = Births::default();
-        for stream in streams.iter().filter(|l| !l.guard) {
-            let Some(first) = stream
-                .chunks
-                .first()
-                .map(|c| head(log, &log.chunks()[*c as usize]))
-            else {
-                continue;
-            };
-            match stream.inner {
-                Some(own) => births
-                    .inner
-                    .entry((first.ppid, own))
-                    .or_default()
-                    .push((first.taken, stream.pid)),
-                None => births.seen(stream.pid, first.ppid, first.taken),
-            }
-        }
-        births.inner.values_mut().for_each(|v| v.sort_unstable());
-        births
-    }
-
-    /// Notes that a process was seen with this parent.
-    pub fn seen(&mut self, pid: u32, parent: u32, time: u64) {
-        self.children.entry(parent).or_default().push((time, pid));
-    }
-
-    /// The first child of a process that appeared after that time.
-    pub fn child(&self, parent: u32, time: u64) -> Option<u32> {
-        // Another program of a child that was there before is no new child.
-        let mut first = HashMap::new();
-        for (seen, pid) in self.children.get(&parent)?.iter().filter(|c| c.1 != parent) {
-            let earliest = first.entry(*pid).or_insert(*seen);
-            *earliest = (*earliest).min(*seen);
-        }
-        first
-            .into_iter()
-            .filter(|c| c.1 > time)
-            .min_by_key(|c| (c.1, c.0))
-            .map(|c| c.0)
-    }
-
-    /// A process id that a stream's owner saw, as the supervisor sees it: of the child of that number that appeared next, else last.
-    pub fn translate(&self, stream: &ThreadStream, pid: u32, time: u64) -> Option<u32> {
-        let Some(own) = stream.inner else {
-            return Some(pid);
-        };
-        let known = self.inner.get(&(own, pid))?;
-        known
-            .iter()
-            .find(|k| k.0 >= time)
-            .or(known.last())
-            .map(|k| k.1)
     }
 }

@@ -9,7 +9,7 @@ use backstory_files::Ident;
 
 /// A chunk's bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct ChunkView<'a> {
     bytes: &'a [u8],
     limit: usize,
     /// The last reservation did not fit: zeros at the end are no lost record.
@@ -18,16 +18,16 @@ pub struct View<'a> {
 
 /// What was found on the way to the next record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Skipped {
+pub struct SkippedRecords {
     /// Records that a thread was killed in before they were valid, or that were overwritten.
     pub torn: u64,
     /// Whole records of operations that this version does not know.
     pub unknown: u64,
 }
 
-impl<'a> View<'a> {
+impl<'a> ChunkView<'a> {
     /// The chunk in these bytes, and its header; none if they begin with none.
-    pub fn new(bytes: &'a [u8]) -> Option<(Chunk, View<'a>)> {
+    pub fn new(bytes: &'a [u8]) -> Option<(Chunk, ChunkView<'a>)> {
         let head = Chunk::read(bytes).filter(|c| c.magic == abi::CHUNK_MAGIC)?;
         // `next` is where the owner would have gone on; past the end it names a record that did not fit.
         let next = usize::try_from(head.next).unwrap_or(usize::MAX);
@@ -38,7 +38,7 @@ impl<'a> View<'a> {
         };
         Some((
             head,
-            View {
+            ChunkView {
                 bytes,
                 limit,
                 overrun: next > bytes.len(),
@@ -47,8 +47,8 @@ impl<'a> View<'a> {
     }
 
     /// Records without a chunk around them.
-    pub fn bare(bytes: &'a [u8]) -> View<'a> {
-        View {
+    pub fn bare(bytes: &'a [u8]) -> ChunkView<'a> {
+        ChunkView {
             bytes,
             limit: bytes.len(),
             overrun: false,
@@ -61,7 +61,7 @@ impl<'a> View<'a> {
     }
 
     /// The first record at or after `offset`: where it begins, and its fixed part.
-    pub fn next(&self, mut offset: usize, skipped: &mut Skipped) -> Option<(usize, Record)> {
+    pub fn next(&self, mut offset: usize, skipped: &mut SkippedRecords) -> Option<(usize, Record)> {
         while let Some(record) = Record::read(self.from(offset)) {
             let room = self.limit - offset;
             match judge(&record, room) {
@@ -152,20 +152,20 @@ fn judge(record: &Record, room: usize) -> Judged {
 
 /// Builds a chunk, for the supervisor's own records and for tests.
 #[derive(Debug)]
-pub struct Builder {
+pub struct ChunkBuilder {
     bytes: Vec<u8>,
     head: Chunk,
 }
 
-impl Builder {
+impl ChunkBuilder {
     /// An empty chunk with this header; magic and `next` are set here.
-    pub fn new(head: Chunk) -> Builder {
+    pub fn new(head: Chunk) -> ChunkBuilder {
         let head = Chunk {
             magic: abi::CHUNK_MAGIC,
             next: Chunk::SIZE as u64,
             ..head
         };
-        Builder {
+        ChunkBuilder {
             bytes: head.to_bytes().to_vec(),
             head,
         }

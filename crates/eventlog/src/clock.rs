@@ -7,7 +7,7 @@ use crate::run::ClockPoint;
 
 /// Straight lines between the clock readings of a log.
 #[derive(Debug, Clone, Default)]
-pub struct Clock {
+pub struct RunClock {
     lines: Vec<Line>,
 }
 
@@ -21,9 +21,9 @@ struct Line {
     end: i64,
 }
 
-impl Clock {
+impl RunClock {
     /// From the readings of a log, in any order. With a single one, a counter is taken for nanoseconds; with none, for the time.
-    pub fn new(mut points: Vec<ClockPoint>) -> Clock {
+    pub fn new(mut points: Vec<ClockPoint>) -> RunClock {
         points.sort_by_key(|p| (p.counter, p.real));
         points.dedup_by_key(|p| p.counter);
         let mut high = i64::MIN;
@@ -49,7 +49,7 @@ impl Clock {
                 end: i64::MAX,
             });
         }
-        Clock { lines }
+        RunClock { lines }
     }
 
     /// The time at which the counter stood there.
@@ -86,8 +86,8 @@ impl Clock {
 mod tests {
     use super::*;
 
-    fn clock(points: &[(u64, i64)]) -> Clock {
-        Clock::new(
+    fn clock(points: &[(u64, i64)]) -> RunClock {
+        RunClock::new(
             points
                 .iter()
                 .map(|(counter, real)| ClockPoint {
@@ -104,14 +104,14 @@ mod tests {
         let times = [0, 1_500, 3_000, 3_500, 4_000, 5_000].map(|c| clock.time(c));
         assert_eq!(times, [0, 500, 1_000, 1_500, 2_000, 3_000]);
         assert_eq!(
-            Clock::new(vec![ClockPoint {
+            RunClock::new(vec![ClockPoint {
                 counter: 100,
                 real: 900
             }])
             .time(50),
             850
         );
-        assert_eq!(Clock::default().time(7), 7);
+        assert_eq!(RunClock::default().time(7), 7);
         assert_eq!(clock.counts(1_000), 3_000);
     }
 

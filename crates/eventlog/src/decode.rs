@@ -1,14 +1,14 @@
 //! From a record to the operation it stands for. Knows the fields of every operation, and nothing of threads or time.
 
-use crate::event::{Kept, Meta, Op, Outcome, Spawn, Thread};
-use crate::record::Raw;
+use crate::event::{MetadataPart, Op, Outcome, PreserveMethod, Spawn, ThreadStep};
+use crate::record::RawRecord;
 use backstory_abi::{self as abi, DONE, F_PREDICTED, Record, op};
 
 const AT_REMOVEDIR: i32 = 0x200;
 const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 
 /// What came of the call.
-pub fn outcome(raw: &Raw<'_>) -> Outcome {
+pub fn outcome(raw: &RawRecord<'_>) -> Outcome {
     match raw.head.state {
         DONE if raw.head.flags & F_PREDICTED != 0 => Outcome::Predicted(raw.head.result),
         DONE => Outcome::Done(raw.head.result),
@@ -33,7 +33,7 @@ pub fn is_last_of_child(record: &Record) -> bool {
 }
 
 /// The operation, if the record stands for one by itself; `ARGS`, `ENV`, `VFORK`, `VFORKED` and `EXEC` do not.
-pub fn operation(raw: &Raw<'_>) -> Option<Op> {
+pub fn operation(raw: &RawRecord<'_>) -> Option<Op> {
     let h = &raw.head;
     let (fd, arg, aux) = (h.fd, h.arg, h.aux);
     Some(match h.op {
@@ -97,11 +97,11 @@ pub fn operation(raw: &Raw<'_>) -> Option<Op> {
     })
 }
 
-fn thread(raw: &Raw<'_>) -> Option<Op> {
+fn thread(raw: &RawRecord<'_>) -> Option<Op> {
     let what = match raw.head.aux {
-        abi::THREAD_CREATE => Thread::Create,
-        abi::THREAD_START => Thread::Start,
-        abi::THREAD_JOIN => Thread::Join,
+        abi::THREAD_CREATE => ThreadStep::Create,
+        abi::THREAD_START => ThreadStep::Start,
+        abi::THREAD_JOIN => ThreadStep::Join,
         _ => return None,
     };
     Some(Op::Thread {
@@ -111,11 +111,11 @@ fn thread(raw: &Raw<'_>) -> Option<Op> {
 }
 
 /// The number whose low half is in `fd` and whose high half is in `arg`.
-pub fn halves(raw: &Raw<'_>) -> u64 {
+pub fn halves(raw: &RawRecord<'_>) -> u64 {
     u64::from(raw.head.fd as u32) | u64::from(raw.head.arg as u32) << 32
 }
 
-fn channel(raw: &Raw<'_>) -> Option<Op> {
+fn channel(raw: &RawRecord<'_>) -> Option<Op> {
     let h = &raw.head;
     let (fd, arg, aux) = (h.fd, h.arg, h.aux);
     let address = || raw.body.get(..aux as usize).unwrap_or(raw.body).into();
@@ -158,7 +158,7 @@ fn channel(raw: &Raw<'_>) -> Option<Op> {
 }
 
 /// Operations with one or two strings.
-fn named(raw: &Raw<'_>) -> Option<Op> {
+fn named(raw: &RawRecord<'_>) -> Option<Op> {
     let h = &raw.head;
     let (dir, arg, aux) = (h.fd, h.arg, h.aux);
     let path = || raw.strings()[0].into();
@@ -256,7 +256,7 @@ fn named(raw: &Raw<'_>) -> Option<Op> {
 }
 
 /// What the supervisor says of files and processes.
-fn told(raw: &Raw<'_>) -> Option<Op> {
+fn told(raw: &RawRecord<'_>) -> Option<Op> {
     let h = &raw.head;
     let path = || raw.strings()[0].into();
     Some(match h.op {
@@ -283,20 +283,20 @@ fn told(raw: &Raw<'_>) -> Option<Op> {
     })
 }
 
-fn kept(aux: u32) -> Option<Kept> {
+fn kept(aux: u32) -> Option<PreserveMethod> {
     match aux {
-        abi::KEPT_LINK => Some(Kept::Link),
-        abi::KEPT_CLONE => Some(Kept::Clone),
-        abi::KEPT_COPY => Some(Kept::Copy),
+        abi::KEPT_LINK => Some(PreserveMethod::Link),
+        abi::KEPT_CLONE => Some(PreserveMethod::Clone),
+        abi::KEPT_COPY => Some(PreserveMethod::Copy),
         _ => None,
     }
 }
 
-fn meta(arg: i32) -> Meta {
+fn meta(arg: i32) -> MetadataPart {
     match arg {
-        abi::META_MODE => Meta::Mode,
-        abi::META_OWNER => Meta::Owner,
-        abi::META_TIMES => Meta::Times,
-        _ => Meta::Attributes,
+        abi::META_MODE => MetadataPart::Mode,
+        abi::META_OWNER => MetadataPart::Owner,
+        abi::META_TIMES => MetadataPart::Times,
+        _ => MetadataPart::Attributes,
     }
 }

@@ -1,8 +1,8 @@
 //! A log as text, one line per record, for people who look for a fault. Not a format: it may change.
 
-use crate::chunk::{Skipped, View};
+use crate::chunk::{ChunkView, SkippedRecords};
 use crate::log::Log;
-use crate::record::Raw;
+use crate::record::RawRecord;
 use backstory_abi::{
     Chunk, DONE, F_CHILD, F_CUT, F_MORE, F_OWN, F_PREDICTED, F_RESOLVED, LIST, RESERVED, op,
     op_info,
@@ -28,11 +28,11 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
         header.version.escape_debug(),
         header.boot_id.escape_debug()
     )?;
-    for point in log.points() {
+    for point in log.frames().points() {
         writeln!(out, "clock {} = {} ns", point.counter, point.real)?;
     }
-    for chunk in log.chunks() {
-        let Some((head, view)) = View::new(log.bytes(chunk)) else {
+    for chunk in log.frames().chunks() {
+        let Some((head, view)) = ChunkView::new(log.frames().bytes(chunk)) else {
             continue;
         };
         writeln!(
@@ -50,9 +50,9 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
         )?;
         records(&view, Chunk::SIZE, out)?;
     }
-    for place in log.idents() {
+    for place in log.frames().idents() {
         writeln!(out, "resolved at {:#x}", place.start)?;
-        records(&View::bare(log.bytes(place)), 0, out)?;
+        records(&ChunkView::bare(log.frames().bytes(place)), 0, out)?;
     }
     if let Some(end) = log.end() {
         writeln!(out, "end {end:?}")?;
@@ -65,12 +65,12 @@ pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
     }
 }
 
-fn records(view: &View<'_>, mut offset: usize, out: &mut impl Write) -> Result<()> {
-    while let Some((at, head)) = view.next(offset, &mut Skipped::default()) {
+fn records(view: &ChunkView<'_>, mut offset: usize, out: &mut impl Write) -> Result<()> {
+    while let Some((at, head)) = view.next(offset, &mut SkippedRecords::default()) {
         if at != offset {
             writeln!(out, "  {offset:5} {} bytes that are no record", at - offset)?;
         }
-        if let Some(raw) = Raw::parse(view.from(at)) {
+        if let Some(raw) = RawRecord::parse(view.from(at)) {
             record(at, &raw, out)?;
         }
         offset = at + usize::from(head.size);
@@ -78,7 +78,7 @@ fn records(view: &View<'_>, mut offset: usize, out: &mut impl Write) -> Result<(
     Ok(())
 }
 
-fn record(at: usize, raw: &Raw<'_>, out: &mut impl Write) -> Result<()> {
+fn record(at: usize, raw: &RawRecord<'_>, out: &mut impl Write) -> Result<()> {
     let h = &raw.head;
     let info = op_info(h.op);
     write!(out, "  {at:5} {} {}", h.time, info.map_or("?", |i| i.name))?;

@@ -93,7 +93,7 @@ pub enum Spawn {
 
 /// What a change of metadata touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meta {
+pub enum MetadataPart {
     /// Permission bits.
     Mode,
     /// Owner or group.
@@ -106,7 +106,7 @@ pub enum Meta {
 
 /// What a thread did about a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thread {
+pub enum ThreadStep {
     /// Made it.
     Create,
     /// Is it, and starts.
@@ -117,7 +117,7 @@ pub enum Thread {
 
 /// How a content was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum PreserveMethod {
     /// By another name of the file: who has it open may still write to it, which its size and modification time tell.
     Link,
     /// By a copy that shares its blocks.
@@ -242,7 +242,7 @@ pub enum Op {
     Meta {
         dir: i32,
         path: Bytes,
-        what: Meta,
+        what: MetadataPart,
         link: bool,
     },
     /// `now` is the absolute directory after the call.
@@ -291,7 +291,7 @@ pub enum Op {
     },
     Thread {
         handle: u64,
-        what: Thread,
+        what: ThreadStep,
     },
     Kill {
         pid: i32,
@@ -374,7 +374,7 @@ pub enum Op {
     Kept {
         path: Bytes,
         number: i32,
-        how: Option<Kept>,
+        how: Option<PreserveMethod>,
     },
     /// A fact from a source or an inspector: typed, application-specific, any payload. The graph stores it untouched.
     Extended {

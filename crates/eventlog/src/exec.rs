@@ -2,7 +2,7 @@
 
 use crate::decode::halves;
 use crate::event::{Bytes, Op};
-use crate::record::Raw;
+use crate::record::RawRecord;
 use std::sync::Arc;
 
 /// Strings that arrive in records, the last of one record possibly going on in the next.
@@ -14,7 +14,7 @@ pub struct Strings {
 
 impl Strings {
     /// Adds a record's strings.
-    pub fn add(&mut self, raw: &Raw<'_>) {
+    pub fn add(&mut self, raw: &RawRecord<'_>) {
         let mut list = raw.list().peekable();
         if let (Some(open), Some(first)) = (&mut self.open, list.peek()) {
             open.extend_from_slice(first);
@@ -57,12 +57,12 @@ pub struct Pending {
 
 impl Pending {
     /// Takes an `ARGS` record.
-    pub fn args(&mut self, raw: &Raw<'_>) {
+    pub fn args(&mut self, raw: &RawRecord<'_>) {
         self.args.get_or_insert_default().add(raw);
     }
 
     /// Takes an `ENV` record: with the strings themselves, or naming ones that were logged before.
-    pub fn env(&mut self, raw: &Raw<'_>) {
+    pub fn env(&mut self, raw: &RawRecord<'_>) {
         if self.env.is_none() && raw.list().next().is_none() {
             self.hash = Some(halves(raw));
         } else {
@@ -71,7 +71,7 @@ impl Pending {
     }
 
     /// Completes the `EXEC`; `known` finds an environment by its hash.
-    pub fn exec(self, raw: &Raw<'_>, known: impl FnOnce(u64) -> Option<Arc<[Bytes]>>) -> Op {
+    pub fn exec(self, raw: &RawRecord<'_>, known: impl FnOnce(u64) -> Option<Arc<[Bytes]>>) -> Op {
         let mut args = Vec::new();
         if let Some(seen) = self.args {
             args = seen.finish();

@@ -16,7 +16,7 @@ const EFFORT: usize = 32;
 
 /// What a frame holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// JSON of a [`crate::run::RunHeader`].
     Header = 1,
     /// A chunk: its header, then records.
@@ -31,9 +31,9 @@ pub enum Kind {
     End = 6,
 }
 
-impl Kind {
-    fn from_number(number: u16) -> Option<Kind> {
-        use Kind::*;
+impl FrameKind {
+    fn from_number(number: u16) -> Option<FrameKind> {
+        use FrameKind::*;
         [Header, Chunk, Clock, Idents, Resolved, End]
             .into_iter()
             .find(|k| *k as u16 == number)
@@ -44,7 +44,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// None if a later version defined it.
-    pub kind: Option<Kind>,
+    pub kind: Option<FrameKind>,
     /// Version of its content.
     pub version: u16,
     /// The payload's place in the file.
@@ -52,7 +52,7 @@ pub struct Frame {
 }
 
 /// The header of a frame with this content, given in pieces.
-pub fn header(kind: Kind, version: u16, length: u32, payload: &[&[u8]]) -> [u8; HEADER] {
+pub fn header(kind: FrameKind, version: u16, length: u32, payload: &[&[u8]]) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[0..4].copy_from_slice(&MAGIC);
     bytes[4..6].copy_from_slice(&(kind as u16).to_le_bytes());
@@ -94,7 +94,7 @@ fn read_within(file: &[u8], at: usize, effort: &mut usize) -> Option<Frame> {
         return None;
     }
     Some(Frame {
-        kind: Kind::from_number(kind),
+        kind: FrameKind::from_number(kind),
         version,
         payload,
     })
@@ -102,7 +102,7 @@ fn read_within(file: &[u8], at: usize, effort: &mut usize) -> Option<Frame> {
 
 /// What a walk over a file finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum LogPiece {
     /// An undamaged frame.
     Frame(Frame),
     /// Bytes that are no frame, up to the next one or the end.
@@ -111,14 +111,14 @@ pub enum Piece {
 
 /// Walks a file: every undamaged frame, and what lies between. In a file that was made to waste time, full of headers whose checksums
 /// are wrong, frames after the first broken ones may count as damage: the time is linear in the file's length.
-pub fn walk(file: &[u8]) -> impl Iterator<Item = Piece> {
+pub fn walk(file: &[u8]) -> impl Iterator<Item = LogPiece> {
     let mut at = 0;
     let mut effort = file.len().saturating_mul(EFFORT);
     let mut found = None;
     std::iter::from_fn(move || {
         if let Some(frame) = found.take().or_else(|| read_within(file, at, &mut effort)) {
             at = frame.payload.end;
-            return Some(Piece::Frame(frame));
+            return Some(LogPiece::Frame(frame));
         }
         if at >= file.len() {
             return None;
@@ -129,12 +129,12 @@ pub fn walk(file: &[u8]) -> impl Iterator<Item = Piece> {
             at += step;
             found = read_within(file, at, &mut effort);
             if found.is_some() {
-                return Some(Piece::Garbage(start..at));
+                return Some(LogPiece::Garbage(start..at));
             }
             at += 1;
         }
         at = file.len();
-        Some(Piece::Garbage(start..at))
+        Some(LogPiece::Garbage(start..at))
     })
 }
 

@@ -1,7 +1,7 @@
 //! What the file system said of paths after a run's end, and what the programs there said that the kernel runs them with.
 
-use crate::chunk::{Skipped, View};
-use crate::record::{NOFOLLOW, Raw};
+use crate::chunk::{ChunkView, SkippedRecords};
+use crate::record::{NOFOLLOW, RawRecord};
 use backstory_abi::{DONE, op};
 use backstory_files::Ident;
 use rustc_hash::FxHashMap;
@@ -25,11 +25,11 @@ impl Identities {
     pub(crate) fn read<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Identities {
         let mut identities = Identities::default();
         for frame in frames {
-            let view = View::bare(frame);
+            let view = ChunkView::bare(frame);
             let mut offset = 0;
-            while let Some((at, head)) = view.next(offset, &mut Skipped::default()) {
+            while let Some((at, head)) = view.next(offset, &mut SkippedRecords::default()) {
                 offset = at + usize::from(head.size);
-                if let Some(raw) = Raw::parse(view.from(at)) {
+                if let Some(raw) = RawRecord::parse(view.from(at)) {
                     identities.take(&raw);
                 }
             }
@@ -37,7 +37,7 @@ impl Identities {
         identities
     }
 
-    fn take(&mut self, raw: &Raw<'_>) {
+    fn take(&mut self, raw: &RawRecord<'_>) {
         if raw.head.op == op::RUNS && raw.head.state == DONE {
             let [program, interpreter] = raw.strings().map(Into::into);
             self.interpreters.insert(program, interpreter);

@@ -3,244 +3,48 @@
 //!
 //! Its size is bounded by the chunks, processes and environments of a run, not by its events.
 
-use crate::causes::{Births, Causes};
-use crate::chunk::{Skipped, View};
-use crate::log::Log;
-use crate::record::Raw;
-use crate::walk::Walk;
-use backstory_abi::{Chunk, Record};
+use crate::births::Births;
+use crate::chunk::SkippedRecords;
+use crate::stored_frames::StoredFrames;
+use crate::stream::{Cursor, RecordPosition, ThreadStream, next_record};
+use backstory_abi::Record;
 use rustc_hash::FxHashMap;
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
-
-/// Where a record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Position {
-    /// Number of the chunk in the log.
-    pub chunk: u32,
-    /// Where in the chunk it begins.
-    pub offset: u32,
-}
-
-/// A sequence of chunks in which records are in the order in which they were made: a thread's, or one chunk of the guard.
-#[derive(Debug, Clone)]
-pub struct ThreadStream {
-    /// Numbers of its chunks in the log, in order.
-    pub chunks: Vec<u32>,
-    /// Recorder start it belongs to; 0 for the guard.
-    pub epoch: u64,
-    /// Process as the supervisor sees it, if that is known; else as it sees itself.
-    pub pid: u32,
-    /// The thread.
-    pub tid: u32,
-    /// The process's own number, if it lives in another pid namespace.
-    pub inner: Option<u32>,
-    /// True for the guard's: its records carry who did them.
-    pub guard: bool,
-    /// Counter of its first record.
-    pub start: u64,
-    /// True if it must not start before a record of another stream (see [`Index::gates`]).
-    pub gated: bool,
-}
-
-impl ThreadStream {
-    /// A cursor that stands before a record of this stream.
-    pub fn cursor_at(&self, at: Position) -> Cursor<'static> {
-        let chunk = self
-            .chunks
-            .iter()
-            .position(|c| *c == at.chunk)
-            .unwrap_or(self.chunks.len());
-        Cursor {
-            chunk: chunk as u32,
-            offset: at.offset,
-            view: None,
-        }
-    }
-}
+use std::collections::HashMap;
 
 /// What a `VFORK` record came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spawned {
+pub struct SpawnResult {
     /// Result of the call: the child, or `-errno`; none if nobody knows.
     pub result: Option<i32>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Index {
+pub struct LogIndex {
     /// All streams, in the order in which the log mentions them first.
     pub streams: Vec<ThreadStream>,
     /// ThreadStreams that wait for a record: a child for its fork, a program for its exec, a thread for its process.
-    pub gates: FxHashMap<Position, Vec<u32>>,
+    pub gates: FxHashMap<RecordPosition, Vec<u32>>,
     /// What each `VFORK` came to.
-    pub spawned: HashMap<Position, Spawned>,
+    pub spawned: HashMap<RecordPosition, SpawnResult>,
     /// ThreadStream and position of the first record of each environment.
-    pub environments: HashMap<u64, (u32, Position)>,
+    pub environments: HashMap<u64, (u32, RecordPosition)>,
     /// Processes in other pid namespaces, to translate their numbers.
     pub births: Births,
     /// Children whose numbers nobody saw.
     pub unnumbered: u32,
     /// What could not be understood.
-    pub skipped: Skipped,
+    pub skipped: SkippedRecords,
 }
 
-impl Index {
-    /// Reads every record's fixed part once.
-    pub fn new(log: &Log) -> Index {
-        let streams = streams(log);
-        let births = Births::new(log, &streams);
-        let mut index = Index {
-            streams,
-            births,
-            ..Index::default()
-        };
-        let mut causes = Causes::default();
-        // The guard's first: it may have seen the child that a thread died with.
-        let (guards, threads): (Vec<u32>, Vec<u32>) =
-            (0..index.streams.len() as u32).partition(|l| index.streams[*l as usize].guard);
-        for stream in guards.into_iter().chain(threads) {
-            Walk::new(log, &mut index, &mut causes, stream).run();
-        }
-        // Clocks of cores differ by less; nothing starts and executes something else in so short a time.
-        let slack = if log.points().len() < 2 {
-            0
-        } else {
-            log.clock().counts(5_000)
-        };
-        for (gate, stream) in causes.gates(slack) {
-            index.gates.entry(gate).or_default().push(stream);
-            index.streams[stream as usize].gated = true;
-        }
-        index
-    }
-
+impl LogIndex {
     /// The next record of a stream at or after a place in it.
     pub fn next<'a>(
         &self,
-        log: &'a Log,
+        log: &'a StoredFrames,
         stream: &ThreadStream,
         cursor: &mut Cursor<'a>,
-    ) -> Option<(Position, Record)> {
-        next_record(log, &stream.chunks, cursor, &mut Skipped::default())
+    ) -> Option<(RecordPosition, Record)> {
+        next_record(log, &stream.chunks, cursor, &mut SkippedRecords::default())
     }
-}
-
-/// How far a stream has been read: which of its chunks, and where in that.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Cursor<'a> {
-    /// Index into the stream's chunks.
-    pub chunk: u32,
-    /// Where the next record may begin; 0 before the first.
-    pub offset: u32,
-    /// That chunk, once it was looked at.
-    pub view: Option<View<'a>>,
-}
-
-/// The next record of these chunks at or after a place in them.
-pub fn next_record<'a>(
-    log: &'a Log,
-    chunks: &[u32],
-    at: &mut Cursor<'a>,
-    skipped: &mut Skipped,
-) -> Option<(Position, Record)> {
-    loop {
-        let chunk = *chunks.get(at.chunk as usize)?;
-        let view = match at.view {
-            Some(view) => view,
-            None => View::new(log.bytes(&log.chunks()[chunk as usize]))?.1,
-        };
-        at.view = Some(view);
-        let offset = (at.offset as usize).max(Chunk::SIZE);
-        if let Some((found, record)) = view.next(offset, skipped) {
-            at.offset = (found + usize::from(record.size)) as u32;
-            return Some((
-                Position {
-                    chunk,
-                    offset: found as u32,
-                },
-                record,
-            ));
-        }
-        *at = Cursor {
-            chunk: at.chunk + 1,
-            ..Cursor::default()
-        };
-    }
-}
-
-/// The record at a position.
-pub fn record_at(log: &Log, at: Position) -> Option<Raw<'_>> {
-    let (_, view) = View::new(log.bytes(log.chunks().get(at.chunk as usize)?))?;
-    Raw::parse(view.from(at.offset as usize))
-}
-
-/// Which chunks belong together. A chunk that was appended twice counts once: the later copy has all that the earlier had.
-fn streams(log: &Log) -> Vec<ThreadStream> {
-    let heads: Vec<Chunk> = log.chunks().iter().map(|c| head(log, c)).collect();
-    let mut copies = HashMap::new();
-    for (number, chunk) in heads.iter().enumerate() {
-        // Who writes without a clock is told apart by the first record.
-        let first = View::new(log.bytes(&log.chunks()[number]))
-            .filter(|_| chunk.taken == 0)
-            .and_then(|(_, view)| view.next(Chunk::SIZE, &mut Skipped::default()))
-            .map(|(_, record)| (record.time, record.op, record.fd));
-        let same = (
-            chunk.epoch,
-            chunk.pid,
-            chunk.tid,
-            chunk.seq,
-            chunk.index,
-            chunk.taken,
-            first,
-        );
-        copies.insert(same, number as u32);
-    }
-    let kept: HashSet<u32> = copies.into_values().collect();
-    let mut hosts = HashMap::new();
-    for chunk in heads.iter().filter(|c| c.host_pid != 0) {
-        hosts.insert((chunk.epoch, chunk.pid), chunk.host_pid);
-    }
-    let mut streams: Vec<ThreadStream> = Vec::new();
-    let mut threads: HashMap<(u64, u32, u32), usize> = HashMap::new();
-    for (number, chunk) in heads
-        .iter()
-        .enumerate()
-        .filter(|(n, _)| kept.contains(&(*n as u32)))
-    {
-        let guard = chunk.tid == 0;
-        let key = (chunk.epoch, chunk.pid, chunk.tid);
-        if let Some(stream) = threads.get(&key).filter(|_| !guard) {
-            streams[*stream].chunks.push(number as u32);
-            continue;
-        }
-        threads.insert(key, streams.len());
-        let pid = hosts
-            .get(&(chunk.epoch, chunk.pid))
-            .copied()
-            .unwrap_or(chunk.pid);
-        streams.push(ThreadStream {
-            chunks: vec![number as u32],
-            epoch: chunk.epoch,
-            pid,
-            tid: if chunk.tid == chunk.pid {
-                pid
-            } else {
-                chunk.tid
-            },
-            inner: (pid != chunk.pid).then_some(chunk.pid),
-            guard,
-            start: 0,
-            gated: false,
-        });
-    }
-    for stream in &mut streams {
-        stream.chunks.sort_by_key(|c| (heads[*c as usize].seq, *c));
-    }
-    streams
-}
-
-/// A chunk's header; it was seen to be there when the log was opened.
-pub fn head(log: &Log, chunk: &Range<usize>) -> Chunk {
-    Chunk::read(log.bytes(chunk)).unwrap_or_default()
 }

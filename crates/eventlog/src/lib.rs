@@ -6,6 +6,7 @@
 //!
 //! Absent on purpose: what events mean. That is the graph's.
 
+mod births;
 mod causes;
 pub mod chunk;
 mod clock;
@@ -23,6 +24,8 @@ mod merge;
 pub mod reason;
 pub mod record;
 pub mod run;
+mod stored_frames;
+mod stream;
 mod walk;
 pub mod writer;
 

@@ -13,15 +13,15 @@ type Mmap = Vec<u8>;
 
 /// The bytes that a log had when it was opened.
 #[derive(Debug)]
-pub struct Map(Option<Mmap>);
+pub struct MappedFile(Option<Mmap>);
 
-impl Map {
+impl MappedFile {
     /// Maps a file; an empty one is no bytes.
-    pub fn open(path: &Path) -> Result<Map, Error> {
+    pub fn open(path: &Path) -> Result<MappedFile, Error> {
         let file = regular::open(path).map_err(Error::io("open", path))?;
         let length = file.metadata().map_err(Error::io("look at", path))?.len();
         if length == 0 {
-            return Ok(Map(None));
+            return Ok(MappedFile(None));
         }
         #[cfg(miri)]
         let map = regular::read(path).map_err(Error::io("map", path))?;
@@ -29,12 +29,12 @@ impl Map {
         // Whoever shortens one while it is read gets this process killed by SIGBUS, never wrong memory.
         #[cfg(not(miri))]
         let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
-        Ok(Map(Some(map)))
+        Ok(MappedFile(Some(map)))
     }
 
     /// No bytes.
-    pub fn nothing() -> Map {
-        Map(None)
+    pub fn nothing() -> MappedFile {
+        MappedFile(None)
     }
 
     /// The bytes.

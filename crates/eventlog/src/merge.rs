@@ -7,9 +7,10 @@
 use crate::decode;
 use crate::event::{Bytes, Event, Op, Outcome, Via};
 use crate::exec::{Pending, Strings};
-use crate::index::{Cursor, Index, Position, ThreadStream, record_at};
-use crate::log::Log;
-use crate::record::Raw;
+use crate::index::LogIndex;
+use crate::record::RawRecord;
+use crate::stored_frames::StoredFrames;
+use crate::stream::{Cursor, RecordPosition, ThreadStream, record_at};
 use backstory_abi::{Record, op};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -26,11 +27,11 @@ const GUARD_CHUNKS: usize = 64;
 struct Progress<'a> {
     cursor: Cursor<'a>,
     /// Its next record, and its time. One that is late (its stream had to wait, or a clock went back) comes at once.
-    head: Option<(u64, Position)>,
+    head: Option<(u64, RecordPosition)>,
     /// The bytes from that record on, if its chunk is at hand.
     bytes: Option<&'a [u8]>,
     /// The guard's chunk, sorted: its records are of many threads.
-    sorted: VecDeque<(u64, Position)>,
+    sorted: VecDeque<(u64, RecordPosition)>,
     /// Children running on this thread's memory, the innermost last.
     children: Vec<u32>,
     /// The innermost has ended or become another program: the next record is not its own.
@@ -52,8 +53,10 @@ impl Progress<'_> {
 /// The events of a log: see [`Log::events`].
 #[derive(Debug)]
 pub struct Events<'a> {
-    log: &'a Log,
-    index: &'a Index,
+    log: &'a StoredFrames,
+    /// Nothing of the log is known to be missing.
+    whole: bool,
+    index: &'a LogIndex,
     progress: Vec<Progress<'a>>,
     /// ThreadStreams not started, the first to start last.
     unstarted: Vec<(u64, u32)>,
@@ -67,7 +70,7 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    pub(crate) fn new(log: &'a Log, index: &'a Index) -> Events<'a> {
+    pub(crate) fn new(log: &'a StoredFrames, index: &'a LogIndex, whole: bool) -> Events<'a> {
         let streams = index.streams.iter().enumerate();
         let mut unstarted: Vec<_> = streams.map(|(n, l)| (l.start, n as u32)).collect();
         unstarted.sort_unstable_by(|a, b| b.cmp(a));
@@ -81,6 +84,7 @@ impl<'a> Events<'a> {
             .collect();
         Events {
             log,
+            whole,
             index,
             progress,
             unstarted,
@@ -152,7 +156,7 @@ impl<'a> Events<'a> {
     }
 
     /// Takes the earliest record of all running streams.
-    fn take(&mut self) -> Option<(u32, Position, Option<&'a [u8]>)> {
+    fn take(&mut self) -> Option<(u32, RecordPosition, Option<&'a [u8]>)> {
         self.admit();
         while self.running.is_empty() {
             // Only a damaged log gets here: what a stream waited for is missing.
@@ -174,7 +178,7 @@ impl<'a> Events<'a> {
     }
 
     /// Lets the streams go on that waited for this record.
-    fn open_gates(&mut self, at: Position) {
+    fn open_gates(&mut self, at: RecordPosition) {
         let index = self.index;
         for stream in index.gates.get(&at).into_iter().flatten() {
             if !std::mem::take(&mut self.progress[*stream as usize].shut) {
@@ -197,9 +201,9 @@ fn replace(mut top: PeekMut<'_, Reverse<(u64, u32)>>, with: (u64, u32)) {
 /// From records to events.
 impl<'a> Events<'a> {
     /// The event that a record completes, if it does.
-    fn event(&mut self, number: u32, at: Position, bytes: Option<&'a [u8]>) -> Option<Event> {
+    fn event(&mut self, number: u32, at: RecordPosition, bytes: Option<&'a [u8]>) -> Option<Event> {
         let raw = match bytes {
-            Some(bytes) => Raw::parse(bytes)?,
+            Some(bytes) => RawRecord::parse(bytes)?,
             None => record_at(self.log, at)?,
         };
         let stream = &self.index.streams[number as usize];
@@ -257,7 +261,7 @@ impl<'a> Events<'a> {
         })
     }
 
-    fn who(&self, number: u32, raw: &Raw<'_>) -> (u32, u32) {
+    fn who(&self, number: u32, raw: &RawRecord<'_>) -> (u32, u32) {
         let stream = &self.index.streams[number as usize];
         if stream.guard {
             let about = matches!(raw.head.op, op::GONE | op::BORN | op::HOLD)
@@ -289,7 +293,7 @@ impl<'a> Events<'a> {
         None
     }
 
-    fn exec(&mut self, number: u32, pid: u32, tid: u32, raw: &Raw<'_>) -> Op {
+    fn exec(&mut self, number: u32, pid: u32, tid: u32, raw: &RawRecord<'_>) -> Op {
         let pending = if self.index.streams[number as usize].guard {
             self.watched.remove(&(pid, tid))
         } else {
@@ -301,7 +305,7 @@ impl<'a> Events<'a> {
     }
 
     /// An outcome that is a process id, as the supervisor sees that process.
-    fn translated(&self, stream: &ThreadStream, raw: &Raw<'_>, outcome: Outcome) -> Outcome {
+    fn translated(&self, stream: &ThreadStream, raw: &RawRecord<'_>, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Done(pid) if pid > 0 && stream.inner.is_some() => {
                 let outer = self
@@ -316,7 +320,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    fn kill(&self, stream: &ThreadStream, raw: &Raw<'_>) -> Option<Op> {
+    fn kill(&self, stream: &ThreadStream, raw: &RawRecord<'_>) -> Option<Op> {
         match decode::operation(raw)? {
             Op::Kill { pid, signal } if pid > 0 && stream.inner.is_some() => {
                 // Someone whom nothing else is known of: as if it were anyone.
@@ -340,7 +344,7 @@ impl<'a> Events<'a> {
         let strings: Arc<[Bytes]> = match self.read_environment(hash) {
             Some(strings) => strings.finish().into(),
             // An empty one is never logged with strings; a log without loss that has none for this hash means just that.
-            None => self.log.is_whole().then(Arc::default)?,
+            None => self.whole.then(Arc::default)?,
         };
         if self.environments.len() >= KEPT_ENVIRONMENTS {
             self.environments.clear();

@@ -14,7 +14,7 @@ pub const NOFOLLOW: i32 = 0x100;
 
 /// A record, taken apart. Its strings are still in `body`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Raw<'a> {
+pub struct RawRecord<'a> {
     /// The fixed part.
     pub head: Record,
     /// Who did it, where the supervisor wrote it.
@@ -25,9 +25,9 @@ pub struct Raw<'a> {
     pub body: &'a [u8],
 }
 
-impl<'a> Raw<'a> {
+impl<'a> RawRecord<'a> {
     /// Takes apart the record that begins these bytes; none if it does not lie within them.
-    pub fn parse(bytes: &'a [u8]) -> Option<Raw<'a>> {
+    pub fn parse(bytes: &'a [u8]) -> Option<RawRecord<'a>> {
         let head = Record::read(bytes)?;
         let mut body = bytes.get(Record::SIZE..usize::from(head.size))?;
         let mut who = None;
@@ -40,7 +40,7 @@ impl<'a> Raw<'a> {
             ident = Some(Ident::read(body)?);
             body = &body[Ident::SIZE..];
         }
-        Some(Raw {
+        Some(RawRecord {
             head,
             who,
             ident,
@@ -58,8 +58,8 @@ impl<'a> Raw<'a> {
 
     /// The record's first two strings; empty where there is none.
     pub fn strings(&self) -> [&'a [u8]; 2] {
-        let (first, rest) = Raw::string(self.body);
-        [first, Raw::string(rest).0]
+        let (first, rest) = RawRecord::string(self.body);
+        [first, RawRecord::string(rest).0]
     }
 
     /// The strings of a list (`ARGS`, `ENV`). Where `aux` does not say how many bytes they have, empty strings at the end can't
@@ -77,7 +77,7 @@ impl<'a> Raw<'a> {
         let mut rest = told.or(Some(&self.body[..end]).filter(|r| !r.is_empty()));
         std::iter::from_fn(move || {
             let body = rest?;
-            let (first, after) = Raw::string(body);
+            let (first, after) = RawRecord::string(body);
             rest = (first.len() < body.len()).then_some(after);
             Some(first)
         })
@@ -92,14 +92,14 @@ impl<'a> Raw<'a> {
 /// Builds records, one after the other, in memory that it keeps.
 ///
 /// ```
-/// use backstory_eventlog::record::Builder;
+/// use backstory_eventlog::record::RecordBuilder;
 /// use backstory_abi::op;
-/// let mut builder = Builder::new();
+/// let mut builder = RecordBuilder::new();
 /// let bytes = builder.start(op::OPEN, 7).fd(-100).arg(0).result(3).string(b"/etc/hosts").finish();
 /// assert_eq!(bytes.len() % 8, 0);
 /// ```
 #[derive(Debug, Default)]
-pub struct Builder {
+pub struct RecordBuilder {
     head: Record,
     who: Option<Who>,
     ident: Option<Ident>,
@@ -107,10 +107,10 @@ pub struct Builder {
     bytes: Vec<u8>,
 }
 
-impl Builder {
+impl RecordBuilder {
     /// A builder with nothing begun.
-    pub fn new() -> Builder {
-        Builder::default()
+    pub fn new() -> RecordBuilder {
+        RecordBuilder::default()
     }
 
     /// Begins a record: reserved, every field 0.
@@ -196,7 +196,7 @@ impl Builder {
 
     /// Adds a string. What does not fit is cut, and the record says so; a NUL within ends it.
     pub fn string(&mut self, string: &[u8]) -> &mut Self {
-        let string = Raw::string(string).0;
+        let string = RawRecord::string(string).0;
         let fits = self.room().saturating_sub(1).min(string.len());
         if fits < string.len() {
             self.head.flags |= F_CUT;
@@ -218,7 +218,7 @@ impl Builder {
         (MAX - 8 - Record::SIZE - Who::SIZE - Ident::SIZE).saturating_sub(self.body.len())
     }
 
-    /// The record, padded; of a list, `aux` says how many bytes it has. Its bytes stay valid until the next [`Builder::start`].
+    /// The record, padded; of a list, `aux` says how many bytes it has. Its bytes stay valid until the next [`RecordBuilder::start`].
     pub fn finish(&mut self) -> &[u8] {
         if matches!(self.head.op, op::ARGS | op::ENV) {
             self.head.aux = self.body.len() as u32;

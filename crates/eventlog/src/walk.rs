@@ -1,18 +1,49 @@
 //! One pass over one stream, to learn what the order of events depends on: forks, spawns, execs, starts, environments.
 
-use crate::causes::{Cause, Causes, Started};
+use crate::births::Births;
+use crate::causes::{RecorderStart, StartCause, StartCauses};
 use crate::decode::{halves, is_last_of_child};
 use crate::event::UNNUMBERED;
-use crate::index::{Cursor, Index, Position, Spawned, ThreadStream, next_record, record_at};
-use crate::log::Log;
+use crate::index::{LogIndex, SpawnResult};
+use crate::stored_frames::StoredFrames;
+use crate::stream::{Cursor, RecordPosition, ThreadStream, next_record, record_at, streams};
 use backstory_abi::{DONE, F_CHILD, RESERVED, Record, op};
 
+/// Reads every record's fixed part once.
+pub fn index(log: &StoredFrames) -> LogIndex {
+    let streams = streams(log);
+    let births = Births::new(log, &streams);
+    let mut index = LogIndex {
+        streams,
+        births,
+        ..LogIndex::default()
+    };
+    let mut causes = StartCauses::default();
+    // The guard's first: it may have seen the child that a thread died with.
+    let (guards, threads): (Vec<u32>, Vec<u32>) =
+        (0..index.streams.len() as u32).partition(|l| index.streams[*l as usize].guard);
+    for stream in guards.into_iter().chain(threads) {
+        StreamWalk::new(log, &mut index, &mut causes, stream).run();
+    }
+    // Clocks of cores differ by less; nothing starts and executes something else in so short a time.
+    let slack = if log.points().len() < 2 {
+        0
+    } else {
+        log.clock().counts(5_000)
+    };
+    for (gate, stream) in causes.gates(slack) {
+        index.gates.entry(gate).or_default().push(stream);
+        index.streams[stream as usize].gated = true;
+    }
+    index
+}
+
 /// An `EXEC` that may have succeeded: where, when, whose.
-type Exec = (Position, u64, u32);
+type Exec = (RecordPosition, u64, u32);
 
 /// A `VFORK`.
-struct Call {
-    at: Position,
+struct OpenSpawn {
+    at: RecordPosition,
     time: u64,
     /// How many `EXEC`s and records were before.
     execs: usize,
@@ -22,28 +53,28 @@ struct Call {
 }
 
 /// One pass over a stream.
-pub struct Walk<'a> {
-    log: &'a Log,
-    index: &'a mut Index,
-    causes: &'a mut Causes,
+pub struct StreamWalk<'a> {
+    log: &'a StoredFrames,
+    index: &'a mut LogIndex,
+    causes: &'a mut StartCauses,
     stream: u32,
     /// `VFORK`s that have not come back.
-    calls: Vec<Call>,
+    calls: Vec<OpenSpawn>,
     /// How many records have gone by.
     records: usize,
     /// The innermost child has ended or become another program.
     left: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> StreamWalk<'a> {
     /// Over one stream of `index`, to which and to `causes` it adds what it finds.
     pub fn new(
-        log: &'a Log,
-        index: &'a mut Index,
-        causes: &'a mut Causes,
+        log: &'a StoredFrames,
+        index: &'a mut LogIndex,
+        causes: &'a mut StartCauses,
         stream: u32,
-    ) -> Walk<'a> {
-        Walk {
+    ) -> StreamWalk<'a> {
+        StreamWalk {
             log,
             index,
             causes,
@@ -61,7 +92,7 @@ impl<'a> Walk<'a> {
         let mut skipped = self.index.skipped;
         let mut first = None;
         let mut last = 0;
-        // Causes that this stream's process (or a child in it) makes; who it was is known when the VFORKs have come back.
+        // StartCauses that this stream's process (or a child in it) makes; who it was is known when the VFORKs have come back.
         let mut execs: Vec<Exec> = Vec::new();
         while let Some((at, record)) =
             next_record(self.log, &stream.chunks, &mut cursor, &mut skipped)
@@ -78,7 +109,7 @@ impl<'a> Walk<'a> {
             self.left = !self.calls.is_empty() && is_last_of_child(&record);
             match record.op {
                 op::VFORK => {
-                    self.calls.push(Call {
+                    self.calls.push(OpenSpawn {
                         at,
                         time,
                         execs: execs.len(),
@@ -92,7 +123,7 @@ impl<'a> Walk<'a> {
                     self.name_itself(&stream, &record);
                     execs.push((at, time, pid));
                 }
-                op::START => self.causes.start(Started {
+                op::START => self.causes.start(RecorderStart {
                     stream: self.stream,
                     pid: stream.pid,
                     epoch: stream.epoch,
@@ -108,7 +139,7 @@ impl<'a> Walk<'a> {
                     {
                         self.causes.fork(
                             child,
-                            Cause {
+                            StartCause {
                                 at,
                                 time,
                                 epoch: stream.epoch,
@@ -128,7 +159,7 @@ impl<'a> Walk<'a> {
         for (at, time, pid) in execs {
             self.causes.exec(
                 pid,
-                Cause {
+                StartCause {
                     at,
                     time,
                     epoch: stream.epoch,
@@ -141,12 +172,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Who did it, where the record says so.
-    fn who(&self, stream: &ThreadStream, at: Position) -> Option<u32> {
+    fn who(&self, stream: &ThreadStream, at: RecordPosition) -> Option<u32> {
         let raw = record_at(self.log, at).filter(|_| stream.guard)?;
         raw.who.map(|w| w.pid)
     }
 
-    fn environment(&mut self, at: Position) {
+    fn environment(&mut self, at: RecordPosition) {
         let Some(raw) = record_at(self.log, at) else {
             return;
         };
@@ -205,7 +236,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The first child of this process that was seen after a call; who an inner call's caller is, is not known yet.
-    fn born_since(&self, stream: &ThreadStream, call: &Call) -> Option<i32> {
+    fn born_since(&self, stream: &ThreadStream, call: &OpenSpawn) -> Option<i32> {
         let child = self.index.births.child(stream.pid, call.time);
         call.child
             .or(child.filter(|_| self.calls.is_empty()))
@@ -213,7 +244,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A child that did something, and whose number nobody saw: what it did must not become its parent's.
-    fn unnumbered(&mut self, call: &Call) -> Option<i32> {
+    fn unnumbered(&mut self, call: &OpenSpawn) -> Option<i32> {
         if self.records <= call.records + 1 {
             return None;
         }
@@ -239,15 +270,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn spawned(&mut self, call: &Call, result: Option<i32>, execs: &mut [Exec]) {
+    fn spawned(&mut self, call: &OpenSpawn, result: Option<i32>, execs: &mut [Exec]) {
         let stream = &self.index.streams[self.stream as usize];
         let (owner, epoch) = (stream.pid, stream.epoch);
-        self.index.spawned.insert(call.at, Spawned { result });
+        self.index.spawned.insert(call.at, SpawnResult { result });
         if let Some(child) = result.filter(|r| *r > 0) {
             let child = child as u32;
             self.causes.fork(
                 child,
-                Cause {
+                StartCause {
                     at: call.at,
                     time: call.time,
                     epoch,

@@ -6,7 +6,7 @@
 //! (a keeper and whoever resolves the run) can't overwrite each other. A frame that did not fit on the disk is taken back whole.
 
 use crate::error::Error;
-use crate::frame::{self, Kind};
+use crate::frame::{self, FrameKind};
 use crate::run::{ClockPoint, RunEnd, RunHeader};
 use backstory_abi::ABI_VERSION;
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ pub struct Writer {
     file: File,
     path: PathBuf,
     /// The frames that end the file and may be taken back, the last one last: chunks and clocks, with their bytes.
-    recent: VecDeque<(Kind, u64)>,
+    recent: VecDeque<(FrameKind, u64)>,
 }
 
 impl Writer {
@@ -47,7 +47,7 @@ impl Writer {
             recent: VecDeque::new(),
         };
         let json = serde_json::to_vec(header).map_err(|source| writer.encode("header", source))?;
-        writer.frame(Kind::Header, frame::VERSION, &json)?;
+        writer.frame(FrameKind::Header, frame::VERSION, &json)?;
         Ok(writer)
     }
 
@@ -73,12 +73,12 @@ impl Writer {
     /// Appends a chunk as it is: its header and records up to the last one. A chunk that is appended again (grown, or after a
     /// crash that hid whether it had been) replaces its earlier copy for readers.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.frame(Kind::Chunk, ABI_VERSION as u16, bytes)
+        self.frame(FrameKind::Chunk, ABI_VERSION as u16, bytes)
     }
 
     /// Takes back the frame that this writer appended last, so that what matters more has room on a full disk, and says what it
     /// was. `None` if it was neither chunk nor clock, or too many were taken back already.
-    pub fn take_back(&mut self) -> Result<Option<Kind>, Error> {
+    pub fn take_back(&mut self) -> Result<Option<FrameKind>, Error> {
         let Some((kind, bytes)) = self.recent.pop_back() else {
             return Ok(None);
         };
@@ -99,7 +99,7 @@ impl Writer {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&point.counter.to_le_bytes());
         bytes[8..].copy_from_slice(&point.real.to_le_bytes());
-        self.frame(Kind::Clock, frame::VERSION, &bytes)
+        self.frame(FrameKind::Clock, frame::VERSION, &bytes)
     }
 
     /// Appends `IDENT` records of a resolver in progress; [`Writer::resolved`] must follow.
@@ -107,7 +107,7 @@ impl Writer {
         let mut rest = records;
         while !rest.is_empty() {
             let (head, tail) = rest.split_at(whole_records(rest));
-            self.frame(Kind::Idents, ABI_VERSION as u16, head)?;
+            self.frame(FrameKind::Idents, ABI_VERSION as u16, head)?;
             rest = tail;
         }
         Ok(())
@@ -116,13 +116,13 @@ impl Writer {
     /// Appends the (last) `IDENT` records taken after the end, and with them the mark that the log is resolved.
     pub fn resolved(&mut self, records: &[u8]) -> Result<(), Error> {
         self.idents(records)?;
-        self.frame(Kind::Resolved, ABI_VERSION as u16, &[])
+        self.frame(FrameKind::Resolved, ABI_VERSION as u16, &[])
     }
 
     /// Appends the end of the run. A later one replaces it for readers.
     pub fn end(&mut self, end: &RunEnd) -> Result<(), Error> {
         let json = serde_json::to_vec(end).map_err(|source| self.encode("end", source))?;
-        self.frame(Kind::End, frame::VERSION, &json)
+        self.frame(FrameKind::End, frame::VERSION, &json)
     }
 
     /// Makes everything appended so far survive the death of the machine.
@@ -138,7 +138,7 @@ impl Writer {
         }
     }
 
-    fn frame(&mut self, kind: Kind, version: u16, payload: &[u8]) -> Result<(), Error> {
+    fn frame(&mut self, kind: FrameKind, version: u16, payload: &[u8]) -> Result<(), Error> {
         let length = u32::try_from(payload.len()).map_err(|_| Error::TooLong {
             path: self.path.clone(),
             bytes: payload.len(),
@@ -151,8 +151,8 @@ impl Writer {
     }
 
     /// Keeps what can be taken back.
-    fn remember(&mut self, kind: Kind, bytes: u64) {
-        if !matches!(kind, Kind::Chunk | Kind::Clock) {
+    fn remember(&mut self, kind: FrameKind, bytes: u64) {
+        if !matches!(kind, FrameKind::Chunk | FrameKind::Clock) {
             self.recent.clear();
             return;
         }

@@ -3,7 +3,7 @@
 mod common;
 
 use backstory_abi::{Chunk, Record, op};
-use backstory_eventlog::frame::{self, Kind};
+use backstory_eventlog::frame::{self, FrameKind};
 use backstory_eventlog::run::{ClockPoint, RunEnd};
 use backstory_eventlog::{Damage, Error, Log, Writer};
 use common::{Scratch, ThreadStream};
@@ -164,7 +164,7 @@ fn the_last_chunks_can_be_taken_back_for_what_matters_more() {
             real: 9,
         })
         .expect("append");
-    for kind in [Kind::Clock, Kind::Chunk, Kind::Chunk] {
+    for kind in [FrameKind::Clock, FrameKind::Chunk, FrameKind::Chunk] {
         assert_eq!(writer.take_back().expect("taken back"), Some(kind));
     }
     writer.end(&RunEnd::default()).expect("append");
@@ -194,7 +194,12 @@ fn an_empty_log_opens_and_another_file_is_refused() {
 fn a_log_of_a_later_format_is_refused_with_its_number() {
     let (scratch, _) = sample();
     let json = b"{}";
-    let head = frame::header(Kind::Header, frame::VERSION + 1, json.len() as u32, &[json]);
+    let head = frame::header(
+        FrameKind::Header,
+        frame::VERSION + 1,
+        json.len() as u32,
+        &[json],
+    );
     let error = open(
         &scratch.dir.path().join("later"),
         &[&head[..], json].concat(),

@@ -4,8 +4,10 @@ mod common;
 
 use backstory_abi::*;
 use backstory_eventlog::dump;
-use backstory_eventlog::event::{Bytes, Event, Kept, Meta, Op, Outcome, Thread};
-use backstory_eventlog::record::{self, Builder};
+use backstory_eventlog::event::{
+    Bytes, Event, MetadataPart, Op, Outcome, PreserveMethod, ThreadStep,
+};
+use backstory_eventlog::record::{self, RecordBuilder};
 use common::{Scratch, ThreadStream};
 
 fn bytes(text: &str) -> Bytes {
@@ -13,7 +15,7 @@ fn bytes(text: &str) -> Bytes {
 }
 
 /// The event of one record that a thread logged.
-fn one(op: u16, build: impl FnOnce(&mut Builder)) -> Event {
+fn one(op: u16, build: impl FnOnce(&mut RecordBuilder)) -> Event {
     let mut log = Scratch::new();
     let mut stream = ThreadStream::new(1, 10, 11);
     stream.record(op, 5, build);
@@ -179,7 +181,7 @@ fn changes_of_names_keep_their_fields() {
         Op::Meta {
             dir: 3,
             path: one.clone(),
-            what: Meta::Attributes,
+            what: MetadataPart::Attributes,
             link: false
         }
     );
@@ -248,7 +250,7 @@ fn process_operations_keep_their_fields() {
         plain(op::THREAD),
         Op::Thread {
             handle: 4 << 32 | 3,
-            what: Thread::Create
+            what: ThreadStep::Create
         }
     );
     assert_eq!(plain(op::KILL), Op::Kill { pid: 3, signal: 4 });
@@ -278,7 +280,7 @@ fn process_operations_keep_their_fields() {
         Op::Kept {
             path: bytes("one"),
             number: 4,
-            how: Some(Kept::Link)
+            how: Some(PreserveMethod::Link)
         }
     );
 }
@@ -514,13 +516,13 @@ fn the_guard_joins_each_threads_own_pieces() {
 #[test]
 fn a_string_that_does_not_fit_is_cut_and_says_so() {
     let long = vec![b'x'; 70_000];
-    let mut builder = Builder::new();
+    let mut builder = RecordBuilder::new();
     let bytes = builder
         .start(op::OPEN, 1)
         .string(&long)
         .string(&long)
         .finish();
-    let raw = record::Raw::parse(bytes).expect("a record");
+    let raw = record::RawRecord::parse(bytes).expect("a record");
     assert!(raw.head.flags & F_CUT != 0);
     assert_eq!(usize::from(raw.head.size), bytes.len());
     assert!(bytes.len() <= record::MAX && raw.strings()[0].len() > 65_000);
@@ -529,7 +531,7 @@ fn a_string_that_does_not_fit_is_cut_and_says_so() {
 #[test]
 fn identities_answer_for_paths() {
     let mut log = Scratch::new();
-    let mut builder = Builder::new();
+    let mut builder = RecordBuilder::new();
     let (file, link) = (ident(1, 0o100_644), ident(2, 0o120_777));
     let mut records = Vec::new();
     records.extend_from_slice(builder.identity(1, b"/file", false, Ok(&file)));
@@ -562,7 +564,7 @@ fn identities_answer_for_paths() {
 #[test]
 fn a_settlement_of_many_paths_is_read_whole() {
     let mut log = Scratch::new();
-    let mut builder = Builder::new();
+    let mut builder = RecordBuilder::new();
     let mut records = Vec::new();
     for i in 0..30_000 {
         records.extend_from_slice(builder.identity(

@@ -6,8 +6,8 @@
 mod common;
 
 use backstory_abi::{Chunk, SPAWN_VFORK, op};
-use backstory_eventlog::frame::{self, Kind, Piece};
-use backstory_eventlog::record::Builder;
+use backstory_eventlog::frame::{self, FrameKind, LogPiece};
+use backstory_eventlog::record::RecordBuilder;
 use backstory_eventlog::run::{ClockPoint, Machine, Modes, RunEnd, RunHeader};
 use backstory_eventlog::{Log, Writer, dump};
 use backstory_files::Ident;
@@ -193,7 +193,7 @@ fn write(path: &Path) {
         ..RunEnd::default()
     };
     writer.end(&end).expect("append");
-    let mut builder = Builder::new();
+    let mut builder = RecordBuilder::new();
     let mut records = Vec::new();
     records.extend_from_slice(builder.identity(
         0,
@@ -242,14 +242,14 @@ fn every_version_is_read_as_ever() {
 }
 
 /// Every frame whose content is fixed; header and end are JSON, to which fields may be added.
-fn fixed(path: &Path) -> Vec<(Option<Kind>, u16, Vec<u8>)> {
+fn fixed(path: &Path) -> Vec<(Option<FrameKind>, u16, Vec<u8>)> {
     let bytes = std::fs::read(path).expect("read");
     let frames = frame::walk(&bytes).filter_map(|piece| match piece {
-        Piece::Frame(frame) => Some((frame.kind, frame.version, bytes[frame.payload].to_vec())),
-        Piece::Garbage(_) => None,
+        LogPiece::Frame(frame) => Some((frame.kind, frame.version, bytes[frame.payload].to_vec())),
+        LogPiece::Garbage(_) => None,
     });
     frames
-        .filter(|f| !matches!(f.0, Some(Kind::Header | Kind::End)))
+        .filter(|f| !matches!(f.0, Some(FrameKind::Header | FrameKind::End)))
         .collect()
 }
 

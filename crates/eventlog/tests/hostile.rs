@@ -3,7 +3,7 @@
 mod common;
 
 use backstory_abi::{CHUNK_MAGIC, Chunk, op};
-use backstory_eventlog::frame::{self, Kind};
+use backstory_eventlog::frame::{self, FrameKind};
 use backstory_eventlog::{Log, dump};
 use common::{Scratch, ThreadStream};
 use std::path::Path;
@@ -15,7 +15,7 @@ fn open(path: &Path, bytes: &[u8]) -> Log {
 
 /// A header that promises `length` bytes, with a checksum that is wrong.
 fn promise(length: u32) -> [u8; frame::HEADER] {
-    let mut head = frame::header(Kind::Chunk, 1, length, &[]);
+    let mut head = frame::header(FrameKind::Chunk, 1, length, &[]);
     head[12] ^= 1;
     head
 }

@@ -3,9 +3,9 @@
 mod common;
 
 use backstory_abi::{Chunk, OPS, op};
-use backstory_eventlog::chunk::{Builder as ChunkBuilder, Skipped, View};
+use backstory_eventlog::chunk::{ChunkBuilder, ChunkView, SkippedRecords};
 use backstory_eventlog::event::{Event, Op};
-use backstory_eventlog::record::{Builder, Raw};
+use backstory_eventlog::record::{RawRecord, RecordBuilder};
 use backstory_eventlog::{Log, Writer, dump};
 use common::{Scratch, ThreadStream};
 use proptest::collection::vec;
@@ -47,7 +47,7 @@ fn made() -> impl Strategy<Value = Made> {
         })
 }
 
-fn build<'a>(builder: &'a mut Builder, record: &Made) -> &'a [u8] {
+fn build<'a>(builder: &'a mut RecordBuilder, record: &Made) -> &'a [u8] {
     builder
         .start(record.op, record.time)
         .fd(record.fields.0)
@@ -64,7 +64,7 @@ fn build<'a>(builder: &'a mut Builder, record: &Made) -> &'a [u8] {
 
 fn chunk_of(head: Chunk, records: &[Made]) -> Vec<u8> {
     let mut chunk = ChunkBuilder::new(head);
-    let mut builder = Builder::new();
+    let mut builder = RecordBuilder::new();
     records
         .iter()
         .for_each(|s| assert!(chunk.push(build(&mut builder, s))));
@@ -107,13 +107,13 @@ proptest! {
     #[test]
     fn records_come_out_as_they_went_in(records in vec(made(), 0..40)) {
         let bytes = chunk_of(Chunk::default(), &records);
-        let (_, view) = View::new(&bytes).expect("a chunk");
+        let (_, view) = ChunkView::new(&bytes).expect("a chunk");
         let mut at = 0;
-        let mut skipped = Skipped::default();
+        let mut skipped = SkippedRecords::default();
         for record in &records {
             let (found, head) = view.next(at.max(Chunk::SIZE), &mut skipped).expect("a record");
             at = found + usize::from(head.size);
-            let raw = Raw::parse(view.from(found)).expect("whole");
+            let raw = RawRecord::parse(view.from(found)).expect("whole");
             let bytes = record.strings.iter().map(|s| s.len() as u32 + 1).sum();
             let aux = if matches!(record.op, op::ARGS | op::ENV) { bytes } else { record.fields.2 };
             prop_assert_eq!((head.op, head.time, head.fd, head.arg, head.aux),
@@ -123,7 +123,7 @@ proptest! {
             prop_assert_eq!(raw.strings(), [&record.strings[0][..], &record.strings[1][..]]);
         }
         prop_assert_eq!(view.next(at.max(Chunk::SIZE), &mut skipped), None);
-        prop_assert_eq!(skipped, Skipped::default());
+        prop_assert_eq!(skipped, SkippedRecords::default());
     }
 
     #[test]
@@ -140,10 +140,10 @@ proptest! {
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..10),
     ) {
         let mut bytes = chunk_of(Chunk { epoch: 1, pid: 1, tid: 1, ..Chunk::default() }, &records);
-        let (_, before) = View::new(&bytes).expect("a chunk");
+        let (_, before) = ChunkView::new(&bytes).expect("a chunk");
         let mut whole = Vec::new();
         let mut at = Chunk::SIZE;
-        while let Some((found, head)) = before.next(at, &mut Skipped::default()) {
+        while let Some((found, head)) = before.next(at, &mut SkippedRecords::default()) {
             at = found + usize::from(head.size);
             whole.push((at, head));
         }
@@ -152,10 +152,10 @@ proptest! {
             bytes[*place] = *value;
         }
         let first = places.iter().min().copied().unwrap_or(0);
-        let (_, after) = View::new(&bytes).expect("a chunk");
+        let (_, after) = ChunkView::new(&bytes).expect("a chunk");
         let mut at = Chunk::SIZE;
         for (end, head) in whole.iter().take_while(|(end, _)| *end <= first) {
-            let found = after.next(at, &mut Skipped::default());
+            let found = after.next(at, &mut SkippedRecords::default());
             prop_assert_eq!(found, Some((end - usize::from(head.size), *head)));
             at = *end;
         }

@@ -15,7 +15,7 @@ pub type Serial = u32;
 
 /// An edge of some epoch.
 #[derive(Debug, Clone, Copy)]
-pub struct Use {
+pub struct EntityUse {
     pub entity: EntityId,
     pub relation: Relation,
     pub interval: Interval,
@@ -27,17 +27,17 @@ pub struct Use {
 
 /// Edges, one per entity and relation, in the order of their first appearance.
 #[derive(Debug, Default)]
-pub struct Edges {
+pub struct EpochEdges {
     /// Those whose entity was not less than any before: found by bisection, which costs no index.
-    ascending: Vec<Use>,
+    ascending: Vec<EntityUse>,
     /// The others, each with how many of the ascending came before it.
-    others: Vec<(u32, Use)>,
+    others: Vec<(u32, EntityUse)>,
     index: FxHashMap<u64, u32>,
 }
 
-impl Edges {
+impl EpochEdges {
     /// Adds an edge or joins it with the one that is there.
-    pub fn add(&mut self, new: Use) {
+    pub fn add(&mut self, new: EntityUse) {
         if let Some(old) = self.find(new.entity, new.relation) {
             old.interval.start = old.interval.start.min(new.interval.start);
             old.interval.end = old.interval.end.max(new.interval.end);
@@ -71,7 +71,7 @@ impl Edges {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Use> {
+    pub fn iter(&self) -> impl Iterator<Item = &EntityUse> {
         let (mut at, mut others) = (0, self.others.iter().peekable());
         std::iter::from_fn(move || {
             if let Some((_, edge)) = others.next_if(|(before, _)| *before as usize <= at) {
@@ -82,7 +82,7 @@ impl Edges {
         })
     }
 
-    fn find(&mut self, entity: EntityId, relation: Relation) -> Option<&mut Use> {
+    fn find(&mut self, entity: EntityId, relation: Relation) -> Option<&mut EntityUse> {
         // Most edges are with an entity that was not met before.
         let end = match self.ascending.last() {
             Some(last) if last.entity >= entity => {
@@ -108,7 +108,7 @@ fn key(entity: EntityId, relation: Relation) -> u64 {
 
 /// What made an epoch begin.
 #[derive(Debug, Clone, Copy)]
-pub struct Origin {
+pub struct EpochOrigin {
     /// The epoch it came from.
     pub from: Serial,
     /// Fork or exec.
@@ -139,7 +139,7 @@ impl PartialEq for Outlet {
 pub struct Epoch {
     /// Its node, once it has one.
     pub id: Option<ActivityId>,
-    pub origin: Option<Origin>,
+    pub origin: Option<EpochOrigin>,
     pub parent: Option<ActivityId>,
     pub pid: Pid,
     pub number: u32,
@@ -165,15 +165,15 @@ pub struct Epoch {
     pub parent_began_with: [Option<Outlet>; 3],
     /// What it had open when its children began with it as a standard descriptor.
     pub given: Vec<EntityId>,
-    pub edges: Edges,
+    pub edges: EpochEdges,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn edge(entity: u32, relation: Relation, at: Time) -> Use {
-        Use {
+    fn edge(entity: u32, relation: Relation, at: Time) -> EntityUse {
+        EntityUse {
             entity: EntityId(entity),
             relation,
             interval: Interval { start: at, end: at },
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn there_is_one_edge_per_entity_and_relation_in_the_order_of_first_appearance() {
         use Relation::{List, Read, Stat};
-        let mut edges = Edges::default();
+        let mut edges = EpochEdges::default();
         let (mut expected, mut seen) = (Vec::new(), std::collections::HashSet::new());
         let entities = [3, 3, 5, 4, 4, 5, 9, 3, 0, 9, 7, 12, 4, 3];
         for (at, entity) in (0..).zip(entities) {
@@ -199,8 +199,8 @@ mod tests {
         }
         let found: Vec<_> = edges.iter().map(|e| (e.entity.0, e.relation)).collect();
         assert_eq!(found, expected);
-        let of = |edges: &Edges, entity, relation| {
-            let same = |e: &&Use| e.entity == EntityId(entity) && e.relation == relation;
+        let of = |edges: &EpochEdges, entity, relation| {
+            let same = |e: &&EntityUse| e.entity == EntityId(entity) && e.relation == relation;
             edges
                 .iter()
                 .find(same)

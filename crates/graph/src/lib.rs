@@ -1,6 +1,6 @@
 //! In: a run's events. Out: its graph, through a [`model::Sink`]. Pure: no I/O, no clock, deterministic.
 //!
-//! [`fold`] replays the run's world (processes, descriptors, names) and asks [`Known`] for the identity of each path that
+//! [`fold`] replays the run's world (processes, descriptors, names) and asks [`FinalState`] for the identity of each path that
 //! content flows through, once; `docs/graph.md` gives the semantics.
 pub mod lineage;
 pub mod memory;
@@ -23,13 +23,13 @@ pub use fold::SLACK;
 /// What the file system said of paths right after the run.
 ///
 /// Asked once for each path and `follow`, and never for what was only looked at.
-pub trait Known {
+pub trait FinalState {
     /// The identity behind `path`: `None` if it was not asked for, `Some(None)` if nothing is there.
-    fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>>;
+    fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>>;
 
     /// What was kept of `path` first since a time, before the run changed it, and when. It is told apart from the order of events, since a
     /// change is logged before it is made, and the keeping after that.
-    fn kept(&self, _path: &[u8], _since: Time) -> Option<(Time, Ident)> {
+    fn preserved(&self, _path: &[u8], _since: Time) -> Option<(Time, Ident)> {
         None
     }
 
@@ -47,8 +47,8 @@ pub trait Known {
 }
 
 /// Knows nothing.
-impl Known for () {
-    fn of(&self, _: &[u8], _: bool) -> Option<Option<Ident>> {
+impl FinalState for () {
+    fn identity(&self, _: &[u8], _: bool) -> Option<Option<Ident>> {
         None
     }
 }
@@ -58,7 +58,7 @@ pub fn fold<S: model::Sink + ?Sized>(
     header: &RunHeader,
     end: Option<&RunEnd>,
     events: impl IntoIterator<Item = Event>,
-    known: &dyn Known,
+    known: &dyn FinalState,
     sink: &mut S,
 ) -> Result<(), S::Error> {
     let mut fold = fold::Fold::new(header, end, known, sink);

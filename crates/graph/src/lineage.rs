@@ -49,7 +49,7 @@ pub fn informs(why: Informed) -> bool {
 
 /// An entity or an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Node {
+pub enum GraphNode {
     /// A version.
     Entity(EntityId),
     /// An epoch.
@@ -60,19 +60,19 @@ pub enum Node {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reached {
     /// Entities and activities.
-    pub nodes: BTreeMap<Node, Time>,
+    pub nodes: BTreeMap<GraphNode, Time>,
 }
 
 impl Reached {
     /// True if `node` was reached.
-    pub fn contains(&self, node: Node) -> bool {
+    pub fn contains(&self, node: GraphNode) -> bool {
         self.nodes.contains_key(&node)
     }
 
     /// The entities.
     pub fn entities(&self) -> impl Iterator<Item = EntityId> {
         self.nodes.keys().filter_map(|n| {
-            if let Node::Entity(e) = n {
+            if let GraphNode::Entity(e) = n {
                 Some(*e)
             } else {
                 None
@@ -83,7 +83,7 @@ impl Reached {
     /// The activities.
     pub fn activities(&self) -> impl Iterator<Item = ActivityId> {
         self.nodes.keys().filter_map(|n| {
-            if let Node::Activity(a) = n {
+            if let GraphNode::Activity(a) = n {
                 Some(*a)
             } else {
                 None
@@ -94,7 +94,7 @@ impl Reached {
 
 /// A graph with its edges by both ends.
 #[derive(Debug)]
-pub struct Lineage<'a> {
+pub struct LineageSearch<'a> {
     follow: Follow,
     of_entity: BTreeMap<EntityId, Vec<&'a Edge>>,
     of_activity: BTreeMap<ActivityId, Vec<&'a Edge>>,
@@ -102,10 +102,10 @@ pub struct Lineage<'a> {
     derived: &'a [Derived],
 }
 
-impl<'a> Lineage<'a> {
+impl<'a> LineageSearch<'a> {
     /// Lineage over `graph`.
-    pub fn new(graph: &'a MemorySink, follow: Follow) -> Lineage<'a> {
-        let mut lineage = Lineage {
+    pub fn new(graph: &'a MemorySink, follow: Follow) -> LineageSearch<'a> {
+        let mut lineage = LineageSearch {
             follow,
             of_entity: BTreeMap::new(),
             of_activity: BTreeMap::new(),
@@ -128,19 +128,19 @@ impl<'a> Lineage<'a> {
     }
 
     /// Everything that can have flowed into `node`, and until when.
-    pub fn ancestors(&self, node: Node) -> Reached {
+    pub fn ancestors(&self, node: GraphNode) -> Reached {
         search(node, Time::MAX, |node, until| match node {
-            Node::Entity(entity) => self.before_entity(entity, until),
-            Node::Activity(activity) => self.before_activity(activity, until),
+            GraphNode::Entity(entity) => self.before_entity(entity, until),
+            GraphNode::Activity(activity) => self.before_activity(activity, until),
         })
     }
 
     /// Everything that `node` can have flowed into, and from when on.
-    pub fn descendants(&self, node: Node) -> Reached {
+    pub fn descendants(&self, node: GraphNode) -> Reached {
         // The same search in mirrored time.
         let mut reached = search(node, Time::MAX, |node, since| match node {
-            Node::Entity(entity) => self.after_entity(entity, mirror(since)),
-            Node::Activity(activity) => self.after_activity(activity, mirror(since)),
+            GraphNode::Entity(entity) => self.after_entity(entity, mirror(since)),
+            GraphNode::Activity(activity) => self.after_activity(activity, mirror(since)),
         });
         reached
             .nodes
@@ -149,44 +149,44 @@ impl<'a> Lineage<'a> {
         reached
     }
 
-    fn before_entity(&self, entity: EntityId, until: Time) -> Vec<(Node, Time)> {
+    fn before_entity(&self, entity: EntityId, until: Time) -> Vec<(GraphNode, Time)> {
         let generated = self
             .edges_of_entity(entity)
             .filter(|e| generates(e.relation) && e.interval.start <= until);
         let mut found: Vec<_> = generated
-            .map(|e| (Node::Activity(e.activity), until.min(e.interval.end)))
+            .map(|e| (GraphNode::Activity(e.activity), until.min(e.interval.end)))
             .collect();
         let derived = self
             .derived
             .iter()
             .filter(|d| d.entity == entity && d.time <= until);
-        found.extend(derived.map(|d| (Node::Entity(d.from), until.min(d.time))));
+        found.extend(derived.map(|d| (GraphNode::Entity(d.from), until.min(d.time))));
         found
     }
 
-    fn before_activity(&self, activity: ActivityId, until: Time) -> Vec<(Node, Time)> {
+    fn before_activity(&self, activity: ActivityId, until: Time) -> Vec<(GraphNode, Time)> {
         let used = self
             .edges_of_activity(activity)
             .filter(|e| self.used(e) && e.interval.start <= until);
         let mut found: Vec<_> = used
-            .map(|e| (Node::Entity(e.entity), until.min(e.interval.end)))
+            .map(|e| (GraphNode::Entity(e.entity), until.min(e.interval.end)))
             .collect();
         let informed = self
             .informs
             .iter()
             .filter(|i| i.to == activity && informs(i.why));
-        found.extend(informed.map(|i| (Node::Activity(i.from), until.min(i.time))));
+        found.extend(informed.map(|i| (GraphNode::Activity(i.from), until.min(i.time))));
         found
     }
 
-    fn after_entity(&self, entity: EntityId, since: Time) -> Vec<(Node, Time)> {
+    fn after_entity(&self, entity: EntityId, since: Time) -> Vec<(GraphNode, Time)> {
         let used = self
             .edges_of_entity(entity)
             .filter(|e| self.used(e) && e.interval.end >= since);
         let mut found: Vec<_> = used
             .map(|e| {
                 (
-                    Node::Activity(e.activity),
+                    GraphNode::Activity(e.activity),
                     mirror(since.max(e.interval.start)),
                 )
             })
@@ -195,22 +195,27 @@ impl<'a> Lineage<'a> {
             .derived
             .iter()
             .filter(|d| d.from == entity && d.time >= since);
-        found.extend(derived.map(|d| (Node::Entity(d.entity), mirror(since.max(d.time)))));
+        found.extend(derived.map(|d| (GraphNode::Entity(d.entity), mirror(since.max(d.time)))));
         found
     }
 
-    fn after_activity(&self, activity: ActivityId, since: Time) -> Vec<(Node, Time)> {
+    fn after_activity(&self, activity: ActivityId, since: Time) -> Vec<(GraphNode, Time)> {
         let generated = self
             .edges_of_activity(activity)
             .filter(|e| generates(e.relation) && e.interval.end >= since);
         let mut found: Vec<_> = generated
-            .map(|e| (Node::Entity(e.entity), mirror(since.max(e.interval.start))))
+            .map(|e| {
+                (
+                    GraphNode::Entity(e.entity),
+                    mirror(since.max(e.interval.start)),
+                )
+            })
             .collect();
         let informed = self
             .informs
             .iter()
             .filter(|i| i.from == activity && informs(i.why) && i.time >= since);
-        found.extend(informed.map(|i| (Node::Activity(i.to), mirror(i.time))));
+        found.extend(informed.map(|i| (GraphNode::Activity(i.to), mirror(i.time))));
         found
     }
 
@@ -237,7 +242,11 @@ fn mirror(time: Time) -> Time {
 }
 
 /// Widest paths: nodes in order of falling time, so that the first time a node is met is its best.
-fn search(from: Node, time: Time, next: impl Fn(Node, Time) -> Vec<(Node, Time)>) -> Reached {
+fn search(
+    from: GraphNode,
+    time: Time,
+    next: impl Fn(GraphNode, Time) -> Vec<(GraphNode, Time)>,
+) -> Reached {
     let mut reached = Reached::default();
     let mut pending = BinaryHeap::from([(time, from)]);
     while let Some((time, node)) = pending.pop() {

@@ -15,10 +15,10 @@ use crate::paths::PathId;
 pub struct ObjectId(pub u32);
 
 /// What makes two names one inode: device, number and birth.
-pub type Key = (u64, u64, i64);
+pub type InodeKey = (u64, u64, i64);
 
 /// The key of an identity.
-pub fn key(ident: &Ident) -> Key {
+pub fn key(ident: &Ident) -> InodeKey {
     (ident.dev, ident.ino, ident.birth)
 }
 
@@ -74,7 +74,7 @@ pub struct Alias {
 
 /// One content state.
 #[derive(Debug)]
-pub struct Version {
+pub struct ContentVersion {
     pub number: u32,
     pub began: Time,
     /// The name it was first used by.
@@ -102,14 +102,14 @@ pub struct Version {
     /// It began empty.
     pub fresh: bool,
     /// Its node was last given as the one that the file system holds at the end.
-    pub told_last: bool,
+    pub reported_last: bool,
     /// Something was learned since its node was last given.
     pub news: bool,
 }
 
-impl Version {
-    fn new(number: u32, began: Time, path: PathId) -> Version {
-        Version {
+impl ContentVersion {
+    fn new(number: u32, began: Time, path: PathId) -> ContentVersion {
+        ContentVersion {
             number,
             began,
             path,
@@ -126,13 +126,13 @@ impl Version {
             writers: Writers::None,
             written: false,
             fresh: false,
-            told_last: false,
+            reported_last: false,
             news: false,
         }
     }
 }
 
-impl Version {
+impl ContentVersion {
     /// It loses its name at this time, or is `ident` then: what was kept by that name later, or is another file, is not what it was.
     pub fn was_not_kept(&mut self, time: Time, ident: Option<&Ident>) {
         let anothers = match (ident, &self.ident) {
@@ -240,7 +240,7 @@ impl Version {
 /// A file to which this run has done nothing but give it other names, since it first used it, if it was there before, or since whoever wrote
 /// it had let go of it.
 #[derive(Debug)]
-pub struct Moves {
+pub struct MoveHistory {
     /// Which version it was then.
     pub number: u32,
     /// When that began: when the file was first used, or made.
@@ -253,18 +253,18 @@ pub struct Moves {
 
 /// Something that has versions (or, if not `versioned`, one for ever).
 #[derive(Debug)]
-pub struct Object {
+pub struct TrackedObject {
     pub kind: EntityKind,
     /// What it is called if it has no path.
     pub label: Option<Bytes>,
-    pub key: Option<Key>,
+    pub key: Option<InodeKey>,
     /// Its identity after the run.
     pub settled: Option<Ident>,
     /// That is what an earlier run made of it.
     pub made_before: bool,
     /// What it held before the command and at the command's end, if the command inherited a descriptor of it: others have it, too.
     pub inherited: Option<(Ident, Ident)>,
-    versions: Vec<Version>,
+    versions: Vec<ContentVersion>,
     /// Descriptors that may write to it.
     pub writers: u32,
     /// Descriptors that lead to it.
@@ -282,16 +282,16 @@ pub struct Object {
     /// A change of its names by this run: its status change time just before, and when. Nothing else happened to it before.
     pub renamed: Option<(i64, Time)>,
     /// It has only been moved, and what it was at first is not known yet.
-    pub moves: Option<Moves>,
+    pub moves: Option<MoveHistory>,
     /// Two names were taken for one file by what they led to after the run: they may have led to two files before.
     pub doubtful: bool,
 }
 
-impl Object {
+impl TrackedObject {
     /// An object first met by the name `path`; `number` is 0 if it was there before the run, 1 if the run made it.
-    pub fn new(kind: EntityKind, path: PathId, time: Time, number: u32) -> Object {
-        let versions = vec![Version::new(number, time, path)];
-        Object {
+    pub fn new(kind: EntityKind, path: PathId, time: Time, number: u32) -> TrackedObject {
+        let versions = vec![ContentVersion::new(number, time, path)];
+        TrackedObject {
             kind,
             label: None,
             key: None,
@@ -326,19 +326,19 @@ impl Object {
     }
 
     /// The present version.
-    pub fn now(&self) -> &Version {
+    pub fn now(&self) -> &ContentVersion {
         // There is one from the start, and `forget` keeps the last.
         &self.versions[self.versions.len() - 1]
     }
 
     /// The present version.
-    pub fn now_mut(&mut self) -> &mut Version {
+    pub fn now_mut(&mut self) -> &mut ContentVersion {
         let last = self.versions.len() - 1;
         &mut self.versions[last]
     }
 
     /// Version `number`, or the nearest that is still kept.
-    pub fn kept(&mut self, number: u32) -> &mut Version {
+    pub fn kept(&mut self, number: u32) -> &mut ContentVersion {
         let at = number.saturating_sub(self.versions[0].number) as usize;
         let last = self.versions.len() - 1;
         &mut self.versions[at.min(last)]
@@ -354,15 +354,15 @@ impl Object {
     }
 
     /// Starts the next version, which is no mere move.
-    pub fn begin(&mut self, time: Time, path: PathId) -> &mut Version {
+    pub fn begin(&mut self, time: Time, path: PathId) -> &mut ContentVersion {
         let next = self.now().number + 1;
         self.moves = None;
-        self.versions.push(Version::new(next, time, path));
+        self.versions.push(ContentVersion::new(next, time, path));
         self.now_mut()
     }
 
     /// Takes out the versions that nothing can use any more.
-    pub fn forget(&mut self) -> Vec<Version> {
+    pub fn forget(&mut self) -> Vec<ContentVersion> {
         if self.holders == 0 && self.versions.len() > 1 {
             return self.versions.drain(..self.versions.len() - 1).collect();
         }

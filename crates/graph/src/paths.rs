@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 
 /// One component.
 #[derive(Debug)]
-struct Node {
+struct Component {
     parent: u32,
     first_child: u32,
     next_sibling: u32,
@@ -27,24 +27,24 @@ struct Node {
 
 /// All paths of a run.
 #[derive(Debug)]
-pub struct Paths {
-    nodes: Vec<Node>,
+pub struct PathTable {
+    nodes: Vec<Component>,
     text: Vec<u8>,
     children: FxHashMap<(u32, u64), u32>,
     /// The child that was asked for last.
     last: u32,
 }
 
-impl Default for Paths {
-    fn default() -> Paths {
-        let root = Node {
+impl Default for PathTable {
+    fn default() -> PathTable {
+        let root = Component {
             parent: 0,
             first_child: NONE,
             next_sibling: NONE,
             start: 0,
             length: 0,
         };
-        Paths {
+        PathTable {
             nodes: vec![root],
             text: Vec::new(),
             children: FxHashMap::default(),
@@ -53,7 +53,7 @@ impl Default for Paths {
     }
 }
 
-impl Paths {
+impl PathTable {
     /// The directory that holds `path`; the root's is the root.
     pub fn parent(&self, path: PathId) -> PathId {
         PathId(self.node(path).parent)
@@ -165,7 +165,7 @@ impl Paths {
         found
     }
 
-    fn node(&self, path: PathId) -> &Node {
+    fn node(&self, path: PathId) -> &Component {
         &self.nodes[path.0 as usize]
     }
 
@@ -174,7 +174,7 @@ impl Paths {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(name);
         let next_sibling = std::mem::replace(&mut self.nodes[directory.0 as usize].first_child, id);
-        self.nodes.push(Node {
+        self.nodes.push(Component {
             parent: directory.0,
             first_child: NONE,
             next_sibling,
@@ -233,7 +233,7 @@ fn hash(name: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn path(paths: &mut Paths, text: &str) -> PathId {
+    fn path(paths: &mut PathTable, text: &str) -> PathId {
         text.split('/')
             .filter(|c| !c.is_empty())
             .fold(ROOT, |at, c| paths.child(at, c.as_bytes()))
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_path_is_one_number_and_gives_its_bytes_back() {
-        let mut paths = Paths::default();
+        let mut paths = PathTable::default();
         let a = path(&mut paths, "/usr/lib/x");
         assert_eq!(a, path(&mut paths, "/usr/lib/x"));
         assert_eq!(paths.bytes(a), b"/usr/lib/x");
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_moved_directory_takes_its_paths_along() {
-        let mut paths = Paths::default();
+        let mut paths = PathTable::default();
         let (from, deep) = (path(&mut paths, "/a/b"), path(&mut paths, "/a/b/c/d"));
         let to = path(&mut paths, "/z");
         assert_eq!(paths.below(from).len(), 2);

@@ -1,19 +1,21 @@
 //! Processes and their descriptors, as the kernel had them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Pid, Time, Via};
 
 use crate::activity::Serial;
-use crate::fold::mounts::Binds;
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
 
+/// What is shown where in a mount namespace: from the place to what it shows.
+pub type BindMounts = Rc<RefCell<Vec<(PathId, PathId)>>>;
+
 /// An open file description: what `open`, `pipe`, `accept` … made, shared by `dup` and `fork`.
 #[derive(Debug)]
-pub struct Description {
+pub struct OpenFile {
     /// What reading takes from.
     pub source: ObjectId,
     /// What writing goes to; another object only for sockets.
@@ -32,9 +34,9 @@ pub struct Description {
 
 /// A descriptor of one process in one epoch.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct Descriptor {
     /// `None` for what carries no data (eventfd, epoll …).
-    pub what: Option<Rc<Description>>,
+    pub what: Option<Rc<OpenFile>>,
     pub cloexec: bool,
     /// Since when this epoch has it.
     pub since: Time,
@@ -66,7 +68,7 @@ pub const NAMELESS_MAX: usize = 1024;
 
 /// A pipe that a process made where nobody saw it.
 #[derive(Debug, Clone, Copy)]
-pub struct Made {
+pub struct UnseenPipe {
     pub object: ObjectId,
     /// When it was first found.
     pub since: Time,
@@ -76,14 +78,14 @@ pub struct Made {
 /// A current directory and a root, and who shares them changes them for all others: a process's threads, and who was made with
 /// `CLONE_FS`.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct FsContext {
     pub cwd: Cell<PathId>,
     pub root: Cell<PathId>,
 }
 
-impl Default for Standing {
-    fn default() -> Standing {
-        Standing {
+impl Default for FsContext {
+    fn default() -> FsContext {
+        FsContext {
             cwd: Cell::new(ROOT),
             root: Cell::new(ROOT),
         }
@@ -92,21 +94,21 @@ impl Default for Standing {
 
 /// A process.
 #[derive(Debug)]
-pub struct Process {
+pub struct ProcessState {
     pub pid: Pid,
     /// Its parent when it began.
     pub parent: Pid,
     pub epoch: Serial,
     pub epoch_number: u32,
-    pub held: BTreeMap<i32, Held>,
+    pub descriptors: BTreeMap<i32, Descriptor>,
     /// Where its threads' paths start, but for those in `apart`.
-    pub standing: Rc<Standing>,
+    pub fs: Rc<FsContext>,
     /// Threads that have left the others (`unshare`), and where theirs start.
-    pub apart: BTreeMap<u32, Rc<Standing>>,
+    pub own_fs: BTreeMap<u32, Rc<FsContext>>,
     /// Its table of descriptors: the same for all who share it.
     pub table: Rc<()>,
     /// What its mount namespace shows elsewhere than where it lies.
-    pub binds: Binds,
+    pub binds: BindMounts,
     /// Its mount namespace is its own: the kernel's paths of it begin at its own root, not at ours.
     pub own_mounts: bool,
     /// A recorder has announced itself in the present epoch.
@@ -120,26 +122,26 @@ pub struct Process {
     /// What it holds was found out from outside.
     pub listed: bool,
     /// Pipes it made where nobody saw it.
-    pub made: Vec<Made>,
+    pub made: Vec<UnseenPipe>,
     /// It is the run's command.
     pub command: bool,
     /// How it ended, as `wait` reports it.
     pub status: Option<i32>,
 }
 
-impl Process {
+impl ProcessState {
     /// A process with nothing open, at the root.
-    pub fn new(pid: Pid, epoch: Serial, forked: bool) -> Process {
-        Process {
+    pub fn new(pid: Pid, epoch: Serial, forked: bool) -> ProcessState {
+        ProcessState {
             pid,
             parent: 0,
             epoch,
             epoch_number: 0,
-            held: BTreeMap::new(),
-            standing: Rc::default(),
-            apart: BTreeMap::new(),
+            descriptors: BTreeMap::new(),
+            fs: Rc::default(),
+            own_fs: BTreeMap::new(),
             table: Rc::default(),
-            binds: Binds::default(),
+            binds: BindMounts::default(),
             own_mounts: false,
             started: false,
             ended: false,
@@ -153,13 +155,13 @@ impl Process {
     }
 
     /// Where the paths of one of its threads start.
-    pub fn standing(&self, tid: u32) -> &Rc<Standing> {
-        self.apart.get(&tid).unwrap_or(&self.standing)
+    pub fn fs(&self, tid: u32) -> &Rc<FsContext> {
+        self.own_fs.get(&tid).unwrap_or(&self.fs)
     }
 
     /// A number for a descriptor that has none.
     pub fn nameless(&self) -> i32 {
-        self.held
+        self.descriptors
             .keys()
             .next()
             .map_or(NAMELESS, |&first| first.min(NAMELESS) - 1)
@@ -167,6 +169,6 @@ impl Process {
 
     /// How many descriptors have no number.
     pub fn nameless_count(&self) -> usize {
-        self.held.range(..=NAMELESS).count()
+        self.descriptors.range(..=NAMELESS).count()
     }
 }

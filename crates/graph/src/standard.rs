@@ -13,7 +13,7 @@ pub const KIND: &[u8] = b"standard-descriptors";
 
 /// Where a descriptor led.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct StandardEnd {
     /// To what.
     pub entity: EntityId,
     /// It was opened to write, and not truncated: `>>`.
@@ -24,22 +24,22 @@ pub struct End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StandardDescriptors {
     /// Descriptor 0.
-    pub input: Option<End>,
+    pub input: Option<StandardEnd>,
     /// Descriptor 1.
-    pub output: Option<End>,
+    pub output: Option<StandardEnd>,
     /// Descriptor 2.
-    pub error: Option<End>,
+    pub error: Option<StandardEnd>,
 }
 
 impl StandardDescriptors {
     /// All three, in the order of their numbers.
-    pub fn all(self) -> [Option<End>; 3] {
+    pub fn all(self) -> [Option<StandardEnd>; 3] {
         [self.input, self.output, self.error]
     }
 }
 
-impl From<[Option<End>; 3]> for StandardDescriptors {
-    fn from([input, output, error]: [Option<End>; 3]) -> StandardDescriptors {
+impl From<[Option<StandardEnd>; 3]> for StandardDescriptors {
+    fn from([input, output, error]: [Option<StandardEnd>; 3]) -> StandardDescriptors {
         StandardDescriptors {
             input,
             output,
@@ -50,7 +50,7 @@ impl From<[Option<End>; 3]> for StandardDescriptors {
 
 /// The payload: three numbers of entities, each followed by `+` if what was there is kept, or `-`; with a space between.
 pub fn encode(standard: &StandardDescriptors) -> Vec<u8> {
-    let word = |end: &Option<End>| match end {
+    let word = |end: &Option<StandardEnd>| match end {
         None => "-".to_owned(),
         Some(end) => format!("{}{}", end.entity.0, if end.keeps { "+" } else { "" }),
     };
@@ -73,7 +73,7 @@ pub fn decode(payload: &[u8]) -> Option<StandardDescriptors> {
             continue;
         }
         let number = word.strip_suffix('+').unwrap_or(word);
-        *end = Some(End {
+        *end = Some(StandardEnd {
             entity: EntityId(number.parse().ok()?),
             keeps: number.len() < word.len(),
         });
@@ -104,7 +104,7 @@ mod tests {
     fn what_is_encoded_is_decoded() {
         let end = |number, keeps| {
             let entity = EntityId(number);
-            Some(End { entity, keeps })
+            Some(StandardEnd { entity, keeps })
         };
         for standard in [
             [None; 3],

@@ -3,7 +3,7 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Meta, Op, Outcome};
+use backstory_eventlog::event::{CWD, MetadataPart, Op, Outcome};
 use common::*;
 
 const BIND: u32 = 0x1000;
@@ -96,7 +96,7 @@ fn a_links_own_times_are_not_those_of_its_target() {
         Op::Meta {
             dir: CWD,
             path: bytes("l"),
-            what: Meta::Times,
+            what: MetadataPart::Times,
             link: true,
         },
     );

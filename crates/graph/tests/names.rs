@@ -3,7 +3,7 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Event, Meta, Op, Outcome};
+use backstory_eventlog::event::{CWD, Event, MetadataPart, Op, Outcome};
 use backstory_files::Ident;
 use backstory_graph::model::Relation;
 use common::{After, OUT, START, STEP, Scene, ident, text, told};
@@ -129,7 +129,11 @@ fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
         what,
         link: false,
     };
-    for what in [Meta::Mode, Meta::Owner, Meta::Attributes] {
+    for what in [
+        MetadataPart::Mode,
+        MetadataPart::Owner,
+        MetadataPart::Attributes,
+    ] {
         let (s, before) = read_and_then(|s, before| {
             s.push(2, Outcome::Done(0), meta(b"d", what)).ident = Some(before);
         });
@@ -143,7 +147,8 @@ fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
         );
     }
     let (s, before) = read_and_then(|s, before| {
-        s.push(2, Outcome::Done(0), meta(b"d", Meta::Times)).ident = Some(before);
+        s.push(2, Outcome::Done(0), meta(b"d", MetadataPart::Times))
+            .ident = Some(before);
     });
     let graph = s.graph();
     let known = graph
@@ -156,7 +161,7 @@ fn a_file_whose_status_the_run_changed_is_still_the_one_that_was_read() {
     let read = s.graph().newest(b"/w/d").unwrap().ident;
     assert_eq!(read.map(|i| i.ino), Some(7), "a further name");
     let (s, _) = read_and_then(|s, _| {
-        s.push(2, Outcome::Done(0), meta(b"d", Meta::Mode));
+        s.push(2, Outcome::Done(0), meta(b"d", MetadataPart::Mode));
     });
     assert_eq!(
         s.graph().newest(b"/w/d").unwrap().ident,
@@ -447,7 +452,7 @@ fn what_is_done_by_one_hard_link_was_not_done_by_the_other() {
         Op::Meta {
             dir: CWD,
             path: b"hard".as_slice().into(),
-            what: Meta::Mode,
+            what: MetadataPart::Mode,
             link: false,
         },
     );

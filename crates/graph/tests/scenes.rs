@@ -3,7 +3,7 @@
 
 mod common;
 
-use backstory_eventlog::event::{CWD, Meta, Op, Outcome};
+use backstory_eventlog::event::{CWD, MetadataPart, Op, Outcome};
 use backstory_files::Ident;
 use backstory_graph::lineage::Follow;
 use backstory_graph::memory::MemorySink;
@@ -361,7 +361,7 @@ fn dates(s: &mut Scene, path: &str, before: Option<Ident>) {
     let op = Op::Meta {
         dir: CWD,
         path: bytes(path),
-        what: Meta::Times,
+        what: MetadataPart::Times,
         link: false,
     };
     s.done(2, op).ident = before;
@@ -650,8 +650,8 @@ fn an_environment_is_given_as_what_differs() {
 #[test]
 fn only_what_content_flows_through_is_asked_for_and_once() {
     struct Listener(std::cell::RefCell<Vec<(String, bool)>>);
-    impl backstory_graph::Known for Listener {
-        fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+    impl backstory_graph::FinalState for Listener {
+        fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
             self.0.borrow_mut().push((text(path), follow));
             None
         }
@@ -716,8 +716,8 @@ struct Programs {
     changed: std::collections::BTreeMap<Vec<u8>, i64>,
 }
 
-impl backstory_graph::Known for Programs {
-    fn of(&self, path: &[u8], _follow: bool) -> Option<Option<Ident>> {
+impl backstory_graph::FinalState for Programs {
+    fn identity(&self, path: &[u8], _follow: bool) -> Option<Option<Ident>> {
         let changed = self.changed.get(path).copied().unwrap_or(START - STEP);
         let number = path.iter().map(|byte| u64::from(*byte)).sum();
         Some(Some(ident(number, START - STEP, changed)))

@@ -12,7 +12,7 @@ mod sim;
 
 use std::collections::BTreeSet;
 
-use backstory_graph::lineage::{Follow, Lineage, Node};
+use backstory_graph::lineage::{Follow, GraphNode, LineageSearch};
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{EntityId, EntityKind};
 use proptest::prelude::*;
@@ -22,9 +22,9 @@ fn graph(world: &World) -> MemorySink {
     let mut sink = MemorySink::default();
     let header = common::header(&["root"]);
     let after = world.after();
-    let nothing: &dyn backstory_graph::Known = &();
+    let nothing: &dyn backstory_graph::FinalState = &();
     let known = if world.manner.settled {
-        &after as &dyn backstory_graph::Known
+        &after as &dyn backstory_graph::FinalState
     } else {
         nothing
     };
@@ -68,7 +68,7 @@ fn ends(
     world: &World,
     graph: &MemorySink,
     strict: bool,
-) -> Vec<(String, Vec<Node>, BTreeSet<Label>)> {
+) -> Vec<(String, Vec<GraphNode>, BTreeSet<Label>)> {
     let mut found = Vec::new();
     for (path, labels) in world.final_files() {
         if labels.is_empty() {
@@ -80,7 +80,7 @@ fn ends(
             .filter(|e| e.kind == EntityKind::File && e.last);
         let named = last.filter(|e| *e.path == *path || e.aliases.iter().any(|a| **a == *path));
         // A name may have been given to another file since: a file still there keeps it as one that it was used by.
-        let nodes: Vec<Node> = named.map(|e| Node::Entity(e.id)).collect();
+        let nodes: Vec<GraphNode> = named.map(|e| GraphNode::Entity(e.id)).collect();
         // A file that nobody touched has no node, and nothing flowed into it.
         if nodes.is_empty() {
             let name = common::text(&path);
@@ -105,7 +105,7 @@ fn ends(
         {
             found.push((
                 format!("{pid}#{epoch}"),
-                vec![Node::Activity(activity.id)],
+                vec![GraphNode::Activity(activity.id)],
                 labels.clone(),
             ));
         }
@@ -130,14 +130,14 @@ fn describe(world: &World, graph: &MemorySink) -> String {
 /// Every true flow is in the lineage, backwards and forwards.
 fn sound(world: &World) -> Result<(), TestCaseError> {
     let graph = graph(world);
-    let lineage = Lineage::new(&graph, Follow::default());
+    let lineage = LineageSearch::new(&graph, Follow::default());
     for (name, nodes, labels) in ends(world, &graph, false) {
         for &label in &labels {
             let sources = sources(world, &graph, label);
             let pairs = || {
                 nodes
                     .iter()
-                    .flat_map(|n| sources.iter().map(|s| (*n, Node::Entity(*s))))
+                    .flat_map(|n| sources.iter().map(|s| (*n, GraphNode::Entity(*s))))
             };
             prop_assert!(
                 pairs().any(|(node, source)| lineage.ancestors(node).contains(source)),
@@ -157,7 +157,7 @@ fn sound(world: &World) -> Result<(), TestCaseError> {
 /// Nothing is in the lineage but true flows.
 fn exact(world: &World) -> Result<(), TestCaseError> {
     let graph = graph(world);
-    let lineage = Lineage::new(&graph, Follow::default());
+    let lineage = LineageSearch::new(&graph, Follow::default());
     for (name, nodes, labels) in ends(world, &graph, true) {
         let node = nodes[nodes.len() - 1];
         let reached = lineage.ancestors(node);
@@ -165,8 +165,8 @@ fn exact(world: &World) -> Result<(), TestCaseError> {
             let Some(source) = source(world, &graph, label) else {
                 continue;
             };
-            let itself = Node::Entity(source) == node;
-            let found = reached.contains(Node::Entity(source));
+            let itself = GraphNode::Entity(source) == node;
+            let found = reached.contains(GraphNode::Entity(source));
             prop_assert!(
                 !found || itself || labels.contains(&label),
                 "{name} does not hold {label}, but it is among its ancestors\n{}",
@@ -206,10 +206,10 @@ proptest! {
         let graph = graph(&world);
         let expansion = expansion::Expansion::of(&graph);
         prop_assert!(expansion.acyclic(), "{}", describe(&world, &graph));
-        let lineage = Lineage::new(&graph, Follow::default());
+        let lineage = LineageSearch::new(&graph, Follow::default());
         for (name, nodes, _) in ends(&world, &graph, false) {
             let node = nodes[0];
-            let reached: BTreeSet<Node> = lineage.ancestors(node).nodes.into_keys().collect();
+            let reached: BTreeSet<GraphNode> = lineage.ancestors(node).nodes.into_keys().collect();
             prop_assert_eq!(expansion.ancestors(node), reached, "{}\n{}", name, describe(&world, &graph));
         }
     }

@@ -16,7 +16,7 @@ use backstory_abi::{
     CHUNK_MAGIC, Chunk, DONE, F_CHILD, F_CUT, F_OWN, F_RESOLVED, RESERVED, Record, op,
 };
 use backstory_arena::ChunkSupply;
-use backstory_eventlog::record::Raw;
+use backstory_eventlog::record::RawRecord;
 use backstory_files::executable;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -258,7 +258,7 @@ impl ReadSet {
     }
 
     fn apply(&mut self, record: &Taken) {
-        let Some(raw) = Raw::parse(&record.bytes) else {
+        let Some(raw) = RawRecord::parse(&record.bytes) else {
             self.everything = true;
             return;
         };
@@ -306,7 +306,7 @@ impl ReadSet {
     }
 
     /// A file was opened, executed or loaded.
-    fn opened(&mut self, record: &Taken, raw: &Raw<'_>, pid: u32, name: &[u8]) {
+    fn opened(&mut self, record: &Taken, raw: &RawRecord<'_>, pid: u32, name: &[u8]) {
         let h = raw.head;
         let flags = h.arg;
         // Directories are not preserved. A directory may be gone by now (`rm -r`), which means
@@ -355,7 +355,7 @@ impl ReadSet {
     fn absolute(
         &mut self,
         record: &Taken,
-        raw: &Raw<'_>,
+        raw: &RawRecord<'_>,
         pid: u32,
         dir: i32,
         name: &[u8],
@@ -368,7 +368,7 @@ impl ReadSet {
     fn path(
         &self,
         record: &Taken,
-        raw: &Raw<'_>,
+        raw: &RawRecord<'_>,
         pid: u32,
         dir: i32,
         name: &[u8],

@@ -16,7 +16,7 @@ use crate::redact::Secrets;
 use backstory_abi as abi;
 use backstory_arena::Arena;
 use backstory_arena::ChunkSupply;
-use backstory_eventlog::frame::Kind;
+use backstory_eventlog::frame::FrameKind;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Writer};
 use backstory_sys::{self as sys, Pid};
@@ -223,7 +223,7 @@ impl Drainer {
     fn take_back_chunk(&mut self) -> bool {
         loop {
             match self.log.take_back() {
-                Ok(Some(Kind::Chunk)) => break,
+                Ok(Some(FrameKind::Chunk)) => break,
                 Ok(Some(_)) => (),
                 Ok(None) | Err(_) => return false,
             }
@@ -353,7 +353,7 @@ mod tests {
     use backstory_arena::RecordSink;
     use backstory_eventlog::Log;
     use backstory_eventlog::event::Op;
-    use backstory_eventlog::record::Builder;
+    use backstory_eventlog::record::RecordBuilder;
     use backstory_eventlog::run::RunHeader;
     use std::path::PathBuf;
     use std::sync::atomic::AtomicU32;
@@ -390,7 +390,7 @@ mod tests {
         }
     }
 
-    fn kill_record(builder: &mut Builder, number: i32) -> &[u8] {
+    fn kill_record(builder: &mut RecordBuilder, number: i32) -> &[u8] {
         builder
             .start(op::KILL, backstory_sys::clock::counter())
             .fd(number)
@@ -411,7 +411,7 @@ mod tests {
     fn take(place: &TestArena, pid: u32, tid: u32, epoch: u64, number: i32) -> usize {
         let arena = &place.stock.arena;
         let index = arena.take().unwrap();
-        let mut builder = Builder::new();
+        let mut builder = RecordBuilder::new();
         let record = kill_record(&mut builder, number);
         let header = abi::Chunk {
             magic: abi::CHUNK_MAGIC,
@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn what_is_written_is_in_the_log_however_much_it_is() {
         let mut place = place();
-        let mut builder = Builder::new();
+        let mut builder = RecordBuilder::new();
         let mut writer = ChunkWriter::new(Arc::clone(&place.stock));
         for number in 0..10_000 {
             writer.append(kill_record(&mut builder, number));
@@ -472,7 +472,7 @@ mod tests {
         let index = take(&place, pid, pid, 1, 7);
         let arena = &place.stock.arena;
         let at = arena.chunk_header(index).next as usize;
-        let mut builder = Builder::new();
+        let mut builder = RecordBuilder::new();
         let record = builder
             .start(op::VFORK, backstory_sys::clock::counter())
             .finish();

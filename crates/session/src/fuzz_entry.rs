@@ -39,7 +39,7 @@ pub fn drain(id: &str, header: &[u8], chunks: &[&[u8]], log: &Path) -> Result<u6
     }
     stock.arena.scribble(header);
     let mut own = ChunkWriter::new(Arc::clone(&stock));
-    let mut builder = backstory_eventlog::record::Builder::new();
+    let mut builder = backstory_eventlog::record::RecordBuilder::new();
     for which in [
         ChunkSelection::Finished,
         ChunkSelection::Finished,

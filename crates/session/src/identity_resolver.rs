@@ -2,7 +2,7 @@
 
 use crate::Error;
 use backstory_eventlog::Writer;
-use backstory_eventlog::record::Builder;
+use backstory_eventlog::record::RecordBuilder;
 use backstory_files::Ident;
 use backstory_files::binfmt::Registration;
 use backstory_files::executable;
@@ -27,7 +27,7 @@ const PIECE: usize = 256 * 1024;
 pub struct IdentityResolver {
     log: PathBuf,
     writer: Writer,
-    builder: Builder,
+    builder: RecordBuilder,
     records: Vec<u8>,
     /// The latest path, and its identity or errno.
     last: Option<(Vec<u8>, Result<Ident, i32>)>,
@@ -47,7 +47,7 @@ impl IdentityResolver {
         Ok(IdentityResolver {
             log: log.to_owned(),
             writer: Writer::reopen(log).map_err(Error::log("open", log))?,
-            builder: Builder::new(),
+            builder: RecordBuilder::new(),
             records: Vec::new(),
             last: None,
             near: Near::default(),

@@ -10,8 +10,8 @@ mod tests;
 
 use arguments::Reading;
 use backstory_abi::{self as abi, Who, op};
-use backstory_eventlog::chunk::{Skipped, View};
-use backstory_eventlog::record::Raw;
+use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
+use backstory_eventlog::record::RawRecord;
 use backstory_redaction as redaction;
 use std::collections::{HashMap, HashSet};
 
@@ -86,10 +86,10 @@ impl Secrets {
     pub(crate) fn scrub(&mut self, chunk: &mut [u8]) {
         let mut at = abi::Chunk::SIZE;
         loop {
-            let Some((head, view)) = View::new(chunk) else {
+            let Some((head, view)) = ChunkView::new(chunk) else {
                 return;
             };
-            let Some((found, record)) = view.next(at, &mut Skipped::default()) else {
+            let Some((found, record)) = view.next(at, &mut SkippedRecords::default()) else {
                 blank(&mut chunk[at..]);
                 return;
             };
@@ -103,7 +103,7 @@ impl Secrets {
     }
 
     fn scrub_record(&mut self, owner: Owner, op: u16, record: &mut [u8]) {
-        let Some(raw) = Raw::parse(record) else {
+        let Some(raw) = RawRecord::parse(record) else {
             return;
         };
         let owner = raw.who.map_or(owner, |who: Who| (who.pid, who.tid));

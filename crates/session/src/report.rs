@@ -3,7 +3,7 @@
 use backstory_abi::{Who, op};
 use backstory_arena::RecordSink;
 use backstory_arena::{ChunkSupply, ChunkWriter};
-use backstory_eventlog::record::Builder;
+use backstory_eventlog::record::RecordBuilder;
 use backstory_sys::Pid;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) struct Reporter {
     sink: Option<ChunkWriter>,
     stock: Arc<ChunkSupply>,
-    builder: Builder,
+    builder: RecordBuilder,
 }
 
 fn who(pid: Pid) -> Who {
@@ -29,7 +29,7 @@ impl Reporter {
         Reporter {
             sink: None,
             stock,
-            builder: Builder::new(),
+            builder: RecordBuilder::new(),
         }
     }
 
@@ -76,7 +76,7 @@ impl Reporter {
 
     /// Writes the arguments in as many records as needed.
     fn arguments(&mut self, at: u64, pid: Pid, arguments: &[Vec<u8>]) {
-        let begin = |builder: &mut Builder| {
+        let begin = |builder: &mut RecordBuilder| {
             builder.start(op::ARGS, at).who(who(pid)).result(0);
         };
         begin(&mut self.builder);

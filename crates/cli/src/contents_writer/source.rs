@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use backstory_contents as contents;
-use backstory_eventlog::event::Kept;
+use backstory_eventlog::event::PreserveMethod;
 use backstory_files::Ident;
 use backstory_store::same_version;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
@@ -56,7 +56,7 @@ pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
         .map_err(|error| format!("what was preserved of it cannot be opened: {error}"))?;
     let now = &source.before;
     let same = match kept.how {
-        Some(Kept::Link) => same_version(now, &kept.ident),
+        Some(PreserveMethod::Link) => same_version(now, &kept.ident),
         _ => now.size == kept.ident.size,
     };
     match same {

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use backstory_eventlog::Log;
-use backstory_eventlog::event::{Kept, Op};
+use backstory_eventlog::event::{Op, PreserveMethod};
 use backstory_files::Ident;
 use backstory_graph::model::{ActivityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, RunRecord, Store};
@@ -29,7 +29,7 @@ pub struct Wanted {
 pub struct Preserved {
     pub ident: Ident,
     pub path: PathBuf,
-    pub how: Option<Kept>,
+    pub how: Option<PreserveMethod>,
     /// Its file, or the error number that it was not preserved for.
     pub number: Result<i32, i32>,
 }

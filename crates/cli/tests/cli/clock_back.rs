@@ -4,7 +4,7 @@
 //! passed there by the clock that nobody sets and none by the calendar, which is what is seen where a clock is set back by an hour.
 
 use super::Place;
-use backstory_eventlog::frame::{self, Kind, Piece};
+use backstory_eventlog::frame::{self, FrameKind, LogPiece};
 use backstory_testkit::need::skipped;
 
 /// Runs what follows so many seconds later by the time since boot.
@@ -95,12 +95,12 @@ fn set_back(log: &[u8]) -> Vec<u8> {
     const DAY: i64 = 86_400_000_000_000;
     let (mut out, mut readings) = (Vec::new(), 0);
     for piece in frame::walk(log) {
-        let Piece::Frame(frame) = piece else {
+        let LogPiece::Frame(frame) = piece else {
             panic!("a damaged log")
         };
         let start = frame.payload.start - frame::HEADER;
         let mut payload = log[frame.payload.clone()].to_vec();
-        if frame.kind != Some(Kind::Clock) {
+        if frame.kind != Some(FrameKind::Clock) {
             out.extend(&log[start..frame.payload.end]);
             continue;
         }
@@ -110,7 +110,7 @@ fn set_back(log: &[u8]) -> Vec<u8> {
         }
         readings += 1;
         out.extend(frame::header(
-            Kind::Clock,
+            FrameKind::Clock,
             frame.version,
             payload.len() as u32,
             &[&payload],

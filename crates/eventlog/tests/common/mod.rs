@@ -3,7 +3,7 @@
 
 use backstory_abi::{Chunk, Who};
 use backstory_eventlog::event::Event;
-use backstory_eventlog::record::Builder;
+use backstory_eventlog::record::RecordBuilder;
 use backstory_eventlog::run::{ClockPoint, RunHeader};
 use backstory_eventlog::{Log, Writer, chunk};
 use std::path::PathBuf;
@@ -69,16 +69,16 @@ pub fn header() -> RunHeader {
 
 /// One chunk under construction.
 pub struct ThreadStream {
-    pub chunk: chunk::Builder,
-    builder: Builder,
+    pub chunk: chunk::ChunkBuilder,
+    builder: RecordBuilder,
     pub who: Option<Who>,
 }
 
 impl ThreadStream {
     pub fn of(head: Chunk) -> ThreadStream {
         ThreadStream {
-            chunk: chunk::Builder::new(head),
-            builder: Builder::new(),
+            chunk: chunk::ChunkBuilder::new(head),
+            builder: RecordBuilder::new(),
             who: None,
         }
     }
@@ -112,7 +112,12 @@ impl ThreadStream {
         self
     }
 
-    pub fn record(&mut self, op: u16, time: u64, build: impl FnOnce(&mut Builder)) -> &mut Self {
+    pub fn record(
+        &mut self,
+        op: u16,
+        time: u64,
+        build: impl FnOnce(&mut RecordBuilder),
+    ) -> &mut Self {
         self.builder.start(op, time);
         if let Some(who) = self.who {
             self.builder.who(who);

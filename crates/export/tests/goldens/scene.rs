@@ -11,7 +11,7 @@ use backstory_eventlog::event::{Bytes, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
 use backstory_files::Ident;
 use backstory_graph::model::*;
-use backstory_graph::standard::{self, End};
+use backstory_graph::standard::{self, StandardEnd};
 use backstory_store::facts::{DirectorySnapshot, Fact, Held, Learned, Mark, Package, Place};
 use backstory_store::{MemoryStore, Store};
 
@@ -222,7 +222,7 @@ impl Scene {
 
     pub fn standard(&mut self, activity: ActivityId, ends: [Option<EntityId>; 3]) {
         let standard = ends.map(|end| {
-            end.map(|entity| End {
+            end.map(|entity| StandardEnd {
                 entity,
                 keeps: false,
             })

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Meta, Via};
+use backstory_eventlog::event::{MetadataPart, Via};
 
 use super::descriptors::at;
-use super::{Call, Fold};
+use super::{CallContext, Fold};
 use crate::model::{Certainty, Derived, EntityKind, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
-use crate::process::{Description, Held};
+use crate::process::{Descriptor, OpenFile};
 
 /// `AT_SYMLINK_NOFOLLOW`
 pub(super) const AT_SYMLINK_NOFOLLOW: i32 = 0x100;
@@ -19,11 +19,11 @@ const PROT_WRITE: i32 = 2;
 const EINVAL: i32 = -22;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
-    pub(super) fn read(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+    pub(super) fn read(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());
         }
-        let Some(held) = self.held(call, fd) else {
+        let Some(held) = self.descriptor(call, fd) else {
             return Ok(());
         };
         let path = held.path;
@@ -37,11 +37,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn write(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+    pub(super) fn write(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());
         }
-        let Some(held) = self.held(call, fd) else {
+        let Some(held) = self.descriptor(call, fd) else {
             return Ok(());
         };
         let path = held.path;
@@ -52,7 +52,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.object(what.target).versioned() && self.object(what.target).now().number == 0 {
             // It was taken for unchanged, by the times it has after the run; times can be set back.
             let number = self.next_version(call, what.target, path, false)?;
-            if let Some(held) = self.held(call, fd) {
+            if let Some(held) = self.descriptor(call, fd) {
                 held.target_from = number;
             }
         }
@@ -60,7 +60,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Something was written to the present version.
-    fn wrote(&mut self, call: Call, target: ObjectId, path: PathId) -> Result<(), S::Error> {
+    fn wrote(&mut self, call: CallContext, target: ObjectId, path: PathId) -> Result<(), S::Error> {
         let entity = self.written(call, target, path)?;
         self.touch(call, entity, Relation::Write);
         let version = self.object_mut(target).now_mut();
@@ -75,7 +75,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A mapping outlives its descriptor: it is kept as a descriptor without a number.
     pub(super) fn map(
         &mut self,
-        call: Call,
+        call: CallContext,
         fd: i32,
         prot: i32,
         flags: u32,
@@ -83,7 +83,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if call.outcome.failed() {
             return Ok(());
         }
-        let Some(held) = self.held(call, fd) else {
+        let Some(held) = self.descriptor(call, fd) else {
             return Ok(());
         };
         let Some(what) = held.what.clone().filter(|w| w.reads) else {
@@ -96,7 +96,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let (path, doubtful) = (held.path, held.doubtful);
         let (source_from, target_from) = (held.source_from, held.target_from);
-        let description = Description {
+        let description = OpenFile {
             source: what.source,
             target: what.target,
             reads: true,
@@ -106,7 +106,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             via: Via::Library,
             looked: false,
         };
-        let mut mapping = Held::opened(Rc::new(description), call.time, true);
+        let mut mapping = Descriptor::opened(Rc::new(description), call.time, true);
         (mapping.source_from, mapping.target_from) = (source_from, target_from);
         mapping.read = Some(call.time);
         mapping.written = written.then_some(call.time);
@@ -118,7 +118,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Data went from one descriptor to another within the kernel.
-    pub(super) fn copy(&mut self, call: Call, from: i32, to: i32) -> Result<(), S::Error> {
+    pub(super) fn copy(&mut self, call: CallContext, from: i32, to: i32) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let Some((target, to)) = self
-            .held(call, to)
+            .descriptor(call, to)
             .and_then(|h| h.what.as_ref().map(|w| (w.target, h.path)))
         else {
             return Ok(());
@@ -150,7 +150,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         })
     }
 
-    pub(super) fn truncate(&mut self, call: Call, fd: i32, path: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn truncate(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+        path: &[u8],
+    ) -> Result<(), S::Error> {
         if path.is_empty() {
             return self.write(call, fd);
         }
@@ -179,7 +184,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// `stat`, `access`: something was learned of what the path leads to. What is open already was looked at anyway.
     pub(super) fn look(
         &mut self,
-        call: Call,
+        call: CallContext,
         dir: i32,
         path: &[u8],
         follow: bool,
@@ -206,12 +211,17 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn readlink(&mut self, call: Call, dir: i32, path: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn readlink(
+        &mut self,
+        call: CallContext,
+        dir: i32,
+        path: &[u8],
+    ) -> Result<(), S::Error> {
         if call.outcome.value() == Some(EINVAL) || path.is_empty() && call.outcome.failed() {
-            return self.look(Call { ..call }, dir, path, false);
+            return self.look(CallContext { ..call }, dir, path, false);
         }
         let named = match path {
-            b"" => self.held(call, dir).map(|held| held.path),
+            b"" => self.descriptor(call, dir).map(|held| held.path),
             path => self.place(call, dir, path),
         };
         let Some(named) = named else { return Ok(()) };
@@ -228,8 +238,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn list(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
-        let Some(held) = self.held(call, fd) else {
+    pub(super) fn list(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
+        let Some(held) = self.descriptor(call, fd) else {
             return Ok(());
         };
         held.listed.get_or_insert(call.time);
@@ -246,14 +256,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.touch(call, entity, Relation::List);
         if !what.looked {
             // It was not known to be a directory when it was opened: there is nothing to read in it.
-            let what = Description {
+            let what = OpenFile {
                 looked: true,
                 reads: false,
                 writes: false,
                 keeps: false,
                 ..copied(&what)
             };
-            if let Some(held) = self.held(call, fd) {
+            if let Some(held) = self.descriptor(call, fd) {
                 held.what = Some(Rc::new(what));
             }
         }
@@ -261,7 +271,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A library was loaded.
-    pub(super) fn load(&mut self, call: Call, path: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn load(&mut self, call: CallContext, path: &[u8]) -> Result<(), S::Error> {
         let Some(named) = self.place(call, backstory_eventlog::event::CWD, path) else {
             return Ok(());
         };
@@ -282,10 +292,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Mode, owner, times or attributes were changed; of a link itself if `link`.
     pub(super) fn meta(
         &mut self,
-        call: Call,
+        call: CallContext,
         dir: i32,
         path: &[u8],
-        what: Meta,
+        what: MetadataPart,
         link: bool,
     ) -> Result<(), S::Error> {
         if path.is_empty() {
@@ -318,14 +328,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     fn changed_status(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         path: PathId,
-        what: Meta,
+        what: MetadataPart,
     ) -> Result<(), S::Error> {
         self.entity_now(call, object, path)?;
         self.status_changes(call, object);
-        if what == Meta::Times {
+        if what == MetadataPart::Times {
             self.dated(call, object, path)?;
         }
         let entity = self.entity_now(call, object, path)?;
@@ -336,7 +346,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A file got other times, which are part of its identity. If it was there before the run, other runs know it by those it had: it
     /// gets a version of the same content. A version that the run made is known by those that it has at last; while somebody has it
     /// open for writing, closing it tells.
-    fn dated(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<(), S::Error> {
+    fn dated(&mut self, call: CallContext, object: ObjectId, path: PathId) -> Result<(), S::Error> {
         let held = self.object_mut(object);
         if held.kind != EntityKind::File || held.writers > 0 {
             return Ok(());
@@ -352,6 +362,6 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 }
 
-fn copied(what: &Description) -> Description {
-    Description { ..*what }
+fn copied(what: &OpenFile) -> OpenFile {
+    OpenFile { ..*what }
 }

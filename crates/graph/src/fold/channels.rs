@@ -11,11 +11,11 @@ use backstory_eventlog::event::{Bytes, CWD, Pid, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptors::O_CLOEXEC;
-use super::{Call, Fold};
+use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::object::ObjectId;
 use crate::paths::ROOT;
-use crate::process::{Description, Held};
+use crate::process::{Descriptor, OpenFile};
 
 /// `SOCK_CLOEXEC`
 const SOCK_CLOEXEC: u32 = 0o2_000_000;
@@ -31,7 +31,7 @@ pub struct Channels {
     outside: FxHashMap<Vec<u8>, ObjectId>,
     called: FxHashSet<ObjectId>,
     /// Descriptors on their way through a socket.
-    pub(super) sent: FxHashMap<ObjectId, VecDeque<Held>>,
+    pub(super) sent: FxHashMap<ObjectId, VecDeque<Descriptor>>,
     /// Receivers that wait for one.
     awaited: FxHashMap<ObjectId, VecDeque<(Pid, i32)>>,
     pipes: u32,
@@ -96,13 +96,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     fn end(
         &self,
-        call: Call,
+        call: CallContext,
         source: ObjectId,
         target: ObjectId,
         reads: bool,
         writes: bool,
-    ) -> Description {
-        Description {
+    ) -> OpenFile {
+        OpenFile {
             source,
             target,
             reads,
@@ -116,7 +116,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn pipe(
         &mut self,
-        call: Call,
+        call: CallContext,
         read: i32,
         write: i32,
         flags: u32,
@@ -133,26 +133,26 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.install(
             call,
             read,
-            Held::opened(Rc::new(reader), call.time, cloexec),
+            Descriptor::opened(Rc::new(reader), call.time, cloexec),
         )?;
         self.install(
             call,
             write,
-            Held::opened(Rc::new(writer), call.time, cloexec),
+            Descriptor::opened(Rc::new(writer), call.time, cloexec),
         )
     }
 
     /// `popen` makes a pipe that nobody sees: parent and child may use it, in either direction.
-    pub(super) fn hidden_pipe(&mut self, call: Call, child: Pid) -> Result<(), S::Error> {
+    pub(super) fn hidden_pipe(&mut self, call: CallContext, child: Pid) -> Result<(), S::Error> {
         let pipe = self.new_pipe(call.time);
         let both = Rc::new(self.end(call, pipe, pipe, true, true));
-        let mut held = Held::opened(both, call.time, true);
+        let mut held = Descriptor::opened(both, call.time, true);
         held.own = false;
         self.install_nameless(call, held.clone())?;
         held.cloexec = false;
         let epoch = self.processes.get(&child).map_or(call.epoch, |p| p.epoch);
         self.install_nameless(
-            Call {
+            CallContext {
                 pid: child,
                 epoch,
                 ..call
@@ -161,7 +161,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         )
     }
 
-    pub(super) fn socket(&mut self, call: Call, _domain: i32, kind: i32) -> Result<(), S::Error> {
+    pub(super) fn socket(
+        &mut self,
+        call: CallContext,
+        _domain: i32,
+        kind: i32,
+    ) -> Result<(), S::Error> {
         if !call.ok() {
             return Ok(());
         }
@@ -169,13 +174,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let end = self.end(call, object, object, true, true);
         self.install_result(
             call,
-            Held::opened(Rc::new(end), call.time, kind as u32 & SOCK_CLOEXEC != 0),
+            Descriptor::opened(Rc::new(end), call.time, kind as u32 & SOCK_CLOEXEC != 0),
         )
     }
 
     pub(super) fn socket_pair(
         &mut self,
-        call: Call,
+        call: CallContext,
         a: i32,
         b: i32,
         kind: u32,
@@ -187,8 +192,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let cloexec = kind & SOCK_CLOEXEC != 0;
         let first = self.end(call, back, there, true, true);
         let second = self.end(call, there, back, true, true);
-        self.install(call, a, Held::opened(Rc::new(first), call.time, cloexec))?;
-        self.install(call, b, Held::opened(Rc::new(second), call.time, cloexec))
+        self.install(
+            call,
+            a,
+            Descriptor::opened(Rc::new(first), call.time, cloexec),
+        )?;
+        self.install(
+            call,
+            b,
+            Descriptor::opened(Rc::new(second), call.time, cloexec),
+        )
     }
 
     /// The two directions of all connections to an address.
@@ -207,7 +220,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// An address that is the same wherever it is written from: a path in it is absolute.
-    fn address(&mut self, call: Call, address: &[u8]) -> Bytes {
+    fn address(&mut self, call: CallContext, address: &[u8]) -> Bytes {
         let path = unix_path(address);
         match path.and_then(|path| self.place_of_content(call, CWD, path)) {
             Some(place) => [&address[..2], &self.paths.bytes(place)].concat().into(),
@@ -215,7 +228,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    pub(super) fn connect(&mut self, call: Call, fd: i32, address: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn connect(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+        address: &[u8],
+    ) -> Result<(), S::Error> {
         /// `connect` of a socket that does not wait.
         const EINPROGRESS: i32 = -115;
         if address.is_empty() {
@@ -232,9 +250,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let address = self.address(call, address);
         let (to, from) = self.directions(&address, call.time);
         let end = self.end(call, from, to, true, true);
-        let cloexec = self.held(call, fd).is_some_and(|h| h.cloexec);
-        let held = Held::opened(Rc::new(end), call.time, cloexec);
-        if call.via == backstory_eventlog::event::Via::Library || self.held(call, fd).is_some() {
+        let cloexec = self.descriptor(call, fd).is_some_and(|h| h.cloexec);
+        let held = Descriptor::opened(Rc::new(end), call.time, cloexec);
+        if call.via == backstory_eventlog::event::Via::Library
+            || self.descriptor(call, fd).is_some()
+        {
             self.install(call, fd, held)
         } else {
             self.install_nameless(call, held)
@@ -243,7 +263,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn bind_socket(
         &mut self,
-        call: Call,
+        call: CallContext,
         fd: i32,
         address: &[u8],
     ) -> Result<(), S::Error> {
@@ -255,13 +275,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             // Nobody sees what such a process accepts: whoever connects to it there may talk with it.
             let (to, from) = self.directions(&address, call.time);
             let end = self.end(call, to, from, true, true);
-            return self.install_nameless(call, Held::opened(Rc::new(end), call.time, false));
+            return self.install_nameless(call, Descriptor::opened(Rc::new(end), call.time, false));
         };
         self.channels.bound.insert(object, address);
         Ok(())
     }
 
-    pub(super) fn accept(&mut self, call: Call, fd: i32, address: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn accept(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+        address: &[u8],
+    ) -> Result<(), S::Error> {
         if !call.ok() {
             return Ok(());
         }
@@ -275,18 +300,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let (to, from) = self.directions(&address, call.time);
         let end = self.end(call, to, from, true, true);
-        self.install_result(call, Held::opened(Rc::new(end), call.time, false))
+        self.install_result(call, Descriptor::opened(Rc::new(end), call.time, false))
     }
 
     /// A descriptor goes through a socket. Receiving may begin before sending.
     pub(super) fn pass(
         &mut self,
-        call: Call,
+        call: CallContext,
         socket: i32,
         fd: i32,
         received: bool,
     ) -> Result<(), S::Error> {
-        let Some(what) = self.held(call, socket).and_then(|h| h.what.clone()) else {
+        let Some(what) = self.descriptor(call, socket).and_then(|h| h.what.clone()) else {
             return Ok(());
         };
         if received {
@@ -299,7 +324,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 Some(held) => self.install(
                     call,
                     fd,
-                    Held {
+                    Descriptor {
                         since: call.time,
                         ..held
                     },
@@ -314,10 +339,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 }
             };
         }
-        let Some(held) = self.held(call, fd).cloned() else {
+        let Some(held) = self.descriptor(call, fd).cloned() else {
             return Ok(());
         };
-        let copy = Held {
+        let copy = Descriptor {
             own: false,
             cloexec: false,
             read: None,
@@ -336,9 +361,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                     return Ok(());
                 };
                 self.install(
-                    Call { pid, epoch, ..call },
+                    CallContext { pid, epoch, ..call },
                     fd,
-                    Held {
+                    Descriptor {
                         since: call.time,
                         ..copy
                     },
@@ -355,14 +380,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    pub(super) fn memfd(&mut self, call: Call, name: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn memfd(&mut self, call: CallContext, name: &[u8]) -> Result<(), S::Error> {
         if !call.ok() {
             return Ok(());
         }
         let object = self.add(EntityKind::Memory, ROOT, call.time, 1);
         self.object_mut(object).label = Some([b"memfd:", name].concat().into());
         let end = self.end(call, object, object, true, true);
-        let mut held = Held::opened(Rc::new(end), call.time, false);
+        let mut held = Descriptor::opened(Rc::new(end), call.time, false);
         (held.source_from, held.target_from) = (1, 1);
         self.install_result(call, held)
     }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 use backstory_eventlog::event::{CWD, Time, Via};
 use backstory_files::Ident;
 
-use super::entities::Named;
-use super::{Call, Fold};
-use crate::activity::{Serial, Use};
+use super::entities::NamedEntity;
+use super::{CallContext, Fold};
+use crate::activity::{EntityUse, Serial};
 use crate::model::{Certainty, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
-use crate::process::{Description, Held, NAMELESS, NAMELESS_MAX, Process};
+use crate::process::{Descriptor, NAMELESS, NAMELESS_MAX, OpenFile, ProcessState};
 
 /// `O_CLOEXEC`
 pub(super) const O_CLOEXEC: i32 = 0o2_000_000;
@@ -21,7 +21,11 @@ const STANDARD: i32 = 2;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Puts a descriptor at the number that the call returned; at none if only the guard saw the call.
-    pub(super) fn install_result(&mut self, call: Call, held: Held) -> Result<(), S::Error> {
+    pub(super) fn install_result(
+        &mut self,
+        call: CallContext,
+        held: Descriptor,
+    ) -> Result<(), S::Error> {
         match call.outcome.value() {
             Some(fd) if call.via == Via::Library && fd >= 0 => self.install(call, fd, held),
             _ => self.install_nameless(call, held),
@@ -29,7 +33,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Puts a descriptor at number `fd`; what was there is closed.
-    pub(super) fn install(&mut self, call: Call, fd: i32, held: Held) -> Result<(), S::Error> {
+    pub(super) fn install(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+        held: Descriptor,
+    ) -> Result<(), S::Error> {
         for other in self.sharers(call) {
             let theirs = self.inherited(&held, call.time);
             self.install_alone(other, fd, theirs)?;
@@ -38,20 +47,21 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The others who share the caller's table of descriptors, as if they had made the call.
-    fn sharers(&self, call: Call) -> Vec<Call> {
+    fn sharers(&self, call: CallContext) -> Vec<CallContext> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Vec::new();
         };
         if Rc::strong_count(&process.table) == 1 {
             return Vec::new();
         }
-        let shares =
-            |other: &&Process| other.pid != call.pid && Rc::ptr_eq(&other.table, &process.table);
-        let mut others: Vec<Call> = self
+        let shares = |other: &&ProcessState| {
+            other.pid != call.pid && Rc::ptr_eq(&other.table, &process.table)
+        };
+        let mut others: Vec<CallContext> = self
             .processes
             .values()
             .filter(shares)
-            .map(|other| Call {
+            .map(|other| CallContext {
                 pid: other.pid,
                 epoch: other.epoch,
                 ..call
@@ -61,12 +71,17 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         others
     }
 
-    fn install_alone(&mut self, call: Call, fd: i32, held: Held) -> Result<(), S::Error> {
+    fn install_alone(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+        held: Descriptor,
+    ) -> Result<(), S::Error> {
         self.retain(&held);
         let old = self
             .processes
             .get_mut(&call.pid)
-            .and_then(|p| p.held.insert(fd, held));
+            .and_then(|p| p.descriptors.insert(fd, held));
         match old {
             Some(old) => self.release(call.epoch, fd, old, call.time, None),
             None => Ok(()),
@@ -74,11 +89,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Keeps a descriptor whose number nobody saw, until the epoch ends or passes it on.
-    pub(super) fn install_nameless(&mut self, call: Call, held: Held) -> Result<(), S::Error> {
+    pub(super) fn install_nameless(
+        &mut self,
+        call: CallContext,
+        held: Descriptor,
+    ) -> Result<(), S::Error> {
         let Some(process) = self.processes.get_mut(&call.pid) else {
             return Ok(());
         };
-        let same = |h: &Held| match (&h.what, &held.what) {
+        let same = |h: &Descriptor| match (&h.what, &held.what) {
             (Some(a), Some(b)) => {
                 (a.source, a.target, a.reads, a.writes, a.path)
                     == (b.source, b.target, b.reads, b.writes, b.path)
@@ -86,7 +105,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             _ => false,
         };
         if let Some((_, old)) = process
-            .held
+            .descriptors
             .range_mut(..=NAMELESS)
             .find(|(_, h)| h.own == held.own && same(h))
         {
@@ -96,24 +115,24 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         }
         let oldest = process
-            .held
+            .descriptors
             .range(..=NAMELESS)
             .next_back()
             .map(|(&fd, _)| fd);
         let full = process.nameless_count() >= NAMELESS_MAX;
         let fd = process.nameless();
         if let Some(oldest) = oldest.filter(|_| full)
-            && let Some(old) = process.held.remove(&oldest)
+            && let Some(old) = process.descriptors.remove(&oldest)
         {
             self.release(call.epoch, oldest, old, call.time, None)?;
         }
         self.install(call, fd, held)
     }
 
-    pub(super) fn close(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+    pub(super) fn close(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
         for other in self.sharers(call) {
             self.close_alone(
-                Call {
+                CallContext {
                     ident: None,
                     ..other
                 },
@@ -123,11 +142,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.close_alone(call, fd)
     }
 
-    fn close_alone(&mut self, call: Call, fd: i32) -> Result<(), S::Error> {
+    fn close_alone(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
         match self
             .processes
             .get_mut(&call.pid)
-            .and_then(|p| p.held.remove(&fd))
+            .and_then(|p| p.descriptors.remove(&fd))
         {
             Some(held) => self.release(call.epoch, fd, held, call.time, call.ident),
             None => Ok(()),
@@ -136,7 +155,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn close_range(
         &mut self,
-        call: Call,
+        call: CallContext,
         first: i32,
         last: u32,
         flags: i32,
@@ -149,7 +168,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(());
         };
         let numbers: Vec<i32> = process
-            .held
+            .descriptors
             .range(first.max(0)..)
             .map(|(&fd, _)| fd)
             .take_while(|&fd| fd <= last)
@@ -157,7 +176,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         for fd in numbers {
             if flags & CLOSE_RANGE_CLOEXEC == 0 {
                 self.close(
-                    Call {
+                    CallContext {
                         ident: None,
                         ..call
                     },
@@ -170,21 +189,30 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn dup(&mut self, call: Call, fd: i32, cloexec: bool) -> Result<(), S::Error> {
+    pub(super) fn dup(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+        cloexec: bool,
+    ) -> Result<(), S::Error> {
         let Some(new) = call.outcome.value().filter(|&new| new >= 0 && new != fd) else {
             return Ok(());
         };
-        let Some(held) = self.processes.get(&call.pid).and_then(|p| p.held.get(&fd)) else {
+        let Some(held) = self
+            .processes
+            .get(&call.pid)
+            .and_then(|p| p.descriptors.get(&fd))
+        else {
             // Not known where it leads; what was at the new number is closed all the same.
             return self.close(
-                Call {
+                CallContext {
                     ident: None,
                     ..call
                 },
                 new,
             );
         };
-        let copy = Held {
+        let copy = Descriptor {
             cloexec,
             since: call.time,
             read: None,
@@ -195,11 +223,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.install(call, new, copy)
     }
 
-    pub(super) fn cloexec(&mut self, call: Call, fd: i32, on: bool) -> Result<(), S::Error> {
+    pub(super) fn cloexec(&mut self, call: CallContext, fd: i32, on: bool) -> Result<(), S::Error> {
         if let Some(held) = self
             .processes
             .get_mut(&call.pid)
-            .and_then(|p| p.held.get_mut(&fd))
+            .and_then(|p| p.descriptors.get_mut(&fd))
         {
             held.cloexec = on;
         }
@@ -207,15 +235,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A descriptor of something that carries no data.
-    pub(super) fn carries_nothing(&mut self, call: Call) -> Result<(), S::Error> {
+    pub(super) fn carries_nothing(&mut self, call: CallContext) -> Result<(), S::Error> {
         match call.outcome.value() {
-            Some(fd) if fd >= 0 => self.install(call, fd, Held::empty(call.time)),
+            Some(fd) if fd >= 0 => self.install(call, fd, Descriptor::empty(call.time)),
             _ => Ok(()),
         }
     }
 
     /// Counts a descriptor that now exists.
-    pub(super) fn retain(&mut self, held: &Held) {
+    pub(super) fn retain(&mut self, held: &Descriptor) {
         let Some(what) = held.what.clone() else {
             return;
         };
@@ -233,14 +261,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         &mut self,
         epoch: Serial,
         fd: i32,
-        held: Held,
+        held: Descriptor,
         time: Time,
         ident: Option<Ident>,
     ) -> Result<(), S::Error> {
         let Some(what) = held.what.clone() else {
             return Ok(());
         };
-        let call = Call {
+        let call = CallContext {
             time,
             pid: 0,
             tid: 0,
@@ -294,7 +322,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn let_go(
         &mut self,
-        what: &Description,
+        what: &OpenFile,
         time: Time,
         ident: Option<Ident>,
     ) -> Result<(), S::Error> {
@@ -317,9 +345,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn release_looked(
         &mut self,
-        call: Call,
-        held: &Held,
-        what: &Description,
+        call: CallContext,
+        held: &Descriptor,
+        what: &OpenFile,
     ) -> Result<(), S::Error> {
         if let Some(listed) = held.listed {
             let interval = Interval {
@@ -362,8 +390,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         &self,
         epoch: Serial,
         fd: i32,
-        held: &Held,
-        what: &Description,
+        held: &Descriptor,
+        what: &OpenFile,
         seen: Option<Time>,
         only: bool,
     ) -> Option<(Time, Certainty)> {
@@ -403,7 +431,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     #[allow(clippy::too_many_arguments)]
     pub(super) fn spread(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         first: u32,
         path: PathId,
@@ -445,7 +473,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if let Some(epoch) = &mut self.epochs[call.epoch as usize] {
                 // A write that was seen has its own edge already: closing what was opened adds no more than the time.
                 let (via, opened) = (call.via, writes);
-                epoch.edges.add(Use {
+                epoch.edges.add(EntityUse {
                     entity,
                     relation,
                     interval,
@@ -466,10 +494,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The node that content written through the name `path` goes to. All names of a file share what is written: it has one node.
     pub(super) fn written(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         path: PathId,
-    ) -> Result<Named, S::Error> {
+    ) -> Result<NamedEntity, S::Error> {
         if !self.object(object).linked {
             return self.entity_now(call, object, path);
         }
@@ -478,20 +506,24 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The description behind `fd` of the calling process.
-    pub(super) fn held(&mut self, call: Call, fd: i32) -> Option<&mut Held> {
-        self.processes.get_mut(&call.pid)?.held.get_mut(&fd)
+    pub(super) fn descriptor(&mut self, call: CallContext, fd: i32) -> Option<&mut Descriptor> {
+        self.processes.get_mut(&call.pid)?.descriptors.get_mut(&fd)
     }
 
     /// What `fd` leads to; the current directory for [`CWD`].
-    pub(super) fn object_of_descriptor(&mut self, call: Call, fd: i32) -> Result<Found, S::Error> {
+    pub(super) fn object_of_descriptor(
+        &mut self,
+        call: CallContext,
+        fd: i32,
+    ) -> Result<FoundObject, S::Error> {
         if fd == CWD {
             let process = self.processes.get(&call.pid);
-            let Some(cwd) = process.map(|p| p.standing(call.tid).cwd.get()) else {
+            let Some(cwd) = process.map(|p| p.fs(call.tid).cwd.get()) else {
                 return Ok(None);
             };
             return Ok(Some((self.lookup(cwd, call, None)?, cwd)));
         }
-        let Some(held) = self.held(call, fd) else {
+        let Some(held) = self.descriptor(call, fd) else {
             return Ok(None);
         };
         let path = held.path;
@@ -500,7 +532,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 }
 
 /// An object, if it is known, and the name it was found by.
-pub(super) type Found = Option<(ObjectId, PathId)>;
+pub(super) type FoundObject = Option<(ObjectId, PathId)>;
 
 /// One moment.
 pub(super) fn at(time: Time) -> Interval {
@@ -510,11 +542,11 @@ pub(super) fn at(time: Time) -> Interval {
     }
 }
 
-impl Held {
+impl Descriptor {
     /// A descriptor just opened; versions are set by who knows them.
-    pub(super) fn opened(what: Rc<Description>, since: Time, cloexec: bool) -> Held {
+    pub(super) fn opened(what: Rc<OpenFile>, since: Time, cloexec: bool) -> Descriptor {
         let path = what.path;
-        Held {
+        Descriptor {
             what: Some(what),
             cloexec,
             since,
@@ -530,8 +562,8 @@ impl Held {
         }
     }
 
-    fn empty(since: Time) -> Held {
-        Held {
+    fn empty(since: Time) -> Descriptor {
+        Descriptor {
             what: None,
             cloexec: false,
             since,

@@ -3,23 +3,23 @@
 use backstory_eventlog::event::{Time, Via};
 use backstory_files::Ident;
 
-use super::{Call, Fold, NEAR, SLACK};
-use crate::activity::{Serial, Use};
+use super::{CallContext, Fold, NEAR, SLACK};
+use crate::activity::{EntityUse, Serial};
 use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Interval, Relation, Sink};
-use crate::object::{Object, ObjectId, Version, Writers};
+use crate::object::{ContentVersion, ObjectId, TrackedObject, Writers};
 use crate::paths::{PathId, ROOT};
 
 /// A node, and by which name of which version it is used.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct NamedEntity {
     pub(super) id: EntityId,
     by: Option<(ObjectId, u32, PathId)>,
 }
 
-impl From<EntityId> for Named {
+impl From<EntityId> for NamedEntity {
     /// A node that has but one name.
-    fn from(id: EntityId) -> Named {
-        Named { id, by: None }
+    fn from(id: EntityId) -> NamedEntity {
+        NamedEntity { id, by: None }
     }
 }
 
@@ -27,10 +27,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The node of the present version of `object`, used by the name `path`.
     pub(super) fn entity_now(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         path: PathId,
-    ) -> Result<Named, S::Error> {
+    ) -> Result<NamedEntity, S::Error> {
         let number = self.object(object).now().number;
         self.entity(call, object, number, path)
     }
@@ -38,13 +38,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The node of a version, used by the name `path`. A version that is no longer kept is stood for by the oldest that is.
     pub(super) fn entity(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         number: u32,
         path: PathId,
-    ) -> Result<Named, S::Error> {
+    ) -> Result<NamedEntity, S::Error> {
         let primary = self.primary(call.time, object, number)?;
-        let named = Named {
+        let named = NamedEntity {
             id: primary,
             by: Some((object, number, path)),
         };
@@ -69,11 +69,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Whether a symbolic link stands in `path`, or is it: an older one, or one that this run made.
     fn is_soft(&mut self, path: PathId) -> bool {
-        self.follow(path, true) != path || self.winding(path)
+        self.follow(path, true) != path || self.passes_older_link(path)
     }
 
     /// Notes by which name something was done to a node.
-    pub(super) fn note(&mut self, named: Named, relation: Relation, certainty: Certainty) {
+    pub(super) fn note(&mut self, named: NamedEntity, relation: Relation, certainty: Certainty) {
         if let Some((object, number, path)) = named.by {
             self.object_mut(object)
                 .kept(number)
@@ -84,14 +84,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Whether `path` is a hard link other than the one by which the version is known. A name that leads through an older symbolic
     /// link may be either; it is taken for the same one.
     fn is_other_hard_link(&mut self, object: ObjectId, number: u32, path: PathId) -> bool {
-        if self.winding(path) {
+        if self.passes_older_link(path) {
             return false;
         }
         let version = self.object_mut(object).kept(number);
         let names: Vec<PathId> = std::iter::once(version.path)
             .chain(version.aliases.iter().map(|alias| alias.path))
             .collect();
-        names.contains(&path) || names.into_iter().any(|name| !self.winding(name))
+        names.contains(&path) || names.into_iter().any(|name| !self.passes_older_link(name))
     }
 
     fn primary(&mut self, time: Time, object: ObjectId, number: u32) -> Result<EntityId, S::Error> {
@@ -107,26 +107,26 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let (first, by) = (version.number == 0 && version.ident.is_none(), version.path);
         if let Some(ident) = settled.filter(|_| is_last) {
             version.ident.get_or_insert(ident);
-            version.told_last = true;
+            version.reported_last = true;
         } else if first {
             // What was there before the run, kept before the run changed it: nothing that the run itself did came before.
             let by = self.follow(by, true);
             let began = self.object_mut(object).kept(number).began;
-            let kept = self.answers.kept(&self.paths, by, began);
+            let kept = self.final_state.preserved(&self.paths, by, began);
             if let Some((at, ident)) = kept.filter(|(_, ident)| ident.mtime < began + NEAR) {
                 let version = self.object_mut(object).kept(number);
                 (version.ident, version.kept) = (Some(ident), Some(at));
             }
         }
         self.entities += 1;
-        self.tell(object, number)?;
+        self.report(object, number)?;
         Ok(next)
     }
 
     /// A hard link's own node for a version. While the version is still being written, all names share one.
     fn twin(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         number: u32,
         path: PathId,
@@ -146,7 +146,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         version.links.push((path, id));
         // Whoever writes from now on makes another version.
         version.read = true;
-        let (ident, last, version) = (version.ident, version.told_last, version.number);
+        let (ident, last, version) = (version.ident, version.reported_last, version.number);
         self.entities += 1;
         let path = self.paths.bytes(path).into();
         let entity = Entity {
@@ -174,11 +174,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The node that a use of the version by the name `path` belongs to, as it was settled when the file was opened.
     pub(super) fn entity_used(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         number: u32,
         path: PathId,
-    ) -> Result<Named, S::Error> {
+    ) -> Result<NamedEntity, S::Error> {
         if !self.object(object).linked {
             return self.entity(call, object, number, path);
         }
@@ -192,18 +192,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The first node of a version, whichever of its names is used.
     pub(super) fn first_node(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         number: u32,
         path: PathId,
-    ) -> Result<Named, S::Error> {
+    ) -> Result<NamedEntity, S::Error> {
         let id = self.primary(call.time, object, number)?;
         let by = Some((object, number, path));
-        Ok(Named { id, by })
+        Ok(NamedEntity { id, by })
     }
 
     /// Gives a version's node to the sink as it is known now.
-    pub(super) fn tell(&mut self, object: ObjectId, number: u32) -> Result<(), S::Error> {
+    pub(super) fn report(&mut self, object: ObjectId, number: u32) -> Result<(), S::Error> {
         let object = &mut self.objects[object.0 as usize];
         let kind = object.kind;
         let label = object.label.clone();
@@ -245,7 +245,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn edge(
         &mut self,
         epoch: Serial,
-        entity: impl Into<Named>,
+        entity: impl Into<NamedEntity>,
         relation: Relation,
         interval: Interval,
         certainty: Certainty,
@@ -255,7 +255,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.note(named, relation, certainty);
         let entity = named.id;
         if let Some(epoch) = &mut self.epochs[epoch as usize] {
-            epoch.edges.add(Use {
+            epoch.edges.add(EntityUse {
                 entity,
                 relation,
                 interval,
@@ -267,7 +267,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Adds an edge of one moment.
-    pub(super) fn touch(&mut self, call: Call, entity: impl Into<Named>, relation: Relation) {
+    pub(super) fn touch(
+        &mut self,
+        call: CallContext,
+        entity: impl Into<NamedEntity>,
+        relation: Relation,
+    ) {
         let interval = Interval {
             start: call.time,
             end: call.time,
@@ -286,7 +291,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// content stays. While others may be writing, all write to one version.
     pub(super) fn begin_write(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         path: PathId,
         fresh: bool,
@@ -309,7 +314,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Starts the next version; unless it is `fresh` it derives from the present one.
     pub(super) fn next_version(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         path: PathId,
         fresh: bool,
@@ -343,9 +348,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The present version is not what the file system holds at the end, after all.
     pub(super) fn not_last(&mut self, object: ObjectId) -> Result<(), S::Error> {
         let now = self.object_mut(object).now_mut();
-        if std::mem::take(&mut now.told_last) {
+        if std::mem::take(&mut now.reported_last) {
             let number = now.number;
-            self.tell(object, number)?;
+            self.report(object, number)?;
         }
         Ok(())
     }
@@ -404,29 +409,29 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Says of every version that the file system still holds that it is the last.
-    pub(super) fn tell_last(&mut self, ended: Time) -> Result<(), S::Error> {
-        self.tell_looked_directories()?;
+    pub(super) fn report_last(&mut self, ended: Time) -> Result<(), S::Error> {
+        self.report_looked_directories()?;
         for index in 0..self.objects.len() {
             let id = ObjectId(index as u32);
             let object = &self.objects[index];
             let (here, ident) = self.at_end(object, ended);
             let now = self.objects[index].now_mut();
             let number = now.number;
-            now.news |= now.told_last != here || (now.ident.is_none() && ident.is_some());
-            now.told_last = here;
+            now.news |= now.reported_last != here || (now.ident.is_none() && ident.is_some());
+            now.reported_last = here;
             now.ident = now.ident.or(ident);
             if now.news {
-                self.tell(id, number)?;
+                self.report(id, number)?;
             }
             if here {
-                self.tell_links(id, ended)?;
+                self.report_links(id, ended)?;
             }
         }
         Ok(())
     }
 
     /// The nodes of hard links that are there at the end.
-    fn tell_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
+    fn report_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
         let held = &self.objects[object.0 as usize];
         let now = held.now();
         for &(path, id) in now
@@ -447,11 +452,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             };
             self.sink.entity(&entity)?;
         }
-        self.tell_unused_links(object, time)
+        self.report_unused_links(object, time)
     }
 
     /// Hard links by which the last version was not used have nodes, too: who asks for them shall find where they come from.
-    fn tell_unused_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
+    fn report_unused_links(&mut self, object: ObjectId, time: Time) -> Result<(), S::Error> {
         let held = self.object(object);
         let Some(linker) = held.linker.filter(|_| held.linked) else {
             return Ok(());
@@ -466,7 +471,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             if self.object(object).now().known_as(path) {
                 continue;
             }
-            let call = Call {
+            let call = CallContext {
                 time,
                 pid: 0,
                 tid: 0,
@@ -482,15 +487,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Whether the file system holds the object's present version, and the identity that is certainly its.
-    fn at_end(&self, object: &Object, ended: Time) -> (bool, Option<Ident>) {
+    fn at_end(&self, object: &TrackedObject, ended: Time) -> (bool, Option<Ident>) {
         let now = object.now();
         if object.names.is_empty() || now.entity.is_none() {
             return (false, None);
         }
-        if now.told_last {
+        if now.reported_last {
             return (true, now.ident);
         }
-        let ident = match self.answers.of(&self.paths, object.names[0], true) {
+        let ident = match self
+            .final_state
+            .identity(&self.paths, object.names[0], true)
+        {
             Some(Some(ident)) => ident,
             Some(None) => return (object.doubtful, None),
             None => return (object.versioned(), None),
@@ -513,10 +521,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 }
 
 fn describe(
-    paths: &crate::paths::Paths,
+    paths: &crate::paths::PathTable,
     kind: EntityKind,
     label: Option<Box<[u8]>>,
-    version: &Version,
+    version: &ContentVersion,
     id: EntityId,
 ) -> Entity {
     Entity {
@@ -532,6 +540,6 @@ fn describe(
         version: version.number,
         previous: version.previous,
         ident: version.ident,
-        last: version.told_last,
+        last: version.reported_last,
     }
 }

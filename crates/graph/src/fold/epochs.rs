@@ -6,8 +6,8 @@ use std::sync::Arc;
 use backstory_eventlog::event::{Bytes, Pid, Time, Via};
 use rustc_hash::FxHashSet;
 
-use super::{Call, Fold};
-use crate::activity::{Edges, Epoch, Serial, Use};
+use super::{CallContext, Fold};
+use crate::activity::{EntityUse, Epoch, EpochEdges, Serial};
 use crate::model::{Activity, ActivityId, Edge, Inform, Informed, Interval, Sink};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
@@ -83,8 +83,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .as_ref()
             .and_then(|epoch| epoch.id);
         if let Some(id) = told {
-            self.tell_standard(serial, id)?;
-            self.tell_given(serial, id)?;
+            self.report_standard(serial, id)?;
+            self.report_given(serial, id)?;
         }
         let Some(mut epoch) = self.epochs[serial as usize].take() else {
             return Ok(());
@@ -94,7 +94,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.sink
             .activity(&epoch.activity(id, self.header.modes.lookups == Some(LookupsMode::All)))?;
         for edge in epoch.edges.iter() {
-            let Use {
+            let EntityUse {
                 entity,
                 relation,
                 interval,
@@ -139,7 +139,7 @@ impl Epoch {
             began_with: [None; 3],
             parent_began_with: [None; 3],
             given: Vec::new(),
-            edges: Edges::default(),
+            edges: EpochEdges::default(),
         }
     }
 
@@ -158,7 +158,7 @@ impl Epoch {
         path: Option<Bytes>,
         argv: Vec<Bytes>,
         env: Option<Arc<[Bytes]>>,
-        call: Call,
+        call: CallContext,
     ) {
         self.number += 1;
         self.exec_path = path;

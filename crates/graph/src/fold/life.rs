@@ -6,11 +6,11 @@
 use backstory_eventlog::event::{Bytes, Pid, Spawn, Time};
 use backstory_eventlog::run::RunEnd;
 
-use super::{Call, Fold};
-use crate::activity::{Epoch, Origin, Serial};
+use super::{CallContext, Fold};
+use crate::activity::{Epoch, EpochOrigin, Serial};
 use crate::model::{EntityKind, Informed, Sink};
 use crate::paths::ROOT;
-use crate::process::{Held, NAMELESS, Process, Standing};
+use crate::process::{Descriptor, FsContext, NAMELESS, ProcessState};
 use std::rc::Rc;
 
 const CLONE_THREAD: u32 = 0x1_0000;
@@ -21,7 +21,7 @@ const CLONE_FILES: u32 = 0x400;
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The epoch that an event belongs to; a process not heard of before begins with it.
-    pub(super) fn process_of(&mut self, call: Call) -> Result<Serial, S::Error> {
+    pub(super) fn process_of(&mut self, call: CallContext) -> Result<Serial, S::Error> {
         let serial = match self.processes.get(&call.pid) {
             Some(process) => process.epoch,
             None => {
@@ -36,7 +36,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A process begins that nobody was seen to fork: the run's command, or a child of something that is not recorded.
-    pub(super) fn appear(&mut self, call: Call, parent: Option<Pid>) -> Result<(), S::Error> {
+    pub(super) fn appear(
+        &mut self,
+        call: CallContext,
+        parent: Option<Pid>,
+    ) -> Result<(), S::Error> {
         let first = self.epochs.is_empty();
         let parent = parent.filter(|p| *p != call.pid && self.processes.contains_key(p));
         self.begin_process(call, call.pid, parent, None)?;
@@ -47,12 +51,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What is known of the run's command before its first event.
-    pub(super) fn set_up_command(&mut self, call: Call) -> Result<(), S::Error> {
+    pub(super) fn set_up_command(&mut self, call: CallContext) -> Result<(), S::Error> {
         let header = self.header;
         let cwd = self.walk(ROOT, ROOT, &header.cwd);
         let cwd_bytes: Bytes = self.paths.bytes(cwd).into();
         if let Some(process) = self.processes.get_mut(&call.pid) {
-            process.standing.cwd.set(cwd);
+            process.fs.cwd.set(cwd);
             process.command = true;
             let epoch = process.epoch as usize;
             if let Some(epoch) = &mut self.epochs[epoch] {
@@ -73,7 +77,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A process begins as a copy of its parent; with `flags` if its parent was seen to make it.
     pub(super) fn begin_process(
         &mut self,
-        call: Call,
+        call: CallContext,
         pid: Pid,
         parent: Option<Pid>,
         flags: Option<u32>,
@@ -84,26 +88,26 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.bury(pid)?;
         }
         let serial = self.epochs.len() as Serial;
-        let mut process = Process::new(pid, serial, forked);
+        let mut process = ProcessState::new(pid, serial, forked);
         let mut epoch = Epoch::new(pid, call.time, call.via);
         if let Some(from) = parent.and_then(|p| self.processes.get(&p)) {
             process.parent = from.pid;
-            process.standing = Rc::clone(from.standing(call.tid));
+            process.fs = Rc::clone(from.fs(call.tid));
             if flags & CLONE_FS == 0 {
-                process.standing = Rc::new(Standing::clone(&process.standing));
+                process.fs = Rc::new(FsContext::clone(&process.fs));
             }
             if flags & CLONE_FILES != 0 {
                 process.table = Rc::clone(&from.table);
             }
             process.binds = Rc::clone(&from.binds);
             process.own_mounts = from.own_mounts;
-            let origin = Origin {
+            let origin = EpochOrigin {
                 from: from.epoch,
                 why: Informed::Fork,
                 time: call.time,
             };
             epoch.origin = Some(origin);
-            process.held = self.copies(from, call.time);
+            process.descriptors = self.copies(from, call.time);
             if let Some(old) = &self.epochs[from.epoch as usize] {
                 epoch.resemble(old);
                 epoch.recorded = forked && old.recorded;
@@ -113,8 +117,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 epoch.parent = Some(self.announce(origin.from)?);
             }
         }
-        epoch.cwd = self.paths.bytes(process.standing.cwd.get()).into();
-        let held: Vec<Held> = process.held.values().cloned().collect();
+        epoch.cwd = self.paths.bytes(process.fs.cwd.get()).into();
+        let held: Vec<Descriptor> = process.descriptors.values().cloned().collect();
         held.iter().for_each(|h| self.retain(h));
         self.epochs.push(Some(Box::new(epoch)));
         self.processes.insert(pid, process);
@@ -125,29 +129,29 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// read there, its parent read before it.
     pub(super) fn copies(
         &self,
-        from: &Process,
+        from: &ProcessState,
         time: Time,
-    ) -> std::collections::BTreeMap<i32, Held> {
-        let worth = |held: &Held| match &held.what {
+    ) -> std::collections::BTreeMap<i32, Descriptor> {
+        let worth = |held: &Descriptor| match &held.what {
             Some(what) => what.writes || !matches!(self.object(what.source).kind, EntityKind::File),
             None => true,
         };
         let held = from
-            .held
+            .descriptors
             .iter()
             .filter(|(fd, held)| **fd > NAMELESS || worth(held));
         held.map(|(&fd, held)| (fd, self.inherited(held, time)))
             .collect()
     }
 
-    pub(super) fn inherited(&self, held: &Held, time: Time) -> Held {
+    pub(super) fn inherited(&self, held: &Descriptor, time: Time) -> Descriptor {
         let version = |object| self.object(object).now().number;
         let (source_from, target_from) = match &held.what {
             Some(what) => (version(what.source), version(what.target)),
             None => (0, 0),
         };
         let (read, written, listed) = (None, None, None);
-        Held {
+        Descriptor {
             since: time,
             own: false,
             read,
@@ -161,7 +165,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn born(
         &mut self,
-        call: Call,
+        call: CallContext,
         parent: Pid,
         exe: &[u8],
         cwd: &[u8],
@@ -171,17 +175,22 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.appear(call, Some(parent))?;
             if !cwd.is_empty() {
                 let place = self.walk(ROOT, ROOT, cwd);
-                self.stand_in(call, place);
+                self.set_cwd(call, place);
             }
         }
         if exe.is_empty() {
             return Ok(());
         }
         let epoch = self.process_of(call)?;
-        self.running(Call { epoch, ..call }, exe, new)
+        self.running(CallContext { epoch, ..call }, exe, new)
     }
 
-    pub(super) fn start(&mut self, call: Call, ppid: Pid, forked: bool) -> Result<(), S::Error> {
+    pub(super) fn start(
+        &mut self,
+        call: CallContext,
+        ppid: Pid,
+        forked: bool,
+    ) -> Result<(), S::Error> {
         if self.processes.get(&call.pid).is_none_or(|p| p.ended) {
             self.appear(call, Some(ppid))?;
         }
@@ -190,7 +199,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if !forked && (process.started || process.epoch_number == 0) {
             // An exec that nobody saw.
             let program = self.program_of_command(call.pid);
-            self.become_program(Call { epoch, ..call }, program)?;
+            self.become_program(CallContext { epoch, ..call }, program)?;
         }
         let Some(process) = self.processes.get_mut(&call.pid) else {
             return Ok(());
@@ -204,7 +213,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn fork(
         &mut self,
-        call: Call,
+        call: CallContext,
         flags: u32,
         spawn: Option<Spawn>,
     ) -> Result<(), S::Error> {
@@ -234,13 +243,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn chdir(
         &mut self,
-        call: Call,
+        call: CallContext,
         fd: i32,
         path: &[u8],
         now: &[u8],
     ) -> Result<(), S::Error> {
         let named = if path.is_empty() {
-            self.held(call, fd).map(|h| h.location)
+            self.descriptor(call, fd).map(|h| h.location)
         } else {
             self.place(call, backstory_eventlog::event::CWD, path)
         };
@@ -259,20 +268,20 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         if let Some(place) = place {
             let place = self.follow(place, true);
-            self.stand_in(call, place);
+            self.set_cwd(call, place);
         }
         Ok(())
     }
 
     /// The root of who made a call.
-    pub(super) fn root_of(&self, call: Call) -> crate::paths::PathId {
+    pub(super) fn root_of(&self, call: CallContext) -> crate::paths::PathId {
         let process = self.processes.get(&call.pid);
-        process.map_or(ROOT, |p| p.standing(call.tid).root.get())
+        process.map_or(ROOT, |p| p.fs(call.tid).root.get())
     }
 
-    pub(super) fn stand_in(&mut self, call: Call, place: crate::paths::PathId) {
+    pub(super) fn set_cwd(&mut self, call: CallContext, place: crate::paths::PathId) {
         if let Some(process) = self.processes.get_mut(&call.pid) {
-            process.standing(call.tid).cwd.set(place);
+            process.fs(call.tid).cwd.set(place);
             if let Some(epoch) = self.epochs[process.epoch as usize]
                 .as_mut()
                 .filter(|e| e.number == 0)
@@ -282,18 +291,23 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    pub(super) fn chroot(&mut self, call: Call, path: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn chroot(&mut self, call: CallContext, path: &[u8]) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());
         }
         let place = self.place_of_content(call, backstory_eventlog::event::CWD, path);
         if let (Some(place), Some(process)) = (place, self.processes.get(&call.pid)) {
-            process.standing(call.tid).root.set(place);
+            process.fs(call.tid).root.set(place);
         }
         Ok(())
     }
 
-    pub(super) fn wait(&mut self, call: Call, status: i32, looked: bool) -> Result<(), S::Error> {
+    pub(super) fn wait(
+        &mut self,
+        call: CallContext,
+        status: i32,
+        looked: bool,
+    ) -> Result<(), S::Error> {
         let Some(child) = call.outcome.value().filter(|&c| c > 0) else {
             return Ok(());
         };
@@ -329,7 +343,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn exit(&mut self, call: Call, status: i32) -> Result<(), S::Error> {
+    pub(super) fn exit(&mut self, call: CallContext, status: i32) -> Result<(), S::Error> {
         if let Some(process) = self.processes.get_mut(&call.pid) {
             process.status.get_or_insert((status & 0xff) << 8);
         }
@@ -349,7 +363,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn kill(&mut self, call: Call, pid: i32, signal: i32) -> Result<(), S::Error> {
+    pub(super) fn kill(
+        &mut self,
+        call: CallContext,
+        pid: i32,
+        signal: i32,
+    ) -> Result<(), S::Error> {
         let Some(target) = u32::try_from(pid).ok().and_then(|p| self.processes.get(&p)) else {
             return Ok(());
         };
@@ -372,7 +391,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let held = self
             .processes
             .get_mut(&pid)
-            .map(|p| std::mem::take(&mut p.held))
+            .map(|p| std::mem::take(&mut p.descriptors))
             .unwrap_or_default();
         for (fd, held) in held {
             self.release(serial, fd, held, time, None)?;

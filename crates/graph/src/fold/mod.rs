@@ -1,6 +1,6 @@
 //! The fold: replays the run's world event by event and tells a sink what came of it.
 //!
-//! One file per concern: [`place`] turns what a program wrote into absolute paths, [`names`] says what a path leads to at a time, [`answers`] what was there after the run,
+//! One file per concern: [`place`] turns what a program wrote into absolute paths, [`names`] says what a path leads to at a time, [`final_state`] what was there after the run,
 //! [`entities`] keeps versions and edges, [`opening`] and [`descriptors`] open and close, [`access`] reads, writes and looks, [`naming`] changes
 //! names, [`life`] begins and ends processes, [`programs`] execs them, [`epochs`] gives them, [`channels`] joins pipes and sockets, [`holds`] takes
 //! over what nobody saw being opened. Nothing here does I/O or reads a clock.
@@ -8,19 +8,19 @@
 use std::collections::VecDeque;
 
 mod access;
-mod answers;
 mod channels;
+mod descriptor_lists;
 mod descriptors;
 mod entities;
 mod epochs;
-mod holds;
+mod final_state;
 mod life;
-pub(crate) mod mounts;
+mod mounts;
 mod moving;
 mod names;
 mod naming;
 mod opening;
-mod place;
+mod path_walk;
 mod programs;
 mod removed_links;
 mod standard;
@@ -32,14 +32,14 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::{CLOCK_GRANULARITY, Ident};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::Known;
+use crate::FinalState;
 use crate::activity::{Epoch, Serial};
 use crate::model::{ActivityId, Certainty, EntityId, Sink};
-use crate::object::{Key, Object, ObjectId};
-use crate::paths::{ByPath, PathId, Paths};
-use crate::process::Process;
-use answers::Answers;
-use names::Name;
+use crate::object::{InodeKey, ObjectId, TrackedObject};
+use crate::paths::{ByPath, PathId, PathTable};
+use crate::process::ProcessState;
+use final_state::FinalStateCache;
+use names::NameState;
 
 /// A time stamp can be older than the change by this much.
 pub const SLACK: Time = CLOCK_GRANULARITY;
@@ -57,7 +57,7 @@ const EINTR: i32 = -4;
 
 /// Who does what, while one event is looked at.
 #[derive(Debug, Clone, Copy)]
-struct Call {
+struct CallContext {
     time: Time,
     pid: Pid,
     tid: Pid,
@@ -68,7 +68,7 @@ struct Call {
     resolved: bool,
 }
 
-impl Call {
+impl CallContext {
     fn ok(&self) -> bool {
         self.outcome.value().is_some_and(|v| v >= 0)
     }
@@ -90,21 +90,21 @@ impl Call {
 pub struct Fold<'a, S: Sink + ?Sized> {
     header: &'a RunHeader,
     end: Option<&'a RunEnd>,
-    answers: Answers<'a>,
+    final_state: FinalStateCache<'a>,
     sink: &'a mut S,
-    paths: Paths,
-    objects: Vec<Object>,
-    by_key: FxHashMap<Key, ObjectId>,
-    names: ByPath<Name>,
+    paths: PathTable,
+    objects: Vec<TrackedObject>,
+    by_key: FxHashMap<InodeKey, ObjectId>,
+    names: ByPath<NameState>,
     /// Symbolic links themselves.
     links: FxHashMap<PathId, ObjectId>,
     /// Where links made in this run lead.
     targets: FxHashMap<PathId, PathId>,
     older_links: removed_links::OlderLinks,
     /// Paths after which `..` is not their directory, because they are links to others.
-    crooked: FxHashMap<PathId, bool>,
+    older_link: FxHashMap<PathId, bool>,
     missing: FxHashMap<PathId, EntityId>,
-    processes: FxHashMap<Pid, Process>,
+    processes: FxHashMap<Pid, ProcessState>,
     epochs: Vec<Option<Box<Epoch>>>,
     /// Children that a thread has waited for: they had ended when its next event came.
     waited: FxHashMap<Pid, Vec<(Pid, Time, Serial)>>,
@@ -113,7 +113,7 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     /// The nodes of all epochs.
     ids: Vec<ActivityId>,
     channels: channels::Channels,
-    lists: holds::Lists,
+    lists: descriptor_lists::DescriptorLists,
     opaque: FxHashSet<Box<str>>,
     activities: u32,
     entities: u32,
@@ -125,21 +125,21 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
     pub fn new(
         header: &'a RunHeader,
         end: Option<&'a RunEnd>,
-        known: &'a dyn Known,
+        known: &'a dyn FinalState,
         sink: &'a mut S,
     ) -> Self {
         Fold {
             header,
             end,
             sink,
-            paths: Paths::default(),
+            paths: PathTable::default(),
             objects: Vec::new(),
             by_key: FxHashMap::default(),
             names: ByPath::default(),
             links: FxHashMap::default(),
             targets: FxHashMap::default(),
             older_links: removed_links::OlderLinks::default(),
-            crooked: FxHashMap::default(),
+            older_link: FxHashMap::default(),
             missing: FxHashMap::default(),
             processes: FxHashMap::default(),
             epochs: Vec::new(),
@@ -147,12 +147,12 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             dead: VecDeque::new(),
             ids: Vec::new(),
             channels: channels::Channels::default(),
-            lists: holds::Lists::default(),
+            lists: descriptor_lists::DescriptorLists::default(),
             opaque: FxHashSet::default(),
             activities: 0,
             entities: 0,
             now: header.started,
-            answers: Answers::new(known),
+            final_state: FinalStateCache::new(known),
         }
     }
 
@@ -175,7 +175,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         if !matches!(op, Op::Hold { .. }) {
             self.other_than_list(pid)?;
         }
-        let call = Call {
+        let call = CallContext {
             time,
             pid,
             tid,
@@ -193,11 +193,11 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
             _ => {}
         }
         let epoch = self.process_of(call)?;
-        self.apply(Call { epoch, ..call }, op)
+        self.apply(CallContext { epoch, ..call }, op)
     }
 
     /// What a process did.
-    fn apply(&mut self, call: Call, op: Op) -> Result<(), S::Error> {
+    fn apply(&mut self, call: CallContext, op: Op) -> Result<(), S::Error> {
         match op {
             Op::Open {
                 dir, path, flags, ..
@@ -313,7 +313,7 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         let time = end.map_or(self.now, |e| self.now.max(e.ended));
         self.end_all(end, time)?;
         self.restore_names();
-        self.tell_last(end.map_or(time, |e| e.ended.max(self.now)))
+        self.report_last(end.map_or(time, |e| e.ended.max(self.now)))
     }
 
     fn opaque(&mut self, pid: Pid, what: Box<[u8]>) -> Result<(), S::Error> {
@@ -324,11 +324,11 @@ impl<'a, S: Sink + ?Sized> Fold<'a, S> {
         }
     }
 
-    fn object(&self, id: ObjectId) -> &Object {
+    fn object(&self, id: ObjectId) -> &TrackedObject {
         &self.objects[id.0 as usize]
     }
 
-    fn object_mut(&mut self, id: ObjectId) -> &mut Object {
+    fn object_mut(&mut self, id: ObjectId) -> &mut TrackedObject {
         &mut self.objects[id.0 as usize]
     }
 }

@@ -9,14 +9,11 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::CWD;
 
-use super::names::Name;
-use super::{Call, Fold};
+use super::names::NameState;
+use super::{CallContext, Fold};
 use crate::model::Sink;
 use crate::paths::PathId;
-use crate::process::Standing;
-
-/// What is shown where in a mount namespace: from the place to what it shows.
-pub type Binds = Rc<RefCell<Vec<(PathId, PathId)>>>;
+use crate::process::FsContext;
 
 /// `CLONE_NEWNS`
 const NEW_NAMESPACE: u32 = 0x20000;
@@ -37,8 +34,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return;
         };
         if flags & OWN_DIRECTORY != 0 {
-            let own = Standing::clone(process.standing(tid));
-            process.apart.insert(tid, Rc::new(own));
+            let own = FsContext::clone(process.fs(tid));
+            process.own_fs.insert(tid, Rc::new(own));
         }
         if flags & NEW_NAMESPACE != 0 {
             let own = process.binds.borrow().clone();
@@ -68,7 +65,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A tree appeared at (or vanished from) `target`: the names below it mean something else from now on.
     pub(super) fn mount(
         &mut self,
-        call: Call,
+        call: CallContext,
         source: &[u8],
         target: &[u8],
         unmounted: bool,
@@ -80,10 +77,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Ok(());
         };
-        let (cwd, binds) = (
-            process.standing(call.tid).cwd.get(),
-            Rc::clone(&process.binds),
-        );
+        let (cwd, binds) = (process.fs(call.tid).cwd.get(), Rc::clone(&process.binds));
         let root = self.top_of(call);
         let base = if target.starts_with(b"/") { root } else { cwd };
         // The place itself, not what another mount shows there.
@@ -109,7 +103,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The process stands in another root from now on; what was its root is shown at `put_old`.
     pub(super) fn pivot(
         &mut self,
-        call: Call,
+        call: CallContext,
         new_root: &[u8],
         put_old: &[u8],
     ) -> Result<(), S::Error> {
@@ -119,10 +113,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get(&call.pid) else {
             return Ok(());
         };
-        let (cwd, binds) = (
-            process.standing(call.tid).cwd.get(),
-            Rc::clone(&process.binds),
-        );
+        let (cwd, binds) = (process.fs(call.tid).cwd.get(), Rc::clone(&process.binds));
         let root = self.top_of(call);
         let base = |path: &[u8]| if path.starts_with(b"/") { root } else { cwd };
         let (new, old) = (
@@ -130,7 +121,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.walk(base(put_old), root, put_old),
         );
         if let Some(process) = self.processes.get_mut(&call.pid) {
-            process.standing(call.tid).root.set(new);
+            process.fs(call.tid).root.set(new);
             // Also if it came into its namespace unseen (made by a process that had parted, as that one's sibling).
             process.own_mounts = true;
         }
@@ -142,7 +133,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     fn forget_names_below(&mut self, place: PathId) {
         for path in self.paths.below(place) {
-            if let Some(Name::Is(object)) = self.names.remove(&path) {
+            if let Some(NameState::Is(object)) = self.names.remove(&path) {
                 self.object_mut(object).names.retain(|&n| n != path);
             }
             self.missing.remove(&path);

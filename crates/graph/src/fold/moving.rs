@@ -6,15 +6,15 @@ use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 use rustc_hash::FxHashSet;
 
-use super::names::{CALL, Name};
-use super::{Call, Fold, NEAR, SLACK};
+use super::names::{CALL, NameState};
+use super::{CallContext, Fold, NEAR, SLACK};
 use crate::model::{EntityKind, Sink};
-use crate::object::{Moves, ObjectId, key, kind_of};
+use crate::object::{MoveHistory, ObjectId, key, kind_of};
 use crate::paths::{PathId, ROOT};
-use crate::process::Held;
+use crate::process::Descriptor;
 
 /// What a path below a directory that is being renamed led to.
-pub(super) struct Lifted {
+pub(super) struct LiftedPath {
     path: PathId,
     target: Option<PathId>,
     link: Option<ObjectId>,
@@ -26,7 +26,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// not only with its directory.
     pub(super) fn moved_version(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         new: PathId,
         itself: Option<Time>,
@@ -55,7 +55,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let now = held.now();
         let is_itself = now.number == 0 || held.writers == 0 && held.moves.is_none();
         if is_itself && now.ident.is_none() && held.kind == EntityKind::File {
-            held.moves = Some(Moves {
+            held.moves = Some(MoveHistory {
                 number: now.number,
                 began: now.began,
                 own: None,
@@ -105,22 +105,22 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A directory is being renamed: takes away what lies below it.
-    pub(super) fn lift_below(&mut self, call: Call, old: PathId) -> Vec<Lifted> {
+    pub(super) fn lift_below(&mut self, call: CallContext, old: PathId) -> Vec<LiftedPath> {
         let mut lifted = Vec::new();
         for path in self.paths.below(old) {
             self.missing.remove(&path);
-            if let Some(&Name::Looked(entity)) = self.names.get(&path) {
+            if let Some(&NameState::Looked(entity)) = self.names.get(&path) {
                 self.promote(path, call.time, entity);
             }
             let file = match self.names.remove(&path) {
-                Some(Name::Is(object)) => Some(object),
+                Some(NameState::Is(object)) => Some(object),
                 _ => None,
             };
             if let Some(object) = file {
                 self.object_mut(object).names.retain(|&n| n != path);
             }
             let (target, link) = (self.targets.remove(&path), self.links.remove(&path));
-            lifted.push(Lifted {
+            lifted.push(LiftedPath {
                 path,
                 target,
                 link,
@@ -133,19 +133,19 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// And puts it below the directory's new name.
     pub(super) fn lay_below(
         &mut self,
-        call: Call,
-        lifted: Vec<Lifted>,
+        call: CallContext,
+        lifted: Vec<LiftedPath>,
         old: PathId,
         new: PathId,
     ) -> Result<(), S::Error> {
         // What was not there before is no longer known not to be.
         for path in self.paths.below(new) {
             self.missing.remove(&path);
-            if self.names.get(&path) == Some(&Name::Gone) {
+            if self.names.get(&path) == Some(&NameState::Gone) {
                 self.names.remove(&path);
             }
         }
-        for Lifted {
+        for LiftedPath {
             path,
             target,
             link,
@@ -175,7 +175,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// Files or directories were renamed, from and to. Descriptors and current directories that lead
     /// to them, or below them, move along: in every process, and on their way through a socket.
-    pub(super) fn stand_elsewhere(&mut self, moves: &[(PathId, PathId)]) {
+    pub(super) fn follow_renames(&mut self, moves: &[(PathId, PathId)]) {
         let mut processes = std::mem::take(&mut self.processes);
         let mut sent = std::mem::take(&mut self.channels.sent);
         let mut moved = FxHashSet::default();
@@ -189,15 +189,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             self.older_links = links;
         }
         for process in processes.values_mut() {
-            for held in process.held.values_mut() {
+            for held in process.descriptors.values_mut() {
                 self.descriptor_after_moves(held, moves);
             }
             // Who shares one finds it moved already.
-            let standings = [&process.standing]
-                .into_iter()
-                .chain(process.apart.values());
-            for standing in standings.filter(|shared| moved.insert(Rc::as_ptr(shared))) {
-                for place in [&standing.cwd, &standing.root] {
+            let standings = [&process.fs].into_iter().chain(process.own_fs.values());
+            for fs in standings.filter(|shared| moved.insert(Rc::as_ptr(shared))) {
+                for place in [&fs.cwd, &fs.root] {
                     place.set(self.after_moves(place.get(), moves));
                 }
             }
@@ -205,7 +203,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.processes = processes;
     }
 
-    fn descriptor_after_moves(&mut self, held: &mut Held, moves: &[(PathId, PathId)]) {
+    fn descriptor_after_moves(&mut self, held: &mut Descriptor, moves: &[(PathId, PathId)]) {
         let Some(what) = &held.what else { return };
         held.location = self.after_moves(held.location, moves);
         if what.looked {

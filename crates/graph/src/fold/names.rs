@@ -7,15 +7,15 @@
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
-use super::entities::Named;
-use super::{Call, Fold, NEAR, SLACK};
+use super::entities::NamedEntity;
+use super::{CallContext, Fold, NEAR, SLACK};
 use crate::model::{Certainty, Derived, Entity, EntityId, EntityKind, Relation, Sink};
-use crate::object::{Object, ObjectId, has_versions, key, kind_of};
+use crate::object::{ObjectId, TrackedObject, has_versions, key, kind_of};
 use crate::paths::PathId;
 
 /// What is known of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
+pub enum NameState {
     /// It leads here.
     Is(ObjectId),
     /// It leads to something that was only looked at, which has this node and no object.
@@ -32,11 +32,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn lookup(
         &mut self,
         path: PathId,
-        call: Call,
+        call: CallContext,
         exact: Option<Ident>,
     ) -> Result<ObjectId, S::Error> {
         match (self.names.get(&path), exact) {
-            (Some(&Name::Is(found)), Some(ident)) => {
+            (Some(&NameState::Is(found)), Some(ident)) => {
                 let found = self.reconcile(path, found, call, ident)?;
                 if self.only_moved(found, &ident, true)? {
                     let now = self.object_mut(found).now_mut();
@@ -45,9 +45,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 }
                 return Ok(found);
             }
-            (Some(&Name::Is(found)), None) => return Ok(found),
-            (Some(&Name::Looked(entity)), _) => return self.look_closer(path, entity, call, exact),
-            (Some(Name::Gone) | None, _) => {}
+            (Some(&NameState::Is(found)), None) => return Ok(found),
+            (Some(&NameState::Looked(entity)), _) => {
+                return self.look_closer(path, entity, call, exact);
+            }
+            (Some(NameState::Gone) | None, _) => {}
         }
         let found = match exact {
             Some(ident) => self.by_identity(path, call, ident, false)?,
@@ -66,13 +68,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// takes no object.
     pub(super) fn looked(
         &mut self,
-        call: Call,
+        call: CallContext,
         place: PathId,
         named: PathId,
-    ) -> Result<Named, S::Error> {
+    ) -> Result<NamedEntity, S::Error> {
         match self.names.get(&place) {
-            Some(&Name::Looked(entity)) if named == place => return Ok(entity.into()),
-            None | Some(Name::Gone) if named == place => {}
+            Some(&NameState::Looked(entity)) if named == place => return Ok(entity.into()),
+            None | Some(NameState::Gone) if named == place => {}
             _ => {
                 let object = self.lookup(place, call, None)?;
                 return self.entity_now(call, object, named);
@@ -81,14 +83,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let id = EntityId(self.entities);
         self.entities += 1;
         let kind = self.kind_by_place(place).unwrap_or(EntityKind::File);
-        self.tell_looked(id, place, kind)?;
-        self.names.insert(place, Name::Looked(id));
+        self.report_looked(id, place, kind)?;
+        self.names.insert(place, NameState::Looked(id));
         self.missing.remove(&place);
         Ok(id.into())
     }
 
     /// Who looks changes nothing: unless somebody else does, it stays as it is.
-    fn tell_looked(
+    fn report_looked(
         &mut self,
         id: EntityId,
         path: PathId,
@@ -108,14 +110,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What was only looked at, and has names below it, is a directory.
-    pub(super) fn tell_looked_directories(&mut self) -> Result<(), S::Error> {
+    pub(super) fn report_looked_directories(&mut self) -> Result<(), S::Error> {
         for at in 0..self.paths.count() {
             let path = PathId(at as u32);
-            if let Some(&Name::Looked(entity)) = self.names.get(&path)
+            if let Some(&NameState::Looked(entity)) = self.names.get(&path)
                 && self.paths.has_children(path)
                 && self.kind_by_place(path).is_none()
             {
-                self.tell_looked(entity, path, EntityKind::Directory)?;
+                self.report_looked(entity, path, EntityKind::Directory)?;
             }
         }
         Ok(())
@@ -126,7 +128,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         &mut self,
         path: PathId,
         entity: EntityId,
-        call: Call,
+        call: CallContext,
         exact: Option<Ident>,
     ) -> Result<ObjectId, S::Error> {
         let ident = match exact {
@@ -163,7 +165,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let object = self.add(EntityKind::File, path, time, 0);
         let versioned = self.object(object).versioned();
         let now = self.object_mut(object).now_mut();
-        (now.entity, now.told_last) = (Some(entity), versioned);
+        (now.entity, now.reported_last) = (Some(entity), versioned);
         now.note(path, Relation::Stat, Certainty::Seen);
         self.bind(path, object);
         object
@@ -184,13 +186,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(other) = self.by_key.get(&key(ident)).copied() else {
             return true;
         };
-        if self.winding(path) {
+        if self.passes_older_link(path) {
             return true;
         }
         // Two plain names for one file are hard links. That they are so after the run does not say that they were so now.
         let linked = self.object(other).linked && !self.object(other).guessed;
         let names = self.object(other).names.clone();
-        linked || !names.is_empty() && names.into_iter().all(|name| self.winding(name))
+        linked || !names.is_empty() && names.into_iter().all(|name| self.passes_older_link(name))
     }
 
     /// Whether the file was changed last before this run, though so shortly that its time, held against that of a use, does not tell: by
@@ -210,10 +212,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Whether a symbolic link stands in `path`, or is it: then a file may be reached by it that has another name.
-    pub(super) fn winding(&mut self, path: PathId) -> bool {
+    pub(super) fn passes_older_link(&mut self, path: PathId) -> bool {
         let mut at = path;
         while at != crate::paths::ROOT {
-            if self.is_crooked(at) {
+            if self.is_older_link(at) {
                 return true;
             }
             at = self.paths.parent(at);
@@ -251,7 +253,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The link at `path`, as what only was looked at turns out to be, or as it is met now.
     pub(super) fn link_met(&mut self, path: PathId, time: Time) -> ObjectId {
         let met = match self.names.get(&path) {
-            Some(&Name::Looked(entity)) => {
+            Some(&NameState::Looked(entity)) => {
                 let met = self.promote(path, time, entity);
                 self.names.remove(&path);
                 let object = self.object_mut(met);
@@ -275,15 +277,17 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// What the file system said of `path` after the run.
     pub(super) fn hint(&self, path: PathId, follow: bool) -> Option<Ident> {
-        self.answers.of(&self.paths, path, follow).flatten()
+        self.final_state
+            .identity(&self.paths, path, follow)
+            .flatten()
     }
 
     /// Whether `at` is a symbolic link that was there before the run.
-    pub(super) fn is_crooked(&mut self, at: PathId) -> bool {
-        if let Some(&known) = self.crooked.get(&at) {
+    pub(super) fn is_older_link(&mut self, at: PathId) -> bool {
+        if let Some(&known) = self.older_link.get(&at) {
             return known;
         }
-        let Some(found) = self.answers.of(&self.paths, at, false) else {
+        let Some(found) = self.final_state.identity(&self.paths, at, false) else {
             return false;
         };
         // Links that this run made are followed by name.
@@ -291,7 +295,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let link = found
             .filter(old)
             .is_some_and(|i| kind_of(i.mode) == EntityKind::Symlink);
-        self.crooked.insert(at, link);
+        self.older_link.insert(at, link);
         link
     }
 
@@ -323,7 +327,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// The name `path` leads to `object` from now on.
     pub(super) fn bind(&mut self, path: PathId, object: ObjectId) {
-        self.names.insert(path, Name::Is(object));
+        self.names.insert(path, NameState::Is(object));
         self.missing.remove(&path);
         let names = &mut self.object_mut(object).names;
         if !names.contains(&path) {
@@ -335,17 +339,17 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn unbind(&mut self, path: PathId) -> Option<ObjectId> {
         self.targets.remove(&path);
         self.links.remove(&path);
-        if let Some(&Name::Looked(entity)) = self.names.get(&path) {
+        if let Some(&NameState::Looked(entity)) = self.names.get(&path) {
             // In the end it is not what is there.
             self.promote(path, self.now, entity);
         }
-        let Some(Name::Is(object)) = self.names.insert(path, Name::Gone) else {
+        let Some(NameState::Is(object)) = self.names.insert(path, NameState::Gone) else {
             return None;
         };
         self.object_mut(object).names.retain(|&n| n != path);
         // Names that lead there through a link may lead elsewhere now.
         for other in self.object(object).names.clone() {
-            if self.winding(other) {
+            if self.passes_older_link(other) {
                 self.names.remove(&other);
                 self.object_mut(object).names.retain(|&n| n != other);
             }
@@ -371,7 +375,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             (EntityKind::File, Some(kind)) => kind,
             _ => kind,
         };
-        self.objects.push(Object::new(kind, path, time, number));
+        self.objects
+            .push(TrackedObject::new(kind, path, time, number));
         ObjectId(self.objects.len() as u32 - 1)
     }
 
@@ -379,7 +384,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn by_identity(
         &mut self,
         path: PathId,
-        call: Call,
+        call: CallContext,
         ident: Ident,
         settled: bool,
     ) -> Result<ObjectId, S::Error> {
@@ -403,7 +408,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             && object.settled.is_some_and(lasting);
         let doubtful = !steady || object.guessed && !proven;
         self.identify(found, ident, settled);
-        if doubtful && !self.winding(path) {
+        if doubtful && !self.passes_older_link(path) {
             self.object_mut(found).doubtful = true;
             self.add_source(call, found, path)?;
         }
@@ -411,7 +416,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The file at `path` is taken for `object`, but may have been another before: then its content counts as well.
-    fn add_source(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<(), S::Error> {
+    fn add_source(
+        &mut self,
+        call: CallContext,
+        object: ObjectId,
+        path: PathId,
+    ) -> Result<(), S::Error> {
         if !self.object(object).versioned() {
             return Ok(());
         }
@@ -442,7 +452,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return false;
         }
         let names = known.names.clone();
-        !self.winding(path) && !names.into_iter().any(|n| self.winding(n))
+        !self.passes_older_link(path) && !names.into_iter().any(|n| self.passes_older_link(n))
     }
 
     /// `object` is the file `ident`. An older object that was only taken for it loses the claim.
@@ -484,7 +494,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         &mut self,
         path: PathId,
         found: ObjectId,
-        call: Call,
+        call: CallContext,
         ident: Ident,
     ) -> Result<ObjectId, S::Error> {
         let object = self.object(found);
@@ -505,7 +515,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
     }
 
-    fn replace(&mut self, path: PathId, call: Call, ident: Ident) -> Result<ObjectId, S::Error> {
+    fn replace(
+        &mut self,
+        path: PathId,
+        call: CallContext,
+        ident: Ident,
+    ) -> Result<ObjectId, S::Error> {
         self.unbind(path);
         let other = self.by_identity(path, call, ident, false)?;
         self.bind(path, other);

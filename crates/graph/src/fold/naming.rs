@@ -3,9 +3,9 @@
 //! A rename gives the file a new version under its new name, derived from the one it had: its content is the same, its name is not. A
 //! further hard link has nodes of its own beside those of the first name.
 
-use super::descriptors::Found;
-use super::names::Name;
-use super::{Call, Fold};
+use super::descriptors::FoundObject;
+use super::names::NameState;
+use super::{CallContext, Fold};
 use crate::model::{EntityKind, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::PathId;
@@ -18,7 +18,7 @@ const EXCHANGE: u32 = 2;
 impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn rename(
         &mut self,
-        call: Call,
+        call: CallContext,
         from: (i32, &[u8]),
         to: (i32, &[u8]),
         flags: u32,
@@ -48,12 +48,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let below = self.lift_below(call, old);
         self.put(call, object, link, new)?;
         self.lay_below(call, below, old, new)?;
-        self.stand_elsewhere(&[(old, new)]);
+        self.follow_renames(&[(old, new)]);
         Ok(())
     }
 
     /// Both at once: what lies below one of them is never below both.
-    fn exchange(&mut self, call: Call, a: PathId, b: PathId) -> Result<(), S::Error> {
+    fn exchange(&mut self, call: CallContext, a: PathId, b: PathId) -> Result<(), S::Error> {
         let (first, first_link) = self.take(call, a)?;
         let (second, second_link) = self.take(call, b)?;
         let (below_a, below_b) = (self.lift_below(call, a), self.lift_below(call, b));
@@ -61,14 +61,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.put(call, second, second_link, a)?;
         self.lay_below(call, below_a, a, b)?;
         self.lay_below(call, below_b, b, a)?;
-        self.stand_elsewhere(&[(a, b), (b, a)]);
+        self.follow_renames(&[(a, b), (b, a)]);
         Ok(())
     }
 
     /// Takes the file away from its name: the name is removed. Says whether it is a link, and where it leads if that is known.
     fn take(
         &mut self,
-        call: Call,
+        call: CallContext,
         path: PathId,
     ) -> Result<(ObjectId, Option<Option<PathId>>), S::Error> {
         let (object, link) = match self.link_at(path, call.time) {
@@ -90,7 +90,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Gives the file the name `new`.
     fn put(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         link: Option<Option<PathId>>,
         new: PathId,
@@ -116,9 +116,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// What was at `path` lost its last name there, unnoticed by whoever used it.
-    fn removed(&mut self, call: Call, path: PathId) -> Result<(), S::Error> {
+    fn removed(&mut self, call: CallContext, path: PathId) -> Result<(), S::Error> {
         let _ = call;
-        if let Some(&Name::Is(object)) = self.names.get(&path) {
+        if let Some(&NameState::Is(object)) = self.names.get(&path) {
             self.not_last(object)?;
         }
         self.unbind(path);
@@ -126,7 +126,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A call that changes names failed: it showed what is there, or that nothing is.
-    fn looked_in_vain(&mut self, call: Call, path: PathId) -> Result<(), S::Error> {
+    fn looked_in_vain(&mut self, call: CallContext, path: PathId) -> Result<(), S::Error> {
         if call.absent() {
             return self.not_there(call, path);
         }
@@ -140,7 +140,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn link(
         &mut self,
-        call: Call,
+        call: CallContext,
         from: (i32, &[u8]),
         to: (i32, &[u8]),
         flags: u32,
@@ -177,23 +177,28 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// A file opened with `O_TMPFILE` gets its first name: it is made by that name, whatever was
     /// written to it before.
-    fn first_name(&mut self, call: Call, object: ObjectId, new: PathId) -> Result<(), S::Error> {
+    fn first_name(
+        &mut self,
+        call: CallContext,
+        object: ObjectId,
+        new: PathId,
+    ) -> Result<(), S::Error> {
         self.unbind(new);
         self.object_mut(object).name_versions(new);
         self.bind(new, object);
         self.recognise(object, new, call.time);
         self.made(call, object, new)?;
         let number = self.object(object).now().number;
-        self.tell(object, number)
+        self.report(object, number)
     }
 
     /// What is to get another name, and the name it has.
     fn link_source(
         &mut self,
-        call: Call,
+        call: CallContext,
         from: (i32, &[u8]),
         flags: u32,
-    ) -> Result<Found, S::Error> {
+    ) -> Result<FoundObject, S::Error> {
         if from.1.is_empty() {
             return self.object_of_descriptor(call, from.0);
         }
@@ -202,7 +207,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         };
         let follow = flags & AT_SYMLINK_FOLLOW != 0;
         if let (true, Some((pid, fd))) = (follow, self.descriptor_by_place(call, old)) {
-            return self.object_of_descriptor(Call { pid, ..call }, fd);
+            return self.object_of_descriptor(CallContext { pid, ..call }, fd);
         }
         let old = self.follow(old, follow);
         Ok(Some(match self.link_at(old, call.time) {
@@ -211,7 +216,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }))
     }
 
-    fn made(&mut self, call: Call, object: ObjectId, path: PathId) -> Result<(), S::Error> {
+    fn made(&mut self, call: CallContext, object: ObjectId, path: PathId) -> Result<(), S::Error> {
         let entity = self.entity_now(call, object, path)?;
         self.touch(call, entity, Relation::Make);
         Ok(())
@@ -219,7 +224,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn symlink(
         &mut self,
-        call: Call,
+        call: CallContext,
         target: &[u8],
         dir: i32,
         path: &[u8],
@@ -242,7 +247,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Where a link at `place` with this text leads.
-    pub(super) fn link_target(&mut self, call: Call, place: PathId, text: &[u8]) -> PathId {
+    pub(super) fn link_target(&mut self, call: CallContext, place: PathId, text: &[u8]) -> PathId {
         let directory = self.paths.parent(place);
         let root = self.root_of(call);
         let base = if text.starts_with(b"/") {
@@ -253,7 +258,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         self.walk(base, root, text)
     }
 
-    pub(super) fn unlink(&mut self, call: Call, dir: i32, path: &[u8]) -> Result<(), S::Error> {
+    pub(super) fn unlink(
+        &mut self,
+        call: CallContext,
+        dir: i32,
+        path: &[u8],
+    ) -> Result<(), S::Error> {
         let Some(place) = self.place(call, dir, path) else {
             return Ok(());
         };
@@ -276,7 +286,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// A file gets or loses a name, or another status, and the call says what it was before: its content stays what it is.
-    pub(super) fn status_changes(&mut self, call: Call, object: ObjectId) {
+    pub(super) fn status_changes(&mut self, call: CallContext, object: ObjectId) {
         let Some(ident) = call.ident else { return };
         let made_before = self.made_before(&ident);
         let object = self.object_mut(object);
@@ -297,7 +307,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A directory or node was made.
     pub(super) fn make(
         &mut self,
-        call: Call,
+        call: CallContext,
         dir: i32,
         path: &[u8],
         kind: EntityKind,

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use backstory_eventlog::event::Time;
 
 use super::descriptors::{O_CLOEXEC, at};
-use super::{Call, EINTR, Fold};
-use crate::activity::Use;
+use super::{CallContext, EINTR, Fold};
+use crate::activity::EntityUse;
 use crate::model::{Certainty, EntityKind, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
-use crate::process::{Description, Held};
+use crate::process::{Descriptor, OpenFile};
 
 pub(super) const O_ACCMODE: i32 = 3;
 pub(super) const O_RDONLY: i32 = 0;
@@ -27,7 +27,7 @@ const O_TMPFILE: i32 = 0o20_200_000;
 impl<S: Sink + ?Sized> Fold<'_, S> {
     pub(super) fn open(
         &mut self,
-        call: Call,
+        call: CallContext,
         dir: i32,
         path: &[u8],
         flags: i32,
@@ -54,11 +54,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The object a successful open leads to, and whether the open made it.
     pub(super) fn opened_object(
         &mut self,
-        call: Call,
+        call: CallContext,
         place: PathId,
         flags: i32,
     ) -> Result<(ObjectId, bool), S::Error> {
-        let gone = matches!(self.names.get(&place), Some(super::Name::Gone))
+        let gone = matches!(self.names.get(&place), Some(super::NameState::Gone))
             || self.missing.contains_key(&place);
         let creates = flags & O_CREAT != 0;
         let made = creates
@@ -93,7 +93,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn hold_opened(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         named: PathId,
         place: PathId,
@@ -117,7 +117,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let (entity, certainty) = (used.id, call.certainty());
             self.note(used, Relation::Write, certainty);
             if let Some(epoch) = &mut self.epochs[call.epoch as usize] {
-                epoch.edges.add(Use {
+                epoch.edges.add(EntityUse {
                     entity,
                     relation: Relation::Write,
                     interval: at(call.time),
@@ -137,7 +137,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             }
         }
         let now = self.object(object).now().number;
-        let description = Description {
+        let description = OpenFile {
             source: object,
             target: object,
             reads,
@@ -147,7 +147,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             via: call.via,
             looked,
         };
-        let mut held = Held::opened(Rc::new(description), call.time, flags & O_CLOEXEC != 0);
+        let mut held = Descriptor::opened(Rc::new(description), call.time, flags & O_CLOEXEC != 0);
         held.source_from = if definite { now } else { before };
         held.target_from = now;
         held.written = definite.then_some(call.time);
@@ -159,7 +159,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// `O_TMPFILE`: a file without a name, until `linkat` gives it one.
     pub(super) fn open_unnamed(
         &mut self,
-        call: Call,
+        call: CallContext,
         directory: PathId,
         flags: i32,
     ) -> Result<(), S::Error> {
@@ -180,7 +180,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn open_failed(
         &mut self,
-        call: Call,
+        call: CallContext,
         named: PathId,
         flags: i32,
     ) -> Result<(), S::Error> {
@@ -198,7 +198,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The path led nowhere.
-    pub(super) fn not_there(&mut self, call: Call, named: PathId) -> Result<(), S::Error> {
+    pub(super) fn not_there(&mut self, call: CallContext, named: PathId) -> Result<(), S::Error> {
         let entity = self.missing(named)?;
         self.touch(call, entity, Relation::Missing);
         Ok(())
@@ -207,7 +207,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Opening `/dev/fd/N` gives another descriptor of what is open there.
     pub(super) fn reopen(
         &mut self,
-        call: Call,
+        call: CallContext,
         owner: u32,
         fd: i32,
         flags: i32,
@@ -215,7 +215,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(held) = self
             .processes
             .get(&owner)
-            .and_then(|p| p.held.get(&fd))
+            .and_then(|p| p.descriptors.get(&fd))
             .cloned()
         else {
             return Ok(false);
@@ -232,7 +232,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return Ok(true);
         }
         let (path, location) = (held.path, held.location);
-        let mut held = Held::opened(old, call.time, flags & O_CLOEXEC != 0);
+        let mut held = Descriptor::opened(old, call.time, flags & O_CLOEXEC != 0);
         (held.own, held.path, held.location) = (false, path, location);
         self.install_result(call, held)?;
         Ok(true)

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use backstory_eventlog::event::{Bytes, Pid, Via};
 use rustc_hash::FxHashSet;
 
-use super::{Call, Fold};
-use crate::activity::{Epoch, Origin, Serial, Use};
+use super::{CallContext, Fold};
+use crate::activity::{EntityUse, Epoch, EpochOrigin, Serial};
 use crate::model::{Certainty, EntityId, EntityKind, Informed, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
-use crate::process::{Held, NAMELESS};
+use crate::process::{Descriptor, NAMELESS};
 
 /// Where programs are looked for.
 const PATH: &[u8] = b"PATH=";
@@ -24,7 +24,7 @@ const PATH: &[u8] = b"PATH=";
 const MOST_INTERPRETERS: usize = 6;
 
 /// What an exec said of the program that runs from now on.
-pub(super) struct Program {
+pub(super) struct NextProgram {
     pub(super) path: Option<Bytes>,
     /// What runs, if it has no path: a file in memory.
     pub(super) nameless: Option<ObjectId>,
@@ -34,7 +34,12 @@ pub(super) struct Program {
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The supervisor saw which file the kernel runs: for a script that is its interpreter.
-    pub(super) fn running(&mut self, call: Call, exe: &[u8], new: bool) -> Result<(), S::Error> {
+    pub(super) fn running(
+        &mut self,
+        call: CallContext,
+        exe: &[u8],
+        new: bool,
+    ) -> Result<(), S::Error> {
         let place = self.walk(ROOT, ROOT, exe);
         let Some(epoch) = &mut self.epochs[call.epoch as usize] else {
             return Ok(());
@@ -60,14 +65,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The run's command as its header gives it, for recordings in which its exec was not seen.
-    pub(super) fn program_of_command(&mut self, pid: Pid) -> Program {
+    pub(super) fn program_of_command(&mut self, pid: Pid) -> NextProgram {
         let process = &self.processes[&pid];
         let (command, cwd) = (
             process.command && process.epoch_number == 0,
-            process.standing.cwd.get(),
+            process.fs.cwd.get(),
         );
         if !command {
-            return Program {
+            return NextProgram {
                 path: None,
                 nameless: None,
                 argv: Vec::new(),
@@ -106,7 +111,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 found.get_or_insert(place);
             }
         }
-        Program {
+        NextProgram {
             path: found.map(|p| self.paths.bytes(p).into()),
             nameless: None,
             argv,
@@ -116,14 +121,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     pub(super) fn exec(
         &mut self,
-        call: Call,
+        call: CallContext,
         dir: i32,
         path: &[u8],
         argv: Vec<Bytes>,
         env: Option<Arc<[Bytes]>>,
     ) -> Result<(), S::Error> {
         let named = if path.is_empty() {
-            self.held(call, dir).map(|h| h.path)
+            self.descriptor(call, dir).map(|h| h.path)
         } else {
             self.place(call, dir, path)
                 .map(|named| self.own_program(call, named))
@@ -151,7 +156,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Some((object, _)) => self.object(object).label.clone(),
             None => named.map(|p| self.paths.bytes(p).into()),
         };
-        let program = Program {
+        let program = NextProgram {
             path,
             nameless: nameless.map(|(object, _)| object),
             argv,
@@ -161,7 +166,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// `/proc/self/exe` is what the process runs already.
-    fn own_program(&mut self, call: Call, named: PathId) -> PathId {
+    fn own_program(&mut self, call: CallContext, named: PathId) -> PathId {
         let pid = call.pid.to_string();
         let text = self.paths.bytes(named);
         let own = match text
@@ -179,7 +184,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// An exec succeeded: the process goes on as another program.
-    pub(super) fn become_program(&mut self, call: Call, program: Program) -> Result<(), S::Error> {
+    pub(super) fn become_program(
+        &mut self,
+        call: CallContext,
+        program: NextProgram,
+    ) -> Result<(), S::Error> {
         self.drop_cloexec(call)?;
         // Before its first exec the run's command is us.
         let command = self.processes.get(&call.pid).is_some_and(|p| p.command);
@@ -192,7 +201,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         } else {
             self.next_epoch(call, program)?
         };
-        let call = Call { epoch, ..call };
+        let call = CallContext { epoch, ..call };
         let outlets = self.outlets(call.pid);
         let mut giver = None;
         if let Some(epoch) = &mut self.epochs[epoch as usize] {
@@ -215,7 +224,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         Ok(())
     }
 
-    pub(super) fn executed(&mut self, call: Call, named: PathId) -> Result<(), S::Error> {
+    pub(super) fn executed(&mut self, call: CallContext, named: PathId) -> Result<(), S::Error> {
         let place = self.follow(named, true);
         let object = self.lookup(place, call, None)?;
         self.ran(call, object, named, Certainty::Seen)
@@ -223,18 +232,18 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// What the kernel opened by itself to run `program`: the interpreter of a script, that one's own, and at last the dynamic loader.
     /// The programs said so after the run; of one that was changed since, it is but possible.
-    fn run_with(&mut self, call: Call, program: PathId) -> Result<(), S::Error> {
+    fn run_with(&mut self, call: CallContext, program: PathId) -> Result<(), S::Error> {
         let (mut program, mut certainty) = (program, Certainty::Seen);
         for _ in 0..MOST_INTERPRETERS {
             let place = self.follow(program, true);
-            let Some(interpreter) = self.answers.interpreter(&self.paths, place) else {
+            let Some(interpreter) = self.final_state.interpreter(&self.paths, place) else {
                 break;
             };
             let Some(process) = self.processes.get(&call.pid) else {
                 break;
             };
-            let standing = process.standing(call.tid);
-            let (root, cwd) = (standing.root.get(), standing.cwd.get());
+            let fs = process.fs(call.tid);
+            let (root, cwd) = (fs.root.get(), fs.cwd.get());
             let base = if interpreter.starts_with(b"/") {
                 root
             } else {
@@ -258,7 +267,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     fn ran(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         named: PathId,
         certainty: Certainty,
@@ -278,12 +287,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Descriptors that an exec closes. Some may live on under another number.
-    pub(super) fn drop_cloexec(&mut self, call: Call) -> Result<(), S::Error> {
+    pub(super) fn drop_cloexec(&mut self, call: CallContext) -> Result<(), S::Error> {
         let Some(process) = self.processes.get_mut(&call.pid) else {
             return Ok(());
         };
         let numbers: Vec<i32> = process
-            .held
+            .descriptors
             .iter()
             .filter(|(_, h)| h.cloexec)
             .map(|(&fd, _)| fd)
@@ -293,7 +302,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let Some(held) = self
                 .processes
                 .get_mut(&call.pid)
-                .and_then(|p| p.held.remove(&fd))
+                .and_then(|p| p.descriptors.remove(&fd))
             else {
                 continue;
             };
@@ -302,7 +311,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             // Where only the guard looks, nobody sees a descriptor duplicated for the program to come.
             let unseen = fd <= NAMELESS && what.is_some_and(|w| w.writes && w.via == Via::Kernel);
             if spawned || unseen {
-                let copy = Held {
+                let copy = Descriptor {
                     cloexec: false,
                     own: false,
                     ..held.clone()
@@ -315,9 +324,13 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Epoch 0 becomes the program's epoch, unless it did something of its own: then that stays with it.
-    pub(super) fn collapse(&mut self, call: Call, program: Program) -> Result<Serial, S::Error> {
+    pub(super) fn collapse(
+        &mut self,
+        call: CallContext,
+        program: NextProgram,
+    ) -> Result<Serial, S::Error> {
         let kept = self.passed_on(call.pid);
-        let own = |edge: &Use| {
+        let own = |edge: &EntityUse| {
             let look = matches!(
                 edge.relation,
                 Relation::Missing
@@ -346,7 +359,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         let Some(process) = self.processes.get(&pid) else {
             return found;
         };
-        for held in process.held.values() {
+        for held in process.descriptors.values() {
             let Some(what) = &held.what else { continue };
             for (object, first) in [
                 (what.source, held.source_from),
@@ -365,7 +378,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The epoch after the present one; what stays open is inherited.
-    pub(super) fn next_epoch(&mut self, call: Call, program: Program) -> Result<Serial, S::Error> {
+    pub(super) fn next_epoch(
+        &mut self,
+        call: CallContext,
+        program: NextProgram,
+    ) -> Result<Serial, S::Error> {
         self.announce(call.epoch)?;
         let serial = self.epochs.len() as Serial;
         let mut epoch = Epoch::new(call.pid, call.time, call.via);
@@ -374,7 +391,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             epoch.resemble(old);
             epoch.number = old.number;
             epoch.parent = old.id;
-            epoch.origin = Some(Origin {
+            epoch.origin = Some(EpochOrigin {
                 from: call.epoch,
                 why: Informed::Exec,
                 time: call.time,
@@ -387,16 +404,21 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         epoch.run(program.path, program.argv, program.env, call);
         if let Some(process) = self.processes.get_mut(&call.pid) {
             // Only the thread that executes goes on, where it stands, with a table of its own.
-            process.standing = Rc::clone(process.standing(call.tid));
-            process.apart.clear();
+            process.fs = Rc::clone(process.fs(call.tid));
+            process.own_fs.clear();
             process.table = Rc::default();
-            epoch.cwd = self.paths.bytes(process.standing.cwd.get()).into();
+            epoch.cwd = self.paths.bytes(process.fs.cwd.get()).into();
         }
         self.epochs.push(Some(Box::new(epoch)));
         let (held, made) = self
             .processes
             .get_mut(&call.pid)
-            .map(|p| (std::mem::take(&mut p.held), std::mem::take(&mut p.made)))
+            .map(|p| {
+                (
+                    std::mem::take(&mut p.descriptors),
+                    std::mem::take(&mut p.made),
+                )
+            })
             .unwrap_or_default();
         self.own_pipes(made, call.time)?;
         for (fd, old) in held {
@@ -405,7 +427,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 let new = self.inherited(&old, call.time);
                 self.retain(&new);
                 if let Some(process) = self.processes.get_mut(&call.pid) {
-                    process.held.insert(fd, new);
+                    process.descriptors.insert(fd, new);
                 }
             }
             self.release(call.epoch, fd, old, call.time, None)?;

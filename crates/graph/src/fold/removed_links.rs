@@ -7,9 +7,9 @@
 use backstory_files::Ident;
 use rustc_hash::FxHashMap;
 
-use super::names::Name;
-use super::place::MAX_LINKS;
-use super::{Call, Fold};
+use super::names::NameState;
+use super::path_walk::MAX_LINKS;
+use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::object::{ObjectId, key};
 use crate::paths::{PathId, ROOT};
@@ -41,7 +41,7 @@ impl OlderLinks {
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The call that comes next removes the link at `path`, which has this text.
-    pub(super) fn link_text(&mut self, call: Call, dir: i32, path: &[u8], text: &[u8]) {
+    pub(super) fn link_text(&mut self, call: CallContext, dir: i32, path: &[u8], text: &[u8]) {
         let Some(link) = self.place(call, dir, path) else {
             return;
         };
@@ -52,7 +52,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         }
         let target = self.link_target(call, link, text);
         self.older_links.removed.entry(link).or_insert(target);
-        if let Some(&Name::Is(file)) = self.names.get(&link)
+        if let Some(&NameState::Is(file)) = self.names.get(&link)
             && !self.names.contains_key(&target)
             && self.object(file).kind != EntityKind::Symlink
         {
@@ -91,7 +91,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     fn is_elsewhere(&self, object: ObjectId, name: PathId) -> bool {
         let object = self.object(object);
         let certain = object.key.filter(|_| !object.guessed);
-        match self.answers.of(&self.paths, name, true) {
+        match self.final_state.identity(&self.paths, name, true) {
             Some(Some(found)) => certain.is_some_and(|certain| certain != key(&found)),
             Some(None) => true,
             None => false,
@@ -132,8 +132,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if let Some(&known) = self.older_links.lasting.get(&path) {
             return known;
         }
-        let text = match self.is_crooked(path) {
-            true => self.answers.link_text(&self.paths, path),
+        let text = match self.is_older_link(path) {
+            true => self.final_state.link_text(&self.paths, path),
             false => None,
         };
         let target = text.map(|text| {
@@ -151,7 +151,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     /// The file known by `name` is at `path`, if what is there after the run can be that file.
     fn restore_name(&mut self, object: ObjectId, name: PathId, path: PathId) {
-        let taken = matches!(self.names.get(&path), Some(&Name::Is(other)) if other != object);
+        let taken = matches!(self.names.get(&path), Some(&NameState::Is(other)) if other != object);
         if taken || !self.is_at(object, path) {
             return;
         }

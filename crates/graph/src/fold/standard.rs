@@ -5,7 +5,7 @@ use backstory_eventlog::event::Pid;
 use super::Fold;
 use crate::activity::{Outlet, Serial};
 use crate::model::{ActivityId, Certainty, EntityId, EntityKind, Sink};
-use crate::standard::{End, GIVEN, KIND, encode, encode_given};
+use crate::standard::{GIVEN, KIND, StandardEnd, encode, encode_given};
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// What the process holds as its first three descriptors, now that a program begins.
@@ -14,7 +14,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return [None; 3];
         };
         [0, 1, 2].map(|fd| {
-            let what = process.held.get(&fd)?.what.as_deref()?;
+            let what = process.descriptors.get(&fd)?.what.as_deref()?;
             let object = if fd == 0 { what.source } else { what.target };
             let held = self.object(object);
             let tells = matches!(
@@ -32,7 +32,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Tells what the epoch began with, if its parent began with something else.
-    pub(super) fn tell_standard(&mut self, serial: Serial, id: ActivityId) -> Result<(), S::Error> {
+    pub(super) fn report_standard(
+        &mut self,
+        serial: Serial,
+        id: ActivityId,
+    ) -> Result<(), S::Error> {
         let Some(epoch) = self.epochs[serial as usize].as_deref() else {
             return Ok(());
         };
@@ -44,7 +48,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let outlet = outlet?;
             let entity = self.outlet_entity(outlet)?;
             let keeps = outlet.keeps;
-            Some(End { entity, keeps })
+            Some(StandardEnd { entity, keeps })
         });
         self.sink.extended(id, start, KIND, &encode(&ends.into()))
     }
@@ -62,7 +66,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Tells what the epoch opened for its children, and was not seen to write to itself.
-    pub(super) fn tell_given(&mut self, serial: Serial, id: ActivityId) -> Result<(), S::Error> {
+    pub(super) fn report_given(&mut self, serial: Serial, id: ActivityId) -> Result<(), S::Error> {
         let Some(epoch) = self.epochs[serial as usize].as_deref() else {
             return Ok(());
         };

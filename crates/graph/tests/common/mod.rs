@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use backstory_eventlog::event::{CWD, Event, Op, Outcome, Pid, Spawn, Time, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
 use backstory_files::Ident;
-use backstory_graph::Known;
-use backstory_graph::lineage::{Follow, Lineage, Node};
+use backstory_graph::FinalState;
+use backstory_graph::lineage::{Follow, GraphNode, LineageSearch};
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{Certainty, EntityId, Informed};
 
@@ -66,8 +66,8 @@ pub struct After {
     pub kept: Vec<(Vec<u8>, Time, Ident)>,
 }
 
-impl Known for After {
-    fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
+impl FinalState for After {
+    fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         let link = self.links.get(path).filter(|_| !follow);
         Some(link.or_else(|| self.files.get(path)).copied())
     }
@@ -76,7 +76,7 @@ impl Known for After {
         self.texts.get(path).map(|text| text.as_slice().into())
     }
 
-    fn kept(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
+    fn preserved(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
         let mut kept = self.kept.iter();
         let found = kept.find(|(name, at, _)| name == path && *at >= since)?;
         Some((found.1, found.2))
@@ -335,8 +335,11 @@ impl Scene {
 
     pub fn graph(&self) -> MemorySink {
         let mut sink = MemorySink::default();
-        let nothing: &dyn Known = &();
-        let known = self.after.as_ref().map_or(nothing, |a| a as &dyn Known);
+        let nothing: &dyn FinalState = &();
+        let known = self
+            .after
+            .as_ref()
+            .map_or(nothing, |a| a as &dyn FinalState);
         backstory_graph::fold(
             &self.header,
             Some(&self.end()),
@@ -414,7 +417,7 @@ pub fn came_from(graph: &MemorySink, path: &str, follow: Follow) -> Vec<String> 
     let newest = graph
         .newest(path.as_bytes())
         .unwrap_or_else(|| panic!("{path} is not in the graph"));
-    let reached = Lineage::new(graph, follow).ancestors(Node::Entity(newest.id));
+    let reached = LineageSearch::new(graph, follow).ancestors(GraphNode::Entity(newest.id));
     let mut found: Vec<String> = reached
         .entities()
         .filter(|e| *e != newest.id)

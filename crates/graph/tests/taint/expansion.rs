@@ -7,16 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use backstory_eventlog::event::Time;
-use backstory_graph::lineage::{Node, generates, informs, uses};
+use backstory_graph::lineage::{GraphNode, generates, informs, uses};
 use backstory_graph::memory::MemorySink;
 
 /// From, to, earliest, latest.
-type Flow = (Node, Node, Time, Time);
+type Flow = (GraphNode, GraphNode, Time, Time);
 
 fn flows(graph: &MemorySink) -> Vec<Flow> {
     let mut flows = Vec::new();
     for edge in &graph.edges {
-        let (a, e) = (Node::Activity(edge.activity), Node::Entity(edge.entity));
+        let (a, e) = (
+            GraphNode::Activity(edge.activity),
+            GraphNode::Entity(edge.entity),
+        );
         if generates(edge.relation) {
             flows.push((a, e, edge.interval.start, edge.interval.end));
         } else if uses(edge.relation, false) {
@@ -25,16 +28,16 @@ fn flows(graph: &MemorySink) -> Vec<Flow> {
     }
     for derived in &graph.derived {
         flows.push((
-            Node::Entity(derived.from),
-            Node::Entity(derived.entity),
+            GraphNode::Entity(derived.from),
+            GraphNode::Entity(derived.entity),
             derived.time,
             derived.time,
         ));
     }
     for inform in graph.informs.iter().filter(|i| informs(i.why)) {
         flows.push((
-            Node::Activity(inform.from),
-            Node::Activity(inform.to),
+            GraphNode::Activity(inform.from),
+            GraphNode::Activity(inform.to),
             inform.time,
             inform.time,
         ));
@@ -43,7 +46,7 @@ fn flows(graph: &MemorySink) -> Vec<Flow> {
 }
 
 /// A node at a moment.
-type Point = (usize, Node);
+type Point = (usize, GraphNode);
 
 pub struct Expansion {
     moments: usize,
@@ -69,7 +72,7 @@ impl Expansion {
                 back.entry((at + 1, to)).or_default().insert((at, from));
             }
         }
-        let nodes: BTreeSet<Node> = flows.iter().flat_map(|f| [f.0, f.1]).collect();
+        let nodes: BTreeSet<GraphNode> = flows.iter().flat_map(|f| [f.0, f.1]).collect();
         for at in 0..times.len() {
             for &node in &nodes {
                 back.entry((at + 1, node)).or_default().insert((at, node));
@@ -90,7 +93,7 @@ impl Expansion {
         no_cycle(edges.collect())
     }
 
-    pub fn ancestors(&self, node: Node) -> BTreeSet<Node> {
+    pub fn ancestors(&self, node: GraphNode) -> BTreeSet<GraphNode> {
         let start = (self.moments, node);
         let mut seen = BTreeSet::from([start]);
         let mut pending = VecDeque::from([start]);
@@ -105,8 +108,8 @@ impl Expansion {
     }
 }
 
-fn closure(flows: &[&Flow]) -> BTreeSet<(Node, Node)> {
-    let mut next: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
+fn closure(flows: &[&Flow]) -> BTreeSet<(GraphNode, GraphNode)> {
+    let mut next: BTreeMap<GraphNode, Vec<GraphNode>> = BTreeMap::new();
     flows
         .iter()
         .for_each(|f| next.entry(f.0).or_default().push(f.1));
@@ -155,20 +158,23 @@ fn no_cycle<T: Ord + Copy>(edges: Vec<(T, T)>) -> bool {
 /// A piece of an epoch, up to the end of its n-th generation; or an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Piece {
-    Entity(Node),
-    Part(Node, usize),
+    Entity(GraphNode),
+    Part(GraphNode, usize),
 }
 
 /// Cuts every epoch at the end of each of its generations and looks for cycles.
 pub fn cut_acyclic(graph: &MemorySink) -> bool {
     let flows = flows(graph);
-    let mut cuts: BTreeMap<Node, BTreeSet<Time>> = BTreeMap::new();
-    for &(from, _, _, end) in flows.iter().filter(|f| matches!(f.0, Node::Activity(_))) {
+    let mut cuts: BTreeMap<GraphNode, BTreeSet<Time>> = BTreeMap::new();
+    for &(from, _, _, end) in flows
+        .iter()
+        .filter(|f| matches!(f.0, GraphNode::Activity(_)))
+    {
         cuts.entry(from).or_default().insert(end);
     }
-    let piece = |node: Node, time: Time| match node {
-        Node::Entity(_) => Piece::Entity(node),
-        Node::Activity(_) => {
+    let piece = |node: GraphNode, time: Time| match node {
+        GraphNode::Entity(_) => Piece::Entity(node),
+        GraphNode::Activity(_) => {
             let before = cuts
                 .get(&node)
                 .map_or(0, |c| c.iter().filter(|cut| **cut < time).count());

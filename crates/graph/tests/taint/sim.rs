@@ -126,7 +126,7 @@ enum To {
 }
 
 #[derive(Debug, Clone)]
-struct Descriptor {
+struct SimDescriptor {
     to: To,
     reads: bool,
     writes: bool,
@@ -137,7 +137,7 @@ struct Descriptor {
 }
 
 #[derive(Debug, Clone)]
-struct Process {
+struct SimProcess {
     pid: Pid,
     parent: Pid,
     epoch: u32,
@@ -146,7 +146,7 @@ struct Process {
     listed: bool,
     memory: Labels,
     cwd: String,
-    descriptors: BTreeMap<i32, Descriptor>,
+    descriptors: BTreeMap<i32, SimDescriptor>,
 }
 
 /// The world, its history and its log.
@@ -160,7 +160,7 @@ pub struct World {
     links: BTreeMap<String, String>,
     linked: BTreeMap<String, Time>,
     pipes: Vec<Labels>,
-    processes: Vec<Process>,
+    processes: Vec<SimProcess>,
     directory: String,
     next_pid: Pid,
     time: Time,
@@ -168,7 +168,7 @@ pub struct World {
 
 impl World {
     pub fn run(manner: Manner, steps: &[Step]) -> World {
-        let root = Process {
+        let root = SimProcess {
             pid: 2,
             parent: 1,
             epoch: 1,
@@ -374,7 +374,7 @@ impl World {
     /// What `/proc` says that a process holds.
     fn list(&mut self, p: usize, exec: bool) {
         let pid = self.processes[p].pid;
-        let held: Vec<(i32, Descriptor)> = self.processes[p]
+        let held: Vec<(i32, SimDescriptor)> = self.processes[p]
             .descriptors
             .iter()
             .filter(|(_, d)| !exec || !d.cloexec)
@@ -423,7 +423,7 @@ impl World {
         self.fork_with(p, |_| {});
     }
 
-    fn fork_with(&mut self, p: usize, change: impl FnOnce(&mut Process)) {
+    fn fork_with(&mut self, p: usize, change: impl FnOnce(&mut SimProcess)) {
         if self.processes.len() > 5 {
             return;
         }
@@ -431,7 +431,7 @@ impl World {
         let pid = self.next_pid;
         self.next_pid += 1;
         let parent = self.processes[p].clone();
-        let mut child = Process {
+        let mut child = SimProcess {
             pid,
             parent: parent.pid,
             epoch: 0,
@@ -611,7 +611,7 @@ impl World {
             (self.inodes[inode].mtime, self.inodes[inode].ctime) = (time, time);
         }
         let mode = flags & 3;
-        let descriptor = Descriptor {
+        let descriptor = SimDescriptor {
             to: To::File(inode),
             reads: mode != common::WRONLY,
             writes: mode != common::RDONLY,
@@ -728,7 +728,7 @@ impl World {
             let fd = (3..)
                 .find(|fd| !self.processes[p].descriptors.contains_key(fd))
                 .unwrap();
-            let end = Descriptor {
+            let end = SimDescriptor {
                 to,
                 reads,
                 writes,
@@ -758,7 +758,7 @@ impl World {
         }
         self.pipes.push(Labels::new());
         let to = To::Pipe(self.pipes.len() - 1);
-        let end = |reads: bool| Descriptor {
+        let end = |reads: bool| SimDescriptor {
             to,
             reads,
             writes: !reads,

@@ -96,17 +96,17 @@ fn as_reference(graph: &Graph) -> MemorySink {
     sink
 }
 
-fn reached(lineage: &Lineage) -> BTreeSet<lineage::Node> {
+fn reached(lineage: &Lineage) -> BTreeSet<lineage::GraphNode> {
     let node = |node: &Node| match node {
-        Node::Entity { id, .. } => lineage::Node::Entity(EntityKey(*id).local()),
-        Node::Activity { id, .. } => lineage::Node::Activity(ActivityKey(*id).local()),
+        Node::Entity { id, .. } => lineage::GraphNode::Entity(EntityKey(*id).local()),
+        Node::Activity { id, .. } => lineage::GraphNode::Activity(ActivityKey(*id).local()),
     };
     lineage.nodes.iter().map(node).collect()
 }
 
 fn compare(graph: &Graph, store: &dyn Store, possible: bool, lookups: bool) {
     let sink = as_reference(graph);
-    let reference = lineage::Lineage::new(&sink, Follow { possible, lookups });
+    let reference = lineage::LineageSearch::new(&sink, Follow { possible, lookups });
     let scope = Scope {
         possible,
         lookups,
@@ -114,7 +114,7 @@ fn compare(graph: &Graph, store: &dyn Store, possible: bool, lookups: bool) {
     };
     for entity in &graph.entities {
         let path = PathBuf::from(String::from_utf8(entity.path.to_vec()).unwrap());
-        let root = lineage::Node::Entity(entity.id);
+        let root = lineage::GraphNode::Entity(entity.id);
         let wanted: BTreeSet<_> = reference.ancestors(root).nodes.into_keys().collect();
         assert_eq!(
             reached(&ancestry(store, &path, &scope).unwrap()),

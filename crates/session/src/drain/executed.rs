@@ -1,8 +1,8 @@
 //! Finds the executed programs in a chunk, and their directories.
 
 use backstory_abi::{self as abi, op};
-use backstory_eventlog::chunk::{Skipped, View};
-use backstory_eventlog::record::Raw;
+use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
+use backstory_eventlog::record::RawRecord;
 
 /// An event of a chunk that concerns programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +30,16 @@ pub(super) fn each_program(chunk: &[u8], mut program: impl FnMut(&[u8])) {
 
 /// Calls `told` with each event of that kind, in order.
 pub(super) fn each(chunk: &[u8], mut told: impl FnMut(ProgramEvent<'_>)) {
-    let Some((_, view)) = View::new(chunk) else {
+    let Some((_, view)) = ChunkView::new(chunk) else {
         return;
     };
     let mut at = abi::Chunk::SIZE;
-    while let Some((found, record)) = view.next(at, &mut Skipped::default()) {
+    while let Some((found, record)) = view.next(at, &mut SkippedRecords::default()) {
         at = found + usize::from(record.size);
         // A successful `execve` never completes its record, because its program is gone.
         let failed = record.state == abi::DONE && record.result < 0;
         let wanted = matches!(record.op, op::EXEC | op::CHDIR | op::CHROOT | op::PIVOT) && !failed;
-        let Some(raw) = wanted.then(|| Raw::parse(view.from(found))).flatten() else {
+        let Some(raw) = wanted.then(|| RawRecord::parse(view.from(found))).flatten() else {
             continue;
         };
         let child = record.flags & abi::F_CHILD != 0;

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use backstory_abi::{self as abi, op};
     use backstory_eventlog::chunk;
-    use backstory_eventlog::record::Builder;
+    use backstory_eventlog::record::RecordBuilder;
     use std::os::unix::fs::{PermissionsExt, chown};
 
     fn told(paths: &[(&Path, i32)], lost: bool) -> Vec<String> {
@@ -118,8 +118,8 @@ mod tests {
             magic: abi::CHUNK_MAGIC,
             ..abi::Chunk::default()
         };
-        let mut chunk = chunk::Builder::new(head);
-        let mut builder = Builder::new();
+        let mut chunk = chunk::ChunkBuilder::new(head);
+        let mut builder = RecordBuilder::new();
         for (path, result) in paths {
             builder
                 .start(op::EXEC, 1)

@@ -45,7 +45,7 @@ fn last(chunk: &[u8]) -> Option<abi::Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use backstory_eventlog::record::Builder;
+    use backstory_eventlog::record::RecordBuilder;
 
     fn chunk(records: impl FnOnce(&mut dyn FnMut(u16, u16, i32))) -> Vec<u8> {
         let head = abi::Chunk {
@@ -53,7 +53,7 @@ mod tests {
             ..abi::Chunk::default()
         };
         let mut bytes = head.to_bytes().to_vec();
-        let mut builder = Builder::new();
+        let mut builder = RecordBuilder::new();
         records(&mut |op, flags, says| {
             bytes.extend_from_slice(builder.start(op, 1).flags(flags).says(says).finish());
         });

@@ -6,22 +6,22 @@
 //! derives the same sentences from the log, for a log without an end.
 
 use backstory_abi::{self as abi, op};
-use backstory_eventlog::chunk::{Skipped, View};
+use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
 use backstory_eventlog::reason::{opens_memory, undecoded};
-use backstory_eventlog::record::Raw;
+use backstory_eventlog::record::RawRecord;
 use backstory_eventlog::{Damage, Reason};
 
 /// The gaps found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Undecoded {
     sentences: Vec<String>,
-    skipped: Skipped,
+    skipped: SkippedRecords,
 }
 
 impl Undecoded {
     /// Examines the records of a chunk.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
-        let Some((head, view)) = View::new(chunk) else {
+        let Some((head, view)) = ChunkView::new(chunk) else {
             return;
         };
         let mut at = abi::Chunk::SIZE;
@@ -31,7 +31,7 @@ impl Undecoded {
             if record.op != op::OPAQUE && (record.op != op::OPEN || failed) {
                 continue;
             }
-            let Some(raw) = Raw::parse(view.from(found)) else {
+            let Some(raw) = RawRecord::parse(view.from(found)) else {
                 continue;
             };
             let name = match raw.strings()[0] {

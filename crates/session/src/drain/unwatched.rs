@@ -10,7 +10,7 @@
 use super::executed::{ProgramEvent, each};
 use super::other_roots::ProgramsInOtherRoots;
 use backstory_eventlog::Reason;
-use backstory_eventlog::chunk::View;
+use backstory_eventlog::chunk::ChunkView;
 use backstory_files::executable;
 use backstory_files::regular;
 use std::collections::{HashMap, HashSet};
@@ -67,7 +67,7 @@ impl Unwatched {
 
     /// Examines the programs executed in a chunk.
     pub(crate) fn look(&mut self, chunk: &[u8]) {
-        let Some((head, _)) = View::new(chunk) else {
+        let Some((head, _)) = ChunkView::new(chunk) else {
             return;
         };
         let pid = if head.host_pid == 0 {
@@ -297,8 +297,8 @@ mod tests {
             ppid,
             ..abi::Chunk::default()
         };
-        let mut chunk = backstory_eventlog::chunk::Builder::new(head);
-        let mut record = backstory_eventlog::record::Builder::new();
+        let mut chunk = backstory_eventlog::chunk::ChunkBuilder::new(head);
+        let mut record = backstory_eventlog::record::RecordBuilder::new();
         for directory in directories {
             record.start(op::CHDIR, 1).result(0);
             record

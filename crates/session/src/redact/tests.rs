@@ -96,8 +96,8 @@ fn chunk(records: &[(&[&str], bool)], told: bool) -> Vec<u8> {
         tid: 7,
         ..abi::Chunk::default()
     };
-    let mut chunk = backstory_eventlog::chunk::Builder::new(head);
-    let mut builder = backstory_eventlog::record::Builder::new();
+    let mut chunk = backstory_eventlog::chunk::ChunkBuilder::new(head);
+    let mut builder = backstory_eventlog::record::RecordBuilder::new();
     for (strings, more) in records {
         let bytes: usize = strings.iter().map(|s| s.len() + 1).sum();
         builder
@@ -140,10 +140,10 @@ fn what_a_dying_program_left_half_written_holds_no_secret() {
 }
 
 fn strings(chunk: &[u8]) -> Vec<Vec<String>> {
-    let (_, view) = View::new(chunk).unwrap();
+    let (_, view) = ChunkView::new(chunk).unwrap();
     let (mut at, mut all) = (abi::Chunk::SIZE, Vec::new());
-    while let Some((found, record)) = view.next(at, &mut Skipped::default()) {
-        let raw = Raw::parse(view.from(found)).unwrap();
+    while let Some((found, record)) = view.next(at, &mut SkippedRecords::default()) {
+        let raw = RawRecord::parse(view.from(found)).unwrap();
         all.push(
             raw.list()
                 .map(|s| String::from_utf8(s.to_vec()).unwrap())

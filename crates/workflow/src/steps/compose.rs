@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{EntityId, EntityKind};
-use backstory_graph::standard::End;
+use backstory_graph::standard::StandardEnd;
 use backstory_redaction as redaction;
 
 use super::line::{Line, Word};
@@ -237,7 +237,7 @@ fn redirections(
         (named && !outside.contains(&id)).then(|| Bytes::from(relative(&entity.path, cwd)))
     };
     // Appending to a file that did not exist creates it, as `>` does.
-    let appends = |end: End| {
+    let appends = |end: StandardEnd| {
         opened.contains(&end.entity) || end.keeps && recording.entity(end.entity).previous.is_some()
     };
     if let Some(path) = input.and_then(|end| file(end.entity)) {

@@ -13,7 +13,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Relation};
-use backstory_graph::standard::End;
+use backstory_graph::standard::StandardEnd;
 
 use super::programs::{is_builder, is_unbuffered};
 use super::roles::{ProgramRole, builders, calls_builders, launched, role};
@@ -267,7 +267,7 @@ impl CommandFinder<'_> {
                     continue;
                 };
                 let standard = |unit: usize| self.recording.standard[units[unit].root()];
-                let is_pipe = |end: Option<End>| end.is_some_and(|end| end.entity == pipe);
+                let is_pipe = |end: Option<StandardEnd>| end.is_some_and(|end| end.entity == pipe);
                 let plain = from.is_some_and(|from| {
                     is_pipe(standard(from).output) && is_pipe(standard(to).input)
                 });
@@ -331,7 +331,8 @@ impl CommandFinder<'_> {
                     continue;
                 }
                 let standard = self.recording.standard[at];
-                let is_pipe = |end: Option<End>| end.is_some_and(|end| end.entity == edge.entity);
+                let is_pipe =
+                    |end: Option<StandardEnd>| end.is_some_and(|end| end.entity == edge.entity);
                 let prints = || is_pipe(standard.output) || is_pipe(standard.error);
                 // A possible read or write counts if the pipe is the program's standard input,
                 // output or errors.

@@ -1,12 +1,12 @@
 //! From what a program wrote to an absolute path.
 //!
 //! `..` is taken back to the directory it lexically names, unless what stands before it is a symbolic link (made in this run, or
-//! found by [`crate::Known`]): then it is kept, so that the path still names what the kernel found. Links made in this run are
+//! found by [`crate::FinalState`]): then it is kept, so that the path still names what the kernel found. Links made in this run are
 //! followed; for older ones identity tells that two paths are one file.
 
 use backstory_eventlog::event::CWD;
 
-use super::{Call, Fold};
+use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::paths::{PathId, ROOT};
 
@@ -16,17 +16,17 @@ pub(super) const MAX_LINKS: u32 = 40;
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The absolute path of `path`, which starts at the directory descriptor `dir` if it is relative. `None` if that descriptor is
     /// not known, or if the call failed because it named nothing.
-    pub(super) fn place(&mut self, call: Call, dir: i32, path: &[u8]) -> Option<PathId> {
+    pub(super) fn place(&mut self, call: CallContext, dir: i32, path: &[u8]) -> Option<PathId> {
         if path.is_empty() && call.outcome.failed() {
             return None;
         }
         let process = self.processes.get(&call.pid)?;
-        let standing = process.standing(call.tid);
+        let fs = process.fs(call.tid);
         let top = self.top_of(call);
         let base = match path.first() {
             Some(b'/') => top,
-            _ if dir == CWD => standing.cwd.get(),
-            _ => process.held.get(&dir)?.location,
+            _ if dir == CWD => fs.cwd.get(),
+            _ => process.descriptors.get(&dir)?.location,
         };
         let magic = [b"/proc/".as_slice(), b"/dev/fd/"]
             .iter()
@@ -43,17 +43,17 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Where absolute paths start, as a call has them. The kernel's are those of our own root, unless the process has other mounts.
-    pub(super) fn top_of(&self, call: Call) -> PathId {
+    pub(super) fn top_of(&self, call: CallContext) -> PathId {
         match self.processes.get(&call.pid) {
             Some(process) if process.own_mounts || !call.resolved => {
-                process.standing(call.tid).root.get()
+                process.fs(call.tid).root.get()
             }
             _ => ROOT,
         }
     }
 
     /// A path that goes through what a process has open (`/proc/self/fd/3/name`), or stands in (`/proc/self/cwd/name`).
-    fn through_process(&mut self, call: Call, path: PathId) -> Option<PathId> {
+    fn through_process(&mut self, call: CallContext, path: PathId) -> Option<PathId> {
         let mut at = self.paths.parent(path);
         while at != ROOT {
             if let Some(place) = self.place_of_process(call, at) {
@@ -65,9 +65,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Where the link of a process in `/proc` leads.
-    fn place_of_process(&self, call: Call, link: PathId) -> Option<PathId> {
+    fn place_of_process(&self, call: CallContext, link: PathId) -> Option<PathId> {
         if let Some((owner, fd)) = self.descriptor_by_place(call, link) {
-            let held = self.processes.get(&owner)?.held.get(&fd)?;
+            let held = self.processes.get(&owner)?.descriptors.get(&fd)?;
             return held.what.as_ref().map(|_| held.location);
         }
         let of = self.paths.parent(link);
@@ -76,16 +76,16 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return None;
         }
         let owner = self.owner(call, self.paths.name(of))?;
-        let standing = self.processes.get(&owner)?.standing(call.tid);
+        let fs = self.processes.get(&owner)?.fs(call.tid);
         match self.paths.name(link) {
-            b"cwd" => Some(standing.cwd.get()),
-            b"root" => Some(standing.root.get()),
+            b"cwd" => Some(fs.cwd.get()),
+            b"root" => Some(fs.root.get()),
             _ => None,
         }
     }
 
     /// Whose directory in `/proc` this is.
-    fn owner(&self, call: Call, name: &[u8]) -> Option<u32> {
+    fn owner(&self, call: CallContext, name: &[u8]) -> Option<u32> {
         match name {
             b"self" | b"thread-self" => Some(call.pid),
             digits => std::str::from_utf8(digits).ok()?.parse().ok(),
@@ -93,7 +93,12 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The same, with links at the end followed.
-    pub(super) fn place_of_content(&mut self, call: Call, dir: i32, path: &[u8]) -> Option<PathId> {
+    pub(super) fn place_of_content(
+        &mut self,
+        call: CallContext,
+        dir: i32,
+        path: &[u8],
+    ) -> Option<PathId> {
         let path = self.place(call, dir, path)?;
         Some(self.follow(path, true))
     }
@@ -124,7 +129,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             let followed = self.follow(at, true);
             return Some(self.paths.parent(followed));
         }
-        if self.is_crooked(at) {
+        if self.is_older_link(at) {
             return None;
         }
         Some(self.paths.parent(at))
@@ -176,7 +181,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// The descriptor that a path such as `/dev/fd/3`, `/dev/stdin` or `/proc/PID/fd/3` stands for, and whose.
-    pub(super) fn descriptor_by_place(&self, call: Call, path: PathId) -> Option<(u32, i32)> {
+    pub(super) fn descriptor_by_place(
+        &self,
+        call: CallContext,
+        path: PathId,
+    ) -> Option<(u32, i32)> {
         let name = self.paths.name(path);
         let directory = self.paths.parent(path);
         let above = self.paths.parent(directory);

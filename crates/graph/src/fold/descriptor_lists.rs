@@ -13,19 +13,19 @@ use rustc_hash::FxHashMap;
 
 use super::descriptors::{O_CLOEXEC, at};
 use super::opening::{O_ACCMODE, O_PATH, O_RDONLY, O_WRONLY};
-use super::{Call, Fold};
+use super::{CallContext, Fold};
 use crate::activity::Serial;
 use crate::model::{Certainty, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
 use crate::paths::{PathId, ROOT};
-use crate::process::{Description, Held, Made, NAMELESS};
+use crate::process::{Descriptor, NAMELESS, OpenFile, UnseenPipe};
 
 /// What `/proc` adds to the name of a file that has none any more.
 const DELETED: &[u8] = b" (deleted)";
 
 /// A list that is being given.
 #[derive(Debug)]
-struct List {
+struct DescriptorList {
     pid: Pid,
     /// How many are to come.
     left: i32,
@@ -34,14 +34,14 @@ struct List {
     /// The process is a copy of its parent, of which nothing else was seen yet.
     copy: bool,
     /// What was believed that it holds, and was not found yet.
-    old: BTreeMap<i32, Held>,
+    old: BTreeMap<i32, Descriptor>,
     /// The ends of pipes it was found with.
-    pipes: Vec<(ObjectId, i32, Mode)>,
+    pipes: Vec<(ObjectId, i32, OpenMode)>,
 }
 
 /// Who was found at the ends of a pipe that only lists tell of.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ends {
+struct PipeEndsSeen {
     /// Somebody has it, but for its maker.
     shared: bool,
     /// It is the standard input of somebody who can't write to it.
@@ -52,14 +52,14 @@ struct Ends {
 
 /// What was learned from lists.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
-    now: Option<List>,
-    ends: FxHashMap<ObjectId, Ends>,
+pub(super) struct DescriptorLists {
+    now: Option<DescriptorList>,
+    ends: FxHashMap<ObjectId, PipeEndsSeen>,
 }
 
 /// How a descriptor is open.
 #[derive(Debug, Clone, Copy)]
-struct Mode {
+struct OpenMode {
     reads: bool,
     writes: bool,
     /// Only a place: nothing goes through it.
@@ -67,10 +67,10 @@ struct Mode {
     cloexec: bool,
 }
 
-impl Mode {
-    fn of(flags: Option<i32>) -> Mode {
+impl OpenMode {
+    fn of(flags: Option<i32>) -> OpenMode {
         let access = flags.map(|f| f & O_ACCMODE);
-        Mode {
+        OpenMode {
             reads: access != Some(O_WRONLY),
             writes: access != Some(O_RDONLY),
             place: flags.is_some_and(|f| f & O_PATH != 0),
@@ -81,7 +81,7 @@ impl Mode {
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The descriptors the command inherits.
-    pub(super) fn inherit_from_header(&mut self, call: Call) -> Result<(), S::Error> {
+    pub(super) fn inherit_from_header(&mut self, call: CallContext) -> Result<(), S::Error> {
         let header = self.header;
         for (index, (fd, text)) in header.descriptors.iter().enumerate() {
             let (object, path) = if text.starts_with(b"/") {
@@ -95,14 +95,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 .get(index)
                 .copied()
                 .filter(|&f| f >= 0);
-            let mut mode = Mode::of(flags);
+            let mut mode = OpenMode::of(flags);
             if flags.is_none() {
                 // How it was opened is not known, but what for is, mostly: 0 to read, 1 and 2 to write.
                 (mode.reads, mode.writes) = (*fd != 1 && *fd != 2, *fd != 0);
             }
             self.object_mut(object).inherited = self.inherited_file(index);
             let held = self.inherited_open(
-                Call {
+                CallContext {
                     via: Via::Library,
                     ..call
                 },
@@ -126,11 +126,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// A descriptor that was opened by somebody else, some time before.
     fn inherited_open(
         &mut self,
-        call: Call,
+        call: CallContext,
         object: ObjectId,
         path: PathId,
-        mode: Mode,
-    ) -> Result<Held, S::Error> {
+        mode: OpenMode,
+    ) -> Result<Descriptor, S::Error> {
         let held = self.object(object);
         let looked = mode.place || held.kind == EntityKind::Directory;
         let before = held.now().number;
@@ -138,7 +138,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if writes && !held.untouched() && !held.unchanged_since(call.time, super::SLACK) {
             self.begin_write(call, object, path, false)?;
         }
-        let description = Description {
+        let description = OpenFile {
             source: object,
             target: object,
             reads: mode.reads && !looked,
@@ -148,7 +148,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             via: call.via,
             looked,
         };
-        let mut held = Held::opened(Rc::new(description), call.time, mode.cloexec);
+        let mut held = Descriptor::opened(Rc::new(description), call.time, mode.cloexec);
         held.own = false;
         (held.source_from, held.target_from) = (before, self.object(object).now().number);
         Ok(held)
@@ -157,7 +157,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// The supervisor saw that a process holds this descriptor.
     pub(super) fn hold(
         &mut self,
-        call: Call,
+        call: CallContext,
         fd: i32,
         flags: Option<i32>,
         target: &[u8],
@@ -165,7 +165,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if fd < 0 {
             return self.list_begins(call, flags == Some(1));
         }
-        let mode = Mode::of(flags);
+        let mode = OpenMode::of(flags);
         if let Some(mut list) = self.lists.now.take_if(|list| list.pid == call.pid) {
             self.listed(call, &mut list, fd, mode, target)?;
             list.left -= 1;
@@ -174,14 +174,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             return if done { self.end_list() } else { Ok(()) };
         }
         // Its recorder knows better, but not what the kernel calls its channels.
-        let known = self.held(call, fd).and_then(|h| h.what.clone());
+        let known = self.descriptor(call, fd).and_then(|h| h.what.clone());
         if let Some(what) = known.filter(|_| is_channel(target)) {
             self.is_called(what.source, target);
         }
         Ok(())
     }
 
-    fn list_begins(&mut self, call: Call, exec: bool) -> Result<(), S::Error> {
+    fn list_begins(&mut self, call: CallContext, exec: bool) -> Result<(), S::Error> {
         self.end_list()?;
         let recorded = self.epochs[call.epoch as usize]
             .as_ref()
@@ -196,9 +196,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             Outcome::Done(count) => count,
             _ => 0,
         };
-        let old = std::mem::take(&mut process.held);
+        let old = std::mem::take(&mut process.descriptors);
         let (pid, exec) = (call.pid, exec);
-        self.lists.now = Some(List {
+        self.lists.now = Some(DescriptorList {
             pid,
             left,
             exec,
@@ -245,7 +245,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             // Mappings are no descriptors, and which socket is which was not said.
             if fd <= NAMELESS && (socket || what.via == Via::Library) {
                 if let Some(process) = self.processes.get_mut(&list.pid) {
-                    process.held.insert(fd, held);
+                    process.descriptors.insert(fd, held);
                 }
             } else if list.copy || fd <= NAMELESS && !held.own {
                 self.let_go(&what, now, None)?;
@@ -259,10 +259,10 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// One entry of a list.
     fn listed(
         &mut self,
-        call: Call,
-        list: &mut List,
+        call: CallContext,
+        list: &mut DescriptorList,
         fd: i32,
-        mode: Mode,
+        mode: OpenMode,
         target: &[u8],
     ) -> Result<(), S::Error> {
         let Some((object, path)) = self.listed_object(call, list, fd, target)? else {
@@ -271,7 +271,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if self.lists.ends.contains_key(&object) {
             list.pipes.push((object, fd, mode));
         }
-        let leads = |held: &Held| {
+        let leads = |held: &Descriptor| {
             held.what.as_ref().is_some_and(|w| {
                 w.source == object && (w.looked || (w.reads, w.writes) == (mode.reads, mode.writes))
             })
@@ -286,7 +286,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         if let Some(mut held) = same.or_else(nameless).and_then(|at| list.old.remove(&at)) {
             held.cloexec = mode.cloexec;
             if let Some(process) = self.processes.get_mut(&call.pid) {
-                process.held.insert(fd, held);
+                process.descriptors.insert(fd, held);
             }
             return Ok(());
         }
@@ -294,9 +294,9 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
             .open_before(call, list)
             .find(|w| w.source == object && w.target != object);
         let held = match socket.cloned() {
-            Some(socket) => Held {
+            Some(socket) => Descriptor {
                 own: false,
-                ..Held::opened(socket, call.time, mode.cloexec)
+                ..Descriptor::opened(socket, call.time, mode.cloexec)
             },
             None => self.inherited_open(call, object, path, mode)?,
         };
@@ -306,15 +306,15 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// What the process held, and what its parent holds.
     fn open_before<'f>(
         &'f self,
-        call: Call,
-        list: &'f List,
-    ) -> impl Iterator<Item = &'f Rc<Description>> {
+        call: CallContext,
+        list: &'f DescriptorList,
+    ) -> impl Iterator<Item = &'f Rc<OpenFile>> {
         let parent = self.processes.get(&call.pid).map_or(0, |p| p.parent);
         let above = self
             .processes
             .get(&parent)
             .into_iter()
-            .flat_map(|p| p.held.values());
+            .flat_map(|p| p.descriptors.values());
         list.old
             .values()
             .chain(above)
@@ -324,11 +324,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     /// What the entry leads to; nothing if that is for its maker to have.
     fn listed_object(
         &mut self,
-        call: Call,
-        list: &List,
+        call: CallContext,
+        list: &DescriptorList,
         fd: i32,
         target: &[u8],
-    ) -> Result<Listed, S::Error> {
+    ) -> Result<ListedObject, S::Error> {
         if is_channel(target) {
             return self.listed_channel(call, list, fd, target);
         }
@@ -369,11 +369,11 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 
     fn listed_channel(
         &mut self,
-        call: Call,
-        list: &List,
+        call: CallContext,
+        list: &DescriptorList,
         fd: i32,
         target: &[u8],
-    ) -> Result<Listed, S::Error> {
+    ) -> Result<ListedObject, S::Error> {
         if let Some(known) = self.called(target) {
             // Its own pipe: what it is for is seen when somebody else is found with it.
             let process = self.processes.get(&call.pid).filter(|_| !list.exec);
@@ -419,7 +419,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         {
             return false;
         }
-        process.made.push(Made {
+        process.made.push(UnseenPipe {
             object,
             since,
             epoch,
@@ -428,8 +428,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
     }
 
     /// Pipes that were made where nobody saw it: the ends at which nobody was found were its maker's to use.
-    pub(super) fn own_pipes(&mut self, made: Vec<Made>, time: Time) -> Result<(), S::Error> {
-        for Made {
+    pub(super) fn own_pipes(&mut self, made: Vec<UnseenPipe>, time: Time) -> Result<(), S::Error> {
+        for UnseenPipe {
             object,
             since,
             epoch,
@@ -459,7 +459,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         since: Time,
         time: Time,
     ) -> Result<(), S::Error> {
-        let call = Call {
+        let call = CallContext {
             time,
             pid: 0,
             tid: 0,
@@ -487,7 +487,7 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
 }
 
 /// What an entry of a list leads to, and the name it is used by.
-type Listed = Option<(ObjectId, PathId)>;
+type ListedObject = Option<(ObjectId, PathId)>;
 
 fn is_channel(target: &[u8]) -> bool {
     target.starts_with(b"pipe:[") || target.starts_with(b"socket:[")

@@ -8,8 +8,8 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
 use rustc_hash::FxHashMap;
 
-use crate::Known;
-use crate::paths::{PathId, Paths};
+use crate::FinalState;
+use crate::paths::{PathId, PathTable};
 
 /// Codes of what is kept for a path; from `THERE` on they count identities.
 const NOT_ASKED: u32 = 0;
@@ -18,18 +18,18 @@ const NOTHING: u32 = 2;
 const THERE: u32 = 3;
 
 /// Asks, and remembers.
-pub struct Answers<'a> {
-    known: &'a dyn Known,
+pub struct FinalStateCache<'a> {
+    known: &'a dyn FinalState,
     /// By path, and whether a link at its end is followed.
     codes: RefCell<Vec<[u32; 2]>>,
     idents: RefCell<Vec<Ident>>,
     interpreters: RefCell<FxHashMap<PathId, Option<Bytes>>>,
 }
 
-impl<'a> Answers<'a> {
+impl<'a> FinalStateCache<'a> {
     /// Asks `known`.
-    pub fn new(known: &'a dyn Known) -> Answers<'a> {
-        Answers {
+    pub fn new(known: &'a dyn FinalState) -> FinalStateCache<'a> {
+        FinalStateCache {
             known,
             codes: RefCell::default(),
             idents: RefCell::default(),
@@ -37,25 +37,25 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// See [`Known::kept`].
-    pub fn kept(&self, paths: &Paths, path: PathId, since: Time) -> Option<(Time, Ident)> {
-        self.known.kept(&paths.bytes(path), since)
+    /// See [`FinalState::preserved`].
+    pub fn preserved(&self, paths: &PathTable, path: PathId, since: Time) -> Option<(Time, Ident)> {
+        self.known.preserved(&paths.bytes(path), since)
     }
 
-    /// See [`Known::interpreter`].
-    pub fn interpreter(&self, paths: &Paths, program: PathId) -> Option<Bytes> {
+    /// See [`FinalState::interpreter`].
+    pub fn interpreter(&self, paths: &PathTable, program: PathId) -> Option<Bytes> {
         let mut known = self.interpreters.borrow_mut();
         let ask = || self.known.interpreter(&paths.bytes(program));
         known.entry(program).or_insert_with(ask).clone()
     }
 
-    /// See [`Known::link_text`].
-    pub fn link_text(&self, paths: &Paths, link: PathId) -> Option<Bytes> {
+    /// See [`FinalState::link_text`].
+    pub fn link_text(&self, paths: &PathTable, link: PathId) -> Option<Bytes> {
         self.known.link_text(&paths.bytes(link))
     }
 
-    /// See [`Known::of`].
-    pub fn of(&self, paths: &Paths, path: PathId, follow: bool) -> Option<Option<Ident>> {
+    /// See [`FinalState::identity`].
+    pub fn identity(&self, paths: &PathTable, path: PathId, follow: bool) -> Option<Option<Ident>> {
         let (at, side) = (path.0 as usize, usize::from(follow));
         let code = self
             .codes
@@ -68,7 +68,7 @@ impl<'a> Answers<'a> {
             NOTHING => return Some(None),
             there => return Some(Some(self.idents.borrow()[(there - THERE) as usize])),
         }
-        let answer = self.known.of(&paths.bytes(path), follow);
+        let answer = self.known.identity(&paths.bytes(path), follow);
         let code = match answer {
             None => UNKNOWN,
             Some(None) => NOTHING,

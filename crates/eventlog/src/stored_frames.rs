@@ -1,0 +1,238 @@
+//! The frames of a log, as they stand in the file: where each is, and what the small ones say.
+//!
+//! In: the bytes of a log, whatever state a crash left them in. Out: the header, the end, the clock's readings, and the place of
+//! each chunk of records. What the records mean is read by other modules.
+
+use crate::chunk;
+use crate::clock::RunClock;
+use crate::error::Error;
+use crate::frame::{self, FrameKind, LogPiece};
+use crate::map::MappedFile;
+use crate::reason::Reason;
+use crate::run::{ClockPoint, RunEnd, RunHeader};
+use std::ops::Range;
+use std::path::Path;
+
+/// Counts that pass in days, whatever the frequency: what lies so far after the last clock reading was scribbled over.
+const DAYS: u64 = 1 << 50;
+
+/// What of a log could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Damage {
+    /// Bytes between undamaged frames, or after the last.
+    pub bytes: u64,
+    /// Places where such bytes are.
+    pub places: u64,
+    /// The header is not among the undamaged frames; [`Log::header`] is a blank.
+    pub no_header: bool,
+    /// Undamaged frames of a kind or version that this program does not know, or whose content it can't read.
+    pub unknown_frames: u64,
+    /// Records that a thread was killed in before they said anything.
+    pub torn_records: u64,
+    /// Records of operations that this program does not know.
+    pub unknown_records: u64,
+}
+
+impl Damage {
+    /// True if every byte was understood.
+    pub fn is_none(&self) -> bool {
+        *self == Damage::default()
+    }
+
+    /// What could not be read, as a reason why the record is not complete. `None` if every byte was understood.
+    pub fn reason(&self) -> Option<Reason> {
+        if self.is_none() {
+            return None;
+        }
+        let parts = [
+            (self.bytes, "unreadable bytes"),
+            (self.unknown_frames, "frames of an unknown kind"),
+            (
+                self.torn_records,
+                "operations cut off, by a kill or a jump out of a signal handler",
+            ),
+            (self.unknown_records, "operations of an unknown kind"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let what = match parts.is_empty() {
+            true => "it has no header".to_owned(),
+            false => parts.join(", "),
+        };
+        Some(Reason::LogDamaged { what })
+    }
+}
+
+/// The frames that a log held when it was opened.
+#[derive(Debug)]
+pub struct StoredFrames {
+    map: MappedFile,
+    header: RunHeader,
+    end: Option<RunEnd>,
+    chunks: Vec<Range<usize>>,
+    idents: Vec<Range<usize>>,
+    resolved: bool,
+    points: Vec<ClockPoint>,
+    clock: RunClock,
+    /// Of the frames alone.
+    damage: Damage,
+}
+
+impl StoredFrames {
+    /// Opens a log: finalized, still growing, cut off or damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<StoredFrames, Error> {
+        let path = path.as_ref();
+        let map = MappedFile::open(path)?;
+        let mut log = StoredFrames {
+            map,
+            header: RunHeader::default(),
+            end: None,
+            chunks: Vec::new(),
+            idents: Vec::new(),
+            resolved: false,
+            points: Vec::new(),
+            clock: RunClock::default(),
+            damage: Damage {
+                no_header: true,
+                ..Damage::default()
+            },
+        };
+        log.scan(path)?;
+        log.clock = RunClock::new(log.points.clone());
+        Ok(log)
+    }
+
+    fn scan(&mut self, path: &Path) -> Result<(), Error> {
+        let map = std::mem::replace(&mut self.map, MappedFile::nothing());
+        let mut frames = 0;
+        for piece in frame::walk(map.bytes()) {
+            match piece {
+                LogPiece::Garbage(range) => {
+                    self.damage.places += 1;
+                    self.damage.bytes += range.len() as u64;
+                }
+                LogPiece::Frame(frame) => {
+                    frames += 1;
+                    if frame.kind == Some(FrameKind::Header) && frame.version > frame::VERSION {
+                        let (found, known) = (frame.version, frame::VERSION);
+                        return Err(Error::Newer {
+                            path: path.to_owned(),
+                            found,
+                            known,
+                        });
+                    }
+                    let content = map.bytes().get(frame.payload.clone()).unwrap_or(&[]);
+                    if self.take(&frame, content).is_none() {
+                        self.damage.unknown_frames += 1;
+                    }
+                }
+            }
+        }
+        let start = &map.bytes()[..map.bytes().len().min(frame::MAGIC.len())];
+        if frames == 0 && !frame::MAGIC.starts_with(start) {
+            return Err(Error::NotALog {
+                path: path.to_owned(),
+            });
+        }
+        self.map = map;
+        Ok(())
+    }
+
+    /// Notes what a frame says; none if it can't be understood.
+    fn take(&mut self, frame: &frame::Frame, content: &[u8]) -> Option<()> {
+        let known = match frame.kind? {
+            FrameKind::Chunk | FrameKind::Idents | FrameKind::Resolved => {
+                backstory_abi::ABI_VERSION as u16
+            }
+            FrameKind::Header | FrameKind::Clock | FrameKind::End => frame::VERSION,
+        };
+        if frame.version > known {
+            return None;
+        }
+        match frame.kind? {
+            FrameKind::Header => {
+                let header = serde_json::from_slice(content).ok()?;
+                // The first one counts: nobody writes a second.
+                if self.damage.no_header {
+                    self.header = header;
+                    self.damage.no_header = false;
+                }
+            }
+            FrameKind::Chunk => {
+                // Offsets in chunks are small numbers; no recorder's chunk is larger.
+                chunk::ChunkView::new(content)
+                    .filter(|_| content.len() <= backstory_abi::CHUNK_SIZE as usize)?;
+                self.chunks.push(frame.payload.clone());
+            }
+            FrameKind::Clock => {
+                let counter = u64::from_le_bytes(*content.first_chunk()?);
+                let real = i64::from_le_bytes(*content.get(8..)?.first_chunk()?);
+                self.points.push(ClockPoint { counter, real });
+            }
+            FrameKind::Idents => self.idents.push(frame.payload.clone()),
+            FrameKind::Resolved => {
+                self.idents.push(frame.payload.clone());
+                self.resolved = true;
+            }
+            FrameKind::End => self.end = Some(serde_json::from_slice(content).ok()?),
+        }
+        Some(())
+    }
+
+    /// What was known before the command started; blank if that frame is damaged (see [`Damage::no_header`]).
+    pub fn header(&self) -> &RunHeader {
+        &self.header
+    }
+
+    /// How the run ended, if the log got that far.
+    pub fn end(&self) -> Option<&RunEnd> {
+        self.end.as_ref()
+    }
+
+    /// True if identities of the paths in it have been taken after the end.
+    pub fn resolved(&self) -> bool {
+        self.resolved
+    }
+
+    /// Bytes of the log.
+    pub fn len(&self) -> usize {
+        self.map.bytes().len()
+    }
+
+    /// What of the frames could not be read.
+    pub fn damage(&self) -> Damage {
+        self.damage
+    }
+
+    /// A record's counter, unless it is one that no clock of this machine can have shown: then none.
+    pub fn plausible(&self, counter: u64) -> Option<u64> {
+        let latest = self
+            .points
+            .last()
+            .map_or(u64::MAX, |p| p.counter.saturating_add(DAYS));
+        (counter <= latest).then_some(counter)
+    }
+
+    pub fn clock(&self) -> &RunClock {
+        &self.clock
+    }
+
+    pub fn points(&self) -> &[ClockPoint] {
+        &self.points
+    }
+
+    pub fn chunks(&self) -> &[Range<usize>] {
+        &self.chunks
+    }
+
+    pub fn idents(&self) -> &[Range<usize>] {
+        &self.idents
+    }
+
+    pub fn bytes(&self, place: &Range<usize>) -> &[u8] {
+        self.map.bytes().get(place.clone()).unwrap_or(&[])
+    }
+}
