@@ -188,10 +188,10 @@ impl Launch {
         let mut stack: Vec<mem::MaybeUninit<u128>> = Vec::with_capacity(STACK / 16);
         let shares = AtomicU32::new(1);
         let flags = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
-        // SAFETY: the stack and `shares` belong to this call and outlive the child's use of them:
-        // this thread waits until the child has executed or exited. The kernel then clears `shares`
-        // in the memory that it releases. The child only reads `self`, which outlives the call, and
-        // stores into atomics and into this thread's errno, which is not used meanwhile.
+        // SAFETY: the stack and `shares` belong to this call. They outlive the child's use of them,
+        // because this thread waits until the child has executed or exited. The kernel then clears
+        // `shares` in the memory that it releases. The child only reads `self`, which outlives the
+        // call. It stores into atomics and into this thread's errno, which is not used meanwhile.
         let pid = unsafe {
             let top = stack.as_mut_ptr().add(STACK / 16);
             libc::clone(

@@ -97,12 +97,15 @@ impl Recorded {
         }
     }
 
-    /// The exit status of `record`: the command's status, 128+n for a signal, 127 or 126 as in a
-    /// shell. 125 if there were too few processes or too little memory to start the command.
+    /// The exit status of `record`.
+    ///
+    /// - The command's status, or 128+n for a signal.
+    /// - 127 or 126, as in a shell, if the command could not be executed.
+    /// - 125 if there were too few processes or too little memory to start it.
     pub fn status(&self) -> i32 {
         match (self.not_started, self.exit, self.signal) {
             (Some(libc::ENOENT), ..) => 127,
-            // The command is not at fault: there was no room for it beside the recording, or the
+            // The command is not at fault. There was no room for it beside the recording, or the
             // process that responds to the guard's notifications had died.
             (Some(libc::EAGAIN | libc::ENOMEM | libc::ENOSYS), ..) => 125,
             (Some(_), ..) => 126,

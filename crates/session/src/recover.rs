@@ -37,7 +37,7 @@ pub fn is_recording(part: &Path) -> bool {
 
 /// Finishes the log `part` of a run that no process records any more, and finalizes it as `log`.
 /// The contents of its arena, if one is given, are appended and the arena is removed. An arena
-/// whose name is not that of this run is ignored: a foreign log may name any file, which must be
+/// whose name is not that of this run is ignored. A foreign log may name any file, which must be
 /// neither read nor removed.
 pub fn recover(arena: Option<&Path>, part: &Path, log: &Path) -> Result<(), Error> {
     let _claim = claim(part)?;

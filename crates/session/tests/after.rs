@@ -1,4 +1,5 @@
-//! What is done with a log after the run: resolving, and recovery when nobody was left to end it.
+//! Tests of the steps after a run: resolving identities, and recovering a log that no process
+//! ended.
 
 #![allow(clippy::unwrap_used)]
 
@@ -104,7 +105,7 @@ fn a_log_without_an_arena_is_recovered_too() {
         !backstory_session::is_recording(&run.log_path())
     });
     let whole = std::fs::read(run.log_path()).unwrap();
-    // As a machine that lost power leaves it: cut anywhere, the arena gone.
+    // The log as a power loss leaves it: cut anywhere, without its arena.
     for cut in [whole.len() - 3, whole.len() / 2 + 2000] {
         std::fs::remove_file(run.log_path()).ok();
         std::fs::write(run.part_path(), &whole[..cut.min(whole.len())]).unwrap();

@@ -38,7 +38,7 @@ fn detaching_ends_the_record_not_the_daemon() {
         let run = Run::new(&["--guard", guard, "--detach-after", "0.05"]);
         assert_eq!(run.shell(LEAVE).status.code(), Some(0));
         let reasons = run.reasons();
-        // The shell and the sleep that it may be waiting for.
+        // The shell, and the sleep that it may be waiting for.
         assert!(
             reasons[0].contains("still running when recording stopped"),
             "{reasons:?}"
@@ -76,7 +76,7 @@ fn what_is_to_be_done_afterwards_finds_the_finalized_log() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard, "--after"]);
         let mut command = run.command(&[]);
-        // `--after` wants its command; `--` and the program come after it.
+        // `--after` takes a command, so `--` and the program follow it.
         let script = format!(
             "test -e {0} && ps -o nice= -p $$ > {0}.after",
             run.log_path().display()

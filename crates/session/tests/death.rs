@@ -1,4 +1,5 @@
-//! Whoever dies, the command goes on (or ends as it would have), its status arrives and the log is finalized and says what is missing.
+//! Whichever process of the recording dies, the command goes on (or ends as it would have). Its
+//! status arrives, and the log is finalized and reports the gaps.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +9,7 @@ use std::process::{Child, Stdio};
 
 const KILL: i32 = libc::SIGKILL;
 
-/// Starts a command that says that it runs by making `started`, and ends with 5 when `go` is made.
+/// Starts a command that makes `started` when it runs, and ends with 5 when `go` is made.
 fn waiting(run: &Run) -> Child {
     let script =
         "touch started; while [ -e started -a ! -e go ]; do sleep 0.01; done; touch ended; exit 5";
@@ -193,7 +194,7 @@ fn with_all_dead_recovery_finalizes_what_is_there() {
     }
 }
 
-/// A store may come from somebody else, and a log in it may name any file as its arena.
+/// A store may come from another user, and a log in it may name any file as its arena.
 #[test]
 fn recovery_removes_no_file_that_a_log_merely_names() {
     let run = Run::new(&[]);
@@ -232,7 +233,7 @@ fn a_run_that_is_being_recorded_is_not_recovered() {
     }
 }
 
-/// Kills in the middle of watched calls: they are answered by whoever is left, and none fails.
+/// Kills in the middle of watched calls: the remaining process responds to them, and no call fails.
 #[test]
 fn calls_in_progress_are_answered_whoever_dies() {
     let script = "import os, sys\nopen('started', 'w').close()\n\
@@ -270,7 +271,8 @@ fn calls_in_progress_are_answered_whoever_dies() {
     }
 }
 
-/// `kill -9 %1`: launcher, keeper and command die at once; the supervisor is not in the group and ends the log.
+/// `kill -9 %1`: launcher, keeper and command die at once. The supervisor is not in the group and
+/// ends the log.
 #[test]
 fn a_killed_group_leaves_a_finalized_log() {
     for guard in MODES {
@@ -292,7 +294,8 @@ fn a_killed_group_leaves_a_finalized_log() {
     }
 }
 
-/// The same, by a program that does so with its first instruction: the supervisor has left the group before.
+/// The same, by a program that does so with its first instruction. The supervisor has left the
+/// group before.
 #[test]
 fn a_group_that_is_killed_as_the_program_begins_leaves_a_finalized_log() {
     for guard in MODES {

@@ -1,5 +1,5 @@
-//! The version that was read is kept also when who reads it has it open to be written, and a content that loses one of two names is not
-//! copied before the other goes, too.
+//! A version that was read is preserved even if its reader has it open for writing. A content that
+//! loses one of two names is not copied before the other goes, too.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -11,14 +11,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A file of more than 16 MB that the run finds.
+/// A content of more than 16 MB that exists before the run.
 fn long() -> Vec<u8> {
     (0..2_600_000_u32)
         .flat_map(|n| format!("{n:07}\n").into_bytes())
         .collect()
 }
 
-/// Of `data`, which the run finds, exactly these contents are kept.
+/// Asserts that exactly these contents of `data`, which exists before the run, are preserved.
 #[track_caller]
 fn keeps(content: &[u8], words: &[&str], expected: &[&[u8]]) {
     let run = Run::new(&["--contents", "lazy"]);
@@ -30,9 +30,10 @@ fn keeps(content: &[u8], words: &[&str], expected: &[&[u8]]) {
         text(&output.stderr)
     );
     let of_it = kept(&run).into_iter().filter(|k| k.path.ends_with("data"));
-    // What only is told not to be kept, when nobody had read it yet.
+    // Records about contents that need not be preserved, because no process had read them yet, are
+    // skipped.
     let mut bytes: Vec<_> = of_it.filter_map(|k| k.bytes.ok()).collect();
-    // Who opens and who then writes may both ask before either is answered.
+    // The open and the write may both notify before either is answered.
     bytes.dedup();
     assert!(
         bytes.iter().map(|b| &b[..]).eq(expected.iter().copied()),
@@ -51,7 +52,7 @@ fn what_sort_reads_and_writes_at_once_is_kept() {
     keeps(short, &["sort", "-o", "data", "data"], &[short]);
     let long = long();
     keeps(&long, &["sort", "-r", "-o", "data", "data"], &[&long]);
-    // Made by another program of the run: nobody else has seen it.
+    // Made by another program of the run, and seen by no other.
     let mut made = kept_of(
         "made",
         &["sh", "-c", "printf '2\\n1\\n' > made; sort -o made made"],
@@ -81,7 +82,7 @@ fn what_is_read_through_another_descriptor_before_the_first_write_is_kept() {
     for way in ways {
         keeps(&long, &["python3", "-c", &format!("{open}{way}")], &[&long]);
     }
-    // Read and written through one, and through a stream that reads and writes.
+    // Read and written through one descriptor, and through a stream that reads and writes.
     let one = "d=open('data','r+b'); s=d.read(); d.seek(0); d.write(s[::-1])";
     keeps(&long, &["python3", "-c", one], &[&long]);
 }
@@ -94,7 +95,8 @@ fn what_is_only_appended_to_is_not_copied_at_the_first_write_either() {
     assert!(kept(&run).iter().all(|k| k.bytes == Err(libc::EFBIG)));
 }
 
-/// A run of this script over 20 files in `a`, with a copy of each that nobody touches; and what of them is there at the end or was kept.
+/// Runs this script over 20 files in `a`, with a copy of each that no process touches. Returns the
+/// contents that exist at the end or were preserved.
 fn contents_left(script: &str) -> (usize, BTreeSet<String>, BTreeSet<String>) {
     let run = Run::new(&["--contents", "lazy"]);
     fs::create_dir(run.path("a")).unwrap();
@@ -124,7 +126,7 @@ fn collect(directory: &Path, into: &mut BTreeSet<String>) {
     }
 }
 
-/// No content is lost, and so many had to be kept.
+/// Asserts that no content is lost, and that this many had to be preserved.
 #[track_caller]
 fn keeps_so_many(script: &str, many: usize) {
     let (kept, expected, there) = contents_left(script);
@@ -163,7 +165,7 @@ fn what_loses_its_last_name_later_is_kept_then() {
     );
 }
 
-/// Whoever removes it looks into it first, and it is gone when that is looked at.
+/// The remover looks into the directory first, and the directory is gone when it is examined.
 #[test]
 fn a_directory_that_is_gone_does_not_make_everything_worth_keeping() {
     let run = Run::new(&["--contents", "lazy"]);

@@ -1,4 +1,5 @@
-//! What a file held before it was changed is kept, byte for byte, however it is changed and whoever sees it.
+//! A file's content before a change is preserved byte for byte, however it is changed and whichever
+//! observer sees the change.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -20,7 +21,7 @@ fn run(options: &[&str]) -> (Run, Vec<u8>, fs::Metadata) {
     (run, content, before)
 }
 
-/// The program must behave as ever, and `data` must be kept as it was, once.
+/// Asserts that the program behaves as ever, and that the content of `data` is preserved once.
 #[track_caller]
 fn keeps(options: &[&str], words: &[&str]) {
     let (run, content, before) = run(options);
@@ -59,7 +60,7 @@ fn keeps(options: &[&str], words: &[&str]) {
         ident.mtime,
         before.mtime() * 1_000_000_000 + before.mtime_nsec()
     );
-    // A link or a new name changes the status.
+    // A link or a new name changes the status change time.
     if ident.nlink == 1 && first.path.ends_with("data") {
         assert_eq!(
             ident.ctime,
@@ -69,7 +70,7 @@ fn keeps(options: &[&str], words: &[&str]) {
     run.assert_tidy();
 }
 
-/// With the recorder and without, every content or only what was read.
+/// Runs with the recorder and without, preserving every content or only those that were read.
 #[track_caller]
 fn keeps_however_seen(script: &str) {
     for contents in ["all", "lazy"] {
@@ -108,14 +109,14 @@ fn a_file_that_is_appended_to_is_kept() {
     keeps_however_seen("cat data; echo more >> data");
 }
 
-/// Not into a pipe: busybox's `cat` puts the file's own pages there (`sendfile`), and who reads them after the change reads that, recorded or
-/// not.
+/// Not into a pipe: busybox's `cat` puts the file's own pages there (`sendfile`). A reader of the
+/// pipe after the change then reads the change, recorded or not.
 #[test]
 fn a_file_that_is_overwritten_in_place_is_kept() {
     keeps_however_seen("cat data >seen; printf over | dd of=data conv=notrunc 2>/dev/null");
 }
 
-/// Not into a pipe, as above: there it would read zeros.
+/// Not into a pipe, as above: the reader would get zeros.
 #[test]
 fn a_file_that_is_truncated_by_name_is_kept() {
     keeps_however_seen("cat data >seen; truncate -s 5 data");
@@ -151,7 +152,7 @@ fn a_file_that_another_process_changes_is_kept() {
     keeps_however_seen("cat data; sh -c 'echo new > data; rm data'");
 }
 
-/// Nothing of `data` is kept.
+/// Asserts that no content of `data` is preserved.
 #[track_caller]
 fn does_not_keep(script: &str) {
     let (run, _, before) = run(&["--contents", "lazy"]);
@@ -172,7 +173,7 @@ fn what_nobody_has_read_is_not_kept() {
 fn what_is_changed_in_part_and_was_there_before_is_kept_though_nobody_read_it() {
     keeps_however_seen("echo more >> data");
     keeps_however_seen("printf over | dd of=data conv=notrunc 2>/dev/null; echo more >> data");
-    // Once, not before each further line; and nothing that the run made.
+    // Preserved once, not before each further line, and without the contents that the run made.
     let (run, content, _) = run(&["--contents", "lazy"]);
     run.shell("for i in 1 2 3; do echo $i >> data; sh -c 'echo 4 >> data; echo 5 >> made'; done");
     let kept: Vec<_> = kept(&run).into_iter().map(|k| k.bytes.unwrap()).collect();
@@ -205,9 +206,11 @@ fn what_only_its_maker_has_read_is_not_kept() {
             "{wait}; echo 1 > made; read x < made; {wait}; echo 2 >> made; read x < made; {wait}; echo 3 > made; read x < made; {wait}; rm made"
         )
     };
-    // `rm` is another program, but has not read it. It is kept to be safe if a call before was not logged yet, as on a busy machine, or
-    // if it was made before the file system's coarse clock had moved since the run began. Both are over after a while (in which no
-    // program is started: that would end what the maker knows).
+    // `rm` is another program, but has not read the file. The file is preserved as a precaution in
+    // two cases: if an earlier call was not logged yet, as on a busy machine, or if it was made
+    // before the file system's coarse clock had moved since the run began. Both cases end after a
+    // while. No program is started meanwhile, because that would end the maker's knowledge of its
+    // files.
     let mut kept = [1, 10_000, 100_000, 1_000_000]
         .into_iter()
         .flat_map(|turns| std::iter::repeat_n(script(turns), 10))
@@ -223,7 +226,8 @@ fn what_others_wrote_and_its_maker_read_is_kept() {
         let script = format!(
             "echo 1 > made; {other} -c 'echo 2 >> made'; read x < made; echo 3 > made; rm made"
         );
-        // What the other found there nobody had read: it may be kept, if it is noticed in time, and need not be.
+        // No process had read the content that the other program found. It may be preserved, but
+        // need not be.
         let kept = kept_of("made", &["sh", "-c", &script]);
         assert_eq!(
             kept.last().map(String::as_str),
@@ -238,7 +242,7 @@ fn what_a_process_beside_it_does_with_what_its_maker_has_read_is_noticed() {
     if !backstory_testkit::need::needs("two processes side by side", &["python3"]) {
         return;
     }
-    // The other is there before the file is, and does its part when told to.
+    // The other process exists before the file does, and acts when it is signalled.
     let beside = |other: &str| {
         format!(
             "import subprocess\np=subprocess.Popen({other},stdin=subprocess.PIPE,stdout=subprocess.PIPE)\n\
@@ -294,7 +298,8 @@ fn what_takes_the_inode_of_a_removed_file_is_not_taken_for_it() {
     assert_eq!(kept_of("other", &["sh", "-c", &script]), ["2\n"]);
 }
 
-/// How often a program asks before it changes something, as strace counts it; none without strace.
+/// The number of requests that a program makes before changes, as strace counts them. `None`
+/// without strace.
 fn asks(run: &Run, before: &str, program: &str) -> Option<usize> {
     if !backstory_testkit::need::needs("how often is asked", &["strace"]) {
         return None;
@@ -312,7 +317,7 @@ fn who_changes_what_the_run_made_and_nobody_read_asks_once_not_for_each_file() {
     let Some(asked) = asks(&run, made, "rm -r d") else {
         return;
     };
-    // Whoever starts has read its libraries.
+    // A program that starts has read its libraries.
     assert!(asked <= 3, "{asked}");
     assert_eq!(kept(&run).len(), 0);
 }
@@ -382,7 +387,8 @@ fn a_file_that_was_moved_after_it_was_read_is_kept() {
     );
 }
 
-/// What Python does by itself: mappings, children with a directory of their own, descriptors of directories.
+/// Actions of Python itself: mappings, children with a directory of their own, descriptors of
+/// directories.
 #[track_caller]
 fn keeps_from_python(program: &str) {
     if !backstory_testkit::need::needs("contents changed from Python", &["python3"]) {
@@ -461,7 +467,7 @@ fn a_supervisor_that_is_killed_while_it_keeps_contents_disturbs_nobody() {
 #[test]
 fn a_content_that_cannot_be_kept_is_told_and_disturbs_nobody() {
     let (run, _, _) = run(&["--contents", "lazy"]);
-    // A file where the directory should be.
+    // A file in the place of the directory.
     fs::write(run.path(&format!("{}.kept", run.id)), "").unwrap();
     let output = run.shell(
         "cat data >/dev/null; echo new > data; cat data; rm data; ls data 2>/dev/null || echo gone",

@@ -1,4 +1,4 @@
-//! Signals and job control behave as without us.
+//! Signals and job control behave as without backstory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,8 +7,9 @@ use harness::{MODES, Run, child_named, eventually, kill, others};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// A command that appends a line to `got` for every signal, until it gets SIGUSR2. Not a shell: one that is starting a program by
-/// vfork cannot stop, and a signal to the group then stops the child before its exec, also without us.
+/// A command that appends a line to `got` for every signal, until it gets SIGUSR2. It is not a
+/// shell: a shell that starts a program by vfork cannot stop. A signal to the group then stops the
+/// child before its exec, also without backstory.
 const LISTEN: &str = "sub say_ { open F, '>>', 'got'; print F \"$_[0]\\n\"; close F } \
                       $SIG{TERM} = sub { say_('term') }; $SIG{USR1} = sub { say_('usr1') }; $SIG{USR2} = sub { exit 4 }; \
                       open F, '>', 'started'; close F; sleep 1 while 1";
@@ -63,7 +64,8 @@ fn a_signal_to_the_group_reaches_the_command_once() {
                     .success()
             );
             eventually("the command got it", || got(&run) == "term\n");
-            // What is sent to the launcher alone is passed on in order: had there been a second one, it would have come before this.
+            // Signals to the launcher alone are passed on in order: a second one would have arrived
+            // before this one.
             kill(launcher.id(), libc::SIGUSR1);
             eventually("it got the next", || got(&run).ends_with("usr1\n"));
             assert_eq!(got(&run), "term\nusr1\n");
@@ -124,7 +126,8 @@ fn the_launcher_stops_and_goes_on_with_the_command() {
     }
 }
 
-/// An interactive shell on a terminal of its own: Ctrl-Z stops the job, `fg` continues it, Ctrl-C ends it.
+/// An interactive shell on a terminal of its own: Ctrl-Z stops the job, `fg` continues it, Ctrl-C
+/// ends it.
 #[test]
 fn job_control_on_a_terminal() {
     for guard in MODES {

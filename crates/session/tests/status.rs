@@ -1,4 +1,4 @@
-//! `record` stands for the command: status, signals, streams, directory, descriptors.
+//! `record` represents the command: status, signals, streams, directory, descriptors.
 
 #![allow(clippy::unwrap_used)]
 
@@ -131,7 +131,8 @@ fn input_passes_through() {
     }
 }
 
-/// Signals, mask, descriptors and directory as `/proc` shows them from within, with and without recording.
+/// Signals, mask, descriptors and directory as `/proc` shows them from within, with and without
+/// recording.
 #[test]
 fn the_command_inherits_what_we_were_given() {
     for guard in MODES {
@@ -158,7 +159,7 @@ fn the_command_inherits_what_we_were_given() {
             let strip = |bytes: &[u8]| -> Vec<String> {
                 text(bytes)
                     .lines()
-                    // Pipes have other numbers; the filter is there and can be seen.
+                    // Pipes have other numbers, and the filter is visible.
                     .filter(|l| {
                         !l.contains("pipe:")
                             && !l.starts_with("Seccomp")

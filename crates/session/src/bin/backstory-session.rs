@@ -1,7 +1,12 @@
-//! Records one command into a log, without a store: the capture side alone, for its tests and for debugging.
+//! Records one command into a log, without a store. Serves the tests of this crate, and debugging.
 //!
-//! `backstory-session DIR ID [--guard on|off|strict] [--lookups library|all] [--contents off|lazy|all] [--detach-after SECONDS] [--after COMMAND] -- CMD ARGS...` leaves
-//! `DIR/ID.log`, with the library in `DIR/lib`, and what `record` returned, as text, in `DIR/ID.recorded`.
+//! ```text
+//! backstory-session DIR ID [--guard on|off|strict] [--lookups library|all]
+//!     [--contents off|lazy|all] [--detach-after SECONDS] [--after COMMAND] -- CMD ARGS...
+//! ```
+//!
+//! Leaves the log `DIR/ID.log`, the recorder's library in `DIR/lib`, and the result of `record` as
+//! text in `DIR/ID.recorded`.
 
 use backstory_session::{Options, record};
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
@@ -57,7 +62,7 @@ fn options() -> Option<Options> {
 }
 
 fn say(line: &str) {
-    // Nobody may be listening.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "backstory: {line}");
 }
 

@@ -1,7 +1,12 @@
-//! Secrets among the arguments of programs, as far as their form tells: `NAME=value`, `--name=value`, `--name value`, the same within a
-//! script that a shell is given, `Authorization:` headers, passwords in addresses.
+//! Finds secrets among the arguments of programs by their form:
 //!
-//! Invariant: nothing becomes longer. What has none of these forms is kept: a password that is an argument by itself looks like any other.
+//! - `NAME=value`, `--name=value` and `--name value`
+//! - the same forms within a script that a shell is given
+//! - `Authorization:` headers
+//! - passwords in addresses
+//!
+//! Invariant: no argument becomes longer. An argument in none of these forms is kept: a password
+//! that stands alone looks like any other word.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +15,8 @@ use super::{SECRETS, Secrets, matches};
 use backstory_redaction as redaction;
 use std::ops::Range;
 
-/// Names of options that take a secret, as variables would be called. Fewer than of variables: `--private-key` takes a file.
+/// Names of options that take a secret, in the spelling of variables. There are fewer than for
+/// variables: `--private-key` takes a file.
 const OPTIONS: &[&str] = &[
     "*TOKEN",
     "*SECRET",
@@ -22,7 +28,7 @@ const OPTIONS: &[&str] = &[
     "*CREDENTIALS",
 ];
 
-/// Headers of HTTP whose value is secret.
+/// HTTP headers with a secret value.
 const HEADERS: &[&[u8]] = &[
     b"authorization:",
     b"proxy-authorization:",
@@ -33,35 +39,36 @@ const HEADERS: &[&[u8]] = &[
 /// Shorter values (`no`, `yes`, `100`) are settings.
 const LEAST: usize = 4;
 
-/// What is known of an argument before it is looked at.
+/// What the preceding argument says about the next one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Nothing.
+    /// Nothing is known.
     #[default]
     Plain,
-    /// It is the value of the option before it.
+    /// The argument is the value of the option before it.
     Value,
-    /// It is a script: the option before it says so.
+    /// The argument is a script, as the option before it says.
     Script,
-    /// It goes on, and has no secret at the place where it was cut.
+    /// The argument continues, and was not cut within a secret.
     Rest,
-    /// It goes on, all of it secret.
+    /// The argument continues, and all of it is secret.
     RestOfValue,
-    /// It goes on, secret to the end of a word.
+    /// The argument continues, and is secret to the end of a word.
     RestOfWord,
 }
 
-/// Where the value of something ends.
+/// The end of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// With the argument.
+    /// The end of the argument.
     Argument,
-    /// With the word, as shells see words.
+    /// The end of the word, as shells define words.
     Word,
 }
 
 impl Secrets {
-    /// What is kept of an argument, and what is known of the next. `more`: it goes on in the next piece.
+    /// The redacted argument, and the state for the next one. With `more`, the argument continues
+    /// in the next piece.
     pub(super) fn argument(
         &self,
         argument: &[u8],
@@ -86,7 +93,7 @@ impl Secrets {
         let (mut at, mut cut) = (0, false);
         for part in parts {
             cut = more && part.end == argument.len();
-            // A piece of a secret is one, however short it is.
+            // A piece of a secret is secret, however short it is.
             let hidden = part.len() >= LEAST || cut || goes_on && part.start == 0;
             kept.extend(&argument[at..part.start]);
             match hidden {
@@ -138,7 +145,7 @@ impl Secrets {
         parts
     }
 
-    /// The value, if a name that says it is secret begins at `at`.
+    /// The value of the secret name that begins at `at`, if one does.
     fn secret_at(&self, text: &[u8], at: usize, extent: Extent) -> Option<Range<usize>> {
         let rest = &text[at..];
         let header = HEADERS.iter().find(|header| {
@@ -168,7 +175,8 @@ impl Secrets {
         let (name, start) = (&rest[..length], at + length + 1);
         let value = match text.get(at + length) {
             Some(b'=') if self.is_secret_name(name) => start,
-            // An option of a script, and the word after it. What is a whole argument is told by the one before.
+            // An option within a script, and the word after it. Between whole arguments, the state
+            // carries this.
             Some(b' ')
                 if extent == Extent::Word
                     && self.takes_secret(name)
@@ -190,7 +198,7 @@ impl Secrets {
         (!is_variable(&text[part.clone()])).then_some(part)
     }
 
-    /// True if what follows `name=` is secret. A name in capitals is a variable's.
+    /// True if the text after `name=` is secret. A name in capitals is a variable's.
     fn is_secret_name(&self, name: &[u8]) -> bool {
         let bare = &name[name.iter().take_while(|byte| **byte == b'-').count()..];
         let is_option = bare.len() < name.len() || bare.iter().any(u8::is_ascii_lowercase);
@@ -210,7 +218,7 @@ impl Secrets {
         })
     }
 
-    /// True if the user named it, as it is or as a variable would be called.
+    /// True if the user named it, as it is or in the spelling of variables.
     fn is_named(&self, name: &[u8]) -> bool {
         let variable = as_variable(name);
         let mut more = self.more.iter().map(String::as_bytes);
@@ -218,7 +226,8 @@ impl Secrets {
     }
 }
 
-/// A password in an address, if its `://` is at `at`: between the colon and the last `@` before the path.
+/// A password in an address whose `://` is at `at`: between the colon and the last `@` before the
+/// path.
 fn password(text: &[u8], at: usize) -> Option<Range<usize>> {
     let start = at + text[at..].strip_prefix(b"://").map(|_| 3)?;
     let ends = |byte: &u8| b"/?#\"'`<>".contains(byte) || byte.is_ascii_whitespace();
@@ -229,7 +238,7 @@ fn password(text: &[u8], at: usize) -> Option<Range<usize>> {
     Some(start + colon + 1..start + end).filter(|part| !is_variable(&text[part.clone()]))
 }
 
-/// `api-key` is `API_KEY`.
+/// Converts `api-key` to `API_KEY`.
 fn as_variable(name: &[u8]) -> Vec<u8> {
     let upper = |byte: &u8| match byte {
         b'-' | b'.' => b'_',
@@ -238,12 +247,13 @@ fn as_variable(name: &[u8]) -> Vec<u8> {
     name.iter().map(upper).collect()
 }
 
-/// What the shell puts there is in the arguments of whom it starts.
+/// True for a variable reference. The shell replaces it in the arguments of the program that it
+/// starts.
 fn is_variable(value: &[u8]) -> bool {
     matches!(value.first(), Some(b'$' | b'`'))
 }
 
-/// `-c` and its kin: `-ec`, `-lc`.
+/// True for `-c` and its combinations: `-ec`, `-lc`.
 fn takes_script(argument: &[u8]) -> bool {
     let letters = argument.strip_prefix(b"-").unwrap_or_default();
     letters.ends_with(b"c") && letters.len() < 5 && letters.iter().all(u8::is_ascii_alphabetic)
@@ -253,7 +263,7 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
 }
 
-/// True for what stands between words, as shells see them.
+/// True for a separator of words, as shells define words.
 fn is_between(byte: u8) -> bool {
     byte.is_ascii_whitespace() || b"\"'`;&|(){}=,".contains(&byte)
 }

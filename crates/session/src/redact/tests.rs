@@ -1,4 +1,4 @@
-//! What is kept of secrets.
+//! Tests of redaction in environments and chunks.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn patterns_match_as_in_a_shell_and_in_no_time() {
             "{pattern} {text}"
         );
     }
-    // Trying every `*` at every place would take longer than the universe is old.
+    // Trying every `*` at every position would take longer than the age of the universe.
     assert!(!matches(
         &[b"*a".repeat(30), b"b".to_vec()].concat(),
         &b"a".repeat(60_000)
@@ -88,7 +88,8 @@ fn a_record_that_a_program_wrote_without_its_last_nul_is_no_reason_to_die() {
     assert!(!chunk.ends_with(b"xxx"), "the value is gone");
 }
 
-/// A chunk of `ENV` records with these strings; true: the last goes on in the next.
+/// A chunk of `ENV` records with these strings. With `true`, the last string continues in the next
+/// record.
 fn chunk(records: &[(&[&str], bool)], told: bool) -> Vec<u8> {
     let head = abi::Chunk {
         magic: abi::CHUNK_MAGIC,
@@ -125,7 +126,7 @@ fn what_a_dying_program_left_half_written_holds_no_secret() {
         true,
     );
     let size = abi::Record::read(&whole[abi::Chunk::SIZE..]).unwrap().size;
-    // The state was not written yet; nor the operation; nor the size.
+    // The record was torn before its state, its operation or its size was written.
     for (torn, kept) in [(0..2, 1), (0..4, 1), (0..8, 1)] {
         let mut bytes = whole.clone();
         bytes[abi::Chunk::SIZE..][torn.clone()].fill(0);

@@ -1,4 +1,4 @@
-//! What a run kept of files before they changed.
+//! Reads the contents that a run preserved.
 
 use super::{Run, text};
 use backstory_eventlog::event::{Event, Op};
@@ -6,17 +6,17 @@ use backstory_files::Ident;
 use std::fs;
 use std::path::PathBuf;
 
-/// A content that had to be kept.
+/// A preserved content.
 pub struct Kept {
-    /// What it was called.
+    /// The path of its file.
     pub path: PathBuf,
-    /// What it was before.
+    /// The identity of its file before the change.
     pub ident: Option<Ident>,
-    /// What is in the kept file, or the errno.
+    /// The preserved bytes, or the errno.
     pub bytes: Result<Vec<u8>, i32>,
 }
 
-/// All that was kept, in the order of the log.
+/// All preserved contents, in the order of the log.
 pub fn kept(run: &Run) -> Vec<Kept> {
     let one = |event: Event| {
         let Op::Kept { path, number, .. } = &event.op else {
@@ -36,7 +36,8 @@ pub fn kept(run: &Run) -> Vec<Kept> {
     run.events().into_iter().filter_map(one).collect()
 }
 
-/// What was kept of a file of this name, in the order of its versions, of a run of this script.
+/// The preserved contents of a file of this name, in the order of its versions, of a run of this
+/// script.
 pub fn kept_of(name: &str, words: &[&str]) -> Vec<String> {
     let run = Run::new(&["--contents", "lazy"]);
     let output = run.record(words);

@@ -1,4 +1,4 @@
-//! Runs `backstory-session` in a directory of its own and reads what it left.
+//! Runs `backstory-session` in a directory of its own and reads its results.
 #![allow(dead_code)]
 
 pub mod kept;
@@ -11,12 +11,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// With and without the guard.
+/// Guard modes.
 pub const MODES: [&str; 3] = ["off", "on", "strict"];
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// A place for one recording.
+/// A directory for one recording.
 pub struct Run {
     pub dir: tempfile::TempDir,
     pub id: String,
@@ -70,7 +70,7 @@ impl Run {
         self.record(&["sh", "-c", script])
     }
 
-    /// What `record` returned, as text.
+    /// The result of `record`, as text.
     pub fn recorded(&self) -> String {
         fs::read_to_string(self.path(&format!("{}.recorded", self.id))).unwrap()
     }
@@ -89,14 +89,14 @@ impl Run {
         self.log().end().unwrap().incomplete_because.clone()
     }
 
-    /// Nothing of the run is left but its log.
+    /// Asserts that the run left nothing but its log.
     pub fn assert_tidy(&self) {
         eventually("the arena is gone", || !self.arena_path().exists());
         assert!(!self.part_path().exists(), "the part log is still there");
     }
 }
 
-/// Waits until something is true, and fails if it takes too long.
+/// Waits until a condition is true, and fails if that takes too long.
 pub fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is() {
@@ -109,7 +109,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Wait statuses of processes that the supervisor saw end.
+/// Wait statuses of processes whose end the supervisor saw.
 pub fn gone(events: &[Event]) -> Vec<i32> {
     let status = |e: &Event| match e.op {
         Op::Gone { status } => status,
@@ -118,7 +118,7 @@ pub fn gone(events: &[Event]) -> Vec<i32> {
     events.iter().filter_map(status).collect()
 }
 
-/// A process's direct child, by name, whichever of its threads has made it.
+/// A direct child of a process, by name, whichever thread forked it.
 pub fn child_named(parent: u32, name: &str) -> Option<u32> {
     let threads = fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten();
     let lists =

@@ -1,4 +1,4 @@
-//! What is kept of secrets among arguments.
+//! Tests of redaction among arguments.
 
 use super::super::Secrets;
 use super::Reading;
@@ -12,7 +12,7 @@ fn kept(words: &[&str], more: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// What is kept of the last of these words.
+/// The redacted form of the last of these words.
 fn last(words: &[&str]) -> String {
     kept(words, &[]).pop().unwrap()
 }
@@ -154,7 +154,7 @@ fn the_user_can_name_more_arguments() {
     );
 }
 
-/// Reads an argument in two pieces, wherever it is cut.
+/// Reads an argument in two pieces, cut at every position.
 #[test]
 fn a_secret_that_is_cut_anywhere_is_replaced_in_both_pieces() {
     let secrets = Secrets::default();
