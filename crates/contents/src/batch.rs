@@ -1,7 +1,8 @@
-//! What is being put, between two syncs.
+//! The contents that were put since the last sync.
 //!
-//! Small objects gather in memory and are appended to a pack by one write; large ones are files under temporary names. A sync makes the bytes
-//! durable first, then the names and the index: whatever is found after a crash is whole.
+//! Small objects gather in memory and are appended to a pack by one write. Large ones are files
+//! under temporary names. A sync makes the bytes durable first, then the names and the index. So
+//! everything that is found after a crash is whole.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,23 +17,23 @@ use crate::record::{HEADER, Header};
 use crate::{Error, Result, layout};
 use backstory_files::Digest;
 
-/// Bytes of small objects that are held before they are written.
+/// Bytes of small objects that gather in memory before they are written.
 const GATHER: usize = 8 << 20;
 
-/// A pack is not appended to any more when it has grown to this.
+/// A pack that has grown to this many bytes is not appended to any more.
 const FULL: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
 
-/// Large objects that wait for their sync at most: each is an open file.
+/// Most large objects that wait for a sync. Each is an open file.
 const WAITING: usize = 32;
 
-/// Objects on their way in, with the writers' lock.
+/// Objects that are being put, with the writers' lock.
 #[derive(Debug)]
 pub struct Batch {
     dir: PathBuf,
     lock: Option<File>,
-    /// Into packs of their own only: the last one is about to go.
+    /// Append only to new packs, because the last one is about to be removed.
     apart: bool,
-    /// The pack that is appended to, once there is something to append.
+    /// The pack that is appended to, once there is an object.
     pack: Option<Pack>,
     small: HashMap<Digest, Place>,
     large: HashMap<Digest, u64>,
@@ -43,15 +44,15 @@ pub struct Batch {
 struct Pack {
     number: u32,
     file: File,
-    /// Length of the file; what is gathered follows.
+    /// Length of the file. The gathered objects follow.
     length: u64,
     gathered: Vec<u8>,
-    /// For the index, once the bytes are durable.
+    /// Index entries, to be written once the bytes are durable.
     entries: Vec<u8>,
 }
 
 impl Batch {
-    /// With the writers' lock, which the caller has taken.
+    /// A batch with the writers' lock, which the caller has taken.
     pub fn begin(dir: &Path, lock: File) -> Result<Batch> {
         layout::sweep(dir)?;
         if let Some(last) = layout::packs(dir)?.last() {
@@ -68,14 +69,14 @@ impl Batch {
         })
     }
 
-    /// The same, appending to no pack that is there.
+    /// The same, appending to no existing pack.
     pub fn begin_apart(dir: &Path, lock: File) -> Result<Batch> {
         let mut batch = Batch::begin(dir, lock)?;
         batch.apart = true;
         Ok(batch)
     }
 
-    /// Whether an object was put in this batch.
+    /// True if an object was put in this batch.
     pub fn holds(&self, digest: &Digest) -> bool {
         self.small.contains_key(digest) || self.large.contains_key(digest)
     }
@@ -111,7 +112,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Adds a large object, written to `path` behind room for its header.
+    /// Adds a large object. It was written to `path`, after space for its header.
     pub fn large(&mut self, file: File, path: PathBuf, header: &Header) -> Result<()> {
         file.write_all_at(&header.encode(), 0)
             .map_err(Error::io("write", &path))?;
@@ -147,12 +148,12 @@ impl Batch {
         }
     }
 
-    /// Makes everything durable and readable; tells where the small objects are.
+    /// Makes everything durable and readable. Returns the positions of the small objects.
     pub fn finish(self) -> Result<HashMap<Digest, Place>> {
         Ok(self.finish_locked()?.0)
     }
 
-    /// The same, and the writers' lock for what is left to do.
+    /// The same, and returns the writers' lock for further work.
     pub fn finish_locked(mut self) -> Result<(HashMap<Digest, Place>, Option<File>)> {
         self.finish_large()?;
         self.finish_pack()?;
@@ -161,10 +162,11 @@ impl Batch {
 }
 
 impl Drop for Batch {
-    /// What was not synced was not put. What lies in a pack unnamed is found and used, or else reclaimed.
+    /// Discards everything that was not synced. An unindexed record in a pack is found and used
+    /// later, or its space reclaimed.
     fn drop(&mut self) {
         for (_, path, _) in self.waiting.drain(..) {
-            // Left behind it is swept by the next writer.
+            // If it stays behind, the next writer removes it.
             let _ = fs::remove_file(path);
         }
     }
@@ -178,7 +180,8 @@ impl Pack {
             let length = layout::length(&layout::pack(dir, number));
             let known = index::read(dir, number)?;
             let end = known.objects.iter().map(|(_, place)| place.end()).max();
-            // A pack that a crash left longer than its index says is let alone: nothing is ever overwritten.
+            // A pack that a crash left longer than its index says is not appended to: nothing is
+            // ever overwritten.
             if length < FULL && known.whole && end.unwrap_or(0) == length {
                 return Pack::open(dir, number, length);
             }
@@ -240,5 +243,5 @@ impl Pack {
     }
 }
 
-/// Room for a header at the beginning of a large object's file.
+/// Space for a header at the beginning of a large object's file.
 pub const ROOM: [u8; HEADER] = [0; HEADER];

@@ -1,28 +1,28 @@
-//! What can go wrong with contents, each with the object it concerns.
+//! Errors of contents, each with the object that it concerns.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use backstory_files::Digest;
 
-/// Result of operations on contents.
+/// Result of an operation on contents.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why an operation on contents failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing was ever kept here.
+    /// No content was ever stored here.
     #[error("no contents are kept at {}; record with --contents=lazy to keep them", .0.display())]
     None(PathBuf),
-    /// The directory was made by a newer program.
+    /// A newer program made the directory.
     #[error("the contents {} have format {found}, this program knows formats up to {known}; upgrade backstory", dir.display())]
     NewerFormat {
         /// The directory.
         dir: PathBuf,
         /// Its format.
         found: u64,
-        /// The newest this program knows.
+        /// The newest format that this program knows.
         known: u64,
     },
     /// The `format` file holds no number.
@@ -31,35 +31,35 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// What was to be put could not be read.
+    /// The source of a content could not be read.
     #[error("cannot read what was to be kept: {0}")]
     Source(#[source] io::Error),
-    /// No such content.
+    /// No such content is stored.
     #[error("no content {0} is kept")]
     NotKept(Digest),
-    /// The file of a content is no longer there.
+    /// The file of a content does not exist any more.
     #[error("the content {digest} is gone: {} is not there; `backstory store verify` lists all that is damaged", path.display())]
     Gone {
         /// The content.
         digest: Digest,
-        /// Where it should be.
+        /// The path where it should be.
         path: PathBuf,
     },
-    /// The bytes of a content are not those that were kept.
+    /// The bytes of a content are not those that were stored.
     #[error("the content {digest} in {} is damaged ({what}); `backstory store verify` lists all that is damaged", path.display())]
     Damaged {
         /// The content.
         digest: Digest,
-        /// Where it is.
+        /// The file that holds it.
         path: PathBuf,
-        /// What is wrong.
+        /// The kind of damage.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Giving room back.
+//! Garbage collection: removes contents and gives their space back.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,22 @@ use crate::record::HEADER;
 use crate::{Contents, Error, Result, layout, object};
 use backstory_files::Digest;
 
-/// What garbage collection gave, or would give, back.
+/// The result of a garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reclaimed {
-    /// Contents no longer kept.
+    /// Number of contents removed.
     pub objects: u64,
-    /// Bytes of disk.
+    /// Bytes of disk space given back.
     pub bytes: u64,
 }
 
 impl Contents {
-    /// Forgets every content that `keep` refuses, and gives its room back; with `dry` it only tells what that would be.
+    /// Removes every content that `keep` refuses, and gives its space back. With `dry`, only
+    /// computes the result.
     ///
-    /// Killed at any moment it leaves all that is to be kept: packs are rewritten before the old ones go. Nobody must count on a
-    /// content that `keep` refuses meanwhile: whoever puts and refers holds a lock that excludes this.
+    /// If it is killed at any moment, every content to keep survives: packs are rewritten before
+    /// the old ones are removed. No process may refer to a refused content meanwhile. A process
+    /// that puts and refers holds a lock that excludes this one.
     pub fn gc(&self, keep: &dyn Fn(&Digest) -> bool, dry: bool) -> Result<Reclaimed> {
         self.sync()?;
         let lock = self.lock()?;
@@ -42,7 +44,7 @@ impl Contents {
             let length = layout::length(&layout::pack(&self.dir, pack));
             let mut live = Vec::new();
             for (digest, place) in &objects {
-                // A content that lies in two packs, as a crash may leave it, is kept in one.
+                // A crash may leave a content in two packs. One of them is kept.
                 match keep(digest) && seen.insert(*digest) {
                     true => live.push((*digest, *place)),
                     false => given.objects += u64::from(!keep(digest)),
@@ -65,14 +67,14 @@ impl Contents {
         Ok(given)
     }
 
-    /// Copies what lives out of these packs, then removes them.
+    /// Copies the contents to keep out of these packs, then removes the packs.
     fn rewrite(&self, packs: &[(u32, Vec<(Digest, Place)>)], lock: std::fs::File) -> Result<()> {
         let mut batch = Batch::begin_apart(&self.dir, lock)?;
         for (_, live) in packs {
             for (digest, place) in live {
                 match object::record(&self.dir, digest, place) {
                     Ok((header, stored)) => batch.small(&header, &stored)?,
-                    // It is lost already; the rest must not be lost with it.
+                    // This content is lost already. The others must not be lost with it.
                     Err(Error::Damaged { .. }) => {}
                     Err(error) => return Err(error),
                 }

@@ -1,7 +1,8 @@
-//! Where the small objects are.
+//! The positions of the small objects.
 //!
-//! A pack's index is a shortcut: it is written after the pack's bytes are durable, and made again from the pack where it is missing,
-//! short or damaged. Large objects need none: their name says where they are.
+//! The index of a pack is a shortcut. It is written after the pack's bytes are durable. If it is
+//! missing, short or damaged, it is made again from the pack. Large objects need no index, because
+//! their file is named after the digest.
 //!
 //! ```text
 //! N.idx:   "bsidx\0\0\1", then for each object 60 bytes:
@@ -19,26 +20,26 @@ use crate::record::{HEADER, Header, SMALL};
 use crate::{Error, Result, layout};
 use backstory_files::Digest;
 
-/// Begins every index.
+/// The first bytes of every index.
 pub const MAGIC: &[u8; 8] = b"bsidx\0\0\x01";
 
-/// Bytes of an entry.
+/// Bytes in an entry.
 pub const ENTRY: usize = 60;
 
-/// Where a small object's record is.
+/// The position of a small object's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub pack: u32,
-    /// Of its header.
+    /// Offset of its header in the pack.
     pub offset: u64,
     /// Bytes of the content.
     pub size: u64,
-    /// Bytes stored.
+    /// Bytes as stored.
     pub stored: u64,
 }
 
 impl Place {
-    /// Where the next record begins.
+    /// Offset of the next record.
     pub fn end(&self) -> u64 {
         self.offset
             .saturating_add(HEADER as u64)
@@ -46,7 +47,7 @@ impl Place {
     }
 }
 
-/// An index's bytes for an object.
+/// The index entry of an object.
 pub fn entry(digest: &Digest, place: &Place) -> [u8; ENTRY] {
     let mut bytes = [0; ENTRY];
     bytes[..32].copy_from_slice(&digest.0);
@@ -77,19 +78,19 @@ fn parse(bytes: &[u8], pack: u32) -> Option<(Digest, Place)> {
     (crc32fast::hash(&bytes[..56]) == check).then_some((digest, place))
 }
 
-/// What an index says.
+/// The entries of an index, and its condition.
 #[derive(Debug, Default)]
 pub struct Listing {
     pub objects: Vec<(Digest, Place)>,
-    /// Every byte of it is as it was written.
+    /// True if every byte is as it was written.
     pub whole: bool,
-    /// It is there at all.
+    /// True if the index exists.
     pub there: bool,
-    /// Nothing is wrong but that its last entry is not whole.
+    /// True if the only fault is an incomplete last entry.
     pub torn: bool,
 }
 
-/// Reads a pack's index.
+/// Reads the index of a pack.
 pub fn read(dir: &Path, pack: u32) -> Result<Listing> {
     let path = layout::pack_index(dir, pack);
     let mut bytes = Vec::new();
@@ -116,7 +117,7 @@ pub fn read(dir: &Path, pack: u32) -> Result<Listing> {
     Ok(found)
 }
 
-/// The objects of a pack: from its index and, where that says nothing, from the pack itself.
+/// The objects of a pack, from its index or, for the rest, from the pack itself.
 pub fn of_pack(dir: &Path, pack: u32) -> Result<Vec<(Digest, Place)>> {
     let known = read(dir, pack)?;
     let (mut objects, from) = match known.whole {
@@ -132,8 +133,8 @@ pub fn of_pack(dir: &Path, pack: u32) -> Result<Vec<(Digest, Place)>> {
     Ok(objects)
 }
 
-/// Completes the index of a pack that a killed writer left behind: its records that are whole are objects like any other. A damaged
-/// index is let alone, so that verification tells of it. Call with the lock.
+/// Completes the index of a pack that a killed writer left behind. Whole records are objects like
+/// any other. A damaged index is not changed, so that verification reports it. Requires the lock.
 pub fn complete(dir: &Path, pack: u32) -> Result<()> {
     let known = read(dir, pack)?;
     let torn_only = known.whole || known.torn || !known.there;
@@ -163,7 +164,7 @@ pub fn complete(dir: &Path, pack: u32) -> Result<()> {
     layout::sync_dir(&dir.join("packs"))
 }
 
-/// The whole records of a pack from an offset on. What is none, is stepped over.
+/// The whole records of a pack, from an offset on. Other bytes are skipped.
 pub fn scan(dir: &Path, pack: u32, from: u64) -> Result<Vec<(Digest, Place)>> {
     let path = layout::pack(dir, pack);
     let fail = || Error::io("read", &path);
@@ -193,7 +194,7 @@ pub fn scan(dir: &Path, pack: u32, from: u64) -> Result<Vec<(Digest, Place)>> {
     Ok(found)
 }
 
-/// The header of the record that these bytes begin with, if they are a whole one.
+/// The header of the record at the beginning of these bytes, if the record is whole.
 fn record_at(bytes: &[u8]) -> Option<Header> {
     let header = Header::decode(bytes)?;
     let stored = usize::try_from(header.stored)

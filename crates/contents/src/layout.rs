@@ -1,11 +1,11 @@
-//! The directory: which files there are, and how one appears so that nobody ever sees half of it.
+//! The files of the directory, and how a file appears without ever being visible half-written.
 //!
 //! ```text
 //! DIR/format              the format number as text
-//! DIR/lock                held (flock) by whoever writes
-//! DIR/packs/N.pack        small objects, one record after the other;  N.idx  where they are
+//! DIR/lock                lock of the writers (flock)
+//! DIR/packs/N.pack        small objects, one record after the other;  N.idx  their positions
 //! DIR/objects/ab/DIGEST   a large object: one record
-//! DIR/new.*               being written; not there otherwise
+//! DIR/new.*               a file being written
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -21,7 +21,7 @@ use backstory_files::Digest;
 /// The newest format that this program knows.
 const FORMAT: u64 = 1;
 
-/// Makes the directories and the format file, where they are not there.
+/// Makes the directories and the format file where they do not exist.
 pub fn make(dir: &Path) -> Result<()> {
     for part in [dir.join("packs"), dir.join("objects")] {
         if !part.is_dir() {
@@ -40,13 +40,13 @@ pub fn make(dir: &Path) -> Result<()> {
     sync_dir(dir)
 }
 
-/// A directory, and those above it, for their owner only.
+/// Makes a directory, and those above it, for their owner only.
 pub fn make_dir(dir: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.map_err(Error::io("make", dir))
 }
 
-/// That the directory is a store of contents which this program can read.
+/// Checks that the directory holds contents that this program can read.
 pub fn check(dir: &Path) -> Result<()> {
     let path = dir.join("format");
     let text = match regular::read(&path) {
@@ -56,7 +56,8 @@ pub fn check(dir: &Path) -> Result<()> {
         }
         Err(error) => return Err(Error::io("read", &path)(error)),
     };
-    // Exactly what we wrote: a flipped bit must not turn one number into another with a blank behind it.
+    // Exactly the bytes that were written: a flipped bit must not turn one number into another with
+    // a blank after it.
     let number = std::str::from_utf8(&text)
         .ok()
         .and_then(|text| text.strip_suffix('\n'))
@@ -74,7 +75,7 @@ pub fn check(dir: &Path) -> Result<()> {
     }
 }
 
-/// Waits for the writers' lock; it is given back when the file is dropped.
+/// Waits for the writers' lock. It is released when the file is dropped.
 pub fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("lock");
     let fail = Error::io("lock", &path);
@@ -86,12 +87,12 @@ pub fn lock(dir: &Path) -> Result<File> {
         .map_err(fail)
 }
 
-/// A pack's file.
+/// The file of a pack.
 pub fn pack(dir: &Path, number: u32) -> PathBuf {
     dir.join("packs").join(format!("{number:06}.pack"))
 }
 
-/// Where the objects of a pack are.
+/// The index of a pack.
 pub fn pack_index(dir: &Path, number: u32) -> PathBuf {
     dir.join("packs").join(format!("{number:06}.idx"))
 }
@@ -130,7 +131,7 @@ pub fn files(dir: &Path) -> Result<Vec<(Digest, PathBuf)>> {
     Ok(found)
 }
 
-/// What lies in a directory; nothing if it is not there.
+/// The entries of a directory. Empty if it does not exist.
 pub fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
     let read = match fs::read_dir(dir) {
         Ok(read) => read,
@@ -142,7 +143,7 @@ pub fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
         .map_err(Error::io("list", dir))
 }
 
-/// Bytes of a file; 0 if it is not there.
+/// Bytes of a file. 0 if it does not exist.
 pub fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |meta| meta.len())
 }
@@ -169,7 +170,7 @@ pub fn new_file(path: &Path) -> Result<File> {
     opened.map_err(Error::io("create", path))
 }
 
-/// Writes and makes durable.
+/// Writes bytes and makes them durable.
 pub fn write_synced(file: &mut File, path: &Path, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes)
         .and_then(|()| file.sync_data())
@@ -183,7 +184,7 @@ pub fn sync_dir(dir: &Path) -> Result<()> {
         .map_err(Error::io("sync", dir))
 }
 
-/// Removes what writers that were killed left; call with the lock.
+/// Removes the temporary files of killed writers. Requires the lock.
 pub fn sweep(dir: &Path) -> Result<()> {
     for path in entries(dir)? {
         let left = path
@@ -197,7 +198,7 @@ pub fn sweep(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes a file if it is there.
+/// Removes a file if it exists.
 pub fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),

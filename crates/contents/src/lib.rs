@@ -1,13 +1,17 @@
-//! What files held: contents by their digest.
+//! Stores what files held: contents by their digest.
 //!
-//! In: bytes. Out: the same bytes, by the BLAKE3 digest that names them, or an error that says they are damaged. A content is kept
-//! once, however many files and runs had it, compressed where that pays. The layout is drawn in `docs/formats/contents.md`.
+//! In: bytes. Out: the same bytes, by the BLAKE3 digest that names them, or an error that reports
+//! damage. A content is stored once, however many files and runs had it, and compressed where that
+//! saves space. `docs/formats/contents.md` draws the layout.
 //!
-//! Invariants: what [`Contents::sync`] has returned for survives the death of the machine; a crash at any byte leaves a store that
-//! opens, with everything synced before; nothing is handed out whose digest is not the one asked for; any number of
-//! processes may read, and any number may write, one batch at a time.
+//! Invariants:
 //!
-//! Absent on purpose: which file of which run had a content. That is the store's.
+//! - A content survives a power loss once [`Contents::sync`] has returned.
+//! - A crash at any byte leaves a store that opens, with everything synced before.
+//! - No bytes are returned whose digest is not the requested one.
+//! - Any number of processes may read, and any number may write, one batch at a time.
+//!
+//! Absent: the relation of contents to files and runs, which belongs to the store.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -40,49 +44,53 @@ pub use verify::{Damage, Progress};
 use batch::Batch;
 use index::Place;
 
-/// A store of contents, opened. Shared by reference between threads.
+/// An open store of contents. Threads share it by reference.
 #[derive(Debug)]
 pub struct Contents {
     dir: PathBuf,
     state: Mutex<State>,
 }
 
-/// What this process knows of the directory.
+/// This process's knowledge of the directory.
 #[derive(Debug, Default)]
 struct State {
-    /// Where each small object is, as of the last look.
+    /// The position of each small object, as last read.
     index: HashMap<Digest, Place>,
-    /// What was put since the last sync; holds the writers' lock.
+    /// The objects put since the last sync. Holds the writers' lock.
     batch: Option<Batch>,
     packer: put::Packer,
     last: object::LastPack,
 }
 
-/// How much is kept.
+/// The size of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Different contents.
+    /// Number of different contents.
     pub objects: u64,
-    /// Bytes of all of them.
+    /// Bytes of all contents.
     pub raw: u64,
-    /// Bytes they take, compressed.
+    /// Bytes of all contents as stored, compressed.
     pub stored: u64,
-    /// Bytes of the files they lie in, with headers, indexes and what is no longer used.
+    /// Bytes of the files that hold them, including headers, indexes and unused space.
     pub disk: u64,
-    /// Packs of small objects.
+    /// Number of packs of small objects.
     pub packs: u64,
-    /// Objects that lie in a file of their own.
+    /// Number of objects in files of their own.
     pub files: u64,
 }
 
 impl Contents {
-    /// Opens the store at `dir`, making it, for its owner only, if it is not there.
+    /// Opens the store at `dir`. Makes it, for its owner only, if it does not exist.
     pub fn create(dir: &Path) -> Result<Contents> {
         layout::make(dir)?;
         Contents::open(dir)
     }
 
-    /// Opens the store at `dir`. [`Error::None`] if there is none.
+    /// Opens the store at `dir`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::None`] if it does not exist.
     pub fn open(dir: &Path) -> Result<Contents> {
         layout::check(dir)?;
         let state = State {
@@ -97,7 +105,7 @@ impl Contents {
         })
     }
 
-    /// Where it is.
+    /// The directory of the store.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -107,7 +115,8 @@ impl Contents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this content is kept, and its size. What another process put since is found, too.
+    /// The size of a content, if it is stored. Contents that another process put since are found,
+    /// too.
     pub fn size(&self, digest: &Digest) -> Result<Option<u64>> {
         let mut state = self.state();
         let in_batch = state.batch.as_ref().and_then(|batch| batch.size(digest));
@@ -125,12 +134,12 @@ impl Contents {
         Ok(state.index.get(digest).map(|place| place.size))
     }
 
-    /// Whether this content is kept.
+    /// True if this content is stored.
     pub fn has(&self, digest: &Digest) -> Result<bool> {
         Ok(self.size(digest)?.is_some())
     }
 
-    /// All contents that are kept, in no order.
+    /// The digests of all stored contents, in no order.
     pub fn digests(&self) -> Result<Vec<Digest>> {
         self.sync()?;
         let mut all: Vec<Digest> = index::load(&self.dir)?.into_keys().collect();
@@ -142,12 +151,13 @@ impl Contents {
         Ok(all)
     }
 
-    /// Reads a content. The bytes are checked on the way: whoever reads to the end without an error has what the digest names.
+    /// Opens a content for reading. The bytes are checked while they are read. A reader that
+    /// reaches the end without an error has the bytes that the digest names.
     pub fn read(&self, digest: &Digest) -> Result<Object> {
         self.settle(digest)?;
         if let Some(opened) = self.packed(digest) {
             match opened {
-                // Garbage collection may have moved it to another pack since we looked.
+                // Garbage collection may have moved it to another pack meanwhile.
                 Err(Error::Gone { .. } | Error::Damaged { .. }) => {}
                 opened => return opened,
             }
@@ -163,7 +173,7 @@ impl Contents {
         object::open_packed(&self.dir, digest, &place)
     }
 
-    /// Opens it where it was in a pack, as of the last look. What is read from a pack that was open already is checked as any other.
+    /// Opens a content at its last known position in a pack. Its bytes are checked like any other.
     fn packed(&self, digest: &Digest) -> Option<Result<Object>> {
         let mut state = self.state();
         let place = state.index.get(digest).copied()?;
@@ -172,7 +182,7 @@ impl Contents {
         Some(file.and_then(|file| object::open_in(&file, &self.dir, digest, &place)))
     }
 
-    /// What is in a batch becomes readable when it is synced.
+    /// Syncs the batch if it contains this content, which becomes readable by that.
     fn settle(&self, digest: &Digest) -> Result<()> {
         let waiting = self
             .state()
@@ -182,7 +192,7 @@ impl Contents {
         if waiting { self.sync() } else { Ok(()) }
     }
 
-    /// How much is kept.
+    /// Computes the size of the store.
     pub fn stats(&self) -> Result<Stats> {
         let index = index::load(&self.dir)?;
         let mut stats = Stats {

@@ -1,4 +1,4 @@
-//! Reading a content back, checked.
+//! Reads a content and checks it.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -14,8 +14,8 @@ use crate::record::{HEADER, Header, Method, SMALL};
 use crate::{Error, Result, layout};
 use backstory_files::Digest;
 
-/// A content being read. The last read of damaged bytes fails with [`ErrorKind::InvalidData`]; small contents are checked before
-/// the first.
+/// A content that is being read. The last read of damaged bytes fails with
+/// [`ErrorKind::InvalidData`]. Small contents are checked before the first read.
 pub struct Object {
     size: u64,
     from: From,
@@ -42,12 +42,13 @@ impl Read for Object {
     }
 }
 
-/// The pack that was read from last: what belongs together mostly lies together, and opening it takes longer than reading a few hundred bytes.
+/// The latest pack that was read. Contents that belong together mostly lie together. Opening a pack
+/// takes longer than reading a few hundred bytes.
 #[derive(Debug, Default)]
 pub struct LastPack(Option<(u32, Arc<File>)>);
 
 impl LastPack {
-    /// The pack, opened if it is another one.
+    /// The pack, opened unless it is the latest one.
     pub fn open(&mut self, dir: &Path, digest: &Digest, pack: u32) -> Result<Arc<File>> {
         let file = match self.0.take() {
             Some((last, file)) if last == pack => file,
@@ -64,7 +65,7 @@ pub fn open_packed(dir: &Path, digest: &Digest, place: &Place) -> Result<Object>
     open_in(&file, dir, digest, place)
 }
 
-/// Opens an object in a pack that is open. `dir` and the place's pack name it.
+/// Opens an object in an open pack. `dir` and the pack's number serve its error messages.
 pub fn open_in(file: &File, dir: &Path, digest: &Digest, place: &Place) -> Result<Object> {
     let (header, stored) = record_in(file, dir, digest, place)?;
     let content = unpack(&header, &stored).map_err(|what| Error::Damaged {
@@ -113,7 +114,7 @@ pub fn unpack(header: &Header, stored: &[u8]) -> std::result::Result<Vec<u8>, &'
     }
     let content = match header.method {
         Method::Raw => stored.to_vec(),
-        // Never more than a small content is, whatever a header says.
+        // Never more than the size of a small content, whatever a header says.
         Method::Zstd => decompress(stored, header.size.min(SMALL as u64) as usize)
             .map_err(|_| "it cannot be decompressed")?,
     };
@@ -125,7 +126,8 @@ pub fn unpack(header: &Header, stored: &[u8]) -> std::result::Result<Vec<u8>, &'
 }
 
 thread_local! {
-    /// zstd's working memory, kept from one small content to the next: making it takes longer than decompressing some kB.
+    /// zstd's working memory, reused for the next small content. Making it takes longer than
+    /// decompressing a few kB.
     static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -139,7 +141,7 @@ fn decompress(stored: &[u8], size: usize) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Opens an object that has a file of its own.
+/// Opens an object in a file of its own.
 pub fn open_large(dir: &Path, digest: &Digest) -> Result<Object> {
     let path = layout::object(dir, digest);
     let (file, header) = large_header(&path, digest)?;
@@ -151,7 +153,7 @@ pub fn open_large(dir: &Path, digest: &Digest) -> Result<Object> {
     })
 }
 
-/// The header of a large object, and its file behind it.
+/// The header of a large object, and its file, positioned after the header.
 pub fn large_header(path: &Path, digest: &Digest) -> Result<(File, Header)> {
     let mut file = open_file(path, digest)?;
     let mut bytes = [0; HEADER];
@@ -168,7 +170,7 @@ pub fn large_header(path: &Path, digest: &Digest) -> Result<(File, Header)> {
     Ok((file, header))
 }
 
-/// That a large object's file ends where its header says.
+/// Checks that a large object's file ends where its header says.
 pub fn nothing_follows(path: &Path, digest: &Digest) -> Result<()> {
     let (_, header) = large_header(path, digest)?;
     match layout::length(path) == header.stored + HEADER as u64 {
@@ -227,7 +229,7 @@ impl Checked {
         })
     }
 
-    /// At the end: every stored byte was read and is as it was written, and so is the content.
+    /// Checks, at the end, every stored byte and the content.
     fn verdict(&mut self) -> io::Result<()> {
         let stored = match &mut self.bytes {
             Decoder::Raw(stored) => stored,
@@ -264,7 +266,7 @@ impl Read for Checked {
             Decoder::Raw(stored) => stored.read(buffer),
             Decoder::Zstd(decoder) => decoder.read(buffer),
         };
-        // The decompressor's own words say nothing to whoever asked for a file.
+        // The decompressor's own message does not help the reader of a file.
         let read = read.map_err(|error| match error.kind() {
             ErrorKind::Interrupted => error,
             _ => self.damaged(),
@@ -281,7 +283,7 @@ impl Read for Checked {
     }
 }
 
-/// Sums up what passes.
+/// Computes the checksum of the bytes that pass.
 struct Summed<R> {
     inner: R,
     sum: crc32fast::Hasher,

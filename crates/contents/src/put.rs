@@ -1,4 +1,4 @@
-//! Putting a content in.
+//! Puts a content into the store.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -9,21 +9,22 @@ use crate::record::{Header, Method, SMALL};
 use crate::{Contents, Error, Result, layout};
 use backstory_files::Digest;
 
-/// zstd's level: what is read in passing is not to keep a processor busy.
+/// zstd's level. A low one, so that background work does not keep a processor busy.
 const LEVEL: i32 = 3;
 
-/// What a content is read in.
+/// Bytes read at a time.
 const CHUNK: usize = 128 << 10;
 
 impl Contents {
-    /// Keeps what `source` yields, and tells its digest and size. It is safe, and others see it, after the next [`Contents::sync`].
+    /// Stores the bytes of `source`, and returns their digest and size. They are durable, and
+    /// visible to others, after the next [`Contents::sync`].
     ///
-    /// The first put after a sync waits for other writers' batches to end.
+    /// The first call after a sync waits for the batches of other writers to end.
     pub fn put(&self, source: &mut dyn Read) -> Result<(Digest, u64)> {
         let mut state = self.state();
         if state.batch.is_none() {
             let batch = Batch::begin(&self.dir, self.lock()?)?;
-            // What others put before the lock was ours.
+            // Contents that other writers put before this one had the lock.
             state.index = crate::index::load(&self.dir)?;
             state.batch = Some(batch);
         }
@@ -45,7 +46,7 @@ impl Contents {
         Ok((digest, head.len() as u64))
     }
 
-    /// Makes all that was put durable and readable. Lets other writers go on.
+    /// Makes all contents that were put durable and readable, and releases the writers' lock.
     pub fn sync(&self) -> Result<()> {
         let mut state = self.state();
         if let Some(batch) = state.batch.take() {
@@ -56,15 +57,15 @@ impl Contents {
     }
 }
 
-/// The digest and size of what `source` yields, keeping nothing.
+/// The digest and size of the bytes of `source`, without storing them.
 pub fn digest_of(source: &mut dyn Read) -> io::Result<(Digest, u64)> {
     let mut hash = blake3::Hasher::new();
     let size = io::copy(source, &mut hash)?;
     Ok((Digest(*hash.finalize().as_bytes()), size))
 }
 
-/// The digest and size of what `source` yields, each part of which is handed on as it comes. `buffer` is what it is read in: whoever has many
-/// files needs but one.
+/// The digest and size of the bytes of `source`. Each part is passed to `each` as it is read. A
+/// caller with many files needs only one `buffer`.
 pub fn digest_through(
     source: &mut dyn Read,
     buffer: &mut [u8],
@@ -85,7 +86,8 @@ pub fn digest_through(
     }
 }
 
-/// zstd's working memory, kept from one small content to the next: making it takes longer than compressing some kB.
+/// zstd's working memory, reused for the next small content. Making it takes longer than
+/// compressing a few kB.
 #[derive(Default)]
 pub(crate) struct Packer(Option<zstd::bulk::Compressor<'static>>);
 
@@ -105,9 +107,9 @@ impl Packer {
     }
 }
 
-/// A small object's header, and its bytes if they are to be compressed.
+/// The header of a small object, and its bytes if they are to be compressed.
 fn small(digest: Digest, content: &[u8], packer: &mut Packer) -> (Header, Option<Vec<u8>>) {
-    // Where compression fails or saves next to nothing the bytes are kept as they are.
+    // If compression fails or saves hardly any space, the bytes are stored as they are.
     let packed = packer
         .pack(content)
         .ok()
@@ -131,7 +133,7 @@ fn pays(packed: usize, content: usize) -> bool {
     packed + packed / 16 < content
 }
 
-/// Keeps a content that begins with `head` in a file of its own.
+/// Stores a content that begins with `head` in a file of its own.
 fn large(dir: &Path, batch: &mut Batch, head: &[u8], rest: &mut dyn Read) -> Result<(Digest, u64)> {
     let path = layout::temporary(dir);
     let file = layout::new_file(&path)?;
@@ -157,7 +159,7 @@ fn large(dir: &Path, batch: &mut Batch, head: &[u8], rest: &mut dyn Read) -> Res
 
 fn write_large(file: &File, path: &Path, head: &[u8], rest: &mut dyn Read) -> Result<Header> {
     let fail = || Error::io("write", path);
-    // Films and archives are told by their beginning.
+    // The beginning shows whether a file is compressed already, as films and archives are.
     let sample = &head[..CHUNK.min(head.len())];
     let method = match zstd::bulk::compress(sample, LEVEL) {
         Ok(packed) if pays(packed.len(), sample.len()) => Method::Zstd,
@@ -215,7 +217,7 @@ fn copy(
     Ok((Digest(*hash.finalize().as_bytes()), size))
 }
 
-/// Counts and sums up what is written.
+/// Counts the bytes written, and computes their checksum.
 struct Counted<W> {
     inner: W,
     sum: crc32fast::Hasher,

@@ -11,17 +11,18 @@
 //! 60      the bytes stored
 //! ```
 //!
-//! Little endian. The two checksums find every flipped bit, also where a decompressor ignores it.
+//! Numbers are little-endian. The two checksums find every flipped bit, even one that a
+//! decompressor ignores.
 
 use backstory_files::Digest;
 
-/// Bytes of a header.
+/// Bytes in a header.
 pub const HEADER: usize = 60;
 
-/// A content up to this size lies in a pack.
+/// Largest content that lies in a pack, in bytes.
 pub const SMALL: usize = 256 << 10;
 
-/// How the bytes are stored.
+/// The encoding of the stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// As they are.
@@ -30,7 +31,7 @@ pub enum Method {
     Zstd,
 }
 
-/// What precedes the bytes.
+/// The header before the stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub method: Method,
@@ -60,7 +61,7 @@ impl Header {
         bytes
     }
 
-    /// None if these are not the bytes of a header.
+    /// Decodes a header. `None` if these bytes are no header.
     pub fn decode(bytes: &[u8]) -> Option<Header> {
         let bytes: &[u8; HEADER] = bytes.get(..HEADER)?.try_into().ok()?;
         if &bytes[..3] != b"bso" || bytes[4..8] != checksum(bytes).to_le_bytes() {

@@ -1,4 +1,5 @@
-//! Promises of the whole store: nothing lost, nothing wrong, whatever happens to the files.
+//! Promises of the whole store: no content is lost and none is wrong, whatever happens to the
+//! files.
 
 use std::fs;
 use std::io::Read;
@@ -145,7 +146,7 @@ fn a_flipped_bit_in_any_byte_of_any_file_is_found() {
             let found = Contents::open(store.dir()).and_then(|store| store.verify(&mut |_, _| {}));
             let told = !matches!(&found, Ok(damages) if damages.is_empty());
             assert!(told, "byte {at} of {}", file.display());
-            // And nothing wrong is ever handed out.
+            // No wrong bytes are ever returned.
             if let Ok(store) = Contents::open(store.dir()) {
                 for digest in &digests {
                     let mut bytes = Vec::new();
@@ -216,7 +217,7 @@ fn a_crash_at_any_byte_leaves_a_store_that_opens_with_all_that_was_synced() {
         for (digest, bytes) in old.iter().zip(&first) {
             assert_eq!(&get(&left, digest), bytes, "cut at {in_pack}, {in_idx}");
         }
-        // Putting again what may have been lost makes it whole, and verification has nothing to say.
+        // Putting a possibly lost content again makes it whole, and verification finds no damage.
         for (digest, bytes) in new.iter().zip(&second) {
             left.put(&mut &bytes[..]).unwrap();
             assert_eq!(&get(&left, digest), bytes);

@@ -1,4 +1,4 @@
-//! Runs and contents in one file, to hand to somebody else. `docs/formats/export.md` draws it.
+//! An export: runs and contents in one file, for another user. `docs/formats/export.md` draws it.
 //!
 //! ```text
 //!  0  8  "bsexport"     8  4  version: 1     12  4  0
@@ -7,8 +7,9 @@
 //!        the last: kind 0, no name, no body
 //! ```
 //!
-//! Little endian. Invariant: whoever reads to the last section without an error has what was written. Nothing that a file says is
-//! trusted: names are only names, lengths only bounds.
+//! Numbers are little-endian. Invariant: a reader that reaches the last section without an error
+//! has the bytes that were written. The reader does not trust the file: names are only names, and
+//! lengths are only bounds.
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 
@@ -16,19 +17,19 @@ const MAGIC: &[u8; 8] = b"bsexport";
 const VERSION: u32 = 1;
 const LEVEL: i32 = 3;
 
-/// Longest name of a section.
+/// Longest name of a section, in bytes.
 const NAME: usize = 4096;
 
-/// What a section holds.
+/// The kind of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A run's log; its name is the run's id.
+    /// The log of a run. The section's name is the run's id.
     Log,
-    /// Facts about contents and runs' surroundings.
+    /// Facts about contents, and the directory snapshots of runs.
     Facts,
-    /// A content; its name is its digest.
+    /// A content. The section's name is its digest.
     Content,
-    /// What the owner called a run and wrote about it; its name is the run's id.
+    /// The owner's name for a run, and the owner's note. The section's name is the run's id.
     Label,
 }
 
@@ -93,7 +94,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(hash.finalize().as_bytes())
     }
 
-    /// Ends the export, and gives back where it was written to.
+    /// Ends the export, and returns its destination.
     pub fn finish(mut self) -> io::Result<W> {
         self.write(0, "", 0, &mut io::empty())?;
         self.out.finish()
@@ -122,19 +123,19 @@ pub struct Reader<R: Read> {
     input: zstd::stream::read::Decoder<'static, BufReader<R>>,
 }
 
-/// A section's head.
+/// The head of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// None: a newer program wrote it; it can be passed over.
+    /// `None` if a newer program wrote it. The section can be skipped.
     pub kind: Option<Kind>,
-    /// Its name. Whatever was written there: check it before it is used for anything.
+    /// Its name, which is untrusted: check it before use.
     pub name: String,
     /// Bytes of its body.
     pub size: u64,
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins to read.
+    /// Starts reading.
     pub fn new(mut input: R) -> io::Result<Reader<R>> {
         let mut head = [0; 16];
         input
@@ -152,8 +153,8 @@ impl<R: Read> Reader<R> {
         Ok(Reader { input })
     }
 
-    /// The next section, whose body is copied to where `place` says; none after the last. The body is the section's only if this returns
-    /// without an error.
+    /// The next section, or `None` after the last. Its body is copied to the writer that `place`
+    /// returns. The body is valid only if this returns without an error.
     pub fn next<W: Write>(
         &mut self,
         place: impl FnOnce(&Section) -> io::Result<W>,
@@ -170,7 +171,7 @@ impl<R: Read> Reader<R> {
         let size = u64::from_le_bytes(self.take(&mut hash)?);
         if kind == 0 {
             self.sum(&hash)?;
-            // The frame's own checksum lies behind the last section.
+            // The checksum of the frame lies after the last section.
             return match self.input.read(&mut [0])? {
                 0 => Ok(None),
                 _ => Err(invalid("it is damaged")),
@@ -278,7 +279,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut flipped = whole.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            // The compressor's format has bits that mean nothing; what is read then is the same.
+            // Some bits of the compressor's format have no meaning. The bytes read are the same.
             assert!(
                 read(&flipped).is_err() || read(&flipped).unwrap() == good,
                 "bit {bit}"

@@ -1,4 +1,4 @@
-//! Finding damage.
+//! Finds damage.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,25 +7,27 @@ use crate::index::{self, Place};
 use crate::{Contents, Error, Result, layout, object};
 use backstory_files::Digest;
 
-/// Something that is not as it was written.
+/// A damaged file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// The content that can't be read; none where nothing is lost (an index, which is made again).
+    /// The content that cannot be read. `None` if no content is lost, as for an index, which can be
+    /// made again.
     pub digest: Option<Digest>,
-    /// What is wrong, for people.
+    /// The kind of damage, as a message.
     pub what: String,
 }
 
-/// How far a verification is: bytes looked at, bytes in all.
+/// Progress of a verification: bytes examined, and bytes in all.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
 impl Contents {
-    /// Reads everything and lists what is damaged: every byte of every file that is not as it was written. Changes nothing.
+    /// Reads everything, and lists every file with a byte that is not as it was written. Changes
+    /// nothing.
     pub fn verify(&self, progress: &mut Progress<'_>) -> Result<Vec<Damage>> {
         self.sync()?;
-        // While somebody writes, what is half written would look like damage.
+        // Without the lock, a half-written file would look damaged.
         let _lock = self.lock()?;
         let (packs, files) = (layout::packs(&self.dir)?, layout::files(&self.dir)?);
         let all: u64 = packs
@@ -80,7 +82,7 @@ impl Contents {
                 });
             }
         }
-        // Without an index to say what there was, a gap between records is all that is left of one.
+        // Without an index, a gap between records is the only trace of a damaged one.
         found.retain(|(digest, place)| object::open_packed(&self.dir, digest, place).is_ok());
         let known = listing.objects.iter().map(|(_, place)| place.end()).max();
         let end = if listing.whole {
@@ -98,7 +100,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Files that are none of ours where only ours should be: a flipped bit in a name looks like that.
+    /// Finds unknown files. A flipped bit in a name makes a file unknown.
     fn strangers(&self, damages: &mut Vec<Damage>) -> Result<()> {
         for fan in layout::entries(&self.dir.join("objects"))? {
             for path in layout::entries(&fan)? {

@@ -1,8 +1,9 @@
 //! The clock of a log, and its relation to the calendar.
 //!
-//! Invariant: the times of a run follow the clock as it ran at the start of the run, even if the
-//! machine's clock is set meanwhile. So no operation seems to happen before its cause. Ten seconds
-//! are reported as ten seconds. Times that are compared with those of files come from [`machine`].
+//! Invariant: the times of a run follow the clock as it ran at the start of the run. Setting the
+//! machine's clock meanwhile does not change them. So no operation seems to happen before its
+//! cause. Ten seconds are reported as ten seconds. Times that are compared with those of files come
+//! from [`machine`].
 
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::{ClockPoint, RunHeader};

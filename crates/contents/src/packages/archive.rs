@@ -1,5 +1,5 @@
-//! What an archive holds that a manager has fetched and keeps: where it has checksums of whole archives only, those of the files in it are had
-//! from there.
+//! The checksums of the files in an archive that a package manager has downloaded. They serve
+//! managers that store checksums of whole archives only.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -13,10 +13,11 @@ use super::small;
 /// The SHA-256 of each file, by its path in the package.
 pub type Sums = HashMap<String, [u8; 32]>;
 
-/// An archive, and no more of it than this is unpacked: one that is made to fill the memory or the time of who reads it fills neither.
+/// Most bytes of an archive that are read, and most that are unpacked. A hostile archive can
+/// exhaust neither memory nor time.
 const MOST: u64 = 256 << 20;
 
-/// What the archive was when its registry handed it out.
+/// The registry's checksum of an archive.
 pub enum Published {
     /// SHA-256.
     Sha256([u8; 32]),
@@ -33,7 +34,8 @@ impl Published {
     }
 }
 
-/// The files of the `.tar.gz` at `path`, without the directory that all of them are in; none if it is not there, or not what was published.
+/// The files of the `.tar.gz` at `path`, without their common directory. `None` if the archive does
+/// not exist or is not the published one.
 pub fn sums(path: &Path, published: &Published) -> Option<Sums> {
     let bytes = small(path, MOST)?;
     published.is_of(&bytes).then(|| unpack(&bytes).ok())?
@@ -57,7 +59,7 @@ fn unpack(bytes: &[u8]) -> io::Result<Sums> {
     Ok(sums)
 }
 
-/// `package/lib/index.js` → `lib/index.js`.
+/// Converts `package/lib/index.js` to `lib/index.js`.
 fn below_first(path: &Path) -> Option<String> {
     let mut parts = path.components();
     parts.find(|part| *part != Component::CurDir)?;

@@ -1,5 +1,6 @@
-//! cargo: sources lie in `registry/src/REGISTRY/NAME-VERSION`. A vendored crate has a `.cargo-checksum.json` with the SHA-256 of each file. One
-//! that cargo unpacked itself has none, but the archive that it is from lies in `registry/cache`, and the archive's in `registry/index`.
+//! cargo. Sources lie in `registry/src/REGISTRY/NAME-VERSION`. A vendored crate has a
+//! `.cargo-checksum.json` with the SHA-256 of each file. A crate that cargo itself unpacked has no
+//! such file. Its archive lies in `registry/cache`, and the archive's checksum in `registry/index`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::archive::{Published, Sums, sums};
 use super::{Checksum, Manager, Owner, Remembered, hex, small, text};
 
-/// The crates of all directories that were asked about.
+/// The crates of all directories that were looked up.
 #[derive(Default)]
 pub struct Cargo {
     vendored: Remembered<Option<Vendored>>,
@@ -60,7 +61,7 @@ struct Unpacked {
 }
 
 impl Unpacked {
-    /// The crate that the file at `path` is in.
+    /// The crate that contains the file at `path`.
     fn of(path: &Path) -> Option<Unpacked> {
         let parts: Vec<_> = path.components().collect();
         let at = parts
@@ -74,7 +75,8 @@ impl Unpacked {
         })
     }
 
-    /// What its files were when they were unpacked, as far as that can be told; none if cargo has not unpacked them.
+    /// The checksums of its files when they were unpacked. `None` if they are unknown, or if cargo
+    /// did not unpack it.
     fn sums(&self) -> Option<Sums> {
         let by_cargo = self.dir.join(".cargo-ok").is_file();
         by_cargo.then(|| self.archived().unwrap_or_default())
@@ -92,7 +94,8 @@ impl Unpacked {
         )
     }
 
-    /// The SHA-256 of its archive, from the registry's index as far as cargo has asked for it: texts and JSON with a zero after each.
+    /// The SHA-256 of its archive, from the part of the registry's index that cargo has downloaded.
+    /// That file holds texts and JSON, each followed by a zero byte.
     fn published(&self, index: &Path) -> Option<[u8; 32]> {
         let name = self.name.to_ascii_lowercase();
         let place = match name.len() {
@@ -111,10 +114,11 @@ impl Unpacked {
     }
 }
 
-/// Of a crate with ten thousand versions it would not be that much.
+/// Even a crate with ten thousand versions needs less.
 const MOST_OF_INDEX: u64 = 64 << 20;
 
-/// `serde_json-1.0.1` → `serde_json`, `1.0.1`: the version begins with the first digit after a dash.
+/// Converts `serde_json-1.0.1` to `serde_json`, `1.0.1`. The version begins with the first digit
+/// after a dash.
 fn split(dir: &str) -> Option<(String, String)> {
     let at = dir
         .match_indices('-')
@@ -123,7 +127,7 @@ fn split(dir: &str) -> Option<(String, String)> {
     Some((dir[..at].to_owned(), dir[at + 1..].to_owned()))
 }
 
-/// What a vendored crate's directory says; none if it is none.
+/// The checksums of a vendored crate. `None` if the directory is not a vendored crate.
 fn read(dir: &Path) -> Option<Vendored> {
     let sums: Value = serde_json::from_str(&text(&dir.join(".cargo-checksum.json"))?).ok()?;
     let files = sums["files"].as_object()?.iter();
@@ -132,7 +136,7 @@ fn read(dir: &Path) -> Option<Vendored> {
     Some((named(&manifest), files.collect()))
 }
 
-/// Name and version of a manifest, as cargo itself normalises it: one key a line, quoted.
+/// Name and version in a manifest as cargo normalizes it: one key on each line, quoted.
 fn named(manifest: &str) -> Option<(String, String)> {
     let package = manifest
         .lines()

@@ -1,5 +1,5 @@
-//! conda: `ENVIRONMENT/conda-meta/*.json` list a package's files with their SHA-256. Where conda wrote a prefix into a file, the sum of
-//! what is installed is `sha256_in_prefix`.
+//! conda. `ENVIRONMENT/conda-meta/*.json` list a package's files with their SHA-256. If conda
+//! replaced a prefix in a file, `sha256_in_prefix` is the checksum of the installed file.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Checksum, Manager, Owner, Remembered, hex, text};
 
-/// The records of all environments that were asked about.
+/// The records of all environments that were looked up.
 #[derive(Default)]
 pub struct Conda {
     environments: Remembered<Option<HashMap<PathBuf, Owner>>>,
@@ -23,7 +23,7 @@ impl Manager for Conda {
     }
 }
 
-/// All files of an environment; none if the directory is none.
+/// All files of an environment. `None` if the directory is no environment.
 fn read(dir: &Path) -> Option<HashMap<PathBuf, Owner>> {
     let records = fs::read_dir(dir.join("conda-meta")).ok()?;
     let mut files = HashMap::new();

@@ -1,5 +1,9 @@
-//! dpkg: `var/lib/dpkg/info/*.list` say who owns what, `*.md5sums` what it holds, `status` versions and configuration files,
-//! `diversions` which files were put elsewhere for another package.
+//! dpkg. Below `var/lib/dpkg`, four kinds of files matter:
+//!
+//! - `info/*.list`: the files of each package
+//! - `info/*.md5sums`: their checksums
+//! - `status`: versions and configuration files
+//! - `diversions`: files that were moved away for another package
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
@@ -11,7 +15,7 @@ use backstory_files::regular;
 
 use super::{Checksum, Manager, Owner, hex, text};
 
-/// dpkg's records, read at the first question.
+/// dpkg's records, read at the first look-up.
 pub struct Dpkg {
     root: PathBuf,
     records: Option<Records>,
@@ -19,18 +23,20 @@ pub struct Dpkg {
 
 #[derive(Default)]
 struct Records {
-    /// Packages as their files in `info` are named (`libc6:amd64`).
+    /// Packages, as their files in `info` are named (`libc6:amd64`).
     packages: Vec<String>,
-    /// By a hash of the path: the first package that lists it. Some hundred thousand paths are not kept as text.
+    /// The first package that lists a path, by the path's hash. Storing some hundred thousand paths
+    /// as text would take too much memory.
     owners: HashMap<u64, u32>,
-    /// The others; of hardly anything but directories.
+    /// The other packages that list a path. Nearly all such paths are directories.
     more: HashMap<u64, Vec<u32>>,
     versions: HashMap<String, String>,
     /// MD5 of configuration files.
     configuration: HashMap<String, [u8; 16]>,
-    /// Where a file was diverted to: where it would be, and for whom it was moved away.
+    /// The new path of a diverted file, and the package for which it was moved away, by its
+    /// original path.
     diverted: HashMap<String, String>,
-    /// The package whose file stands in the place of one that was diverted.
+    /// The package whose file took the place of a diverted one.
     diverting: HashMap<String, String>,
     sums: HashMap<u32, HashMap<String, [u8; 16]>>,
 }
@@ -53,7 +59,7 @@ impl Manager for Dpkg {
         if records.packages.is_empty() {
             return None;
         }
-        // Merged /usr: packages may still list what lies in /usr/lib as /lib.
+        // Merged /usr: packages may still list a file in /usr/lib as /lib.
         let other = match path.strip_prefix("/usr") {
             Some(rest) => rest.to_owned(),
             None => format!("/usr{path}"),
@@ -122,7 +128,7 @@ impl Records {
         }
     }
 
-    /// Three lines each: where it was, where it was put, for which package.
+    /// Reads diversions. Each has three lines: original path, new path, package.
     fn read_diversions(&mut self, path: &Path) {
         let all = text(path).unwrap_or_default();
         let lines: Vec<&str> = all.lines().collect();
@@ -150,7 +156,8 @@ impl Records {
             .find(|number| {
                 let name = &self.packages[*number as usize];
                 let short = name.split(':').next().unwrap_or(name);
-                // Of a diverted path, the diverting package's file is in its place, all others' where they were moved.
+                // At a diverted path lies the diverting package's file. The files of other packages
+                // were moved.
                 by.as_ref().is_none_or(|by| (by == short) != was_moved)
             })?;
         let name = self.packages[number as usize].clone();

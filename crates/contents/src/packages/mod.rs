@@ -1,8 +1,8 @@
-//! Which package a file belongs to, and what the package says its content is.
+//! Finds the package that owns a file, and the package's checksum of it.
 //!
-//! In: paths. Out: the owner, and a checksum where the manager has one. Files that match the checksum can be had from the package
-//! again, and need not be kept. Only the managers' own records are read, no program of theirs is run (but
-//! rpm's, see there).
+//! In: paths. Out: the owner, and a checksum where the manager has one. A file that matches its
+//! checksum can be installed again and need not be stored. Only the managers' own records are read.
+//! No program of theirs is run, except rpm's (see there).
 
 mod archive;
 mod cargo;
@@ -29,15 +29,15 @@ use backstory_files::Digest;
 pub struct Owner {
     /// `dpkg`, `rpm`, `pip`, `conda`, `npm`, `cargo`
     pub manager: &'static str,
-    /// The package, as the manager names it.
+    /// The package, in the manager's spelling.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What the file should hold.
+    /// The checksum of the installed file.
     pub checksum: Option<Checksum>,
 }
 
-/// What a manager's records say of a file's content.
+/// A manager's checksum of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
     /// MD5.
@@ -46,21 +46,21 @@ pub enum Checksum {
     Sha256([u8; 32]),
 }
 
-/// One package manager's records.
+/// The records of one package manager.
 trait Manager {
-    /// Who owns the file at this absolute path without links in it.
+    /// The owner of the file at this absolute path, which contains no links.
     fn owner(&mut self, path: &Path) -> Option<Owner>;
 }
 
-/// All managers' records, read as they are needed.
+/// The records of all managers, read as they are needed.
 pub struct Packages {
     managers: Vec<Box<dyn Manager>>,
 }
 
 impl Packages {
-    /// The records below `root` (`/`), nothing of which is read yet.
+    /// The records below `root` (`/`). None is read yet.
     pub fn new(root: &Path) -> Packages {
-        // The most specific first: what pip put into a directory of conda's is pip's.
+        // The most specific first: a file that pip put into a conda directory belongs to pip.
         Packages {
             managers: vec![
                 Box::new(pip::Pip::default()),
@@ -73,8 +73,9 @@ impl Packages {
         }
     }
 
-    /// Who owns the file at `path`, an absolute path without links in it: the most specific first. More than one may say so (what Debian's
-    /// `nodejs` brings lies in `node_modules`), and not each of them can tell what it should hold.
+    /// The owners of the file at `path`, an absolute path without links, the most specific first.
+    /// There can be several: files of Debian's `nodejs` lie in `node_modules`. Not each of them has
+    /// a checksum.
     pub fn owners(&mut self, path: &Path) -> impl Iterator<Item = Owner> {
         self.managers
             .iter_mut()
@@ -82,7 +83,8 @@ impl Packages {
     }
 }
 
-/// Reads a file to its end: the digest of its content, its size, and whether it is what the checksum says.
+/// Reads a file to its end. Returns the digest of its content, its size, and whether it matches the
+/// checksum.
 pub fn compare(source: &mut dyn Read, checksum: &Checksum) -> io::Result<(Digest, u64, bool)> {
     let mut all = Both {
         digest: blake3::Hasher::new(),
@@ -125,7 +127,7 @@ impl Write for Both {
     }
 }
 
-/// Hexadecimal digits as bytes.
+/// Decodes hexadecimal digits.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
@@ -137,7 +139,7 @@ fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Bytes in base 64, URL-safe or not, with padding or without.
+/// Decodes base 64, URL-safe or not, with or without padding.
 fn base64<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut out = Vec::with_capacity(N + 1);
     let (mut bits, mut count) = (0u32, 0);
@@ -161,7 +163,7 @@ fn base64<const N: usize>(text: &str) -> Option<[u8; N]> {
     out.try_into().ok()
 }
 
-/// What was found out about directories, each once: a tree of a thousand files asks for the same few.
+/// Facts about directories, each looked up once. The files of a large tree share few directories.
 struct Remembered<T> {
     known: HashMap<PathBuf, T>,
 }
@@ -176,7 +178,8 @@ impl<T> Default for Remembered<T> {
 
 impl<T> Remembered<T> {
     fn of(&mut self, path: &Path, find: impl FnOnce(&Path) -> T) -> &T {
-        // Looked up twice, because a borrow that is handed out cannot be given up again.
+        // Looked up twice, because the borrow checker does not accept a conditionally returned
+        // borrow.
         if !self.known.contains_key(path) {
             self.known.insert(path.to_owned(), find(path));
         }
@@ -184,7 +187,7 @@ impl<T> Remembered<T> {
     }
 }
 
-/// The directories above a path, nearest first, that have this name.
+/// The directories above a path that have this name, nearest first.
 fn above<'p>(path: &'p Path, is_it: impl Fn(&str) -> bool + 'p) -> impl Iterator<Item = &'p Path> {
     path.ancestors().skip(1).filter(move |dir| {
         let name = dir.file_name().and_then(|name| name.to_str());
@@ -192,12 +195,12 @@ fn above<'p>(path: &'p Path, is_it: impl Fn(&str) -> bool + 'p) -> impl Iterator
     })
 }
 
-/// A small text file of a manager; none if it is not there, not text, or too large to be one.
+/// A small text file of a manager. `None` if it does not exist, is not text, or is too large.
 fn text(path: &Path) -> Option<String> {
     String::from_utf8(small(path, 64 << 20)?).ok()
 }
 
-/// A file of a manager; none if it is not there, or of more than `most` bytes.
+/// A file of a manager. `None` if it does not exist or has more than `most` bytes.
 fn small(path: &Path, most: u64) -> Option<Vec<u8>> {
     let file = regular::open(path).ok()?;
     let length = file.metadata().ok()?.len();

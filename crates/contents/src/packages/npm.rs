@@ -1,5 +1,6 @@
-//! npm: a file below `node_modules/NAME` belongs to the package whose `package.json` is there. npm has checksums of whole archives only
-//! (`integrity` in `node_modules/.package-lock.json`); where the archive is in its cache still, those of the files in it are known.
+//! npm. A file below `node_modules/NAME` belongs to the package whose `package.json` lies there.
+//! npm has checksums of whole archives only (`integrity` in `node_modules/.package-lock.json`). If
+//! the archive is still in npm's cache, the checksums of its files are known.
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +9,9 @@ use serde_json::Value;
 use super::archive::{Published, Sums, sums};
 use super::{Checksum, Manager, Owner, Remembered, base64, text};
 
-/// The packages of all directories that were asked about.
+/// The packages of all directories that were looked up.
 pub struct Npm {
-    /// Where npm keeps what it has fetched.
+    /// npm's cache directory.
     cache: Option<PathBuf>,
     packages: Remembered<Option<Package>>,
     locks: Remembered<Option<Value>>,
@@ -18,19 +19,19 @@ pub struct Npm {
 
 struct Package {
     owner: Owner,
-    /// Of its files, if the archive that it was unpacked from is there.
+    /// Checksums of its files, if its archive is in the cache.
     sums: Option<Sums>,
 }
 
 impl Npm {
-    /// With what npm has fetched for this user.
+    /// With the cache of this user.
     pub fn new() -> Npm {
         let set = std::env::var_os("npm_config_cache").map(PathBuf::from);
         let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".npm"));
         Npm::with_cache(set.or(home))
     }
 
-    /// With what is in `cache`.
+    /// With the cache directory `cache`.
     pub fn with_cache(cache: Option<PathBuf>) -> Npm {
         Npm {
             cache,
@@ -57,7 +58,7 @@ impl Manager for Npm {
     }
 }
 
-/// `…/node_modules/NAME` or `…/node_modules/@SCOPE/NAME` of a file in it.
+/// The directory `…/node_modules/NAME` or `…/node_modules/@SCOPE/NAME` that contains a file.
 fn package_dir(path: &Path) -> Option<PathBuf> {
     let parts: Vec<_> = path.components().collect();
     let at = parts
@@ -65,7 +66,7 @@ fn package_dir(path: &Path) -> Option<PathBuf> {
         .rposition(|part| part.as_os_str() == "node_modules")?;
     let scoped = parts.get(at + 1)?.as_os_str().to_str()?.starts_with('@');
     let end = at + if scoped { 3 } else { 2 };
-    // A file directly in node_modules is no package's.
+    // A file directly in node_modules belongs to no package.
     (parts.len() > end).then(|| parts[..end].iter().collect())
 }
 
@@ -86,7 +87,8 @@ fn read(
     Some(Package { owner, sums })
 }
 
-/// The SHA-512 of the archive that the package in `dir` was unpacked from, as the lock file of one of the `node_modules` around it has it.
+/// The SHA-512 of the archive that the package in `dir` was unpacked from. It comes from the lock
+/// file of one of the enclosing `node_modules`.
 fn integrity(dir: &Path, version: &str, locks: &mut Remembered<Option<Value>>) -> Option<[u8; 64]> {
     let around = dir.ancestors().filter(|dir| dir.ends_with("node_modules"));
     around
@@ -106,7 +108,7 @@ fn integrity(dir: &Path, version: &str, locks: &mut Remembered<Option<Value>>) -
         .next()
 }
 
-/// The archive with this sum.
+/// The path of the archive with this checksum in the cache.
 fn cached(cache: &Path, sum: &[u8; 64]) -> PathBuf {
     let name: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
     let (first, rest) = name.split_at(2);

@@ -1,4 +1,5 @@
-//! pip, and whatever installs wheels: `site-packages/NAME-VERSION.dist-info/RECORD` lists files with their SHA-256.
+//! pip, and other installers of wheels. `site-packages/NAME-VERSION.dist-info/RECORD` lists files
+//! with their SHA-256.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Checksum, Manager, Owner, Remembered, above, base64, text};
 
-/// The records of all directories that were asked about.
+/// The records of all directories that were looked up.
 #[derive(Default)]
 pub struct Pip {
     sites: Remembered<HashMap<PathBuf, Owner>>,
@@ -17,7 +18,7 @@ impl Manager for Pip {
     fn owner(&mut self, path: &Path) -> Option<Owner> {
         let is_site = |name: &str| matches!(name, "site-packages" | "dist-packages");
         let mut sites: Vec<PathBuf> = above(path, is_site).map(Path::to_owned).collect();
-        // A script in bin is listed by a package in the lib beside it.
+        // A package in the neighbouring `lib` lists the scripts in `bin`.
         if let Some(environment) = above(path, |name| name == "bin")
             .next()
             .and_then(Path::parent)
@@ -32,7 +33,7 @@ impl Manager for Pip {
 
 /// The `site-packages` of a virtual environment.
 fn sites_of(environment: &Path) -> Vec<PathBuf> {
-    // Only an environment's own scripts are looked for: /usr/bin is other managers'.
+    // Only the scripts of an environment are looked up: /usr/bin belongs to other managers.
     if !environment.join("pyvenv.cfg").is_file() {
         return Vec::new();
     }
@@ -78,7 +79,7 @@ fn read(site: &Path) -> HashMap<PathBuf, Owner> {
     files
 }
 
-/// The path and the checksum of a line of CSV; the path is quoted if it has a comma or a quote in it.
+/// The path and the checksum in a line of CSV. A path with a comma or a quote is quoted.
 fn fields(line: &str) -> Option<(String, &str)> {
     if let Some(quoted) = line.strip_prefix('"') {
         let end = quoted.find("\",")?;
@@ -89,7 +90,7 @@ fn fields(line: &str) -> Option<(String, &str)> {
     Some((parts.next()?.to_owned(), parts.next()?))
 }
 
-/// The file that a record names, relative to `site`; `..` leads to scripts.
+/// The file that a record names, relative to `site`. `..` leads to scripts.
 fn within(site: &Path, file: &str) -> PathBuf {
     let mut path = site.to_owned();
     for component in Path::new(file).components() {

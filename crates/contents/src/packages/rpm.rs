@@ -1,5 +1,5 @@
-//! rpm: its database is read by its own program, the only manager here of which that is so; nothing else knows the formats it had over the
-//! years. It is asked once for a package, and not at all where there is no database.
+//! rpm. Its own program reads its database, because no library knows all formats that the database
+//! has had. The program runs once for each package, and never if there is no database.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use super::{Checksum, Manager, Owner, hex};
 /// rpm's database.
 pub struct Rpm {
     root: PathBuf,
-    /// Where the database is, below the root; none if there is none.
+    /// The path of the database below the root. `None` if it does not exist.
     database: Option<PathBuf>,
-    /// All files of the packages that were asked about.
+    /// All files of the packages that were looked up.
     known: HashMap<PathBuf, Owner>,
 }
 
@@ -41,7 +41,7 @@ impl Manager for Rpm {
         let asked = Command::new("rpm")
             .arg("--root")
             .arg(&self.root)
-            // Where this program would look by itself depends on who built it: Debian's looks into the user's home.
+            // The default of the program depends on its build: Debian's looks into the user's home.
             .arg("--dbpath")
             .arg(database)
             .args(["-qf", "--queryformat", format])
@@ -57,7 +57,7 @@ impl Manager for Rpm {
     }
 }
 
-/// A line of those that rpm printed: name, version, digest, path.
+/// Parses a line of rpm's output: name, version, digest, path.
 fn parse(line: &str) -> Option<(PathBuf, Owner)> {
     let [name, version, digest, file] = line.splitn(4, '\t').collect::<Vec<_>>().try_into().ok()?;
     let owner = Owner {

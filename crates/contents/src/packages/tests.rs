@@ -1,4 +1,4 @@
-//! Each manager's records as it writes them, in a directory of the test's own.
+//! Reads each manager's records, as the manager writes them, in a directory of the test's own.
 
 mod installed;
 
@@ -13,7 +13,7 @@ fn write(root: &Path, file: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Manager, name, version, and whether the content is what the records say.
+/// Manager, name, version, and whether the content matches the checksum.
 fn told(packages: &mut Packages, path: &Path, content: &str) -> Option<(String, bool)> {
     let owner = packages.owners(path).next()?;
     let same = is_as_installed(&owner, content.as_bytes());
@@ -33,7 +33,7 @@ fn dpkg_owns_what_its_lists_name_and_knows_diverted_and_configuration_files() {
     let tmp = tempfile::tempdir().unwrap();
     let root = tmp.path();
     let info = |file: &str, text: &str| write(root, &format!("var/lib/dpkg/info/{file}"), text);
-    // md5 of "hello\n" and of "theirs\n".
+    // The MD5 of "hello\n" and of "theirs\n".
     let (hello, theirs) = (
         "b1946ac92492d2347c6235b4d2611184",
         "c28f7ac4d2c3e4b3b4f3d0e0f5ae0d0c",
@@ -194,7 +194,7 @@ fn hexed(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What one manager says of the file, and whether that is as it was installed.
+/// A manager's answer for a file, and whether the file is as installed.
 fn asked(manager: &mut dyn Manager, path: &Path) -> Option<(String, bool)> {
     let owner = manager.owner(path)?;
     let same = is_as_installed(&owner, &fs::read(path).unwrap());
@@ -230,7 +230,7 @@ fn what_cargo_unpacked_is_verified_by_the_archive_that_its_index_has_the_checksu
     assert_eq!(of("src/lib.rs"), is(true));
     assert_eq!(of("Cargo.toml"), is(false), "changed after it was unpacked");
     assert_eq!(of(".cargo-ok"), is(false), "not in the archive");
-    // Another archive than the one that the index speaks of proves nothing.
+    // An archive other than the indexed one proves nothing.
     fs::write(
         crates.join("aB-1.0.0.crate"),
         archive(&[("src/lib.rs", "hello\n")]),

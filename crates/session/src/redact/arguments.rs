@@ -39,7 +39,7 @@ const HEADERS: &[&[u8]] = &[
 /// Shorter values (`no`, `yes`, `100`) are settings.
 const LEAST: usize = 4;
 
-/// What the preceding argument says about the next one.
+/// The expectation for an argument, from the one before it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Nothing is known.
