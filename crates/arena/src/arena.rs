@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_writes_into_the_first_page_leads_nobody_beyond_the_end() {
+    fn no_value_in_the_first_page_makes_a_reader_leave_the_arena() {
         let arena = arena("scribbled");
         let before = arena.chunks();
         for byte in [0xff, 0] {
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_stands_in_a_chunk_nothing_beyond_it_is_read_or_written() {
+    fn no_value_in_a_chunk_makes_a_reader_leave_the_chunk() {
         const CHUNKS: usize = 2;
         // Memory that the test owns, so that Miri knows its bounds.
         let memory = Box::into_raw(vec![0u64; length(CHUNKS) / 8].into_boxed_slice());
@@ -716,7 +716,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_at_the_arenas_place_is_neither_used_nor_touched() {
+    fn a_file_at_the_arenas_path_is_neither_used_nor_changed() {
         let dir = tempfile::tempdir().unwrap();
         let victim = dir.path().join("victim");
         std::fs::write(&victim, "precious").unwrap();
@@ -732,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_regular_file_of_our_own_is_taken_for_an_arena_that_was_left() {
+    fn only_a_regular_file_of_the_user_is_opened_as_a_leftover_arena() {
         let id = format!("unit-left-{}", std::process::id());
         let arena = Arena::create(&id, 0).unwrap();
         let place = arena.path().unwrap().to_owned();
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_id_names_an_arena() {
+    fn only_a_run_id_names_an_arena() {
         assert!(Arena::name("7g3kq0zt").is_some());
         for id in ["", "../../etc/x", "a/b", "a b"] {
             assert_eq!(Arena::name(id), None, "{id}");

@@ -1,7 +1,7 @@
-//! From a notification to what the thread asks for: arguments read, paths made absolute.
+//! Reads the arguments of a notified call, and makes its paths absolute.
 //!
-//! Paths stay as the program named them; they are joined to the directory they start at, never replaced by what their
-//! symbolic links lead to.
+//! A path stays as the program named it. It is joined to the directory that it starts at, and never
+//! replaced by the target of a symbolic link.
 
 use crate::caller::{Caller, FileSystemView};
 use crate::callers::Callers;
@@ -13,33 +13,34 @@ use std::cell::OnceCell;
 /// A path argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedPath {
-    /// As the log has it: absolute, unless the directory it starts at could not be found.
+    /// The path as the log has it: absolute, unless its directory could not be found.
     pub path: Vec<u8>,
-    /// Absolute, in the caller's view, for looking it up; empty if it can't be.
+    /// The absolute path in the caller's view, for looking it up; empty if it cannot be looked up.
     pub inside: Vec<u8>,
-    /// It named the directory descriptor itself.
+    /// The argument named the directory descriptor itself.
     pub itself: bool,
-    /// It was given as an empty string, which names nothing.
+    /// The argument was an empty string, which names no file.
     pub empty: bool,
-    /// Its last component was `.`, which can be neither made nor removed.
+    /// The last component was `.`, which can be neither made nor removed.
     pub dot: bool,
-    /// It was too long, and is cut.
+    /// The path was too long, and is cut.
     pub cut: bool,
-    /// The directory descriptor it was relative to.
+    /// The directory descriptor that the path was relative to.
     pub dir: i32,
 }
 
 /// The arguments of one call.
 pub struct Arguments<'a> {
-    /// As the kernel shows them.
+    /// The six arguments as the kernel shows them.
     pub args: &'a [u64; 6],
     /// The caller's memory.
     pub memory: &'a mut ProcessMemory,
-    /// The caller.
+    /// The thread that makes the call.
     pub caller: &'a Caller,
-    /// Everyone.
+    /// The threads met so far.
     pub callers: &'a Callers,
-    /// The caller's current directory, once it was asked for: of two paths of one call both start there.
+    /// The caller's current directory, once it was looked up: both paths of one call may start
+    /// there.
     pub cwd: OnceCell<Option<Vec<u8>>>,
 }
 
@@ -49,7 +50,7 @@ impl Arguments<'_> {
         self.args.get(usize::from(arg)).copied().unwrap_or(0)
     }
 
-    /// An argument as an `int`; `AT_FDCWD` in the place of a directory.
+    /// An argument as an `int`; `AT_FDCWD` for a call without a directory argument.
     pub fn int(&self, arg: Arg) -> i32 {
         if arg == CWD {
             libc::AT_FDCWD
@@ -58,12 +59,14 @@ impl Arguments<'_> {
         }
     }
 
-    /// The string an argument points to. False: it is longer than a path can be.
+    /// Appends the string that an argument points to. False: the string is longer than a path can
+    /// be.
     pub fn string(&mut self, arg: Arg, out: &mut Vec<u8>) -> Result<bool, Unreadable> {
         self.memory.string(self.number(arg), PATH_MAX - 1, out)
     }
 
-    /// A path argument that starts at directory `dir`. With `itself`, an empty path (or none) names the directory.
+    /// A path argument that starts at directory `dir`. With `itself`, an empty or null path names
+    /// the directory.
     pub fn path(&mut self, dir: Arg, path: Arg, itself: bool) -> Result<NamedPath, Unreadable> {
         self.path_from(dir, path, itself, |raw| raw)
     }
@@ -107,7 +110,7 @@ impl Arguments<'_> {
         Ok(named)
     }
 
-    /// A path that is not an argument by itself; it starts at `fd` if it is relative.
+    /// A path that is not an argument of the call. A relative path starts at the descriptor `fd`.
     pub fn name(&self, fd: i32, raw: &[u8]) -> NamedPath {
         if raw.first() == Some(&b'/') {
             absolute(self.caller, raw)
@@ -133,7 +136,8 @@ impl Arguments<'_> {
                 ..NamedPath::default()
             };
         };
-        // What /proc shows is in our view; below the caller's root, it goes back into the caller's.
+        // The links in /proc are in the supervisor's view. A path below the caller's root goes back
+        // into the caller's view.
         let inside = match &self.caller.view {
             FileSystemView::Own => &base[..],
             FileSystemView::Other(root) => match base.strip_prefix(&root.prefix[..]) {
@@ -150,7 +154,8 @@ impl Arguments<'_> {
     }
 }
 
-/// Where a path leads from a directory that is its root: what is above that is the directory itself, and it starts there in any case.
+/// The rest of a path for which the starting directory is the root: `..` at its beginning leads to
+/// that directory itself.
 fn in_root(path: &[u8]) -> &[u8] {
     let mut rest = path;
     while let Some(first) = rest.split(|byte| *byte == b'/').next()
@@ -158,14 +163,14 @@ fn in_root(path: &[u8]) -> &[u8] {
     {
         match rest.get(first.len() + 1..) {
             Some(more) => rest = more,
-            // All of it; what names nothing still names nothing.
+            // The whole path leads to the root itself. An empty path still names no file.
             None => return if path.is_empty() { path } else { b"." },
         }
     }
     rest
 }
 
-/// From an absolute path in the caller's view.
+/// A path argument from an absolute path in the caller's view.
 fn absolute(caller: &Caller, raw: &[u8]) -> NamedPath {
     let inside = tidy(raw);
     let path = match &caller.view {
@@ -184,7 +189,7 @@ fn absolute(caller: &Caller, raw: &[u8]) -> NamedPath {
     }
 }
 
-/// Drops empty and `.` components. `..` stays: what is above depends on links.
+/// Drops empty and `.` components. `..` stays: what it leads to depends on symbolic links.
 fn tidy(path: &[u8]) -> Vec<u8> {
     let plain = !path.windows(2).any(|w| w == b"//" || w == b"/.")
         && (path.len() == 1 || !path.ends_with(b"/"));
@@ -211,7 +216,7 @@ mod tests {
     use backstory_sys as sys;
 
     #[test]
-    fn joined_paths_lose_dots_but_not_what_is_above() {
+    fn a_joined_path_loses_dots_and_keeps_double_dots() {
         assert_eq!(tidy(b"/a//b/./c/"), b"/a/b/c");
         assert_eq!(tidy(b"/a/../b"), b"/a/../b");
         assert_eq!(tidy(b"/a/.hidden/..b"), b"/a/.hidden/..b");
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_in_a_root_never_leaves_it_by_its_beginning() {
+    fn a_path_resolved_in_a_root_never_leaves_the_root_at_its_beginning() {
         for (given, leads) in [
             ("/y", "y"),
             ("/../y", "y"),

@@ -1,7 +1,7 @@
 //! Handles one notification: decodes the call, has it logged, and says how to respond.
 //!
-//! In: a notification that waits. Out: a [`Response`], and the call's records in the log. The receiver
-//! (`receiver`) sends the response.
+//! In: a notification that waits. Out: a [`Response`], and the call's records in the log. The
+//! receiver (`receiver`) sends the response.
 
 use crate::arguments::Arguments;
 use crate::call_logger::CallLogger;
@@ -25,7 +25,8 @@ use backstory_sys as sys;
 use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 
-/// The mark of a process whose memory cannot be read, among the marks of [`Callers`](crate::callers::Callers).
+/// The mark of a process whose memory cannot be read, among the marks of
+/// [`Callers`](crate::callers::Callers).
 const UNREADABLE: u32 = 1 << 31;
 
 /// Handles a notification that was received at `time`.
@@ -59,7 +60,8 @@ fn handle_watched<S: RecordSink>(
         return Response::Continue;
     };
     let mut memory = ProcessMemory::of(notification.tid);
-    // A caller that cannot be identified (no descriptor is left) must not be lost: its thread id stands for it.
+    // A caller that cannot be identified (no descriptor is left) must not be lost: its thread id
+    // stands for it.
     let caller = state
         .callers
         .meet(notification.tid, time)
@@ -128,7 +130,8 @@ fn handle_watched<S: RecordSink>(
     }
 }
 
-/// Handles opens that concern only the recorder and the guard: of the arena and of the recorder's library.
+/// Handles opens that concern only the recorder and the guard: of the arena and of the recorder's
+/// library.
 fn handle_own_file(
     state: &GuardState,
     notification: &Notification,
@@ -152,8 +155,9 @@ fn handle_own_file(
     if !hidden.any(|prefix| name.inside.starts_with(prefix)) {
         return None;
     }
-    // The recorder's library is opened before a recorder runs in the process. `clone3` is never notified, and a
-    // recorder in the parent has seen it. Process ids matter to recorders alone, so this is early enough.
+    // The recorder's library is opened before a recorder runs in the process. `clone3` is never
+    // notified, and a recorder in the parent has seen it. Process ids matter to recorders alone, so
+    // this is early enough.
     if !state.descriptors.is_recorded(caller.parent)
         && state.callers.has_other_numbers(notification.tid)
     {
@@ -183,7 +187,8 @@ fn note_view_change(state: &GuardState, decoded: &DecodedCall, row: &TableRow, t
         view = flags & libc::CLONE_NEWNS as u32 != 0;
     }
     if let DecodedCall::Mount { .. } = decoded {
-        // This is also the first sign of a mount namespace that `clone3` made: `clone3` is never notified.
+        // This is also the first sign of a mount namespace that `clone3` made: `clone3` is never
+        // notified.
         state.mounts_changed.store(time, Ordering::Release);
     }
     if view {

@@ -1,7 +1,7 @@
 //! Logs a decoded call: concludes its outcome and writes its records, or defers that.
 //!
-//! Invariant: the record of a call is appended before its response is sent. So a call that went on is in the
-//! log, whatever happens to the supervisor.
+//! Invariant: the record of a call is appended before its response is sent. So a call that went on
+//! is in the log, whatever happens to the supervisor.
 
 use crate::call_records::{who, write_call};
 use crate::caller::Caller;
@@ -23,7 +23,7 @@ use crate::response::Response;
 use backstory_arena::RecordSink;
 use std::sync::Arc;
 
-/// What one receiver logs calls with.
+/// Logs the calls that one receiver handles.
 pub(crate) struct CallLogger<S> {
     /// Writes records to the receiver's own sink.
     pub(crate) out: RecordWriter<S>,
@@ -47,7 +47,8 @@ impl<S: RecordSink> CallLogger<S> {
         }
     }
 
-    /// Logs a call with the outcome that is concluded. A call whose paths are not cached is deferred.
+    /// Logs a call with the outcome that is concluded. A call whose paths are not cached is
+    /// deferred.
     pub(crate) fn log(
         &mut self,
         state: &GuardState,
@@ -165,8 +166,8 @@ impl<S: RecordSink> CallLogger<S> {
         Response::Parked
     }
 
-    /// True if the content need not be preserved, or was preserved with so little effort that no other thread
-    /// has to be woken.
+    /// True if the content need not be preserved, or was preserved with so little effort that no
+    /// other thread has to be woken.
     fn preserve_at_once(&mut self, state: &GuardState, at: &ChangingCall<'_>) -> bool {
         // A look at what was read could wait for a file system that is not local.
         let local = self.resolver.all_local(at.time);

@@ -1,4 +1,4 @@
-//! From a call and its conclusion to records.
+//! Writes the records of a call from the decoded call and its conclusion.
 
 use crate::caller::Caller;
 use crate::conclusion::Conclusion;
@@ -10,7 +10,7 @@ use backstory_abi::{F_CUT, Who, op};
 use backstory_arena::RecordSink;
 use std::os::unix::ffi::OsStringExt;
 
-/// Who made a call.
+/// The thread that made a call, as a record names it.
 pub fn who(caller: &Caller, call: &Notification) -> Who {
     Who {
         pid: caller.pid,
@@ -20,8 +20,10 @@ pub fn who(caller: &Caller, call: &Notification) -> Who {
     }
 }
 
-/// Says that a process was met for the first time. Only its parent is told, for program and directory follow from that; of an orphan,
-/// whose parent may have died before it could be asked, the directory, too.
+/// Writes that a process was met for the first time.
+///
+/// The record names the parent, from which the program and the directory follow. With `orphan` it
+/// also has the directory: the parent may have died before it could be looked up.
 pub fn write_born<S: RecordSink>(
     out: &mut RecordWriter<S>,
     caller: &Caller,
@@ -39,7 +41,7 @@ pub fn write_born<S: RecordSink>(
     );
 }
 
-/// Where a process is, as we name it; none if that has no name any more.
+/// The current directory of a process, in the supervisor's view. `None` if it has no name any more.
 fn directory_of(pid: u32) -> Option<Vec<u8>> {
     const GONE: &[u8] = b" (deleted)";
     let path = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
@@ -47,7 +49,7 @@ fn directory_of(pid: u32) -> Option<Vec<u8>> {
     (path.starts_with(b"/") && !path.ends_with(GONE)).then_some(path)
 }
 
-/// Writes what a call asked for and what is concluded of it.
+/// Writes the records of a call.
 pub fn write_call<S: RecordSink>(
     out: &mut RecordWriter<S>,
     (time, who): (u64, Who),

@@ -3,47 +3,48 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Ticks (0.05 to 0.2 s) for which a thread that was seen is still the same, and a change of view may still be under way.
+/// A short time in ticks (0.05 to 0.2 s). For so long a thread id still means the same thread, and
+/// a change of view may still be under way.
 pub const MOMENT: u64 = 200_000_000;
-/// A root directory or mount namespace that is not ours.
+/// A root directory or mount namespace other than the supervisor's.
 #[derive(Debug)]
 pub struct ForeignRoot {
-    /// Its root directory.
+    /// The root directory.
     pub fd: OwnedFd,
-    /// Where the caller's paths lie in what `/proc` shows of its links: empty, or a directory.
+    /// The prefix of the caller's paths in the links of `/proc`: empty, or a directory.
     pub prefix: Vec<u8>,
-    /// The prefix is a directory in our own namespace, too: `chroot` without namespaces.
+    /// The prefix is a directory in the supervisor's namespace too: `chroot` without namespaces.
     pub ours: bool,
 }
 
 /// The file system as a thread sees it.
 #[derive(Debug, Clone)]
 pub enum FileSystemView {
-    /// As we do.
+    /// The supervisor's own view.
     Own,
-    /// Otherwise.
+    /// Another root or mount namespace.
     Other(Arc<ForeignRoot>),
 }
 
-/// A thread, as far as it matters here.
+/// A thread that made a notified call.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// Itself.
+    /// Thread id.
     pub tid: u32,
-    /// Its process's parent.
+    /// Process id of the parent.
     pub parent: u32,
     /// Its view of the file system.
     pub view: FileSystemView,
-    /// The process has not been met before.
+    /// This is the first notification of the process.
     pub new: bool,
-    /// If so: a pidfd of it, where there is one already.
+    /// A pidfd of a new process, if one was opened to identify it.
     pub process: Option<Arc<OwnedFd>>,
 }
 
 impl Caller {
-    /// A thread of which nothing could be found out.
+    /// A thread that could not be identified.
     pub fn unknown(tid: u32) -> Caller {
         Caller {
             pid: tid,

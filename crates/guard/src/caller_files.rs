@@ -8,32 +8,34 @@ use crate::path_resolver::{NotCached, PathResolver, Resolved, ResolvedFile};
 use crate::record_writer::RecordResult;
 use crate::rights::AccessRights;
 
-/// What a conclusion is drawn with.
+/// The facts that the outcome of a call is concluded from.
 pub struct CallerFiles<'a> {
     /// Looks up paths.
     pub resolver: &'a mut PathResolver,
-    /// Everyone.
+    /// The threads met so far.
     pub callers: &'a Callers,
-    /// Who asks.
+    /// The thread that makes the call.
     pub caller: &'a Caller,
-    /// When.
+    /// The time of the call, in ticks.
     pub now: u64,
-    /// If it is looked at afterwards: when the call was, in ns since 1970.
+    /// For a deferred call: when the call was made, in nanoseconds since 1970.
     pub since: Option<i64>,
-    /// What one of its paths was found to mean just now.
+    /// The result of a look-up of one of the call's paths a moment ago.
     pub prior: Option<PriorLookup>,
-    /// A mount that was readonly_mount about for this call, and whether nothing can be changed there.
+    /// A mount that was looked up for this call, and whether it is read-only.
     pub readonly_mount: Option<(u64, bool)>,
 }
 
-/// What a path was found to mean, while the call that names it waits. Of use once, for that call alone: who asks again a few
-/// microseconds later, before the call is made all the same, learns nothing that is surer.
+/// The result of a look-up while the call waits.
+///
+/// It is used once, for that call alone. A second look-up a few microseconds later would be no
+/// surer: the call has still not been made.
 pub struct PriorLookup {
-    /// As it was looked up.
+    /// The path as it was looked up.
     pub inside: Vec<u8>,
     /// Whether a link at its end was followed.
     pub follow: bool,
-    /// What was found.
+    /// The result.
     pub resolved: Resolved,
 }
 
@@ -45,9 +47,10 @@ pub(crate) fn fails(errno: i32) -> RecordResult {
     RecordResult::Predicted(-errno)
 }
 
-/// Major number of `/dev/null` and the like; 136 to 143 are pseudo terminals.
+/// The major device number of `/dev/null` and the like. The numbers 136 to 143 are pseudo
+/// terminals.
 pub(crate) const MEMORY_DEVICES: u32 = 1;
-/// Permission bits.
+/// Permission bits of a mode.
 pub(crate) const WRITE: u16 = 2;
 pub(crate) const EXECUTE: u16 = 1;
 
@@ -64,7 +67,8 @@ impl CallerFiles<'_> {
             .look(self.caller, &name.inside, follow, self.now)
     }
 
-    /// True if nothing can be changed where the file is. That is the same everywhere in a mount, so it is readonly_mount once for a call.
+    /// True if the file's mount is read-only. That holds for the whole mount, so it is looked up
+    /// once for a call.
     pub(crate) fn readonly(&mut self, there: &ResolvedFile) -> bool {
         let mount = there.st.stx_mnt_id;
         match self.readonly_mount {
@@ -81,7 +85,8 @@ impl CallerFiles<'_> {
         self.callers.rights(self.caller.tid, self.now)
     }
 
-    /// The directory that a name stands in and what comes of making something there, or the errno of not reaching it.
+    /// The directory that a name is in, and the outcome of making a file there; or the errno of not
+    /// reaching the directory.
     pub(crate) fn parent(
         &mut self,
         name: &NamedPath,
@@ -115,7 +120,8 @@ impl CallerFiles<'_> {
         Ok(Ok((there, verdict)))
     }
 
-    /// Whether the caller's rights give `wanted`. Asks for them only if not everyone may.
+    /// True if the caller's rights include `wanted`. The rights are looked up only if the mode does
+    /// not grant it to all.
     pub(crate) fn may(&self, st: &libc::statx, wanted: u16) -> bool {
         let all = st.stx_mode & st.stx_mode >> 3 & st.stx_mode >> 6 & wanted;
         all == wanted || self.rights().permit(st, wanted)

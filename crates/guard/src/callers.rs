@@ -1,7 +1,9 @@
-//! Who a notification's thread is: its process, its parent, its view of the file system, its rights.
+//! Identifies the thread of a notification: its process, its parent, its view of the file system,
+//! its rights.
 //!
-//! What is found is kept for as long as it can't have changed: a number that was seen a moment ago still means the same
-//! thread, because pids are handed out in turn. A view is taken again whenever someone may have changed one.
+//! A fact is remembered for as long as it cannot have changed. A thread id that was seen a
+//! moment ago still means the same thread, because the kernel hands out ids in turn. A view is
+//! looked up again whenever a process may have changed one.
 
 use crate::caller::{Caller, FileSystemView, ForeignRoot, MOMENT};
 use crate::process_map::ProcessMap;
@@ -28,16 +30,16 @@ struct ThreadEntry {
     rights: Option<(u64, AccessRights)>,
 }
 
-/// All threads met lately.
+/// The threads met lately.
 pub struct Callers {
     proc: OwnedFd,
     shards: [Mutex<HashMap<u32, ThreadEntry>>; SHARDS],
-    /// What makes a process unique: who has been met.
+    /// The processes met so far, each with a number that is unique since boot.
     met: Mutex<ProcessMap<u64>>,
     roots: Mutex<HashMap<(u64, u64, u64), Weak<ForeignRoot>>>,
     own: (u64, u64, u64),
     namespace: Vec<u8>,
-    /// Our own pid namespace.
+    /// The supervisor's pid namespace.
     pids: Vec<u8>,
     changed: AtomicU64,
 }
@@ -59,7 +61,10 @@ fn root_key(st: &libc::statx) -> (u64, u64, u64) {
 }
 
 impl Callers {
-    /// Nobody met yet.
+    /// Has met no thread yet.
+    ///
+    /// # Errors
+    /// `/proc` cannot be opened.
     pub fn new() -> io::Result<Callers> {
         let proc = sys::openat2(
             libc::AT_FDCWD,
@@ -87,16 +92,16 @@ impl Callers {
     }
 
     fn shard(&self, tid: u32) -> MutexGuard<'_, HashMap<u32, ThreadEntry>> {
-        // A thread waits for one answer at a time, so two receivers hardly ever want the same shard.
+        // A thread waits for one response at a time, so two receivers rarely use the same shard.
         lock(&self.shards[tid as usize % SHARDS])
     }
 
-    /// `/proc`.
+    /// A descriptor of `/proc`.
     pub fn proc(&self) -> RawFd {
         self.proc.as_raw_fd()
     }
 
-    /// Someone is about to change what paths mean, for itself or for others.
+    /// A process is about to change what paths mean, for itself or for others.
     pub fn view_changes(&self, now: u64) {
         self.changed.store(now, Ordering::Release);
     }
@@ -106,7 +111,7 @@ impl Callers {
         changed == 0 || viewed > changed + MOMENT
     }
 
-    /// Who `tid` is. Valid while its notification waits.
+    /// Identifies the thread `tid`. Valid while its notification waits.
     pub fn meet(&self, tid: u32, now: u64) -> io::Result<Caller> {
         if let Some(entry) = self.shard(tid).get_mut(&tid)
             && now < entry.seen + MOMENT
@@ -174,22 +179,22 @@ impl Callers {
         Ok(self.identify(pid)?.0.ppid)
     }
 
-    /// A process that has made no watched call yet is known all the same.
+    /// Remembers a process that has made no watched call yet.
     pub fn introduce(&self, pid: u32) {
         if let Ok((_, unique)) = self.identify(pid) {
             lock(&self.met).insert(pid, unique);
         }
     }
 
-    /// Process and parent of a thread, and a number that no other process of this boot has.
+    /// The process and the parent of a thread, and a number that no other process of this boot has.
     fn identify(&self, tid: u32) -> io::Result<(PidfdInfo, u64)> {
         self.identify_and_hold(tid)
             .map(|(info, unique, _)| (info, unique))
     }
 
-    /// The same, with the process's pidfd if it was made for this.
+    /// As [`Callers::identify`], with the pidfd of the process if it was opened for this.
     fn identify_and_hold(&self, tid: u32) -> io::Result<(PidfdInfo, u64, Option<OwnedFd>)> {
-        // Most threads are the first of their process, and a pidfd of that is of further use.
+        // Most threads are the first of their process, and the pidfd of the process is used again.
         let process = sys::pidfd_open(tid, false);
         let first = process.is_ok();
         if let Ok(pidfd) = process.or_else(|_| sys::pidfd_open(tid, true))
@@ -202,7 +207,7 @@ impl Callers {
             .map(|(info, unique)| (info, unique, None))
     }
 
-    /// The same for kernels that tell less of a pidfd.
+    /// As [`Callers::identify`], for kernels without `PIDFD_GET_INFO`.
     fn identify_by_status(&self, tid: u32) -> io::Result<(PidfdInfo, u64)> {
         let status = std::fs::read_to_string(format!("/proc/{tid}/status"))?;
         let field = |name: &str, column: usize| {
@@ -221,7 +226,7 @@ impl Callers {
         Ok((info, start_time(&stat).unwrap_or(0)))
     }
 
-    /// The view of a thread, compared with ours.
+    /// The view of a thread, compared with the supervisor's.
     fn view(&self, tid: u32) -> FileSystemView {
         let root = name(format_args!("{tid}/root"));
         let Ok(st) = sys::statx(self.proc(), &root, 0) else {
@@ -252,7 +257,7 @@ impl Callers {
         FileSystemView::Other(root)
     }
 
-    /// Sets a mark on a thread's process; false if it was there already.
+    /// Sets a mark on a thread. False if the mark was set already.
     pub fn mark(&self, tid: u32, mark: u32) -> bool {
         let mut shard = self.shard(tid);
         let Some(entry) = shard.get_mut(&tid) else {
@@ -263,7 +268,8 @@ impl Callers {
         first
     }
 
-    /// Remembers a thread's latest call by its fingerprint; true if it is the one before.
+    /// Remembers the fingerprint of a thread's latest call. True if the call before had the same
+    /// one.
     pub fn repeats(&self, tid: u32, call: u64) -> bool {
         let mut shard = self.shard(tid);
         let Some(entry) = shard.get_mut(&tid) else {
@@ -272,7 +278,7 @@ impl Callers {
         std::mem::replace(&mut entry.last, call) == call
     }
 
-    /// The rights of a thread, at most a moment old.
+    /// The rights of a thread, at most a quarter of [`MOMENT`] old.
     pub fn rights(&self, tid: u32, now: u64) -> AccessRights {
         if let Some(entry) = self.shard(tid).get(&tid)
             && let Some((at, rights)) = &entry.rights
@@ -290,14 +296,14 @@ impl Callers {
         rights
     }
 
-    /// True if a thread's process has numbers of another pid namespace than ours for itself.
+    /// True if a thread's process has another pid namespace than the supervisor.
     pub fn has_other_numbers(&self, tid: u32) -> bool {
         let mut its = [0; 64];
         let its = sys::readlink(self.proc(), &name(format_args!("{tid}/ns/pid")), &mut its);
         !self.pids.is_empty() && its.is_ok_and(|its| its != self.pids)
     }
 
-    /// What the link `what` of a thread's `/proc` directory says, if that is a path.
+    /// The target of the link `what` in a thread's `/proc` directory, if it is a path that exists.
     pub fn link(&self, tid: u32, what: std::fmt::Arguments<'_>) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];
         let path = sys::readlink(
@@ -310,7 +316,8 @@ impl Callers {
     }
 }
 
-/// Field 22 of `/proc/PID/stat`; the name in parentheses before it may contain anything.
+/// The start time: field 22 of `/proc/PID/stat`. The name in parentheses before it may contain any
+/// byte.
 fn start_time(stat: &[u8]) -> Option<u64> {
     let end = stat.iter().rposition(|b| *b == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
@@ -322,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_file_tells_what_a_pidfd_tells() {
+    fn the_status_file_identifies_a_process_as_a_pidfd_does() {
         let callers = Callers::new().unwrap();
         let tid = sys::gettid();
         let (by_pidfd, _) = callers.identify(tid).unwrap();
@@ -340,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_new_once_whichever_thread_is_met() {
+    fn a_process_is_new_at_its_first_notification_only() {
         let callers = Arc::new(Callers::new().unwrap());
         let first = callers.meet(sys::gettid(), sys::clock::counter()).unwrap();
         assert_eq!((first.pid, first.new), (std::process::id(), true));

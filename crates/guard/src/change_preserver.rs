@@ -1,7 +1,7 @@
 //! Has the content preserved that a call is about to change.
 //!
-//! In: a call that waits, and what it changes: the guard has decoded that itself, or a recorder asks. Out: what
-//! the preserver (`hooks`) did, as a record.
+//! In: a call that waits, and what it changes: the guard has decoded that itself, or a recorder
+//! asks. Out: what the preserver (`hooks`) did, as a record.
 
 use crate::arguments::Arguments;
 use crate::call_records::who;
@@ -68,7 +68,8 @@ pub(crate) fn preserve<S: RecordSink>(
     Ok(())
 }
 
-/// Preserves what a call changes that the guard has decoded. The file is opened only if its content matters.
+/// Preserves what a call changes that the guard has decoded. The file is opened only if its content
+/// matters.
 fn preserve_observed(
     state: &GuardState,
     preserver: &dyn ContentPreserver,
@@ -139,7 +140,7 @@ fn preserve_requested(
     }))
 }
 
-/// What a recorder asks about; `None` if only names change.
+/// The change that a recorder announces; `None` if only names change.
 fn requested_change<'a>(
     state: &'a GuardState,
     notification: &Notification,
@@ -214,8 +215,9 @@ fn find(
     Ok(opened.map(|file| (ident, FoundFile { path, file })))
 }
 
-/// The path of a file that is named by a descriptor (`/dev/fd/3`, `/proc/self/fd/3`, `/dev/stdout`), or its
-/// last path if it has lost its name. Such a name does not tell whether it is a file of the user's.
+/// The path of a file that is named by a descriptor (`/dev/fd/3`, `/proc/self/fd/3`,
+/// `/dev/stdout`), or its last path if it has lost its name. Such a name does not tell whether it
+/// is a file of the user's.
 fn path_of_open_file(name: &[u8], file: &ResolvedFile) -> Option<Vec<u8>> {
     if !name.starts_with(b"/proc/") && !name.starts_with(b"/dev/") {
         return None;

@@ -1,10 +1,11 @@
 //! Concludes what will come of a call, from the file system, before the call happens.
 //!
-//! In: a decoded call and the file system as its caller sees it. Out: a [`Conclusion`]. The guard sees an
-//! attempt, never its result. A conclusion is drawn only where the file system leaves no doubt. Elsewhere
-//! the outcome stays unknown, which later makes a `possible` edge.
+//! In: a decoded call and the file system as its caller sees it. Out: a [`Conclusion`]. The guard
+//! sees an attempt, never its result. A conclusion is drawn only where the file system leaves no
+//! doubt. Elsewhere the outcome stays unknown, which later makes a `possible` edge.
 //!
-//! Calls that open or execute a file are in `conclude_open`, calls that change one in `conclude_change`.
+//! Calls that open or execute a file are in `conclude_open`, calls that change one in
+//! `conclude_change`.
 
 use crate::caller_files::{CallerFiles, Concluded, OK, fails};
 use crate::conclude_change::{link, meta, rename, truncate, unlink};
@@ -18,8 +19,9 @@ use backstory_abi::F_CUT;
 
 /// Concludes what comes of a call.
 ///
-/// `NotCached` is returned only for opens and look-ups: they can be concluded after the call. For a call that
-/// changes something a later look would see the change, so its outcome is unknown instead.
+/// `NotCached` is returned only for opens and look-ups: they can be concluded after the call. For a
+/// call that changes something a later look would see the change, so its outcome is unknown
+/// instead.
 pub fn conclude(decoded: &DecodedCall, files: &mut CallerFiles<'_>) -> Concluded<Conclusion> {
     let mut fields = record_fields(decoded);
     let end = |fields, directory| {

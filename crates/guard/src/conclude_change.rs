@@ -1,4 +1,4 @@
-//! What will come of a call that changes names, lengths or attributes, as far as the file system tells before it happens.
+//! Concludes what will come of a call that changes names, lengths or attributes.
 //!
 //! The checks stand in the kernel's order, so that the errno is right when several apply.
 
@@ -11,7 +11,7 @@ use crate::record_writer::{RecordFields, RecordResult};
 use crate::table::MetadataKind;
 use std::sync::OnceLock;
 
-/// What comes of taking away the name of a file that is there, as far as rights go.
+/// The outcome of removing the name of an existing file, as far as rights decide it.
 fn remove(
     files: &mut CallerFiles<'_>,
     name: &NamedPath,
@@ -42,7 +42,7 @@ fn remove(
     })
 }
 
-/// What comes of taking away a directory, as far as what is in it goes.
+/// The outcome of removing a directory, as far as its entries decide it.
 fn vacant(
     files: &mut CallerFiles<'_>,
     name: &NamedPath,
@@ -67,7 +67,8 @@ fn vacant(
     })
 }
 
-/// What a call changes; none where it is not there, which is then what came of the call.
+/// The file that a call changes. `None` if it is not there: `fields` then has the outcome of the
+/// call.
 fn existing(
     files: &mut CallerFiles<'_>,
     fields: &mut RecordFields,
@@ -180,7 +181,8 @@ pub(crate) fn link(
     Ok(())
 }
 
-/// The kernel's protection of hard links: only the owner, or who may read and write a plain file, gives it another name.
+/// True if the kernel's protection of hard links allows a new name. The caller must own the file,
+/// or the file must be a plain one that the caller may read and write.
 fn may_link(files: &CallerFiles<'_>, source: &ResolvedFile) -> bool {
     static PROTECTED: OnceLock<bool> = OnceLock::new();
     let read = || {

@@ -1,4 +1,5 @@
-//! What comes of a call that opens, executes, connects to or makes a file, or changes the directory.
+//! Concludes what will come of a call that opens, executes, makes or connects to a file, or changes
+//! the directory.
 
 use crate::arguments::NamedPath;
 use crate::caller::FileSystemView;
@@ -7,7 +8,7 @@ use crate::conclusion::Conclusion;
 use crate::path_resolver::{NotCached, Resolved, ResolvedFile, is_own};
 use crate::record_writer::{RecordFields, RecordResult};
 
-/// What comes of making something new.
+/// The outcome of making a new file.
 pub(crate) fn create(files: &mut CallerFiles<'_>, name: &NamedPath) -> Concluded<RecordResult> {
     if let Resolved::File(_) = files.look(name, false)? {
         return Ok(fails(libc::EEXIST));
@@ -17,12 +18,12 @@ pub(crate) fn create(files: &mut CallerFiles<'_>, name: &NamedPath) -> Concluded
         .map_or_else(fails, |(_, verdict)| verdict))
 }
 
-/// True if a file has to be identified now, because later its name may mean something else.
+/// True if the file has to be identified now, because its name may mean another file later.
 pub(crate) fn fleeting(files: &CallerFiles<'_>, name: &NamedPath) -> bool {
     is_own(&name.inside) || matches!(&files.caller.view, FileSystemView::Other(root) if !root.ours)
 }
 
-/// True if the file has changed, or was made, since the call that is looked at afterwards.
+/// True if the file was changed or made after the deferred call began.
 pub(crate) fn after(files: &CallerFiles<'_>, there: &ResolvedFile) -> bool {
     files
         .since
@@ -40,7 +41,7 @@ pub(crate) fn open(
     let follow = flags & libc::O_NOFOLLOW == 0 && !exclusive;
     let mut may_wait = false;
     match files.look(name, follow)? {
-        // Found afterwards, it may be what this call made, or what came since.
+        // The file may be the one that this call made, or a later one.
         Resolved::File(there)
             if after(files, &there) && (exclusive || flags & libc::O_CREAT == 0) =>
         {
@@ -103,7 +104,7 @@ pub(crate) fn open_there(
     } else if kind == libc::S_IFCHR
         && !matches!(there.st.stx_rdev_major, MEMORY_DEVICES | 136..=143)
     {
-        // `/dev/tty` and others may still say that there is no such device.
+        // `/dev/tty` and others may still fail with `ENXIO`.
         RecordResult::Unknown
     } else {
         OK
@@ -122,7 +123,7 @@ pub(crate) fn exec(files: &mut CallerFiles<'_>, name: &NamedPath) -> Concluded<R
     })
 }
 
-/// What comes of connecting to a path. Whether somebody listens there can't be seen.
+/// The outcome of connecting to a path. Whether a process listens there cannot be seen.
 pub(crate) fn connect(files: &mut CallerFiles<'_>, name: &NamedPath) -> Concluded<RecordResult> {
     Ok(match files.look(name, true)? {
         Resolved::Error(e) => fails(e),
@@ -132,7 +133,7 @@ pub(crate) fn connect(files: &mut CallerFiles<'_>, name: &NamedPath) -> Conclude
     })
 }
 
-/// Where a `chdir` leads, if it succeeds.
+/// The directory that a successful `chdir` leads to.
 pub(crate) fn chdir(
     files: &mut CallerFiles<'_>,
     fields: &mut RecordFields,

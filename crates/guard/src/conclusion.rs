@@ -1,4 +1,4 @@
-//! What is concluded of a call: the fields of its record, and where a `chdir` leads.
+//! The conclusion about a call: the fields of its record, and where a `chdir` leads.
 
 use crate::decoded_call::DecodedCall;
 use crate::record_fields::record_fields;
@@ -10,8 +10,8 @@ pub struct Conclusion {
     pub fields: RecordFields,
     /// The directory after a `chdir`, where it has a name.
     pub directory: Option<Vec<u8>>,
-    /// The call may wait for another process in the kernel (it opens a FIFO or a device, or connects). A
-    /// signal then restarts it, and it is notified again.
+    /// The call may wait for another process in the kernel (it opens a FIFO or a device, or
+    /// connects). A signal then restarts it, and it is notified again.
     pub may_wait: bool,
 }
 

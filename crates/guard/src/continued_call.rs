@@ -1,46 +1,50 @@
-//! Whether a call that was let go on is over, as `/proc` tells it.
+//! Waits until a call that the kernel continued is over, as `/proc` shows it.
 //!
-//! Two look-ups of one name that is not cached are one request to a file server; only who sent it can be killed while it waits, the other
-//! waits for him in any case. So whoever looks afterwards must not be first: a program that can be killed could not be any more.
+//! The kernel merges two look-ups of one name that is not cached into one request to a file server.
+//! Only the thread that sent the request can be killed while it waits; the other thread waits for
+//! it in any case. So the deferred thread must not send the request first: a program that can be
+//! killed could then not be killed any more.
 
 use crate::notification_buffers::Notification;
 use std::time::{Duration, Instant};
 
-/// A thread that ran for so long (ns) since a call was answered is not in that call any more: what takes long there is waiting.
+/// A thread that ran for so long (ns) since the response has left the call: a call that takes long
+/// waits and does not run.
 const RAN: u64 = 1_000_000;
-/// Who dies after having waited in a call for so long did not get its answer.
+/// A thread that dies after it waited for so long in a call got no reply to it.
 const LONG: Duration = Duration::from_millis(100);
-/// So long we wait where nothing tells when a call is over: `/proc` does not, or others of the kernel's threads make it.
+/// The longest wait where `/proc` does not show when the call is over, or where other kernel
+/// threads carry it out.
 const UNTOLD: Duration = Duration::from_millis(20);
-/// Between two looks.
+/// The shortest and the longest pause between two looks.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(20));
 /// `io_uring_enter`, on all architectures.
 const RING: u32 = 426;
 
-/// A call that was let go on.
+/// A call that the kernel continued.
 pub(crate) struct ContinuedCall {
     call: Notification,
-    /// How long its thread had run before, in ns.
+    /// How long the thread had run before the response, in ns.
     ran: Option<u64>,
 }
 
-/// Where a thread is.
+/// Where a thread is, relative to the call.
 #[derive(Debug, PartialEq, Eq)]
 enum CallState {
-    /// It waits in the call.
+    /// The thread waits in the call.
     Inside,
-    /// It runs; perhaps in the call.
+    /// The thread runs, perhaps in the call.
     Runs,
     /// The call is over.
     Past,
-    /// It is no more.
+    /// The thread has ended.
     Gone,
-    /// Nobody tells.
+    /// `/proc` does not say.
     Untold,
 }
 
 impl ContinuedCall {
-    /// A call whose thread waits for its answer now.
+    /// A call whose thread still waits for the response.
     pub(crate) fn new(call: &Notification) -> ContinuedCall {
         ContinuedCall {
             call: *call,
@@ -48,7 +52,8 @@ impl ContinuedCall {
         }
     }
 
-    /// Waits until it is over. False if its thread ended in it, so that nobody knows whether there will ever be an answer.
+    /// Waits until the call is over. False if its thread ended in it, so that it is unknown whether
+    /// there will be a reply.
     pub(crate) fn wait_until_over(&self) -> bool {
         let (since, mut pause) = (Instant::now(), PAUSES.0);
         let mut inside = false;
@@ -86,14 +91,15 @@ impl ContinuedCall {
     }
 }
 
-/// How long a thread has run, in ns, if the kernel tells.
+/// How long a thread has run, in ns, if the kernel shows it.
 fn ran(tid: u32) -> Option<u64> {
     let told = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
     told.split(' ').next()?.parse().ok()
 }
 
-/// What `/proc/TID/syscall` says: `running`, or the number, six arguments, stack pointer and address of a call, or −1 and the latter
-/// two outside of calls (both 0 for who has ended).
+/// Reads `/proc/TID/syscall`. The file says `running`; or the call's number, six arguments, stack
+/// pointer and instruction address; or outside of calls −1 and the latter two. Both are 0 for a
+/// thread that has ended.
 fn stands(told: &str, call: &Notification) -> CallState {
     let mut words = told.split_whitespace();
     let number = match words.next() {
@@ -131,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_the_call_is_told_from_who_is_elsewhere_or_nowhere() {
+    fn the_syscall_file_shows_whether_a_thread_is_in_the_call() {
         let inside = "257 0xffffff9c 0x2000 0x0 0x0 0x5 0x6 0x7ffd0000 0x401000\n";
         for (told, expected) in [
             (inside, CallState::Inside),
@@ -162,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_while_it_waits_in_a_call_got_no_answer() {
+    fn a_thread_that_ends_while_it_waits_in_a_call_got_no_reply() {
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
             .unwrap();
         let path = format!("/proc/{}/syscall", child.id());
-        // What it waits in is what we take for the call.
+        // The call that the child sleeps in stands for the call under test.
         let mut told = String::new();
         while !told.contains("0x") || told.starts_with('-') || told.starts_with("0 ") {
             std::thread::sleep(Duration::from_millis(10));

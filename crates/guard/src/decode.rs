@@ -1,4 +1,7 @@
-//! From the arguments of a notified call to what the call does, by the description in the table.
+//! Decodes a notified call: from its arguments to what it does, by the description in the table.
+//!
+//! In: the call's shape (`table`) and its [`Arguments`]. Out: a [`DecodedCall`]. Nothing but the
+//! caller's memory and its links in `/proc` is read.
 
 use crate::arguments::Arguments;
 use crate::decoded_call::{DecodedCall, StringList};
@@ -8,10 +11,13 @@ use crate::table::{Abi, Arg, CWD, CallShape, LookupKind, MetadataKind, NONE, Soc
 
 /// Most bytes of arguments, and of environment, that are read at an `exec`.
 const EXEC_LIMIT: usize = 1 << 20;
-/// Longest socket address.
+/// Bytes of the longest socket address.
 const ADDRESS: usize = 128;
 
-/// Reads a call's arguments.
+/// Decodes a call.
+///
+/// # Errors
+/// The caller's memory cannot be read.
 pub fn decode(
     shape: CallShape,
     abi: Abi,
@@ -93,7 +99,7 @@ pub fn decode(
     })
 }
 
-/// Calls that change names.
+/// Decodes calls that change names.
 fn change(shape: CallShape, a: &mut Arguments<'_>) -> Result<DecodedCall, Unreadable> {
     Ok(match shape {
         CallShape::Rename {
@@ -146,7 +152,7 @@ fn change(shape: CallShape, a: &mut Arguments<'_>) -> Result<DecodedCall, Unread
     })
 }
 
-/// Calls that change what names mean, and those that name no file.
+/// Decodes calls that change what names mean, and calls that name no file.
 fn view(shape: CallShape, a: &mut Arguments<'_>) -> Result<DecodedCall, Unreadable> {
     Ok(match shape {
         CallShape::Chdir { path } => DecodedCall::Chdir {
@@ -201,7 +207,7 @@ fn view(shape: CallShape, a: &mut Arguments<'_>) -> Result<DecodedCall, Unreadab
         CallShape::Unshare { flags } => DecodedCall::Namespace {
             flags: a.number(flags) as u32,
         },
-        // Without a kind it may be any, a pid namespace among them.
+        // Without a kind it may be any namespace, a pid namespace among them.
         CallShape::Setns { kind, .. } => match a.number(kind) as u32 {
             0 => DecodedCall::Namespace {
                 flags: (libc::CLONE_NEWNS | libc::CLONE_NEWPID) as u32,
@@ -232,10 +238,12 @@ fn view(shape: CallShape, a: &mut Arguments<'_>) -> Result<DecodedCall, Unreadab
     })
 }
 
-/// `seccomp` with `SECCOMP_FILTER_FLAG_NEW_LISTENER`, which the kernel would allow without the guard's own listener.
+/// `seccomp` with `SECCOMP_FILTER_FLAG_NEW_LISTENER`, which the kernel would allow without the
+/// guard's own listener.
 ///
-/// The kernel refuses some calls before it looks for another listener: other operations, and filters that are not
-/// in memory, have no instructions or do not end with a verdict. Those calls fail as they would without the guard.
+/// The kernel refuses some calls before it looks for another listener: other operations, and
+/// invalid filters. A filter is invalid if it is not in memory, has no instructions or does not end
+/// with a verdict. Those calls fail as they would without the guard.
 fn listener(a: &mut Arguments<'_>, abi: Abi) -> Result<DecodedCall, Unreadable> {
     const MOST_INSTRUCTIONS: u64 = 4096;
     const INSTRUCTION: u64 = 8;
@@ -267,7 +275,7 @@ fn listener(a: &mut Arguments<'_>, abi: Abi) -> Result<DecodedCall, Unreadable> 
     }
 }
 
-/// `openat2`: flags, mode and resolve are three 64-bit words in memory.
+/// Decodes `openat2`: flags, mode and resolve are three 64-bit words in memory.
 fn open_how(
     a: &mut Arguments<'_>,
     dir: Arg,
@@ -302,7 +310,8 @@ fn exec(
     let flags = a.number(flags) as u32;
     let name = a.path(dir, path, flags & libc::AT_EMPTY_PATH as u32 != 0)?;
     let args = list(a, abi, argv)?;
-    // What can't be read here makes the call fail, or is of no use to it; the program's name is what matters.
+    // Where the environment cannot be read the call fails or does not use it. The program's name is
+    // what matters.
     let env = list(a, abi, envp).ok();
     Ok(DecodedCall::Exec {
         name,
@@ -354,9 +363,9 @@ mod tests {
     use crate::memory::PATH_MAX;
     use crate::notification_buffers::PARKED;
 
-    /// What `docs/security.md` promises of hostile calls.
+    /// The bounds that `docs/security.md` promises for hostile calls.
     #[test]
-    fn the_page_on_security_names_these_bounds() {
+    fn the_security_page_names_the_bounds_of_hostile_calls() {
         let page = std::fs::read_to_string(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../docs/security.md"

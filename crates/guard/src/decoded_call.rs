@@ -1,9 +1,9 @@
-//! What a notified call does, with its arguments read.
+//! A notified call with its arguments read.
 
 use crate::arguments::NamedPath;
 use crate::table::{LookupKind, MetadataKind, SocketEnd};
 
-/// A call, understood.
+/// A call with its arguments read.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum DecodedCall {
@@ -82,7 +82,7 @@ pub enum DecodedCall {
         op: SocketEnd,
         socket: i32,
         address: Vec<u8>,
-        /// Where the address is in the file system, of a `connect` to a path.
+        /// The path of the address, for a `connect` to a path.
         name: Option<NamedPath>,
     },
     Opaque(&'static str),
@@ -91,16 +91,17 @@ pub enum DecodedCall {
 /// NUL-terminated strings, one after the other.
 #[derive(Debug, Default)]
 pub struct StringList {
-    /// Their bytes.
+    /// The strings.
     pub bytes: Vec<u8>,
-    /// How many.
+    /// The number of strings.
     pub count: usize,
-    /// All of them.
+    /// No string was cut off or left out.
     pub whole: bool,
 }
 
 impl DecodedCall {
-    /// True if this may wait for someone in the kernel, so that a signal restarts it and it is notified again.
+    /// True if the call may wait for another process in the kernel. A signal then restarts the
+    /// call, and it is notified again.
     pub fn may_wait(&self) -> bool {
         matches!(
             self,
@@ -116,7 +117,7 @@ impl DecodedCall {
         self.names().into_iter().flatten().any(|name| name.empty)
     }
 
-    /// The paths it names.
+    /// The paths that the call names.
     pub fn names(&self) -> [Option<&NamedPath>; 2] {
         match self {
             DecodedCall::Open { name, .. }

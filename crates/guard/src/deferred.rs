@@ -1,8 +1,8 @@
 //! Calls that are concluded after the response, because the look-up could wait for another process.
 //!
-//! Invariant: the deferred thread receives no notifications. So a file server that is recorded itself, and that
-//! the thread waits for, can always make calls. The thread asks a file server nothing while the caller still
-//! waits for that server's reply (`continued_call`).
+//! Invariant: the deferred thread receives no notifications. So a file server that is recorded
+//! itself, and that the thread waits for, can always make calls. The thread asks a file server
+//! nothing while the caller still waits for that server's reply (`continued_call`).
 
 use crate::call_records::{who, write_call};
 use crate::caller::Caller;
@@ -21,8 +21,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::SystemTime;
 
-/// A call that goes on and is concluded later. The queue holds boxes: without them it would be a megabyte,
-/// touched at once.
+/// A call that goes on and is concluded later. The queue holds boxes: without them it would be a
+/// megabyte, touched at once.
 pub(crate) struct DeferredCall {
     pub(crate) notification: Notification,
     pub(crate) caller: Caller,

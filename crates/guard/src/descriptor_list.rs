@@ -1,7 +1,10 @@
-//! What descriptors a process holds, as `/proc` shows them.
+//! Lists the descriptors that a process has open, as `/proc` shows them.
 //!
-//! Invariant: a list is whole or says that it isn't. Reading the directory is the dearest part: the kernel makes an inode for every name in it.
-//! So numbers that others had are tried first; the kernel's count of the open ones tells whether these are all.
+//! Invariant: a list is complete, or says that it is not.
+//!
+//! Reading the directory costs most: the kernel makes an inode for every name in it. So the numbers
+//! that other processes had are tried first. The kernel's count of open descriptors says whether
+//! these are all.
 
 use backstory_abi::HOLD_UNKNOWN;
 use backstory_sys as sys;
@@ -10,42 +13,42 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, PoisonError};
 
-/// Descriptors that are asked about; of a process that has more the list is not whole.
+/// Descriptors that are looked up. The list of a process with more of them is not complete.
 const MOST: usize = 1024;
-/// Numbers that are tried. Each that is not open costs 2 µs, the directory 17.
+/// Numbers that are tried. Each that is not open costs 2 µs; reading the directory costs 17 µs.
 const TRIED: usize = 8;
-/// Of what `fdinfo` says: the first lines, which all kinds of files have.
+/// Bytes of `fdinfo` that are read: the first lines, which all kinds of files have.
 const FIRST_LINES: usize = 256;
 
 /// A descriptor that carries data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OpenDescriptor {
     pub(crate) number: i32,
-    /// As the descriptor is open, or `HOLD_UNKNOWN`.
+    /// `O_*` flags of the descriptor, or `HOLD_UNKNOWN`.
     pub(crate) flags: u32,
-    /// As `/proc` shows its link.
+    /// The target of its link in `/proc`.
     pub(crate) target: Vec<u8>,
 }
 
-/// Lists descriptors; remembers what makes the next list shorter.
+/// Lists descriptors, and remembers what makes the next list cheaper.
 #[derive(Debug)]
 pub(crate) struct DescriptorLister {
     proc: OwnedFd,
-    /// The mount that all pipes are in, if this kernel says that of a descriptor.
+    /// The mount that all pipes are in, if this kernel shows the mount of a descriptor.
     pipes: Option<u64>,
     /// Numbers that processes had lately.
     tried: Mutex<Vec<i32>>,
 }
 
-/// What `fdinfo` says.
+/// What `fdinfo` says of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DescriptorInfo {
     flags: u32,
-    /// Mount and inode, of kernels that tell both.
+    /// Mount and inode, if the kernel shows both.
     place: Option<(u64, u64)>,
 }
 
-/// What is open, by number, and what `fdinfo` says of it.
+/// The open descriptors by number, each with its `fdinfo`.
 type Open = Vec<(i32, Option<DescriptorInfo>)>;
 
 fn name(parts: std::fmt::Arguments<'_>) -> CString {
@@ -53,7 +56,10 @@ fn name(parts: std::fmt::Arguments<'_>) -> CString {
 }
 
 impl DescriptorLister {
-    /// Knows nothing of anybody's descriptors yet.
+    /// A lister that has listed no process yet.
+    ///
+    /// # Errors
+    /// `/proc` cannot be opened, or no pipe can be made.
     pub(crate) fn new() -> io::Result<DescriptorLister> {
         let proc = sys::openat2(
             libc::AT_FDCWD,
@@ -71,8 +77,8 @@ impl DescriptorLister {
         })
     }
 
-    /// The descriptors of a thread that carry data, by number, and whether these are all. Of those that `kept` says no to, by their flags,
-    /// nothing more is asked.
+    /// The descriptors of a thread's process that carry data, by number, and whether these are all.
+    /// A descriptor whose flags `kept` rejects is left out.
     pub(crate) fn list(
         &self,
         tid: u32,
@@ -87,7 +93,7 @@ impl DescriptorLister {
             let target = kept(flags)
                 .then(|| self.target(tid, number, info))
                 .flatten()?;
-            // Events, timers, other processes: nothing is read from a file or written to one.
+            // Events, timers and pidfds move no data of files.
             let carries = !target.starts_with(b"anon_inode:");
             carries.then_some(OpenDescriptor {
                 number,
@@ -98,9 +104,9 @@ impl DescriptorLister {
         Ok((open.into_iter().filter_map(held).collect(), whole))
     }
 
-    /// All that is open, if these are numbers that others had.
+    /// All open descriptors, if their numbers are among those that other processes had.
     fn try_numbers(&self, tid: u32) -> Option<Open> {
-        // Since Linux 6.2 the directory's size is their number.
+        // Since Linux 6.2 the size of the directory is the number of its entries.
         let directory = name(format_args!("{tid}/fd"));
         let count = sys::statx(self.proc.as_raw_fd(), &directory, 0)
             .ok()?
@@ -129,7 +135,7 @@ impl DescriptorLister {
         None
     }
 
-    /// Whoever comes next is asked for these numbers after all others: each that it does not have either is asked in vain.
+    /// Puts these numbers last for the next process: each number that is not open costs a call.
     fn try_later(&self, missed: &[i32]) {
         if !missed.is_empty() {
             let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +143,7 @@ impl DescriptorLister {
         }
     }
 
-    /// All that is open, up to [`MOST`].
+    /// The open descriptors, up to [`MOST`].
     fn read_directory(&self, tid: u32) -> io::Result<(Open, bool)> {
         let mut numbers: Vec<i32> = std::fs::read_dir(format!("/proc/{tid}/fd"))?
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -150,7 +156,8 @@ impl DescriptorLister {
         Ok((numbers.into_iter().map(asked).collect(), whole))
     }
 
-    /// The next process is likely to have the same numbers, or those of the one before.
+    /// Remembers the numbers: the next process is likely to have the same, or those of the process
+    /// before.
     fn remember(&self, numbers: &[i32]) {
         if numbers.len() > TRIED {
             return;
@@ -169,9 +176,10 @@ impl DescriptorLister {
         }
     }
 
-    /// What `/proc` shows of a descriptor's link.
+    /// The target of a descriptor's link in `/proc`.
     fn target(&self, tid: u32, number: i32, info: Option<DescriptorInfo>) -> Option<Vec<u8>> {
-        // The name of a pipe is made of its inode. To see a link costs more: an inode in `/proc`, which goes when the process does.
+        // The name of a pipe is made of its inode number. Reading the link costs more: an inode in
+        // `/proc`, which lives as long as the process.
         if let Some((mount, inode)) = info.and_then(|info| info.place)
             && Some(mount) == self.pipes
         {
@@ -184,7 +192,7 @@ impl DescriptorLister {
     }
 }
 
-/// How a descriptor is open.
+/// The `O_*` flags of a descriptor.
 pub(crate) fn flags(tid: u32, number: i32) -> Option<u32> {
     let proc = sys::openat2(
         libc::AT_FDCWD,
@@ -207,7 +215,7 @@ fn info(proc: RawFd, tid: u32, number: i32) -> Option<DescriptorInfo> {
 fn parse(text: &[u8]) -> Option<DescriptorInfo> {
     const WORTH: u32 = (libc::O_ACCMODE | libc::O_PATH | libc::O_CLOEXEC) as u32;
     let (mut flags, mut mount, mut inode) = (None, None, None);
-    // A line that is cut is not looked at.
+    // A line that is cut is skipped.
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let line = std::str::from_utf8(line)
             .ok()
@@ -237,7 +245,7 @@ mod tests {
     const ALL: fn(u32) -> bool = |_| true;
 
     #[test]
-    fn a_list_says_what_is_held_and_how() {
+    fn a_list_shows_each_open_descriptor_and_its_flags() {
         let (read, write) = rustix::pipe::pipe().unwrap();
         let file = std::fs::File::open("/etc/passwd").unwrap();
         let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
@@ -266,7 +274,7 @@ mod tests {
         assert!(list.windows(2).all(|pair| pair[0].number < pair[1].number));
     }
 
-    /// A process that holds what its script says, and waits.
+    /// A process that opens what its script says, and waits.
     fn holder(script: &str) -> std::process::Child {
         use std::io::Read;
         use std::process::{Command, Stdio};
@@ -287,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_was_open_in_others_a_list_is_the_directorys() {
+    fn a_list_equals_the_directory_whatever_other_processes_had_open() {
         let lister = DescriptorLister::new().unwrap();
         let scripts = [
             "true",
@@ -328,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_says_of_a_descriptor_is_understood_also_where_it_is_cut() {
+    fn an_fdinfo_file_is_understood_even_where_it_is_cut() {
         let text = b"pos:\t0\nflags:\t02100001\nmnt_id:\t16\nino:\t1780461\nlock:\t1: POSIX";
         let whole = DescriptorInfo {
             flags: (libc::O_WRONLY | libc::O_CLOEXEC) as u32,

@@ -1,8 +1,12 @@
-//! Descriptors of processes that have no recorder: nobody sees their `pipe`, `dup` and `fork`, but `/proc` shows what they hold.
+//! Tracks the descriptors of processes that have no recorder. Their `pipe`, `dup` and `fork` calls
+//! are not seen, but `/proc` shows what they have open.
 //!
-//! A process is asked once, at the first call of it that is not the loader's open of our library, and again before each `exec`
-//! that does not come from a recorder. Invariant: of a process whose recorder logs its descriptors, and of children that it
-//! forked, nothing is asked; and whoever is written about has been introduced by a `BORN`, its ancestors first.
+//! A process is listed once, at its first call that is not the loader's open of the recorder's
+//! library. It is listed again before each `exec` that does not come from a recorder.
+//!
+//! Invariant: a process whose recorder logs its descriptors is not listed, nor are the children
+//! that it forked. A process that a record names has been introduced by a `BORN` record, its
+//! ancestors first.
 
 use crate::call_records::who;
 use crate::caller::Caller;
@@ -17,41 +21,44 @@ use backstory_arena::RecordSink;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Generations up to which a process's ancestors are looked for.
+/// Generations of ancestors that are introduced.
 const GENERATIONS: usize = 64;
 
 /// How a process's descriptors are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tracking {
-    /// A recorder logs what becomes of them.
+    /// A recorder logs what happens to them.
     Recorded,
-    /// They were asked for.
+    /// They were listed.
     Listed,
 }
 
-/// What is known of whose descriptors, and when that was written.
+/// How the descriptors of each process are known, and when that was written.
 #[derive(Debug)]
 pub struct DescriptorTracker {
     known: Mutex<ProcessMap<(Tracking, u64)>>,
     lister: DescriptorLister,
 }
 
-/// One call by which something is learned of its process.
+/// A call from which the tracker learns of its process.
 pub struct TrackedCall<'a> {
-    /// Everyone.
+    /// The threads met so far.
     pub callers: &'a Callers,
-    /// Who is told of the ends of processes.
+    /// The processes whose exit is awaited.
     pub exits: &'a ExitWatcher,
-    /// Whose call it is.
+    /// The thread that makes the call.
     pub caller: &'a Caller,
     /// The call.
     pub notification: &'a Notification,
-    /// When.
+    /// When the call was received, in ticks.
     pub time: u64,
 }
 
 impl DescriptorTracker {
-    /// Nobody yet.
+    /// A tracker that knows no process yet.
+    ///
+    /// # Errors
+    /// As [`DescriptorLister::new`].
     pub fn new() -> io::Result<DescriptorTracker> {
         Ok(DescriptorTracker {
             known: Mutex::default(),
@@ -71,24 +78,26 @@ impl DescriptorTracker {
         self.lock().insert(pid, (state, time));
     }
 
-    /// A recorder is in the process.
+    /// A recorder runs in the process.
     pub fn set_recorded(&self, pid: u32) {
         self.set(pid, Tracking::Recorded, 0);
     }
 
-    /// True if a recorder is known to be in the process.
+    /// True if a recorder is known to run in the process.
     pub fn is_recorded(&self, pid: u32) -> bool {
         self.state(pid) == Some(Tracking::Recorded)
     }
 
-    /// The recorder in the process has found that its gate does not pass, and is silent.
+    /// The recorder in the process has found that its gate does not pass, and logs nothing.
     pub fn forget_recorder(&self, pid: u32) {
         self.lock().remove(pid);
     }
 
-    /// A process is met for the first time: introduces those of its ancestors that never were, because they have made no watched
-    /// call. Nothing is written for those that a recorder follows. Returns the time that its own records are to have: another
-    /// receiver may have introduced its parent on the occasion of a later call.
+    /// Introduces the ancestors of a new process that have made no watched call. Nothing is written
+    /// for ancestors that a recorder follows.
+    ///
+    /// Returns the time that the process's own records are to have: another receiver may have
+    /// introduced its parent at a later call.
     pub fn introduce<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &TrackedCall<'_>) -> u64 {
         self.lock().remove(at.caller.pid);
         self.introduce_ancestors(out, at);
@@ -104,7 +113,7 @@ impl DescriptorTracker {
             if let Some(known) = self.lock().get(parent).copied() {
                 break known;
             }
-            // An orphan, or the command itself: what is above belongs to us, or to nobody.
+            // The parent of an orphan or of the command itself is no process of the run.
             if parent <= 1 || parent == std::process::id() || unmet.len() == GENERATIONS {
                 return;
             }
@@ -136,7 +145,7 @@ impl DescriptorTracker {
         }
     }
 
-    /// A process is about to make a call of its own, not an `exec`.
+    /// The process is about to make a call other than an `exec`.
     pub fn before_call<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &TrackedCall<'_>) {
         let pid = at.caller.pid;
         if self.state(pid).is_some() {
@@ -149,18 +158,19 @@ impl DescriptorTracker {
         self.set(pid, state.unwrap_or(Tracking::Listed), at.time);
     }
 
-    /// A process is about to become another program.
+    /// The process is about to execute another program.
     pub fn before_exec<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &TrackedCall<'_>) {
         let pid = at.caller.pid;
         let state = self.state(pid).or_else(|| self.first_state(at.caller));
         match state {
-            // The recorder's log says what it holds; what the next program is will be seen.
+            // The recorder has logged what the process has open. The first call of the next program
+            // shows whether it has a recorder.
             Some(Tracking::Recorded) => {
                 self.lock().remove(pid);
             }
             Some(Tracking::Listed) => {
                 self.write_list(out, at.time, who(at.caller, at.notification), true);
-                // Its children are older than this list.
+                // The children of the process are older than this list.
                 let mut known = self.lock();
                 if known.get(pid).is_none() {
                     known.insert(pid, (Tracking::Listed, at.time));
@@ -172,7 +182,8 @@ impl DescriptorTracker {
         }
     }
 
-    /// How the descriptors of a process that does its first thing are to be known; nothing if the run's header tells of them.
+    /// How the descriptors of a process are to be known at its first call. `None` if the run's
+    /// header lists them.
     fn first_state(&self, caller: &Caller) -> Option<Tracking> {
         if self.lock().is_empty() {
             return None;
@@ -186,7 +197,8 @@ impl DescriptorTracker {
         })
     }
 
-    /// Writes down all that a thread's process holds, or what the `exec` that it is about to call leaves of it.
+    /// Writes all descriptors that a thread's process has open; with `exec`, those that the `exec`
+    /// leaves open.
     fn write_list<S: RecordSink>(
         &self,
         out: &mut RecordWriter<S>,
@@ -194,7 +206,7 @@ impl DescriptorTracker {
         who: Who,
         exec: bool,
     ) {
-        // Who may not be asked may not be read either, and is noted for that.
+        // A process that may not be listed may not be read either, which is reported elsewhere.
         let kept = |flags: u32| {
             !exec || flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32
         };
@@ -233,7 +245,7 @@ impl DescriptorTracker {
     }
 }
 
-/// Whether two processes run the same file: a child that does what its parent did has been forked.
+/// True if two processes run the same file: a child that runs its parent's program was forked.
 fn same_program(one: u32, two: u32) -> bool {
     let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     program(one).is_some_and(|path| program(two) == Some(path))

@@ -1,4 +1,4 @@
-//! Environments of programs: as the program was given them, and logged in full once.
+//! Environments as the program was given them. Each is logged in full once.
 
 use crate::hash::{mix, word};
 use backstory_abi::{ENV_ARENA, ENV_PRELOAD, PRELOAD_NAME};
@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
-/// Environments that were logged in full already, by hash.
+/// The environments that were logged in full already, by hash.
 #[derive(Debug, Default)]
 pub struct SeenEnvironments(Mutex<HashSet<u64>>);
 
-/// Environments remembered; more are logged in full again.
+/// Environments remembered. When there are more, all are forgotten and logged in full again.
 const ENVIRONMENTS: usize = 65_536;
 
 impl SeenEnvironments {
@@ -24,7 +24,7 @@ impl SeenEnvironments {
     }
 }
 
-/// An environment as the program knows it: without what puts the recorder into it.
+/// An environment without the variables that load the recorder.
 pub(crate) fn without_recorder(environment: &[u8]) -> Cow<'_, [u8]> {
     let mut out: Option<Vec<u8>> = None;
     let mut rest = environment;
@@ -40,7 +40,7 @@ pub(crate) fn without_recorder(environment: &[u8]) -> Cow<'_, [u8]> {
                     out.extend_from_slice(entry);
                 }
             }
-            // Most entries are nobody's business, and of most environments all are.
+            // Most environments have no entry of the recorder's, and are not copied.
             Given::Without(kept) => {
                 let out = out.get_or_insert_with(|| before.to_vec());
                 out.extend_from_slice(kept);
@@ -53,10 +53,10 @@ pub(crate) fn without_recorder(environment: &[u8]) -> Cow<'_, [u8]> {
     out.map_or(Cow::Borrowed(environment), Cow::Owned)
 }
 
-/// What the program was given of an entry.
+/// The part of an entry that remains.
 enum Given<'a> {
     Whole,
-    /// No more than this, whose NUL is ours; nothing if it is empty.
+    /// Only these bytes, whose NUL has to be added. Empty: no part of the entry.
     Without(&'a [u8]),
 }
 
@@ -83,12 +83,12 @@ fn as_given(entry: &[u8]) -> Given<'_> {
     Given::Without(&entry[..kept])
 }
 
-/// The value of the variable `name`, if this entry is it.
+/// The value of the variable `name`, if the entry sets it.
 fn value<'a>(entry: &'a [u8], name: &str) -> Option<&'a [u8]> {
     entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
 }
 
-/// A number for an environment: never 0, which means none.
+/// The hash of an environment; never 0, which stands for no environment.
 pub(crate) fn environment_hash(bytes: &[u8]) -> u64 {
     bytes
         .chunks(8)

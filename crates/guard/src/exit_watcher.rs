@@ -1,4 +1,5 @@
-//! Exact exit statuses of processes that are nobody's child of ours, from their pidfds.
+//! Awaits the exact exit statuses of processes that are not the supervisor's children, by their
+//! pidfds.
 
 use crate::record_writer::{RecordWriter, gone};
 use backstory_abi::Who;
@@ -11,24 +12,25 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Processes followed at a time; of more, the status may stay unknown.
+/// Processes followed at a time. The exit status of further processes may stay unknown.
 const FOLLOWED: usize = 400;
-/// What the listener and the stop signal are called among pids.
+/// The numbers that stand for the listener and the stop signal among the process ids.
 const LISTENER: u64 = 1 << 40;
 const STOP: u64 = 1 << 41;
-/// After some ends were written down, the next ones are left to gather for so long: to be woken by each would cost the programs
-/// more than all else that is done for them.
+/// How long further exits are gathered after some were written. Waking at each exit would cost the
+/// programs more than all else that is done for them.
 const GATHER: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
-/// How long after the last process's end statuses are waited for that its parent has not collected yet.
+/// How long the watcher waits, after the last process has ended, for statuses that its parent has
+/// not collected yet.
 const GRACE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// The processes whose end is waited for.
+/// The processes whose exit is awaited.
 pub struct ExitWatcher {
     epoll: OwnedFd,
     stop: OwnedFd,
@@ -38,7 +40,7 @@ pub struct ExitWatcher {
 }
 
 impl ExitWatcher {
-    /// Nobody yet. The listener is watched for its end.
+    /// Follows no process yet. The listener is watched for its hang-up.
     pub fn new(listener: BorrowedFd<'_>) -> io::Result<ExitWatcher> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -48,7 +50,8 @@ impl ExitWatcher {
             epoll::EventData::new_u64(STOP),
             epoll::EventFlags::IN,
         )?;
-        // Errors and hang-ups are always reported; a waiting notification must not wake this.
+        // Errors and hang-ups are always reported. A notification that waits must not wake the
+        // watcher.
         epoll::add(
             &epoll,
             listener,
@@ -70,20 +73,21 @@ impl ExitWatcher {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for this process's end from now on.
+    /// Awaits the exit of a process from now on.
     pub fn follow(&self, pid: u32) {
         if let Ok(pidfd) = sys::pidfd_open(pid, false) {
             self.follow_pidfd(pid, Arc::new(pidfd));
         }
     }
 
-    /// The same, by a pidfd that is there already.
+    /// As [`ExitWatcher::follow`], by a pidfd that is open already.
     pub fn follow_pidfd(&self, pid: u32, pidfd: Arc<OwnedFd>) {
         let mut followed = self.followed();
         if followed.contains_key(&pid) || followed.len() >= FOLLOWED {
             return;
         }
-        // The hang-up comes when the process has been reaped; older kernels tell only that it has ended.
+        // The hang-up comes when the process has been reaped. Older kernels only report that it has
+        // ended.
         let events = if self.hangup_tells {
             epoll::EventFlags::empty()
         } else {
@@ -102,18 +106,18 @@ impl ExitWatcher {
         }
     }
 
-    /// Somebody is, or was, followed: [`Exits::watch`] is needed.
+    /// True if a process is or was followed: [`ExitWatcher::watch`] has to run.
     pub fn was_used(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Makes [`Exits::watch`] return.
+    /// Makes [`ExitWatcher::watch`] return.
     pub fn stop(&self) {
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
     }
 
-    /// Writes down the end of every process followed, until nobody is left who has the filter, or until stopped. `ended` is called
-    /// when nobody is left.
+    /// Writes the exit of every process followed, until no process is left that has the filter, or
+    /// until stopped. `ended` is called when no process is left.
     pub fn watch<S: RecordSink>(
         &self,
         listener: BorrowedFd<'_>,
@@ -155,13 +159,13 @@ impl ExitWatcher {
         }
     }
 
-    /// Returns after [`GATHER`], or when nobody is left, or when stopped.
+    /// Returns after [`GATHER`], or when no process is left, or when stopped.
     fn gather(&self, listener: BorrowedFd<'_>) {
         let mut fds = [
             PollFd::new(&self.stop, PollFlags::IN),
             PollFd::from_borrowed_fd(listener, PollFlags::empty()),
         ];
-        // Interrupted or not: what is there is taken.
+        // The exits that are there are taken, whether or not the wait was interrupted.
         let _ = poll(&mut fds, Some(&GATHER));
     }
 
@@ -169,7 +173,8 @@ impl ExitWatcher {
         let Some(pidfd) = self.followed().remove(&pid) else {
             return;
         };
-        // Closing is not enough while a child of ours, on its way to its exec, still has it.
+        // Closing the pidfd is not enough while a forked child of the supervisor that has not
+        // executed yet has a copy.
         let _ = epoll::delete(&self.epoll, &pidfd);
         let info = sys::pidfd_info(pidfd.as_fd()).ok();
         let status = info

@@ -1,4 +1,4 @@
-//! A notification that never was, for the fuzzers: see `fuzz/`.
+//! Entry point for the fuzzers in `fuzz/`: handles a notification that no kernel sent.
 
 use crate::arguments::Arguments;
 use crate::call_records::{who, write_call};
@@ -21,7 +21,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// The records, one after the other.
+/// Collects the records.
 struct Bytes<'a>(&'a mut Vec<u8>);
 
 impl RecordSink for Bytes<'_> {
@@ -30,8 +30,10 @@ impl RecordSink for Bytes<'_> {
     }
 }
 
-/// What the guard would log of a call that the calling thread does not make: pointers among `args` are read as they are in this
-/// process. Looks at the file system, never changes it. Empty: the call is not watched, or its arguments can't be read.
+/// The records that the guard would write for a call that the calling thread does not make.
+///
+/// Pointers among `args` are read in this process. The file system is read and never changed. The
+/// result is empty if the call is not watched, or if its arguments cannot be read.
 pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
     let mut records = Vec::new();
     let abi = Abi::of(arch, nr);

@@ -1,7 +1,7 @@
 //! The state that all threads of the guard share.
 //!
-//! It holds facts about processes, mounts and rings, and the hooks of the supervisor. It knows nothing of the
-//! threads themselves (`threads`).
+//! It holds facts about processes, mounts and rings, and the hooks of the supervisor. It knows
+//! nothing of the threads themselves (`threads`).
 
 use crate::caller::Caller;
 use crate::callers::Callers;
@@ -20,12 +20,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What all threads of the guard share.
+/// The state that all threads of the guard share.
 pub(crate) struct GuardState {
     listener: Arc<OwnedFd>,
     /// The buffers that notifications are received into.
     pub(crate) buffers: Arc<SharedBuffers>,
-    /// What the guard watches.
+    /// The settings of the run.
     pub(crate) settings: GuardSettings,
     /// The supervisor's side.
     pub(crate) hooks: Arc<dyn Hooks>,
@@ -82,7 +82,8 @@ impl GuardState {
         sys::poll(self.listener(), libc::POLLIN, 0) & libc::POLLIN != 0
     }
 
-    /// True while the notified call still waits: what was read of its caller's memory is the caller's.
+    /// True while the notified call still waits: what was read of its caller's memory is the
+    /// caller's.
     pub(crate) fn still_waits(&self, id: u64) -> bool {
         sys::still_waits(self.listener(), id)
     }
@@ -92,7 +93,8 @@ impl GuardState {
         PathResolver::new(MountTable::new(self.mounts_changed.clone()), waits)
     }
 
-    /// Remembers that the call `id` waits for another thread than a receiver. `None`: too many calls wait.
+    /// Remembers that the call `id` waits for another thread than a receiver. `None`: too many
+    /// calls wait.
     pub(crate) fn park(&self, id: u64) -> Option<ParkedCall> {
         let parked = self.buffers.park(id);
         parked.then(|| ParkedCall::new(id, self.listener.clone(), self.buffers.clone()))
@@ -114,8 +116,8 @@ impl GuardState {
         }
     }
 
-    /// With `reads`, the call that was just logged or counted may have read a file. To be called before the
-    /// caller is answered, or before a deferred call is no longer counted.
+    /// With `reads`, the call that was just logged or counted may have read a file. To be called
+    /// before the caller is answered, or before a deferred call is no longer counted.
     pub(crate) fn note_read(&self, reads: bool) {
         if let (true, Some(preserver)) = (reads, self.hooks.preserver()) {
             preserver.note_possible_read();

@@ -3,7 +3,7 @@
 use crate::decoded_call::DecodedCall;
 use crate::notification_buffers::Notification;
 
-/// A number for a call, to know it again when a signal has restarted it.
+/// The fingerprint of a call, by which a call that a signal has restarted is recognized.
 pub fn fingerprint(call: &Notification, decoded: &DecodedCall) -> u64 {
     let start = mix(u64::from(call.nr) | u64::from(call.arch) << 32, call.ip);
     let number = call.args.iter().fold(start, |hash, arg| mix(hash, *arg));

@@ -1,4 +1,5 @@
-//! What the guard asks of the supervisor, and what the supervisor tells the guard.
+//! The interface between the guard and the supervisor: the settings of a run, and the services of
+//! the supervisor.
 
 use crate::parked_call::ParkedCall;
 use backstory_eventlog::Reason;
@@ -6,96 +7,105 @@ use backstory_files::Ident;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the receivers have to know.
+/// The settings of a run.
 #[derive(Debug, Default)]
 pub struct GuardSettings {
-    /// Address after the gate's `syscall` instruction; none if no recorder is used.
+    /// Address after the gate's `syscall` instruction. `None` if no recorder is used.
     pub gate: Option<u64>,
-    /// The gate is not trusted: what comes from it is logged, too.
+    /// The gate is not trusted: calls from it are logged too.
     pub strict: bool,
-    /// Look-ups are watched: also those that a ring is given.
+    /// Look-ups are watched, also those that a ring is given.
     pub lookups: bool,
-    /// The arena's path as recorders open it. An open that comes to us is one whose gate does not pass, and fails.
+    /// The arena's path as recorders open it. Such an open is notified only where the gate does not
+    /// pass, and fails.
     pub arena_path: Vec<u8>,
-    /// The arena, for who can't reach its path.
+    /// The arena, for recorders that cannot reach its path.
     pub arena: Option<OwnedFd>,
-    /// Beginnings of paths whose opening is our own doing (the recorder's library), and is not logged.
+    /// Prefixes of paths whose opens are not logged: they belong to the recorder's library.
     pub hidden: Vec<Vec<u8>>,
 }
 
-/// What the supervisor does for the guard. Called by receivers: none of these may block.
+/// The services of the supervisor for the guard. Receivers call these methods, so none may block.
 pub trait Hooks: Send + Sync {
-    /// The owner of a chunk of the arena, as we see it.
+    /// A chunk of the arena belongs to this thread, by the supervisor's numbering of processes.
     fn announce_chunk(&self, chunk: u32, pid: u32, tid: u32);
-    /// A recorder waits for a free chunk.
+    /// A recorder waits for a free chunk. Dropping `parked` lets it go on.
     fn request_chunk(&self, parked: ParkedCall);
-    /// Some process is about to be in another pid namespace.
+    /// A process of the run is about to be in another pid namespace.
     fn pid_namespace_created(&self);
-    /// The ends of this process's children are told by somebody else; nobody here has to wait for them.
+    /// True if the supervisor writes the exits of this process's children: the guard does not await
+    /// them.
     fn collects_children_of(&self, _parent: u32) -> bool {
         false
     }
-    /// Something that the run must tell its reader.
+    /// Reports a reason or a warning of the run.
     fn report(&self, reason: Reason);
-    /// Who keeps contents before they change, if the run wants that.
+    /// The preserver of contents, if the run preserves them.
     fn preserver(&self) -> Option<&dyn ContentPreserver> {
         None
     }
 }
 
-/// How much may be done for a content.
+/// How much may be done to preserve a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// All file systems are local. A few look-ups, a link or the copy of a small file, and no waiting for who keeps contents, too.
+    /// All file systems are local. A few look-ups and a link or the copy of a small file are
+    /// allowed; waiting for another thread is not.
     Little,
-    /// Whatever it takes, by a thread that may wait.
+    /// Any effort, by a thread that may wait.
     Any,
 }
 
-/// A little effort is not enough; nothing has been done.
+/// A little effort does not suffice. Nothing has been done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EffortExceeded;
 
-/// Looks for a file; none if it is not there.
+/// Looks for a file. `None` if it is not there.
 pub type FindFile<'a> = &'a mut dyn FnMut() -> Result<Option<FoundFile>, EffortExceeded>;
 
-/// Keeps contents, while the call that will change the file waits.
+/// Preserves contents while the call that will change the file waits.
 pub trait ContentPreserver: Send + Sync {
-    /// Keeps a content, if it has to be. `find` looks for the file, if that is asked for; it may find another.
+    /// Preserves a content, if it has to be. `find` looks for the file if that is needed, and may
+    /// find another file.
+    ///
+    /// # Errors
+    /// `effort` does not suffice.
     fn preserve(
         &self,
         change: &ContentChange<'_>,
         effort: Effort,
         find: FindFile<'_>,
     ) -> Result<Option<PreservedContent>, EffortExceeded>;
-    /// A call that no recorder knows of will change this file; it has not been answered yet. False if somebody did before.
+    /// A call that no recorder reports will change this file; it still waits. False if the file was
+    /// noted before.
     fn note_change(&self, device: u32, inode: u64) -> bool;
-    /// What names lead to is about to change.
+    /// A call is about to change what names lead to.
     fn names_will_change(&self);
-    /// A call that the guard has seen and logged, or counted as deferred, may read something or change what names mean; it has not been
-    /// answered yet.
+    /// A call that still waits may read a file or change what names mean. It has been logged, or
+    /// counted as deferred.
     fn note_possible_read(&self);
-    /// A program with a recorder begins in a process, in this directory.
+    /// A program with a recorder starts in a process, in this directory.
     fn program_starts(&self, time: u64, pid: u32, directory: Option<Vec<u8>>);
 }
 
 /// How a file is about to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is written to or truncated, in place, by someone who can't read it first.
+    /// The file is written to or truncated in place, by a process that cannot read it first.
     Write,
-    /// The same, by the first who does so in the run, and some of what it holds may stay: it is needed to do that again.
+    /// As `Write`, by the first such call of the run, and part of the content may stay. Repeating
+    /// the call needs that part.
     Part,
     /// It is opened for reading and writing.
     Update,
-    /// It loses a name, perhaps its last.
+    /// The file loses a name, perhaps its last.
     Remove,
 }
 
 /// A change that is about to happen.
 #[derive(Debug, Clone, Copy)]
 pub struct ContentChange<'a> {
-    /// Its kind.
+    /// How the file changes.
     pub kind: ChangeKind,
     /// The file's device: the low half of its number.
     pub device: u32,
@@ -106,7 +116,7 @@ pub struct ContentChange<'a> {
 }
 
 impl ContentChange<'_> {
-    /// Every read that the guard has seen has been logged.
+    /// True if every read that the guard has seen has been logged.
     pub fn all_logged(&self) -> bool {
         self.deferred.load(Ordering::Acquire) == 0
     }
@@ -115,21 +125,21 @@ impl ContentChange<'_> {
 /// A file that is about to change.
 #[derive(Debug)]
 pub struct FoundFile {
-    /// How its changer calls it: absolute, unless the directory could not be found.
+    /// The path as the caller names it: absolute, unless its directory could not be found.
     pub path: Vec<u8>,
     /// The file, opened with `O_PATH`.
     pub file: OwnedFd,
 }
 
-/// What became of a content that had to be kept.
+/// The outcome for a content that had to be preserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreservedContent {
-    /// The file as it was.
+    /// The file's identity before the change.
     pub ident: Ident,
-    /// The kept file's number; -1 if there is none.
+    /// The number of the preserved file; -1 without one.
     pub number: i32,
     /// `KEPT_*`, or 0.
     pub how: u32,
-    /// 0, or why it could not be kept.
+    /// 0, or the errno that says why it was not preserved.
     pub error: i32,
 }

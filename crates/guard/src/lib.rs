@@ -1,28 +1,29 @@
 //! The guard: a seccomp filter, and the threads that receive its notifications.
 //!
-//! In: the listener of a filter. Out: one or more records for every watched call, wherever in a program it was
-//! made. The guard observes and lets every call go on; it emulates nothing. It sees attempts, and concludes their
-//! outcome from the file system where that leaves no doubt.
+//! In: the listener of a filter. Out: one or more records for every watched call, wherever in a
+//! program it was made. The guard observes and lets every call go on; it emulates nothing. It sees
+//! attempts, and concludes their outcome from the file system where that leaves no doubt.
 //!
 //! ```text
-//!  table ──> filter            which calls notify
-//!    │
-//!    └────> decode             arguments ──> DecodedCall     (memory, arguments, callers)
-//!               │
-//!  receiver ──> call_handler ──> call_logger ──> conclude ──> call_records ──> RecordSink
-//!               │    │               │           (caller_files, path_resolver, mounts)
-//!               │    │               ├──> deferred           concluded after the response
-//!               │    └──> uring      └──> preserve_queue     parked while contents are preserved
-//!               └──> recorder_request
+//! table ──> filter           which calls notify
+//!   └─────> decode           arguments ──> DecodedCall   (memory, arguments, callers)
+//!              │
+//! receiver ──> call_handler ──> call_logger ──> conclude ──> call_records ──> RecordSink
+//!                   │              │            (caller_files, path_resolver, mounts)
+//!                   │              ├──> deferred         concluded after the response
+//!                   │              └──> preserve_queue   parked while contents are preserved
+//!                   ├──> uring            calls about rings
+//!                   └──> recorder_request requests of recorders
 //! ```
 //!
-//! - `guard_state` is what all threads share; `threads` wakes and ends them; `receivers` starts them.
-//! - `notification_buffers` outlives the supervisor in the keeper, and `release` lets calls go on there.
-//! - `descriptor_tracker` lists the descriptors of processes without a recorder, `exit_watcher` awaits exits.
+//! - `guard_state` is what all threads share. `threads` wakes and ends them, `receivers` starts them.
+//! - `notification_buffers` outlives the supervisor in the keeper. `release` lets calls go on there.
+//! - `descriptor_tracker` lists the descriptors of processes without a recorder.
+//! - `exit_watcher` awaits the exits of processes.
 //! - `stuck_receivers` acts when all receivers wait for a program's memory.
 //!
-//! Absent: the meaning of records, the log, and how contents are preserved (`hooks` says what the supervisor
-//! does for the guard).
+//! Absent: the meaning of records, the log, and how contents are preserved. `hooks` has the services
+//! of the supervisor for the guard.
 
 mod arguments;
 mod call_handler;

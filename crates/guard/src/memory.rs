@@ -1,7 +1,7 @@
-//! Reading the memory of a thread whose call waits for an answer.
+//! Reads the memory of a thread whose call waits for its response.
 //!
-//! A string that ends just before an unmapped page is read like any other. Nothing read here is believed before
-//! `sys::still_waits` has said that the thread was alive all the while.
+//! A string that ends just before an unmapped page is read like any other. Nothing that was read
+//! may be used before `sys::still_waits` has said that the thread still waits.
 
 use backstory_sys as sys;
 use std::ffi::CStr;
@@ -10,24 +10,25 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
-/// Longest path the kernel takes, its NUL included.
+/// Bytes of the longest path that the kernel takes, its NUL included.
 pub const PATH_MAX: usize = 4096;
-/// Most bytes that are read at once.
+/// Most bytes of one read.
 const BLOCK: usize = 4096;
 
-/// Bytes read at once where what is read lies near each other.
+/// Bytes of one window: what is read at once where strings lie near each other.
 const WINDOW_SIZE: usize = 8 * 1024;
-/// Such places that are remembered: lists and strings of an `exec` may be in the heap, the stack and the program.
+/// Windows that are remembered: the lists and strings of an `exec` may be in the heap, the stack
+/// and the program.
 const WINDOWS: usize = 4;
 
-/// Why something could not be read.
+/// Why memory could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The address is not mapped: the call itself will fail with `EFAULT`.
+    /// The address is not mapped: the kernel will fail the call with `EFAULT`.
     Fault,
-    /// Reading this process is forbidden.
+    /// The process may not be read.
     Forbidden,
-    /// The thread is gone.
+    /// The thread has ended.
     Gone,
 }
 
@@ -36,11 +37,11 @@ pub struct ProcessMemory {
     tid: u32,
     file: Option<File>,
     windows: [ReadWindow; WINDOWS],
-    /// The place that is to be read anew.
+    /// The window that is replaced next.
     oldest: usize,
 }
 
-/// Memory that was read.
+/// A piece of memory that was read.
 #[derive(Default)]
 struct ReadWindow {
     at: u64,
@@ -48,7 +49,7 @@ struct ReadWindow {
 }
 
 impl ReadWindow {
-    /// What was read from `at` on.
+    /// The bytes of the window from address `at` on.
     fn from(&self, at: u64) -> Option<&[u8]> {
         let start = usize::try_from(at.checked_sub(self.at)?).ok()?;
         self.bytes.get(start..)
@@ -56,7 +57,7 @@ impl ReadWindow {
 }
 
 impl ProcessMemory {
-    /// Of the process of thread `tid`.
+    /// The memory of thread `tid`.
     pub fn of(tid: u32) -> ProcessMemory {
         ProcessMemory {
             tid,
@@ -66,7 +67,8 @@ impl ProcessMemory {
         }
     }
 
-    /// Reads what can be read at `at`, at most the buffer's length: at least one byte, and up to a page's end.
+    /// Reads at least one byte at `at`, and as many as possible up to the buffer's length. A read
+    /// ends at the end of a page.
     fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<usize, Unreadable> {
         let first = buffer.len().min((PAGE - at % PAGE) as usize);
         let pieces = [
@@ -84,7 +86,7 @@ impl ProcessMemory {
         }
     }
 
-    /// The other way, for where the first is forbidden or missing.
+    /// Reads through `/proc/TID/mem`, for where process_vm_readv(2) is forbidden or missing.
     fn read_file(&mut self, at: u64, buffer: &mut [u8]) -> Result<usize, Unreadable> {
         if self.file.is_none() {
             self.file =
@@ -99,7 +101,7 @@ impl ProcessMemory {
         }
     }
 
-    /// Fills the buffer.
+    /// Fills the buffer from address `at` on.
     pub fn exact(&mut self, at: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let mut done = 0;
         while done < buffer.len() {
@@ -109,10 +111,11 @@ impl ProcessMemory {
         Ok(())
     }
 
-    /// Appends the string at `at`, without its NUL. False: it is longer than `limit`, whose first bytes were appended.
+    /// Appends the string at `at`, without its NUL. False: the string is longer than `limit`, and
+    /// its first `limit` bytes were appended.
     pub fn string(&mut self, at: u64, limit: usize, out: &mut Vec<u8>) -> Result<bool, Unreadable> {
         let (mut at, start, mut block) = (at, out.len(), [0u8; BLOCK]);
-        // Most strings are short; one that is not costs a second call.
+        // Most strings are short. A long one costs a second call.
         let mut ask = 256.min((PAGE - at % PAGE) as usize);
         loop {
             let n = self.read(at, &mut block[..ask])?;
@@ -131,7 +134,8 @@ impl ProcessMemory {
         }
     }
 
-    /// As [`Memory::string`], for strings that lie near each other: what is around one is read with it.
+    /// As [`ProcessMemory::string`], for strings that lie near each other: the memory around one is
+    /// read with it.
     fn near_string(
         &mut self,
         at: u64,
@@ -148,7 +152,7 @@ impl ProcessMemory {
         Ok(true)
     }
 
-    /// As [`Memory::exact`], for what lies near strings.
+    /// As [`ProcessMemory::exact`], for memory that lies near strings.
     fn near_exact(&mut self, at: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         match self.near(at, |rest| rest.get(..buffer.len())) {
             Some(bytes) => buffer.copy_from_slice(bytes),
@@ -157,7 +161,7 @@ impl ProcessMemory {
         Ok(())
     }
 
-    /// What `take` finds at `at` in one of the places, or after reading what is around it.
+    /// What `take` finds at `at` in a window, or in a new window that is read there.
     fn near<'a, T>(&'a mut self, at: u64, take: impl Fn(&'a [u8]) -> Option<T>) -> Option<T> {
         let known = |windows: &[ReadWindow]| {
             windows
@@ -172,7 +176,8 @@ impl ProcessMemory {
                 let mut window = std::mem::take(&mut self.windows[which]);
                 window.at = at & !(PAGE - 1);
                 window.bytes.resize(WINDOW_SIZE, 0);
-                // A page is mapped or not as a whole, so what lies before the string can be read if the string can.
+                // A page is mapped or not as a whole, so what precedes the string in its page can
+                // be read if the string can.
                 let read = self.read(window.at, &mut window.bytes);
                 window.bytes.truncate(read.unwrap_or(0));
                 self.windows[which] = window;
@@ -182,15 +187,15 @@ impl ProcessMemory {
         self.windows[which].from(at).and_then(take)
     }
 
-    /// A pointer of the given width.
+    /// A pointer of the width of `bytes`.
     fn pointer(bytes: &[u8]) -> u64 {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         u64::from_le_bytes(word)
     }
 
-    /// Reads a null-terminated array of strings (`argv`) as NUL-terminated strings, one after the other, at most `limit` bytes
-    /// in all. Returns how many there are, and whether it is all.
+    /// Reads a null-terminated array of strings (`argv`) as NUL-terminated strings, one after the
+    /// other, at most `limit` bytes in all. Returns how many there are, and whether these are all.
     pub fn strings(
         &mut self,
         at: u64,
@@ -203,7 +208,7 @@ impl ProcessMemory {
             return Ok((0, true));
         }
         loop {
-            // The array need not be longer than a page's end; what is read beyond its null is not looked at.
+            // The array may end at the end of a page. Bytes beyond its null pointer are ignored.
             let ask = 512.min((PAGE - at % PAGE) as usize).max(width);
             self.near_exact(at, &mut block[..ask / width * width])?;
             for pointer in block[..ask / width * width]
@@ -241,7 +246,7 @@ mod tests {
         ProcessMemory::of(sys::gettid())
     }
 
-    /// Two pages whose second is not mapped.
+    /// Two pages, of which the second is not mapped.
     fn edge() -> (rustix::mm::MapFlags, *mut u8) {
         use rustix::mm::{MapFlags, ProtFlags};
         let flags = MapFlags::PRIVATE;
@@ -314,12 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_whose_strings_lie_far_apart_and_over_the_ends_of_what_is_read_is_read() {
+    fn an_argument_list_with_strings_far_apart_is_read_whole() {
         const STRINGS: usize = 4 * WINDOWS;
         let text: Vec<u8> = (0..STRINGS * 5 * WINDOW_SIZE)
             .map(|at| b'a' + (at / 100 % 26) as u8)
             .collect();
-        // Each some bytes later in its page than the one before, in this order and the other way round.
+        // Each string starts some bytes later in its page than the one before. The list has them in
+        // this order and in the reverse one.
         let starts = (0..STRINGS).map(|i| i * 5 * WINDOW_SIZE + i * 700);
         let starts: Vec<usize> = starts.clone().chain(starts.rev()).collect();
         let mut memory = text.clone();
@@ -341,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_in_proc_serves_where_the_call_does_not() {
+    fn memory_is_read_through_proc_where_the_call_fails() {
         let text = b"through the file\0";
         let mut buffer = [0; 16];
         assert_eq!(here().read_file(text.as_ptr() as u64, &mut buffer), Ok(16));

@@ -1,4 +1,5 @@
-//! What is known of a mount: whether a look-up in it can make us wait for a recorded process, and whether it is read-only.
+//! Facts about mounts: whether a look-up in one may wait for a recorded process, and whether
+//! it is read-only.
 
 use crate::caller::MOMENT;
 use std::collections::HashMap;
@@ -8,26 +9,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// One mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mount {
-    /// Its file system is the kernel's own and asks no process or network.
+    /// Its file system is in the kernel and waits for no process and no network.
     pub local: bool,
-    /// Nothing in it can be changed.
+    /// The mount is read-only.
     pub readonly: bool,
-    /// Who makes its names.
+    /// Which names its file system has.
     pub names: NameAuthority,
 }
 
-/// Who decides which names a file system has.
+/// The authority that decides which names a file system has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameAuthority {
-    /// Whoever has the right to.
+    /// Any process that has the rights makes and removes names.
     Anyone,
-    /// The kernel; what it lets others make or remove can't be told from rights.
+    /// The kernel makes the names. Rights do not tell which names a process may make or remove.
     Kernel,
-    /// The kernel alone, which says of all others that they are not there.
+    /// The kernel makes the names, and fails the making of any other with `ENOENT`.
     KernelAlone,
 }
 
-/// File systems that ask no process and no other machine.
+/// File systems that wait for no process and no other machine.
 const LOCAL: &str = " ext2 ext3 ext4 xfs btrfs f2fs bcachefs zfs tmpfs ramfs rootfs devtmpfs proc sysfs overlay squashfs \
     erofs iso9660 udf vfat exfat ntfs3 cgroup cgroup2 devpts hugetlbfs debugfs tracefs securityfs mqueue nilfs2 jfs \
     reiserfs fusectl binfmt_misc pstore bpf configfs efivarfs nsfs selinuxfs ";
@@ -36,20 +37,21 @@ const LOCAL: &str = " ext2 ext3 ext4 xfs btrfs f2fs bcachefs zfs tmpfs ramfs roo
 const KERNELS: &str = " sysfs cgroup cgroup2 devpts debugfs tracefs securityfs mqueue fusectl binfmt_misc pstore bpf configfs \
     efivarfs nsfs selinuxfs ";
 
-/// Ticks after which our own mounts are looked at again: about a second.
+/// Ticks after which the supervisor's own mounts are read again: about a second.
 const SOON: u64 = 10 * MOMENT;
 
-/// The mounts that files were found in, by their ids. One per receiver, so that none waits for another.
+/// The mounts that files were found in, by mount id. Each receiver has its own table, so none waits
+/// for another.
 pub struct MountTable {
     known: HashMap<u64, Mount>,
     read: u64,
-    /// Whether all of our own mounts are local, and when that was found.
+    /// Whether all mounts of the supervisor are local, and when that was found.
     all_local: (bool, u64),
     changed: Arc<AtomicU64>,
 }
 
 impl MountTable {
-    /// None known. `changed` holds when a mount was last changed.
+    /// Knows no mount yet. `changed` holds the time when a mount was last about to change.
     pub fn new(changed: Arc<AtomicU64>) -> MountTable {
         MountTable {
             known: HashMap::new(),
@@ -59,8 +61,8 @@ impl MountTable {
         }
     }
 
-    /// True if no look-up in our own view can make us wait for a recorded process: then none has to be asked with care. A file
-    /// server of the run has to mount first, which is notified.
+    /// True if no look-up in the supervisor's view can wait for a recorded process: then no look-up
+    /// needs care. A file server of the run has to mount first, and a mount is notified.
     pub fn all_local(&mut self, now: u64) -> bool {
         let changed = self.changed.load(Ordering::Acquire);
         if changed != 0 && now <= changed + MOMENT {
@@ -79,7 +81,7 @@ impl MountTable {
         local
     }
 
-    /// The mount with this id, which `tid` has in its namespace.
+    /// The mount with this id, in the namespace of `tid`.
     pub fn find(&mut self, tid: u32, id: u64, now: u64) -> Option<Mount> {
         let changed = self.changed.load(Ordering::Acquire);
         let stale = changed != 0 && self.read <= changed + MOMENT && now > self.read + MOMENT / 16;
@@ -98,7 +100,8 @@ impl MountTable {
     }
 }
 
-/// One line of `mountinfo`: id first, options sixth, type after the hyphen, then the file system's own options.
+/// One line of `mountinfo`: id first, options sixth, type after the hyphen, then the file system's
+/// own options.
 fn parse(line: &str) -> Option<(u64, Mount)> {
     let (head, tail) = line.split_once(" - ")?;
     let mut head = head.split(' ');
@@ -112,7 +115,7 @@ fn parse(line: &str) -> Option<(u64, Mount)> {
         .iter()
         .any(|list| list.split(',').any(|option| option == "ro"));
     let local = LOCAL.split_whitespace().any(|name| name == kind);
-    // Its automatic mount asks only for itself.
+    // The automatic mount of binfmt_misc waits for no process.
     let local = local || kind == "autofs" && target == "/proc/sys/fs/binfmt_misc";
     let names = match kind {
         "proc" => NameAuthority::KernelAlone,
@@ -132,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_mountinfo_tells_type_and_protection() {
+    fn a_line_of_mountinfo_shows_type_and_protection() {
         let line = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
         assert_eq!(
             parse(line),
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_file_systems_mount_is_found() {
+    fn the_mount_of_proc_is_found_by_its_id() {
         let st = backstory_sys::statx(libc::AT_FDCWD, c"/proc", 0).unwrap();
         let mut mounts = MountTable::new(Arc::default());
         let proc = mounts.find(std::process::id(), st.stx_mnt_id, 1).unwrap();

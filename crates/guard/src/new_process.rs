@@ -7,8 +7,8 @@ use crate::notification_buffers::Notification;
 use crate::record_writer::RecordWriter;
 use backstory_arena::RecordSink;
 
-/// Writes the `BORN` record of a process and awaits its exit. Returns the time that the call's own records are
-/// to have: another receiver may have introduced the parent at a later call.
+/// Writes the `BORN` record of a process and awaits its exit. Returns the time that the call's own
+/// records are to have: another receiver may have introduced the parent at a later call.
 pub(crate) fn log_new_process<S: RecordSink>(
     state: &GuardState,
     out: &mut RecordWriter<S>,

@@ -1,7 +1,8 @@
-//! What supervisor and keeper share: the buffers that notifications are received into.
+//! The buffers that notifications are received into. Supervisor and keeper share them.
 //!
-//! Invariant: from the moment a receiver has taken a notification until after it has been answered, its id stands here. The
-//! kernel delivers a notification once; if the supervisor dies in between, only this tells the keeper whom to answer.
+//! Invariant: the id of a notification is in a buffer from the moment a receiver has it until its
+//! response has been sent. The kernel delivers a notification once. If the supervisor dies in
+//! between, only the buffer tells the keeper to which call it must respond.
 #![allow(unsafe_code)]
 
 use backstory_sys as sys;
@@ -13,16 +14,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Receivers that there can be.
 pub const RECEIVERS: usize = 8;
-/// Calls whose answer can wait for something else than a receiver.
+/// Calls that can wait for another thread than a receiver.
 pub const PARKED: usize = 256;
-/// Room for one notification: more than any known kernel's.
+/// Bytes of a buffer: more than the notification of any known kernel.
 const BUFFER_SIZE: usize = 256;
 
-/// Place for one notification.
+/// The buffer of one receiver.
 #[repr(C, align(128))]
 struct Buffer([AtomicU64; BUFFER_SIZE / 8]);
 
-/// The shared state; lives in a [`SharedMap`].
+/// The shared memory; lives in [`SharedBuffers`].
 #[repr(C)]
 pub struct NotificationBuffers {
     buffers: [Buffer; RECEIVERS],
@@ -31,12 +32,12 @@ pub struct NotificationBuffers {
     pub received: AtomicU64,
 }
 
-/// A notification, copied out of its place.
+/// A notification, copied out of its buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Notification {
-    /// The kernel's number for it.
+    /// The kernel's id of the notification.
     pub id: u64,
-    /// The thread that waits.
+    /// The thread whose call waits.
     pub tid: u32,
     /// System call number.
     pub nr: u32,
@@ -49,11 +50,16 @@ pub struct Notification {
 }
 
 impl NotificationBuffers {
-    /// Waits for a notification in place `receiver`. It stays there until [`Shared::clear`].
+    /// Waits for a notification in the buffer of `receiver`. It stays there until
+    /// [`NotificationBuffers::clear`].
+    ///
+    /// # Errors
+    /// Those of `SECCOMP_IOCTL_NOTIF_RECV`; see seccomp_unotify(2).
     pub fn receive(&self, listener: BorrowedFd<'_>, receiver: usize) -> io::Result<Notification> {
         let buffer = &self.buffers[receiver].0;
-        // SAFETY: the place is `ROOM` bytes of shared memory made of atomics, which the kernel may write at any time; it is
-        // zeroed, because only this receiver uses it and clears it after each answer.
+        // SAFETY: the buffer is `BUFFER_SIZE` bytes of shared memory made of atomics, which the
+        // kernel may write at any time. It is zeroed: only this receiver uses it, and clears it
+        // after each response.
         unsafe { sys::receive_notification(listener, buffer.as_ptr().cast_mut().cast()) }?;
         let word = |i: usize| buffer[i].load(Ordering::Relaxed);
         // struct seccomp_notif: id, (pid, flags), then seccomp_data: (nr, arch), ip, six arguments.
@@ -67,14 +73,14 @@ impl NotificationBuffers {
         })
     }
 
-    /// Forgets what stands in a place: its call has been answered, or parked.
+    /// Clears a buffer: the response has been sent, or the call is parked.
     pub fn clear(&self, receiver: usize) {
         for word in &self.buffers[receiver].0 {
             word.store(0, Ordering::Release);
         }
     }
 
-    /// The calls that stand in the first places: zero where none does.
+    /// The ids in the first `N` buffers; 0 for an empty one.
     pub(crate) fn in_progress<const N: usize>(&self) -> [u64; N] {
         std::array::from_fn(|receiver| self.buffers[receiver].0[0].load(Ordering::Acquire))
     }
@@ -85,7 +91,7 @@ impl NotificationBuffers {
         received.chain(&self.parked)
     }
 
-    /// Keeps an id that will be answered later; false if there are too many already.
+    /// Remembers a call that another thread responds to. False if too many calls are parked.
     pub fn park(&self, id: u64) -> bool {
         self.parked.iter().any(|p| {
             p.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed)
@@ -93,7 +99,7 @@ impl NotificationBuffers {
         })
     }
 
-    /// Forgets a parked id: its call has been answered.
+    /// Forgets a parked call: the response has been sent.
     pub fn unpark(&self, id: u64) {
         for p in &self.parked {
             let _ = p.compare_exchange(id, 0, Ordering::AcqRel, Ordering::Relaxed);
@@ -101,16 +107,19 @@ impl NotificationBuffers {
     }
 }
 
-/// [`Shared`] in anonymous memory that stays shared over `fork`.
+/// [`NotificationBuffers`] in anonymous memory that stays shared over `fork`.
 pub struct SharedBuffers(NonNull<NotificationBuffers>);
 
-// SAFETY: all of `Shared` is atomics.
+// SAFETY: all fields of the buffers are atomics.
 unsafe impl Send for SharedBuffers {}
 // SAFETY: as above.
 unsafe impl Sync for SharedBuffers {}
 
 impl SharedBuffers {
-    /// Maps it. To be done before supervisor and keeper part.
+    /// Maps the memory. To be called before supervisor and keeper are forked.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
     pub fn create() -> io::Result<SharedBuffers> {
         let (protection, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -140,8 +149,8 @@ impl Deref for SharedBuffers {
     type Target = NotificationBuffers;
 
     fn deref(&self) -> &NotificationBuffers {
-        // SAFETY: the mapping is as large and (page) aligned as `Shared` asks, zeroed at first, which is valid for atomics, and
-        // lives as long as `self`.
+        // SAFETY: the mapping has the size of the type, is page-aligned, and lives as long as
+        // `self`. It is zeroed at first, which is valid for atomics.
         unsafe { self.0.as_ref() }
     }
 }
@@ -158,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_calls_are_kept_waiting_than_the_keeper_can_answer() {
+    fn no_more_calls_are_parked_than_the_keeper_can_respond_to() {
         let shared = SharedBuffers::create().unwrap();
         assert!((1..=PARKED as u64).all(|id| shared.park(id)));
         assert!(!shared.park(1000), "this one goes on at once");

@@ -1,7 +1,7 @@
-//! Threads that most runs never need, and that start when they are needed first.
+//! Threads that most runs never need, and that start when they are first needed.
 //!
-//! Invariant: a thread is started at most once, and never after its standby was ended. A recording's start does not wait for threads
-//! that only later may have something to do.
+//! Invariant: a thread is started at most once, and never after [`OnDemandThreads::end`]. The start
+//! of a recording does not wait for these threads.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,14 +17,14 @@ enum State {
     Ended,
 }
 
-/// Threads that wait for their need.
+/// Threads that start when they are first needed.
 pub struct OnDemandThreads {
     state: Mutex<State>,
     begun: AtomicBool,
 }
 
 impl OnDemandThreads {
-    /// Not started yet.
+    /// Threads that are not started yet.
     pub fn new(
         start: impl FnOnce() -> io::Result<Vec<JoinHandle<()>>> + Send + 'static,
     ) -> OnDemandThreads {
@@ -38,7 +38,8 @@ impl OnDemandThreads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the threads unless they have been. Should that fail there are none: whoever gives them work has to expect that.
+    /// Starts the threads unless they were started. If that fails no thread runs: a caller that
+    /// gives them work has to expect that.
     pub fn begin(&self) {
         if self.begun.load(Ordering::Acquire) {
             return;
@@ -52,7 +53,7 @@ impl OnDemandThreads {
         self.begun.store(true, Ordering::Release);
     }
 
-    /// The threads, to be joined. None will be started any more.
+    /// The threads, to be joined. No thread is started any more.
     pub fn end(&self) -> Vec<JoinHandle<()>> {
         self.begun.store(true, Ordering::Release);
         match std::mem::replace(&mut *self.state(), State::Ended) {
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_started_after_the_end() {
+    fn no_thread_is_started_after_the_end() {
         let (count, standby) = counted();
         assert!(standby.end().is_empty());
         standby.begin();

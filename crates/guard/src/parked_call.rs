@@ -5,7 +5,8 @@ use backstory_sys as sys;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// A call that waits for its response. Dropping this responds; so does the keeper when it takes over.
+/// A call that waits for its response. Dropping this responds; so does the keeper when it takes
+/// over.
 pub struct ParkedCall {
     id: u64,
     listener: Arc<OwnedFd>,

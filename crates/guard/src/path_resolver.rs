@@ -1,8 +1,9 @@
-//! Looking at what a path means to a caller, without ever waiting for one.
+//! Looks up what a path means to a caller, without waiting for another process.
 //!
-//! A look-up that is answered from the kernel's cache asks nobody. One that is not may ask a file server that is itself being
-//! recorded and waits for us: it is refused here (`NotCached`), unless the part that is not cached lies in a local file system.
-//! A resolver that is allowed to wait does so.
+//! A look-up that the kernel answers from its cache waits for no process. Any other look-up may
+//! wait for a file server that is itself recorded and waits for the guard. Such a look-up is
+//! refused ([`NotCached`]), unless what is not cached lies in a local file system. A resolver that
+//! may wait refuses nothing.
 
 use crate::caller::{Caller, FileSystemView};
 use crate::mounts::{MountTable, NameAuthority};
@@ -13,48 +14,50 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-/// Not cached: ask again with a resolver that may wait.
+/// The path is not cached: a resolver that may wait has to look it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotCached;
 
-/// What was found. Lives for a moment on the stack, never in a collection.
+/// The result of a look-up. Values live for a moment on the stack, never in a collection.
 #[allow(clippy::large_enum_variant)]
 pub enum Resolved {
-    /// It is there.
+    /// The file exists.
     File(ResolvedFile),
-    /// The kernel's errno.
+    /// The look-up fails with this errno.
     Error(i32),
 }
 
-/// A file that is there.
+/// An existing file.
 pub struct ResolvedFile {
     handle: FileHandle,
-    /// What it is.
+    /// Its attributes.
     pub st: libc::statx,
 }
 
-/// How what was found can be asked again.
+/// By what a file can be looked at again.
 enum FileHandle {
-    /// Opened with `O_PATH`: it was looked up carefully.
+    /// A descriptor opened with `O_PATH`, by a careful look-up.
     Opened(OwnedFd),
-    /// Its name in our own view, where no look-up makes us wait, and whether a link at the name's end is followed.
+    /// Its path in the supervisor's own view, where no look-up waits, and whether a link at the
+    /// path's end is followed.
     ByName(CString, bool),
 }
 
-/// Looks up paths for one thread of ours.
+/// Looks up paths for one thread of the guard.
 pub struct PathResolver {
     mounts: MountTable,
     waits: bool,
 }
 
-/// What is found without the cache.
+/// The result of a look-up without the cache.
 enum UncachedLookup {
     Done(std::io::Result<OwnedFd>),
     /// The path's last component is a link to this path.
     Link(Vec<u8>),
 }
 
-/// Where the link that `path` names and `link` is leads to. Nowhere by name, if it is the kernel's, of something open that has lost its.
+/// The path that the link `link`, which `path` names, leads to. `None` for a link of `/proc` to an
+/// open file that has lost its name.
 fn target(path: &[u8], link: &OwnedFd) -> Option<Vec<u8>> {
     let mut buffer = [0; 4096];
     let text = sys::readlink(link.as_raw_fd(), c"", &mut buffer).ok()?;
@@ -68,28 +71,28 @@ fn target(path: &[u8], link: &OwnedFd) -> Option<Vec<u8>> {
     Some([&path[..=slash], text].concat())
 }
 
-/// Links that are followed one after the other, as the kernel does.
+/// Most links that are followed one after the other, as in the kernel.
 const LINKS: usize = 40;
 /// Ancestors that are tried when a path is not cached.
 const ANCESTORS: usize = 8;
 
 impl PathResolver {
-    /// One that never waits, or one that does.
+    /// With `waits`, the resolver may wait for a file system.
     pub fn new(mounts: MountTable, waits: bool) -> PathResolver {
         PathResolver { mounts, waits }
     }
 
-    /// Reads what the first look-up would otherwise have to wait for.
+    /// Reads the table of mounts, so that the first look-up need not.
     pub fn prepare(&mut self, now: u64) {
         self.mounts.all_local(now);
     }
 
-    /// True if no look-up in our own view can make us wait for somebody.
+    /// True if no look-up in the supervisor's own view can wait for another process.
     pub fn all_local(&mut self, now: u64) -> bool {
         self.mounts.all_local(now)
     }
 
-    /// True if what it finds may be later than the call.
+    /// True if the resolver may wait, so that a result may be later than the call.
     pub fn waits(&self) -> bool {
         self.waits
     }
@@ -125,7 +128,8 @@ impl PathResolver {
         )
     }
 
-    /// The same, and what is there can be asked where it is ([`There::path`]).
+    /// As [`PathResolver::look`], and the file is opened, so that [`ResolvedFile::path`] and
+    /// [`ResolvedFile::into_fd`] have a result.
     pub fn look_carefully(
         &mut self,
         caller: &Caller,
@@ -175,8 +179,8 @@ impl PathResolver {
         })
     }
 
-    /// Looks up what is not cached, if the nearest cached directory above it is in a local file system and the rest of the path
-    /// leads nowhere else.
+    /// Looks up a path that is not cached. Its nearest cached ancestor has to be in a local file
+    /// system, and the rest of the path must not lead to another one.
     fn look_locally(
         &mut self,
         caller: &Caller,
@@ -229,8 +233,8 @@ impl PathResolver {
         Err(NotCached)
     }
 
-    /// Whether a directory of the caller's has no names in it. Looked at only where that makes nobody wait and leaves no trace in the
-    /// directory's times.
+    /// True if a directory has no entries. `None` if reading it could wait for another process or
+    /// would change the directory's times.
     pub fn is_empty(
         &mut self,
         caller: &Caller,
@@ -250,15 +254,15 @@ impl PathResolver {
         Ok(opened.ok().and_then(|fd| sys::is_empty(&fd).ok()))
     }
 
-    /// Who makes the names where the file is.
+    /// Which names the file's file system has.
     pub fn names(&mut self, caller: &Caller, st: &libc::statx, now: u64) -> NameAuthority {
         let mount = self.mounts.find(caller.tid, st.stx_mnt_id, now);
         mount.map_or(NameAuthority::Anyone, |mount| mount.names)
     }
 
-    /// True if nothing can be changed where the file is, at this moment: a mount may have become read-only, or be so no more, since
-    /// the last call, and by whom nobody watches. Only a file system that asks a process or the network is not asked: of it,
-    /// what its mount was a moment ago.
+    /// True if the file's mount is read-only at this moment. A process that is not watched may
+    /// change that between two calls, so it is read each time. A file system that waits for a
+    /// process or the network is not read: the mount's last known state is returned.
     pub fn readonly(&mut self, caller: &Caller, there: &ResolvedFile, now: u64) -> bool {
         let Some(mount) = self.mounts.find(caller.tid, there.st.stx_mnt_id, now) else {
             return false;
@@ -273,7 +277,7 @@ impl PathResolver {
 }
 
 impl ResolvedFile {
-    /// The file itself, opened with `O_PATH`, if it was looked up carefully.
+    /// The file, opened with `O_PATH`, if it was looked up carefully.
     pub fn into_fd(self) -> Option<OwnedFd> {
         match self.handle {
             FileHandle::Opened(fd) => Some(fd),
@@ -281,11 +285,11 @@ impl ResolvedFile {
         }
     }
 
-    /// Whether its mount lets nothing be changed. Asks the file system.
+    /// True if the file's mount is read-only, as the file system says.
     fn readonly(&self) -> std::io::Result<bool> {
         match &self.handle {
             FileHandle::Opened(fd) => sys::is_readonly(fd.as_fd()),
-            // There is no way to ask for the link itself by name.
+            // statvfs(2) follows links, so a link has to be opened.
             FileHandle::ByName(name, false) if self.kind() == libc::S_IFLNK => {
                 let link = sys::openat2(libc::AT_FDCWD, name, libc::O_PATH | libc::O_NOFOLLOW, 0)?;
                 sys::is_readonly(link.as_fd())
@@ -299,7 +303,7 @@ impl ResolvedFile {
         u32::from(self.st.stx_mode) & libc::S_IFMT
     }
 
-    /// Where it is, as we see it, if it was looked up carefully.
+    /// The path in the supervisor's view, if the file was looked up carefully.
     pub fn path(&self) -> Option<Vec<u8>> {
         let FileHandle::Opened(fd) = &self.handle else {
             return None;
@@ -310,7 +314,7 @@ impl ResolvedFile {
         (path.first() == Some(&b'/')).then(|| path.to_vec())
     }
 
-    /// Its identity and content state.
+    /// The file's identity and its content state.
     pub fn ident(&self) -> Ident {
         let st = &self.st;
         let nanoseconds =
@@ -332,7 +336,8 @@ impl ResolvedFile {
     }
 }
 
-/// Opens a path, however long. What lies beyond the first piece of a long one in another root is looked for below that.
+/// Opens a path of any length. In another root, what lies beyond the first piece of a long path is
+/// looked up below that piece.
 fn open(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
     let name =
         |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::ENOENT));
@@ -364,7 +369,8 @@ fn describe(fd: &OwnedFd, wait: bool) -> Result<libc::statx, i32> {
         .map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Where the caller's absolute paths start. In our own root, links of `/proc` may be followed; in another, they would leave it.
+/// Where the caller's absolute paths start. In the supervisor's own root, links of `/proc` may be
+/// followed; in another root they would leave it.
 fn root_of(caller: &Caller) -> (RawFd, u64) {
     match &caller.view {
         FileSystemView::Own => (libc::AT_FDCWD, 0),
@@ -372,7 +378,7 @@ fn root_of(caller: &Caller) -> (RawFd, u64) {
     }
 }
 
-/// Names that mean something else for every process.
+/// Names that mean another file for every process, and what follows `/proc/TID` in their place.
 const OWN_NAMES: [(&[u8], &str); 6] = [
     (b"/proc/self", ""),
     (b"/proc/thread-self", ""),
@@ -382,19 +388,20 @@ const OWN_NAMES: [(&[u8], &str); 6] = [
     (b"/dev/stderr", "/fd/2"),
 ];
 
-/// True if the path means something else for every process.
+/// True if the path means another file for every process.
 pub fn is_own(path: &[u8]) -> bool {
     (path.starts_with(b"/proc/") || path.starts_with(b"/dev/"))
         && OWN_NAMES.iter().any(|(name, _)| rest(path, name).is_some())
 }
 
-/// What follows a name that ends where a component does.
+/// The rest of a path after `name`, if `name` ends at the end of a component.
 fn rest<'a>(path: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     path.strip_prefix(name)
         .filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// Puts the caller's own directory in the place of `/proc/self`, which would be ours.
+/// Replaces `/proc/self` and its like by the caller's own directory. Unchanged, they would mean the
+/// supervisor's.
 fn rewrite(caller: &Caller, path: &[u8]) -> Option<Vec<u8>> {
     if !is_own(path) {
         return None;
@@ -425,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_proc_self_is_the_callers() {
+    fn a_path_below_proc_self_means_the_callers_directory() {
         let me = Caller {
             tid: 42,
             ..caller()
@@ -447,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_cached_in_a_local_file_system_is_still_found() {
+    fn an_uncached_path_in_a_local_file_system_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("a/b/c");
         std::fs::create_dir_all(&deep).unwrap();
@@ -465,7 +472,7 @@ mod tests {
         assert!(
             matches!(look(&deep), Some(Resolved::File(there)) if there.kind() == libc::S_IFDIR)
         );
-        // A name that nobody has looked up before is in no cache.
+        // No process has looked up this name before, so it is in no cache.
         assert!(matches!(
             look(&deep.join("never/looked/up")),
             Some(Resolved::Error(libc::ENOENT))
@@ -473,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_only_is_found_by_name_and_by_descriptor() {
+    fn a_read_only_mount_is_found_by_name_and_by_descriptor() {
         let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mut mounts = MountTable::new(Arc::default());
         let mut resolver = PathResolver::new(MountTable::new(Arc::default()), false);

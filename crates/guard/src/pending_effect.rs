@@ -1,4 +1,4 @@
-//! What a call will read or change, found out before it is logged.
+//! Finds out what a call will read or change, before it is logged.
 
 use crate::arguments::NamedPath;
 use crate::caller::Caller;
@@ -9,12 +9,12 @@ use crate::hooks::ChangeKind;
 use crate::path_resolver::{PathResolver, Resolved, ResolvedFile};
 use backstory_files::Ident;
 
-/// What a call will do, as far as it was looked up before the call is logged.
+/// The effect of a call, as far as it was looked up before the call is logged.
 #[derive(Default)]
 pub(crate) struct PendingEffect {
     /// A content that is lost unless it is preserved.
     pub(crate) change: Option<PendingChange>,
-    /// What the path of the file was found to mean.
+    /// The result of the look-up of the file.
     pub(crate) prior: Option<PriorLookup>,
 }
 
@@ -106,7 +106,8 @@ fn file_at_stake(file: &ResolvedFile, kind: ChangeKind) -> Option<TargetFile> {
     matters.then(|| TargetFile::of(&file.ident()))
 }
 
-/// The name of the file whose content a call changes, whether a link at its end is followed, and the change.
+/// The name of the file whose content a call changes, whether a link at its end is followed, and
+/// the change.
 fn target(decoded: &DecodedCall) -> Option<(&NamedPath, bool, ChangeKind)> {
     Some(match decoded {
         DecodedCall::Open { name, flags, .. } => {
@@ -122,9 +123,12 @@ fn target(decoded: &DecodedCall) -> Option<(&NamedPath, bool, ChangeKind)> {
     })
 }
 
-/// The call may read a file, or change what names mean that were read: what was read has to be looked at before something changes.
-/// The recorder's `tell` says the same of its operations. Who makes a name where none was, or changes a file's attributes, leaves
-/// every name that was read as it is; and what is read by a new name, or in a new directory, is told then.
+/// True if the call may read a file, or change what names mean that were read. The preserver then
+/// has to look at what was read before the next change.
+///
+/// The recorder's `tell` says the same of its operations. A call that makes a new name or changes
+/// attributes leaves every name that was read as it is. A later read by such a name is noted
+/// itself.
 pub(crate) fn may_read(decoded: &DecodedCall) -> bool {
     match decoded {
         DecodedCall::Open { flags, .. } => {
@@ -150,7 +154,7 @@ pub(crate) fn may_read(decoded: &DecodedCall) -> bool {
     }
 }
 
-/// What opening an existing file like this does to it.
+/// How opening an existing file with these flags changes it.
 fn opened(flags: i32) -> Option<ChangeKind> {
     let new = libc::O_CREAT | libc::O_EXCL;
     let writes = flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0;
@@ -186,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_of_a_name_is_the_answer_once_and_for_that_name_alone() {
+    fn a_prior_lookup_is_used_once_and_for_its_own_path_only() {
         let callers = Callers::new().unwrap();
         let caller = callers.meet(sys::gettid(), sys::clock::counter()).unwrap();
         let mut cx = CallerFiles {
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_reads_or_moves_names_makes_everybody_ask_again() {
+    fn a_rename_counts_as_a_possible_read_and_a_chmod_does_not() {
         let (name, from, to) = (named(b"/a"), named(b"/a"), named(b"/b"));
         let flags = 0;
         assert!(may_read(&DecodedCall::Rename { from, to, flags }));

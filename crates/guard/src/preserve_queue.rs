@@ -1,8 +1,8 @@
 //! The queue of calls that are parked while the content they change is preserved, and its threads.
 //!
-//! Invariant: a call is parked before it enters the queue, and is answered when it leaves, whatever became of the
-//! content. The threads receive no notifications, so a process that they wait for can always make calls. They
-//! start when there is work and no thread is idle.
+//! Invariant: a call is parked before it enters the queue, and is answered when it leaves, whatever
+//! became of the content. The threads receive no notifications, so a process that they wait for can
+//! always make calls. They start when there is work and no thread is idle.
 
 use crate::change_preserver::{ChangeSource, ChangingCall, log_not_preserved, preserve};
 use crate::guard_state::GuardState;
@@ -29,7 +29,7 @@ pub(crate) struct PreserveJob {
     pub(crate) source: ChangeSource,
 }
 
-/// What a thread of the queue runs.
+/// The function that a thread of the queue runs.
 type ThreadBody = Box<dyn FnOnce() + Send>;
 /// Logs that the content which a call changes was not preserved, with the errno that says why.
 type FailureLogger = Box<dyn FnMut(&Notification, u64, &ChangeSource, i32) + Send>;
@@ -148,7 +148,8 @@ impl PreserveQueue {
         drop(job.parked);
     }
 
-    /// Ends the threads once they have done what they have begun. False: a thread still waits for a file system.
+    /// Ends the threads once they have done what they have begun. False: a thread still waits for a
+    /// file system.
     pub(crate) fn end(&self) -> bool {
         let until = Instant::now() + PATIENCE;
         let mut state = self.state();

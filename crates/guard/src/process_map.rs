@@ -1,20 +1,22 @@
-//! What is known of processes, by their numbers: forgotten once they have ended.
+//! A map from process ids to values that forgets processes after they have ended.
 //!
-//! Invariant: of a process that is there nothing is forgotten; and there are never many more entries than processes, however many have come
-//! and gone. A number that is given to another process is the business of who asks: ends are noticed late.
+//! Invariant: no living process is forgotten, and there are never many more entries than processes,
+//! however many have come and gone. Ends are noticed late, so a caller has to recognize an id that
+//! was given to another process.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::collections::HashMap;
 
-/// Entries before anybody is looked for.
+/// Entries before any process is looked for.
 const LEAST: usize = 4096;
 
 /// A value for each process.
 #[derive(Debug)]
 pub(crate) struct ProcessMap<V> {
     of: HashMap<u32, V>,
-    /// So many entries, and the ended ones are forgotten: half of them at least are new then, so that each costs one look.
+    /// At this many entries the ended processes are forgotten. At least half of the entries are
+    /// then new, so each costs one look.
     limit: usize,
 }
 
@@ -32,7 +34,7 @@ impl<V> ProcessMap<V> {
         self.of.get(&pid)
     }
 
-    /// Returns what was known before.
+    /// Inserts a value, and returns the one before.
     pub(crate) fn insert(&mut self, pid: u32, value: V) -> Option<V> {
         if self.of.len() >= self.limit {
             self.of.retain(|pid, _| exists(*pid));
@@ -50,7 +52,8 @@ impl<V> ProcessMap<V> {
     }
 }
 
-/// A process, or what its parent has not collected yet. Who may not be sent a signal exists, too.
+/// True if the process exists or has not been collected by its parent. A process that may not be
+/// signalled exists too.
 fn exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
@@ -61,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_many_processes_come_and_go_only_those_that_are_there_are_known() {
+    fn a_process_map_forgets_processes_that_have_ended() {
         let mut known = ProcessMap::default();
         let me = std::process::id();
         known.insert(me, 1);
-        // Numbers that no process can have.
+        // No process can have these ids.
         for pid in 1 << 23..(1 << 23) + 10 * LEAST as u32 {
             assert_eq!(known.insert(pid, 2), None);
             assert!(known.of.len() <= LEAST);
@@ -74,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_is_there_is_forgotten_or_looked_for_again_and_again() {
+    fn a_process_map_keeps_living_processes_and_does_not_look_for_each_again() {
         let mut known = ProcessMap {
             of: HashMap::new(),
             limit: 1,

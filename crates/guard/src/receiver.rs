@@ -35,9 +35,11 @@ impl<S: RecordSink> NotificationReceiver<S> {
     /// Receives until the guard is stopped or no process is left that has the filter.
     pub(crate) fn run(mut self) {
         self.control.runs(self.index);
-        // A signal makes a call fail that waits to be received. On a busy machine that takes milliseconds.
+        // A signal makes a call fail that waits to be received. On a busy machine that takes
+        // milliseconds.
         sys::come_first();
-        // Reads the table of mounts while the command is still being started, so that the first call need not wait.
+        // Reads the table of mounts while the command is still being started, so that the first
+        // call need not wait.
         self.logger.resolver.prepare(sys::clock::counter());
         while !self.control.stops() {
             if self.index > 0 && !self.is_wanted() {
@@ -68,7 +70,8 @@ impl<S: RecordSink> NotificationReceiver<S> {
         self.control.ends(self.index);
     }
 
-    /// True if a notification waits for this helper. Otherwise sleeps until a receiver calls for help.
+    /// True if a notification waits for this helper. Otherwise sleeps until a receiver calls for
+    /// help.
     fn is_wanted(&self) -> bool {
         let wanted = self.control.wanted.load(Ordering::Acquire);
         if self.state.has_pending() {

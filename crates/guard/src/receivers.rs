@@ -4,10 +4,10 @@
 //! | --- | --- | --- |
 //! | hot receiver | receives, logs, responds (`receiver`) | with the guard |
 //! | helpers | the same | when notifications queue up |
-//! | deferred | concludes calls that could not be concluded at once (`deferred`) | at the first such call |
-//! | exits | waits for the exits of processes (`exit_watcher`) | at the first process it awaits |
-//! | preserving threads | preserve contents while calls are parked (`preserve_queue`) | at the first parked call |
-//! | spare receiver | lets calls go on while all receivers are stuck (`stuck_receivers`) | when they are |
+//! | deferred | concludes deferred calls (`deferred`) | at the first such call |
+//! | exits | awaits the exits of processes (`exit_watcher`) | at the first such process |
+//! | preserving | preserve contents for parked calls (`preserve_queue`) | at the first such call |
+//! | spare receiver | lets calls go on while all receivers are stuck (`stuck_receivers`) | then |
 
 use crate::call_logger::CallLogger;
 use crate::deferred::{DeferredCall, run_deferred};
@@ -45,10 +45,12 @@ pub struct Receivers {
 }
 
 impl Receivers {
-    /// Starts to respond to notifications. `make_sink` is called once for each thread, before any of them runs.
+    /// Starts to respond to notifications. `make_sink` is called once for each thread, before any
+    /// of them runs.
     ///
     /// # Errors
-    /// The kernel's notifications are larger than known here, or there are no descriptors or threads left.
+    /// The kernel's notifications are larger than known here, or there are no descriptors
+    /// or threads left.
     pub fn start<S: RecordSink + Send + 'static>(
         listener: OwnedFd,
         buffers: Arc<SharedBuffers>,
@@ -81,7 +83,8 @@ impl Receivers {
             deferred: deferred.clone(),
             index,
         };
-        // The helpers are in the reserve and refer to it: by a weak reference, or neither would ever be freed.
+        // The helpers are in the reserve and refer to it: by a weak reference, or neither would
+        // ever be freed.
         let reserve = Arc::new_cyclic(|reserve: &Weak<Reserve>| Reserve {
             helpers: helpers(
                 (1..RECEIVER_THREADS)
@@ -104,7 +107,8 @@ impl Receivers {
         })
     }
 
-    /// A monitor of the receivers: a receiver that waits for a program's memory must not stop that program.
+    /// A monitor of the receivers: a receiver that waits for a program's memory must not stop that
+    /// program.
     pub fn monitor(&self) -> StuckReceiverMonitor {
         StuckReceiverMonitor::new(&self.state, &self.control, &self.reserve)
     }
@@ -116,9 +120,9 @@ impl Receivers {
 
     /// Ends all threads and drops their sinks.
     ///
-    /// After [`Receivers::ended`] everything that happened has been logged. Before it, the keeper must respond to
-    /// the processes that are left. Returns false if a thread still waits for a file server, or a program waited
-    /// for one until it ended: the outcome of such a call is unknown.
+    /// After [`Receivers::ended`] everything that happened has been logged. Before it, the keeper
+    /// must respond to the processes that are left. Returns false if a thread still waits for a
+    /// file server, or if a program did so until it ended. The outcome of such a call is unknown.
     pub fn stop(self) -> bool {
         let receivers_ended = self.control.stop_receivers(&self.state);
         let mut receivers = self.reserve.helpers.end();
@@ -131,7 +135,8 @@ impl Receivers {
             }
         }
         let preserved = self.preserve_queue.end();
-        // Once no process is left the exit thread awaits outstanding statuses for a moment; before that, not at all.
+        // Once no process is left the exit thread awaits outstanding statuses for a moment; before
+        // that, not at all.
         if !self.control.is_hung_up() {
             self.state.exits.stop();
         }

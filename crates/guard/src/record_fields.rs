@@ -1,4 +1,4 @@
-//! What a call asks for, as a record's fields: everything but the outcome.
+//! From a decoded call to the fields of its record: all but the outcome.
 
 use crate::decoded_call::DecodedCall;
 use crate::record_writer::{RecordFields, RecordResult};

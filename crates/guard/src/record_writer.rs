@@ -1,4 +1,5 @@
-//! Writes the guard's records: always with who did it, in the format of `backstory_abi.h`.
+//! Writes the guard's records in the format of `backstory_abi.h`. Each names the thread that made
+//! the call.
 
 use backstory_abi::{
     DONE, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record, Who, op,
@@ -6,17 +7,17 @@ use backstory_abi::{
 use backstory_arena::RecordSink;
 use backstory_files::Ident;
 
-/// Most bytes of strings in one record; longer lists continue in the next.
+/// Most bytes of strings in one record. A longer list continues in the next record.
 const PIECE: usize = 16 * 1024;
 
-/// What is known of a call's result.
+/// The result of a call, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordResult {
     /// Only the attempt was seen.
     Unknown,
-    /// The file system says so: at least 0, or `-errno`.
+    /// The file system foretells it: at least 0, or `-errno`.
     Predicted(i32),
-    /// It is so.
+    /// The result is certain.
     Known(i32),
 }
 
@@ -25,24 +26,24 @@ pub enum RecordResult {
 pub struct RecordFields {
     /// Operation.
     pub op: u16,
-    /// See the operation.
+    /// Its meaning depends on the operation.
     pub fd: i32,
-    /// See the operation.
+    /// Its meaning depends on the operation.
     pub arg: i32,
-    /// See the operation.
+    /// Its meaning depends on the operation.
     pub aux: u32,
     /// Outcome.
     pub result: RecordResult,
-    /// File concerned.
+    /// The file concerned.
     pub ident: Option<Ident>,
-    /// Paths are absolute.
+    /// All paths are absolute.
     pub resolved: bool,
     /// More `F_*`.
     pub flags: u16,
 }
 
 impl RecordFields {
-    /// Of an operation of which nothing is known yet.
+    /// The fields of an operation of which nothing else is known.
     pub fn of(op: u16) -> RecordFields {
         RecordFields {
             op,
@@ -62,14 +63,14 @@ impl RecordFields {
     }
 }
 
-/// Builds records in a buffer of its own and hands them to a sink.
+/// Builds records in its own buffer and passes them to a sink.
 pub struct RecordWriter<S> {
     sink: S,
     buffer: Vec<u8>,
 }
 
 impl<S: RecordSink> RecordWriter<S> {
-    /// Into `sink`.
+    /// A writer to `sink`.
     pub fn new(sink: S) -> RecordWriter<S> {
         RecordWriter {
             sink,
@@ -87,7 +88,7 @@ impl<S: RecordSink> RecordWriter<S> {
         self.finish();
     }
 
-    /// Writes one record with raw bytes, whose number stands in `aux` (a socket address).
+    /// Writes one record with raw bytes (a socket address); `aux` holds their number.
     pub fn put_bytes(&mut self, time: u64, who: Who, fields: &RecordFields, bytes: &[u8]) {
         self.start(
             time,
@@ -101,7 +102,8 @@ impl<S: RecordSink> RecordWriter<S> {
         self.finish();
     }
 
-    /// Writes a list of NUL-terminated strings, given one after the other, in as many records as it takes.
+    /// Writes a list of NUL-terminated strings, given one after the other, in as many records as
+    /// needed.
     pub fn put_list(&mut self, time: u64, who: Who, fields: &RecordFields, list: &[u8]) {
         let mut rest = list;
         loop {
@@ -161,13 +163,15 @@ impl<S: RecordSink> RecordWriter<S> {
     }
 }
 
-/// The first recordful of a list: its bytes, whether its last string goes on in the next record, and the rest.
+/// The part of a list that fits one record, whether its last string continues in the next record,
+/// and the rest.
 fn split(list: &[u8]) -> (&[u8], bool, &[u8]) {
     if list.len() <= PIECE {
         return (list, false, &[]);
     }
     let (head, tail) = list.split_at(PIECE);
-    // An empty string at a record's end would be taken for padding, so no record but the last ends with one.
+    // An empty string at the end of a record would be read as padding, so only the last record may
+    // end with one.
     match (1..PIECE)
         .rev()
         .find(|end| head[*end] == 0 && head[*end - 1] != 0)
@@ -180,7 +184,7 @@ fn split(list: &[u8]) -> (&[u8], bool, &[u8]) {
     }
 }
 
-/// A process was met for the first time.
+/// The fields of a `BORN` record: a process was met for the first time.
 pub fn born(pid: u32, parent: u32) -> RecordFields {
     RecordFields {
         fd: pid as i32,
@@ -190,7 +194,7 @@ pub fn born(pid: u32, parent: u32) -> RecordFields {
     }
 }
 
-/// A process ended.
+/// The fields of a `GONE` record: a process has ended.
 pub fn gone(pid: u32, status: Option<i32>) -> RecordFields {
     RecordFields {
         fd: pid as i32,

@@ -5,9 +5,11 @@ use backstory_sys as sys;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-/// Lets go on whoever a dead supervisor had received and not answered. Returns how many waited.
+/// Lets every call go on that a dead supervisor had received and not responded to. Returns how many
+/// waited.
 ///
-/// Only for the keeper, once the supervisor is known to be dead. An id that had been answered is refused by the kernel, harmlessly.
+/// Only for the keeper, once the supervisor is known to be dead. The kernel refuses the id of a
+/// call that had its response, which does no harm.
 pub fn continue_received(listener: BorrowedFd<'_>, shared: &NotificationBuffers) -> usize {
     let mut rescued = 0;
     for id in shared.unanswered() {
@@ -22,9 +24,11 @@ pub fn continue_received(listener: BorrowedFd<'_>, shared: &NotificationBuffers)
     rescued
 }
 
-/// Lets every watched call go on, unseen, until no process is left that has the filter. Returns how many there were.
+/// Lets every watched call go on, unseen, until no process is left that has the filter. Returns how
+/// many calls there were.
 ///
-/// For the keeper after the supervisor's end. The filter can't be removed, so this is what keeps its processes alive.
+/// For the keeper after the supervisor's end. A filter cannot be removed, so without this its
+/// processes would wait for ever.
 pub fn continue_all(listener: BorrowedFd<'_>, shared: &NotificationBuffers) -> u64 {
     let mut served = 0;
     loop {
@@ -41,7 +45,8 @@ pub fn continue_all(listener: BorrowedFd<'_>, shared: &NotificationBuffers) -> u
     }
 }
 
-/// Lets every call go on that waits now. Does not wait. False once no process is left that has the filter.
+/// Lets every call go on that waits now. Does not wait. False once no process is left that has the
+/// filter.
 pub fn continue_pending(listener: BorrowedFd<'_>, shared: &NotificationBuffers) -> bool {
     loop {
         let events = sys::poll(listener, libc::POLLIN, 0);
@@ -49,7 +54,8 @@ pub fn continue_pending(listener: BorrowedFd<'_>, shared: &NotificationBuffers) 
             return events & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) == 0;
         }
         if let Ok(call) = shared.receive(listener, 0) {
-            let _ = sys::answer_continue(listener, call.id); // its caller may have died
+            // An error means that the caller has been killed.
+            let _ = sys::answer_continue(listener, call.id);
             shared.clear(0);
         }
     }

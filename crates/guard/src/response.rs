@@ -20,7 +20,8 @@ pub(crate) enum Response {
 impl Response {
     /// Sends the response to the notification `id`.
     pub(crate) fn send(self, listener: BorrowedFd<'_>, id: u64) {
-        // An error means that the caller has been killed meanwhile, so no thread waits for the response.
+        // An error means that the caller has been killed meanwhile, so no thread waits for the
+        // response.
         let _ = match self {
             Response::Continue => sys::answer_continue(listener, id),
             Response::Error(errno) => sys::answer_errno(listener, id, errno),

@@ -3,16 +3,17 @@
 use backstory_sys::PidfdInfo;
 use std::cell::OnceCell;
 
-/// Whose rights a file is accessed with.
+/// The credentials that a thread accesses files with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessRights {
-    /// User.
+    /// The file system user id.
     pub uid: u32,
-    /// Group.
+    /// The file system group id.
     pub gid: u32,
-    /// Whose they are.
+    /// The thread.
     pub tid: u32,
-    /// Further groups, once they were asked for: that takes longer than all the rest, and they rarely matter.
+    /// The supplementary groups, once they were read. Reading them takes longer than all the rest,
+    /// and they rarely matter.
     pub groups: OnceCell<Vec<u32>>,
 }
 
@@ -26,15 +27,15 @@ impl AccessRights {
         }
     }
 
-    /// True if the file's group is one of the further groups.
+    /// True if the group is a supplementary group of the thread.
     fn further(&self, group: u32) -> bool {
         self.groups
             .get_or_init(|| groups(self.tid))
             .contains(&group)
     }
 
-    /// True if a file of this owner and mode gives `wanted` (4 read, 2 write, 1 execute). Root passes, except that a file that
-    /// nobody may execute is not executed.
+    /// True if a file of this owner and mode gives `wanted` (4 read, 2 write, 1 execute). Root has
+    /// all rights, except that it cannot execute a file without any execute bit.
     pub fn permit(&self, st: &libc::statx, wanted: u16) -> bool {
         let directory = st.stx_mode & libc::S_IFMT as u16 == libc::S_IFDIR as u16;
         if self.uid == 0 {

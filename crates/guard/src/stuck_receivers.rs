@@ -1,12 +1,13 @@
-//! Finds receivers that are stuck in a program's memory, and lets calls go on while all of them are.
+//! Finds receivers that are stuck in a program's memory, and lets calls go on while all of them
+//! are.
 //!
-//! The page that a call's argument lies in may be made only when a thread touches it: by another thread of the
-//! program (`userfaultfd`), or by a file server whose file is mapped. A receiver that reads the page waits for
-//! that thread. The kernel has no flag that makes such a read fail instead. The thread that makes the page may
-//! itself need a watched call, and then waits for a receiver.
+//! The page of a call's argument may be made only when a thread touches it. Another thread of the
+//! program makes it (`userfaultfd`), or a file server whose file is mapped. A receiver that reads
+//! the page waits for that thread. The kernel has no flag that makes such a read fail instead. The
+//! thread that makes the page may itself need a watched call, and then waits for a receiver.
 //!
-//! Invariant: the spare receiver receives nothing while another receiver could, and it reads no memory. The
-//! monitor runs only when the supervisor's drainer has looked at the arena anyway.
+//! Invariant: the spare receiver receives nothing while another receiver could, and it reads no
+//! memory. The monitor runs only when the supervisor's drainer has looked at the arena anyway.
 
 use crate::guard_state::GuardState;
 use crate::threads::{InProgress, RECEIVER_THREADS, Reserve, SPARE, ThreadControl};
@@ -16,9 +17,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A receiver that reads a program's memory for so long is stuck: it is neither slow nor waiting for a processor.
+/// A receiver that reads a program's memory for so long is stuck: it is neither slow nor waiting
+/// for a processor.
 const STUCK: Duration = Duration::from_millis(200);
-/// Milliseconds that the spare receiver waits for a call before it checks again whether it is needed.
+/// Milliseconds that the spare receiver waits for a call before it checks again whether it is
+/// needed.
 const LOOK: i32 = 10;
 
 /// Checks from time to time whether receivers are stuck.
@@ -43,8 +46,8 @@ impl StuckReceiverMonitor {
         }
     }
 
-    /// Checks the receivers, if the last check is long enough ago. To be called several times a second by a thread
-    /// with other work. Does not wait.
+    /// Checks the receivers, if the last check is long enough ago. To be called several times a
+    /// second by a thread with other work. Does not wait.
     pub fn check(&self) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.0.elapsed() < STUCK {
@@ -75,7 +78,8 @@ impl StuckReceiverMonitor {
     }
 }
 
-/// True if a receiver still handles the notification that it handled `before`, and waits for a program's memory.
+/// True if a receiver still handles the notification that it handled `before`, and waits for a
+/// program's memory.
 fn is_stuck(
     state: &GuardState,
     control: &ThreadControl,
@@ -106,8 +110,8 @@ pub(crate) fn run_spare(state: &GuardState, control: &ThreadControl) {
     control.ends(SPARE);
 }
 
-/// Waits [`LOOK`] for a call, and lets it go on unseen. If another receiver takes the call first, this one
-/// receives the next.
+/// Waits [`LOOK`] for a call, and lets it go on unseen. If another receiver takes the call first,
+/// this one receives the next.
 fn continue_one(state: &GuardState) {
     if sys::poll(state.listener(), libc::POLLIN, LOOK) & libc::POLLIN == 0 {
         return;
@@ -120,9 +124,9 @@ fn continue_one(state: &GuardState) {
     }
 }
 
-/// True if a thread of this process sleeps in a call that reads a program's memory. A receiver that waits for a
-/// slow disk is not stuck: it gets its data, and the call that it handles must not go on unseen. Where the kernel
-/// does not show the call, time alone decides.
+/// True if a thread of this process sleeps in a call that reads a program's memory. A receiver that
+/// waits for a slow disk is not stuck. It gets its data, and the call that it handles must not go
+/// on unseen. Where the kernel does not show the call, time alone decides.
 fn waits_for_memory(tid: u32) -> bool {
     let Ok(call) = std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")) else {
         return true;
@@ -140,7 +144,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn who_waits_for_something_else_than_memory_is_not_stuck() {
+    fn a_thread_that_waits_for_a_pipe_is_not_stuck() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -16,11 +16,12 @@ pub(crate) const SPARE: usize = RECEIVER_THREADS;
 const _: () = assert!(SPARE < crate::notification_buffers::RECEIVERS);
 /// Bytes of a thread's stack.
 const STACK: usize = 256 * 1024;
-/// Longest wait at the end of a run for a thread that waits for a file system or a program's memory. The
-/// user's prompt waits, too.
+/// Longest wait at the end of a run for a thread that waits for a file system or a program's
+/// memory. The user's prompt waits, too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The notifications that the receivers are handling, by receiver; 0 for a receiver that handles none.
+/// The notifications that the receivers are handling, by receiver; 0 for a receiver that handles
+/// none.
 pub(crate) type InProgress = [u64; RECEIVER_THREADS];
 
 /// Threads that start when they are needed.
@@ -90,8 +91,8 @@ impl ThreadControl {
         sys::futex_wake(&self.wanted, count);
     }
 
-    /// Makes every receiver end, and waits for them. False if one still waits for a program's memory after
-    /// [`PATIENCE`].
+    /// Makes every receiver end, and waits for them. False if one still waits for a program's
+    /// memory after [`PATIENCE`].
     pub(crate) fn stop_receivers(&self, state: &GuardState) -> bool {
         self.stop.store(true, Ordering::Release);
         if state.is_hung_up() {
@@ -102,7 +103,8 @@ impl ThreadControl {
             sys::futex_wake(word, RECEIVER_THREADS as u32);
         }
         let began = Instant::now();
-        // A signal that arrives just before a receiver blocks is lost, so it is sent until all have ended.
+        // A signal that arrives just before a receiver blocks is lost, so it is sent until all have
+        // ended.
         let me = sys::gettid();
         let mut tries = 0;
         loop {

@@ -1,4 +1,5 @@
-//! `docs/syscalls.md` says what the table says (`BACKSTORY_BLESS=1` writes it anew), and the table says of the recorder what is so.
+//! `docs/syscalls.md` says what the table says (`BACKSTORY_BLESS=1` writes it anew), and the table
+//! says of the recorder what is so.
 
 use backstory_guard::table::{GuardAction, ROWS, When};
 use std::fmt::Write;

@@ -1,20 +1,23 @@
-//! Address space beside the arena's, where it is limited (`ulimit -v`).
+//! The address space that recording needs beside the arena, where it is limited (`ulimit -v`).
 //!
-//! Invariant: a command is started only where supervisor and keeper have what their threads and heaps need to live. Who
-//! finds out afterwards can only be killed, and with it the answers to the guard's calls.
+//! Invariant: a command is started only where supervisor and keeper have the address space that
+//! their threads and heaps need. A process that runs out of it later can only be killed, and the
+//! guard's notifications then get no response.
 #![allow(unsafe_code)]
 
-/// What launcher, keeper and supervisor need beside what they begin with and beside the arena: ten stacks, of which the drainer's is 512 KB
-/// and the others 256 KB, and 4 MB for heaps.
+/// Bytes that launcher, keeper and supervisor need beside their initial memory and the arena. They
+/// hold ten stacks and 4 MB for heaps. The drainer's stack has 512 KB, the others 256 KB.
 pub const NEEDED: usize = 8 << 20;
 
-/// True if so much can still be had. Free where nothing is limited.
+/// True if [`NEEDED`] bytes can still be mapped. Costs nothing where the address space is not
+/// limited.
 pub fn is_left() -> bool {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: the structure is plain and ours; the mapping is new, is never touched, and is taken away again as it was made.
+    // SAFETY: the structure is a plain local; the mapping is new, is never touched, and is taken
+    // away again as it was made.
     unsafe {
         libc::getrlimit(libc::RLIMIT_AS, &mut limit);
         if limit.rlim_cur == libc::RLIM_INFINITY {

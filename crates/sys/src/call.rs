@@ -1,4 +1,4 @@
-//! The result of a raw system call.
+//! The results of raw system calls.
 #![allow(unsafe_code)]
 
 use libc::{c_int, c_long};
@@ -16,7 +16,8 @@ pub(crate) fn check<T: Copy + Default + PartialOrd>(result: T) -> io::Result<T> 
 
 /// Owns a descriptor that a successful system call returned. No other owner may exist.
 pub(crate) fn own(fd: c_long) -> OwnedFd {
-    // SAFETY: the caller got `fd` from a successful call that returned a new descriptor, which has no other owner.
+    // SAFETY: the caller got `fd` from a successful call that returned a new descriptor, which has
+    // no other owner.
     unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
 }
 

@@ -10,33 +10,35 @@ use std::ffi::c_int;
 use std::io;
 use std::mem::zeroed;
 
-/// Forks. 0 in the child.
+/// Forks this process, which must have one thread. Returns 0 in the child.
 ///
-/// The caller has one thread: a child of a threaded process could find any lock taken for ever.
+/// In a child of a process with several threads, another thread's locks would stay taken for ever.
 pub fn fork() -> io::Result<Pid> {
-    // SAFETY: called while single-threaded, so the child may go on using the heap and everything else.
+    // SAFETY: called while single-threaded, so the child may go on using the heap and everything
+    // else.
     check(unsafe { libc::fork() })
 }
 
-/// Ends the process at once: no destructors, no buffers written, which in a forked copy belong to the original.
+/// Ends the process at once. Destructors do not run and buffers are not written: in a forked copy
+/// they belong to the original.
 pub fn exit_now(status: i32) -> ! {
     // SAFETY: never returns, touches nothing.
     unsafe { libc::_exit(status) }
 }
 
-/// What `waitid` said of a child.
+/// A change of a child's state, as waitid(2) reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChildChange {
-    /// Which child.
+    /// The child.
     pub pid: Pid,
-    /// `CLD_EXITED`, `CLD_KILLED`, `CLD_DUMPED`, `CLD_STOPPED`, `CLD_CONTINUED`
+    /// `CLD_EXITED`, `CLD_KILLED`, `CLD_DUMPED`, `CLD_STOPPED` or `CLD_CONTINUED`.
     pub code: c_int,
-    /// Exit status or signal.
+    /// The exit status or the signal.
     pub status: c_int,
 }
 
 impl ChildChange {
-    /// As `wait` would have reported it.
+    /// The status as wait(2) would report it.
     pub fn wait_status(self) -> i32 {
         match self.code {
             libc::CLD_EXITED => (self.status & 0xff) << 8,
@@ -48,7 +50,10 @@ impl ChildChange {
     }
 }
 
-/// `waitid` without waiting. None: there are children, but none with news. `ECHILD`: no children.
+/// waitid(2) without waiting. `None`: no child has changed its state.
+///
+/// # Errors
+/// `ECHILD`: there is no such child.
 pub fn child_change(which: Option<Pid>, options: c_int) -> io::Result<Option<ChildChange>> {
     let (kind, id) = which.map_or((libc::P_ALL, 0), |pid| (libc::P_PID, pid as u32));
     // SAFETY: a plain structure which the kernel fills; the fields read are those of SIGCHLD.
@@ -64,28 +69,32 @@ pub fn child_change(which: Option<Pid>, options: c_int) -> io::Result<Option<Chi
     }
 }
 
-/// How often a child that must go on is looked at: as long may it be stopped without anybody being told. Seconds.
+/// How often a child that must go on is checked: it may stay stopped for so long.
 pub const LOOK_AFTER: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// A child that somebody stopped goes on. Whoever waits for its answer could not know whom to continue. Its parent is told once all of its
-/// threads have stopped; one that hangs in a file system does not stop, so the child is looked at, too.
+/// Continues a child that another process has stopped. A user who waits for the child could not
+/// know which process to continue.
+///
+/// The kernel reports a stop once all threads of the child have stopped. A thread that hangs in a
+/// file system does not stop, so the child's state is also read from `/proc`.
 pub fn keep_going(child: Pid) {
     if matches!(child_change(Some(child), libc::WSTOPPED), Ok(Some(_))) || stopped(child) {
-        let _ = kill(child, libc::SIGCONT); // it may just have ended
+        // An error means that the child has just ended.
+        let _ = kill(child, libc::SIGCONT);
     }
 }
 
-/// Takes a dead child's body away.
+/// Reaps a child that has ended.
 pub fn reap(pid: Pid) {
     let mut status = 0;
-    // SAFETY: the status is a plain integer of ours.
+    // SAFETY: the status is a plain integer of this function.
     unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) };
 }
 
-/// This process becomes the parent of its descendants' orphans.
+/// Makes this process the parent of its descendants' orphans.
 pub fn become_subreaper() {
     // SAFETY: no pointers.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
@@ -94,7 +103,7 @@ pub fn become_subreaper() {
 /// Waits until a child has ended, and reaps it.
 pub fn wait_for(pid: Pid) {
     let mut status = 0;
-    // SAFETY: the status is a plain integer of ours.
+    // SAFETY: the status is a plain integer of this function.
     while unsafe { libc::waitpid(pid, &mut status, 0) } < 0 {
         if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
             break;
@@ -102,13 +111,13 @@ pub fn wait_for(pid: Pid) {
     }
 }
 
-/// This process gets `signal` when its parent ends.
+/// Has the kernel send `signal` to this process when its parent ends.
 pub fn signal_at_parents_end(signal: c_int) {
     // SAFETY: no pointers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) };
 }
 
-/// Dead children need nobody to reap them from now on.
+/// Has the kernel reap this process's children from now on.
 pub fn forget_children() {
     set_disposition(libc::SIGCHLD, libc::SIG_IGN);
 }

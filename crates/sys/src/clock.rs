@@ -1,9 +1,9 @@
-//! The readings of the clocks that a run uses, each in one unit.
+//! The clocks of a run, each read in one unit.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 
-/// The counter that records are stamped with: the time-stamp counter where there is one.
+/// The counter that records are stamped with: the processor's time-stamp counter.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 pub fn counter() -> u64 {
@@ -11,34 +11,35 @@ pub fn counter() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The counter that records are stamped with.
+/// The counter that records are stamped with: nanoseconds of `CLOCK_MONOTONIC_RAW`.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn counter() -> u64 {
     nanoseconds(ClockId::MonotonicRaw) as u64
 }
 
-/// Nanoseconds since 1970 as the machine has them now.
+/// Nanoseconds since 1970 by the machine's clock.
 pub fn machine() -> i64 {
     nanoseconds(ClockId::Realtime)
 }
 
-/// Nanoseconds since 1970 as local file systems stamp a change with now: the clock of the kernel's last tick. One that gives finer times to files
-/// that are watched (Linux 6.13) gives none that is earlier.
+/// Nanoseconds since 1970 by the clock that local file systems stamp changes with: the kernel's
+/// last tick. A file system that gives finer times to watched files (Linux 6.13) gives none that is
+/// earlier.
 pub fn files() -> i64 {
     nanoseconds(ClockId::RealtimeCoarse)
 }
 
-/// Nanoseconds since the machine's boot, sleep included. Nobody can set it.
+/// Nanoseconds since the machine's boot, sleep included. This clock cannot be set.
 pub fn since_boot() -> i64 {
     nanoseconds(ClockId::Boottime)
 }
 
-/// Nanoseconds of a clock that never jumps.
+/// Nanoseconds of `CLOCK_MONOTONIC`, which never jumps.
 pub fn monotonic() -> i64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Tells one boot of the machine from another.
+/// The id of this boot of the machine.
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.lines().next().unwrap_or("").to_owned()

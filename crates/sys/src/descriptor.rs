@@ -1,4 +1,4 @@
-//! Descriptors: closing inherited ones, and passing them over a socket.
+//! Descriptors: closing inherited ones, and passing one over a socket.
 #![allow(unsafe_code)]
 
 use crate::call::check;
@@ -7,13 +7,13 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Closes one descriptor that no owner in this process knows of.
+/// Closes an inherited descriptor, which has no owner in this process.
 pub fn close(fd: RawFd) {
     // SAFETY: inherited, so nothing here owns it.
     unsafe { libc::close(fd) };
 }
 
-/// Makes the given standard descriptors `/dev/null`.
+/// Opens `/dev/null` as these standard descriptors.
 pub fn nullify(fds: &[RawFd]) {
     // SAFETY: plain descriptors and a constant string.
     unsafe {
@@ -60,7 +60,8 @@ pub fn send_fd(socket: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
         iov_base: byte.as_mut_ptr().cast(),
         iov_len: 1,
     };
-    // SAFETY: all pointers are to locals that live through the call; the control buffer holds one descriptor.
+    // SAFETY: all pointers are to locals that outlive the call; the control buffer holds one
+    // descriptor.
     unsafe {
         let mut message: libc::msghdr = zeroed();
         message.msg_iov = &mut iov;
@@ -79,7 +80,7 @@ pub fn send_fd(socket: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Receives a byte, and the descriptor that came with it, if something is waiting.
+/// Receives a byte, and the descriptor that came with it. `None` if no message is waiting.
 pub fn receive_fd(socket: BorrowedFd<'_>) -> Option<(u8, Option<OwnedFd>)> {
     let mut byte = [0];
     let mut control = Control([0; CONTROL]);
@@ -87,7 +88,7 @@ pub fn receive_fd(socket: BorrowedFd<'_>) -> Option<(u8, Option<OwnedFd>)> {
         iov_base: byte.as_mut_ptr().cast(),
         iov_len: 1,
     };
-    // SAFETY: as in `send_fd`; a descriptor that arrives is new and nobody else's.
+    // SAFETY: as in `send_fd`; a descriptor that arrives is new and has no other owner.
     unsafe {
         let mut message: libc::msghdr = zeroed();
         message.msg_iov = &mut iov;

@@ -8,7 +8,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// Opens a path below `dir` as `openat2` does.
+/// Opens a path below `dir`, by openat2(2).
 pub fn openat2(dir: RawFd, path: &CStr, flags: c_int, resolve: u64) -> io::Result<OwnedFd> {
     // SAFETY: all-zero bytes are a valid `open_how`.
     let mut how: libc::open_how = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -27,7 +27,7 @@ pub fn openat2(dir: RawFd, path: &CStr, flags: c_int, resolve: u64) -> io::Resul
     check(fd).map(own)
 }
 
-/// What `statx` says of `path` below `dir`.
+/// The attributes of `path` below `dir`, by statx(2).
 pub fn statx(dir: RawFd, path: &CStr, flags: c_int) -> io::Result<libc::statx> {
     let mask = libc::STATX_BASIC_STATS | libc::STATX_BTIME | libc::STATX_MNT_ID;
     let mut buffer = MaybeUninit::<libc::statx>::zeroed();
@@ -39,21 +39,23 @@ pub fn statx(dir: RawFd, path: &CStr, flags: c_int) -> io::Result<libc::statx> {
     Ok(unsafe { buffer.assume_init() })
 }
 
-/// True if the mount in which a file was opened lets nothing be changed. Asks the file system, which must be a local one.
+/// True if the mount of an open file is read-only. Calls the file system, which must be a local
+/// one.
 pub fn is_readonly(fd: BorrowedFd<'_>) -> io::Result<bool> {
     let flags = rustix::fs::fstatvfs(fd)?.f_flag;
     Ok(flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
-/// The same for the mount in which our own view has this path, whose last component is followed.
+/// As [`is_readonly`], for the mount of this path in the process's own view. A link at its end is
+/// followed.
 pub fn is_readonly_at(path: &CStr) -> io::Result<bool> {
     let flags = rustix::fs::statvfs(path)?.f_flag;
     Ok(flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
-/// True if a directory, opened for reading, has no names but `.` and `..`.
+/// True if a directory, opened for reading, has no entries but `.` and `..`.
 pub fn is_empty(directory: &OwnedFd) -> io::Result<bool> {
-    /// Where the kernel puts an entry's length, and where its name begins.
+    /// The offsets of an entry's length and of its name in `struct linux_dirent64`.
     const LENGTH: usize = 16;
     const NAME: usize = 19;
     let mut buffer = [0u8; 512];
@@ -92,7 +94,8 @@ pub fn readlink<'a>(dir: RawFd, path: &CStr, buffer: &'a mut [u8]) -> io::Result
     Ok(buffer.get(..n).unwrap_or_default())
 }
 
-/// Inode number of a descriptor: for a pidfd of a recent kernel, unique among all processes since boot.
+/// The inode number of a descriptor. For a pidfd of a recent kernel it is unique among all
+/// processes since boot.
 pub fn inode(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut buffer = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the kernel writes one structure.
@@ -103,7 +106,8 @@ pub fn inode(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(unsafe { buffer.assume_init() }.st_ino)
 }
 
-/// What `poll` says of one descriptor, waiting at most `timeout` milliseconds (-1: for ever).
+/// The events of one descriptor, by poll(2). Waits at most `timeout` milliseconds; -1 waits for
+/// ever.
 pub fn poll(fd: BorrowedFd<'_>, events: i16, timeout: c_int) -> i16 {
     let mut entry = libc::pollfd {
         fd: fd.as_raw_fd(),

@@ -19,7 +19,7 @@ pub fn futex_wait(word: &AtomicU32, value: u32) {
     };
 }
 
-/// The same, for at most so long.
+/// As [`futex_wait`], for at most this long.
 pub fn futex_wait_for(word: &AtomicU32, value: u32, at_most: Duration) {
     let at_most = libc::timespec {
         tv_sec: at_most.as_secs() as libc::time_t,

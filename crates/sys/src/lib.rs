@@ -1,9 +1,10 @@
-//! The Linux calls that neither std nor rustix offers in the form needed here, each behind a safe function.
+//! The Linux calls that neither std nor rustix offers in the form needed here, each behind a safe
+//! function.
 //!
-//! In: plain arguments. Out: what the kernel returned. What makes a call sound is said at the call.
+//! In: plain arguments. Out: what the kernel returned. A comment at each call says why it is sound.
 //!
-//! Invariant: this crate keeps no state but what a signal handler needs. Absent: records, runs, and why a call
-//! is made.
+//! Invariant: this crate keeps no state but what a signal handler needs. Absent: records, runs, and
+//! why a call is made.
 
 mod call;
 mod child;

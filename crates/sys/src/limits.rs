@@ -4,7 +4,7 @@
 use std::mem::zeroed;
 use std::ptr::null_mut;
 
-/// The interval timers, which an `execve` keeps and a fork does not.
+/// The values of this process's interval timers. An `execve` keeps the timers, a fork does not.
 pub fn timers() -> [libc::itimerval; 3] {
     // SAFETY: plain integers, filled by the kernel.
     unsafe {
@@ -16,7 +16,7 @@ pub fn timers() -> [libc::itimerval; 3] {
     }
 }
 
-/// Stops this process's interval timers.
+/// Stops one of this process's interval timers.
 pub fn stop_timer(which: usize) {
     // SAFETY: the structure is read only.
     unsafe {
@@ -30,13 +30,13 @@ pub fn stop_timer(which: usize) {
     }
 }
 
-/// Raises a soft limit to its hard one. Returns what it was.
+/// Raises a soft limit to its hard limit. Returns the former limits.
 pub fn raise_limit(resource: libc::__rlimit_resource_t) -> libc::rlimit {
     let mut was = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: the structure is plain and ours.
+    // SAFETY: the structure is a plain local.
     unsafe { libc::getrlimit(resource, &mut was) };
     if was.rlim_cur != was.rlim_max {
         let raised = libc::rlimit {
@@ -48,8 +48,9 @@ pub fn raise_limit(resource: libc::__rlimit_resource_t) -> libc::rlimit {
     was
 }
 
-/// Sets a limit. Safe between a vfork and an exec.
+/// Sets a limit. May be called between a vfork and an exec.
 pub fn set_limit(resource: libc::__rlimit_resource_t, limit: &libc::rlimit) {
-    // SAFETY: the structure is only read. A refusal leaves the limit, which was possible before, as it is.
+    // SAFETY: the structure is only read. A refusal leaves the limit, which was possible before, as
+    // it is.
     unsafe { libc::setrlimit(resource, limit) };
 }

@@ -1,9 +1,11 @@
-//! Paths that are longer than the kernel takes at once: where programs stand deep, what they name by a short name has one.
+//! Paths that are longer than a system call takes. A program in a deep directory can name a file by
+//! a short relative path whose absolute path is that long.
 
 /// Bytes of the longest path that a call takes.
 const LONGEST: usize = 4095;
 
-/// A path that is too long, as the path of a directory on the way that is not, and the rest from there; none if it can be asked for as it is.
+/// Splits a path that is too long: into the path of a directory on the way, and the rest from
+/// there. `None` if the path is short enough, or cannot be split.
 pub fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let head = path.get(..LONGEST + 1)?;
     let slash = head

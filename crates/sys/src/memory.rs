@@ -5,8 +5,9 @@ use crate::call::check;
 use libc::{c_long, c_void};
 use std::io;
 
-/// Reads the memory of another process into the start of `buffer`; `pieces` are remote (address, length), their sum at most
-/// the buffer's length. Returns how many bytes could be read.
+/// Reads the memory of another process into the start of `buffer`, by process_vm_readv(2). `pieces`
+/// are remote addresses and lengths, in sum at most the buffer's length. Returns the number of
+/// bytes read.
 pub fn read_memory(tid: u32, buffer: &mut [u8], pieces: &[(u64, usize); 2]) -> io::Result<usize> {
     let local = libc::iovec {
         iov_base: buffer.as_mut_ptr().cast::<c_void>(),
@@ -17,8 +18,8 @@ pub fn read_memory(tid: u32, buffer: &mut [u8], pieces: &[(u64, usize); 2]) -> i
         iov_len: len,
     });
     let count = if pieces[1].1 == 0 { 1 } else { 2 };
-    // SAFETY: the kernel writes at most `iov_len` bytes to `local`, which is the whole of `buffer`; remote addresses are
-    // looked up in the other process and never used here.
+    // SAFETY: the kernel writes at most `iov_len` bytes to `local`, which is the whole of `buffer`.
+    // Remote addresses are used in the other process only.
     let r =
         unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), count, 0) };
     check(r as c_long).map(|n| n as usize)

@@ -4,7 +4,7 @@ use crate::process::Pid;
 use std::collections::HashMap;
 use std::fs;
 
-/// How many descendants this process has.
+/// The number of this process's descendants.
 pub fn descendants() -> usize {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -30,12 +30,12 @@ fn parent(pid: u32) -> Option<u32> {
     field(pid, 1)?.parse().ok()
 }
 
-/// The process is stopped, by a signal or a tracer.
+/// True if the process is stopped, by a signal or a tracer.
 pub fn stopped(pid: Pid) -> bool {
     field(pid as u32, 0).is_some_and(|state| state.eq_ignore_ascii_case("t"))
 }
 
-/// A signal waits for this process to take it.
+/// True if a signal is pending for the process.
 pub fn pending(pid: Pid, signal: usize) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let set = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
@@ -43,11 +43,11 @@ pub fn pending(pid: Pid, signal: usize) -> bool {
     set.is_some_and(|set| signal > 0 && set & (1 << (signal - 1)) != 0)
 }
 
-/// A field of `/proc/PID/stat`, counted from what follows the name.
+/// A field of `/proc/PID/stat`, counted from the one after the name.
 fn field(pid: u32, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
-    // The name is in parentheses and may contain anything.
+    // The name is in parentheses and may contain any byte.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(number).map(str::to_owned)
 }

@@ -27,7 +27,7 @@ pub fn install_filter(program: &[libc::sock_filter], flags: c_ulong) -> io::Resu
 /// The bit in the number of an x32 call.
 const X32_BIT: u32 = 0x4000_0000;
 
-/// True if this kernel has the calls of x32 programs, which few are built with.
+/// True if this kernel supports x32 programs. Most kernels are built without.
 pub fn has_x32() -> bool {
     static HAS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *HAS.get_or_init(|| {
@@ -37,7 +37,7 @@ pub fn has_x32() -> bool {
     })
 }
 
-/// Gives up gaining privileges by `execve`, for this thread and its children.
+/// Sets `no_new_privs` for this thread and its children: an `execve` then grants no privileges.
 pub fn set_no_new_privs() -> io::Result<()> {
     // SAFETY: takes no pointers.
     check(c_long::from(unsafe {
@@ -67,10 +67,15 @@ pub fn notification_sizes_fit(notif: usize, resp: usize) -> bool {
         && usize::from(sizes.seccomp_notif_resp) <= resp
 }
 
-/// Waits for a notification and receives it into `place`, which must be zeroed memory of at least the kernel's size.
+/// Waits for a notification and receives it into `place`, which must be zeroed memory of at least
+/// the kernel's size.
 ///
 /// # Safety
 /// `place` must be valid for writes of 256 bytes for the whole call.
+///
+/// # Errors
+/// `EINTR`: a signal interrupted the wait. `ENOENT`: the caller died meanwhile, or no
+/// process is left that has the filter.
 pub unsafe fn receive_notification(
     listener: BorrowedFd<'_>,
     place: *mut libc::seccomp_notif,
@@ -78,7 +83,10 @@ pub unsafe fn receive_notification(
     ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, place).map(drop)
 }
 
-/// Lets the call go on. An error of `ENOENT`: it is no longer waiting.
+/// Lets the call go on.
+///
+/// # Errors
+/// `ENOENT`: the call no longer waits.
 pub fn answer_continue(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
     answer(
         listener,
@@ -109,7 +117,7 @@ fn answer(listener: BorrowedFd<'_>, id: u64, val: i64, error: i32, flags: u32) -
     ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &mut response).map(drop)
 }
 
-/// Makes the call return a new descriptor (close-on-exec) of `fd`.
+/// Makes the call return a copy of `fd`, which is closed at an exec.
 pub fn answer_descriptor(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io::Result<()> {
     let mut add = libc::seccomp_notif_addfd {
         id,
@@ -121,13 +129,14 @@ pub fn answer_descriptor(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) 
     ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut add).map(drop)
 }
 
-/// True while the notified call still waits, so that its pid still is its caller.
+/// True while the notified call still waits: until then its thread id means its caller.
 pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
     let mut id = id;
     ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).is_ok()
 }
 
-/// Asks for wake-ups on the waker's processor (Linux 6.6). True if the kernel does that.
+/// Has the kernel wake callers on the waker's processor (Linux 6.6). True if the kernel supports
+/// that.
 pub fn wake_synchronously(listener: BorrowedFd<'_>) -> bool {
     // SAFETY: the argument is a number, 1 for SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP.
     unsafe {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// A set of signals.
 pub type SignalSet = libc::sigset_t;
 
-/// Every signal.
+/// The set of all signals.
 pub fn all_signals() -> SignalSet {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigfillset initialises the set.
@@ -31,10 +31,10 @@ pub fn set_mask(mask: &SignalSet) -> SignalSet {
     old
 }
 
-/// A descriptor on which blocked signals can be read.
+/// A descriptor from which blocked signals can be read. It does not block.
 pub fn signal_fd() -> io::Result<OwnedFd> {
     let set = all_signals();
-    // SAFETY: the set is initialised; the result is a new descriptor that nobody else owns.
+    // SAFETY: the set is initialised; the result is a new descriptor that has no other owner.
     unsafe {
         let fd = check(libc::signalfd(
             -1,
@@ -45,7 +45,7 @@ pub fn signal_fd() -> io::Result<OwnedFd> {
     }
 }
 
-/// Next pending signal, if any.
+/// Reads the next pending signal, if there is one.
 pub fn read_signal(fd: BorrowedFd<'_>) -> Option<libc::signalfd_siginfo> {
     const SIZE: usize = size_of::<libc::signalfd_siginfo>();
     // SAFETY: a structure of plain integers.
@@ -55,9 +55,11 @@ pub fn read_signal(fd: BorrowedFd<'_>) -> Option<libc::signalfd_siginfo> {
     (n == SIZE as isize).then_some(info)
 }
 
-/// Lets the next signal of that number act on this process with its default action (a stop), as if it had just arrived.
+/// Lets the next signal of this number act on this process with its default action (a stop), as if
+/// it had just arrived.
 pub fn act_on_self(signal: c_int) {
-    // SAFETY: sets are initialised by the calls; the default action of a stop signal stops the process and returns after SIGCONT.
+    // SAFETY: sets are initialised by the calls; the default action of a stop signal stops the
+    // process and returns after SIGCONT.
     unsafe {
         let mut action: libc::sigaction = zeroed();
         let mut old_action: libc::sigaction = zeroed();
@@ -74,7 +76,7 @@ pub fn act_on_self(signal: c_int) {
     }
 }
 
-/// This process is not ended by the terminal's keys (Ctrl-C, Ctrl-\) from now on; nor are those that it starts later.
+/// Makes this process and those that it starts ignore the terminal's keys (Ctrl-C, Ctrl-\\).
 pub fn outlive_interrupts() {
     for signal in [libc::SIGINT, libc::SIGQUIT] {
         // SAFETY: ignoring a signal needs no handler, and touches nothing else.
@@ -82,12 +84,13 @@ pub fn outlive_interrupts() {
     }
 }
 
-/// Where [`when_asked_to_end`] hears of signals.
+/// The pipe by which the handler wakes the thread of [`when_asked_to_end`].
 static ASKED: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn asked(signal: c_int) {
     let number = signal as u8;
-    // SAFETY: `write` may be called in a handler, and reads one byte that lives as long; whoever was interrupted finds its `errno` again.
+    // SAFETY: `write` may be called in a handler, and the byte outlives the call. The `errno` of
+    // the interrupted code is restored.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(ASKED.load(Ordering::Relaxed), (&raw const number).cast(), 1);
@@ -95,14 +98,16 @@ extern "C" fn asked(signal: c_int) {
     }
 }
 
-/// Has `end` called, on a thread of its own, when this process is to end by a key (Ctrl-C), by SIGTERM or because its terminal is gone, with the
-/// signal's number; then the process ends of the signal, as it would have. What was ignored is still ignored. Once a process; those that it starts
-/// have these signals as if nothing had been said.
+/// Calls `end` with the signal's number when SIGINT, SIGTERM or SIGHUP arrives, on a thread of its
+/// own. Then the process ends by the signal.
+///
+/// A signal that is ignored stays ignored. To be called once in a process. Processes that this one
+/// starts are not affected.
 pub fn when_asked_to_end(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     let (heard, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let wait = move || {
         let mut number = [0];
-        // Only an interruption reads nothing: the other end is never closed.
+        // Only an interrupted read returns no byte: the other end is never closed.
         while rustix::io::read(&heard, &mut number) != Ok(1) {}
         let signal = c_int::from(number[0]);
         end(signal);
@@ -115,7 +120,8 @@ pub fn when_asked_to_end(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().spawn(wait)?;
     ASKED.store(tell.into_raw_fd(), Ordering::Relaxed);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: actions are initialised by the calls or here; the handler does only what a handler may.
+        // SAFETY: actions are initialised by the calls or here; the handler does only what a
+        // handler may.
         unsafe {
             let mut action: libc::sigaction = zeroed();
             libc::sigaction(signal, null(), &mut action);
@@ -130,13 +136,13 @@ pub fn when_asked_to_end(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a signal. Errors are the callers' to ignore: the target may just have gone.
+/// Sends a signal. The target may just have ended, so callers may ignore an error.
 pub fn kill(pid: Pid, signal: c_int) -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Sends a signal with the value that somebody queued it with.
+/// Sends a signal with the value that it was queued with.
 pub fn queue(pid: Pid, signal: c_int, value: u64) -> io::Result<()> {
     let value = libc::sigval {
         sival_ptr: value as *mut libc::c_void,
@@ -145,7 +151,8 @@ pub fn queue(pid: Pid, signal: c_int, value: u64) -> io::Result<()> {
     check(unsafe { libc::sigqueue(pid, signal, value) }).map(drop)
 }
 
-/// The kernel's own structure: libc hides the signals that it uses itself, which a caller of ours may have ignored all the same.
+/// The kernel's own structure. libc hides the signals that it uses itself, but a caller of
+/// backstory may have set them to be ignored.
 #[repr(C)]
 struct KernelAction {
     handler: libc::sighandler_t,
@@ -154,7 +161,7 @@ struct KernelAction {
     mask: u64,
 }
 
-/// What a signal does at present.
+/// The current disposition of a signal.
 pub fn disposition(signal: c_int) -> libc::sighandler_t {
     let mut action = KernelAction {
         handler: libc::SIG_DFL,
@@ -175,7 +182,7 @@ pub fn disposition(signal: c_int) -> libc::sighandler_t {
     action.handler
 }
 
-/// Makes a signal ignored or act by default. Safe between a vfork and an exec.
+/// Sets a signal to be ignored or to its default. May be called between a vfork and an exec.
 pub fn set_disposition(signal: c_int, handler: libc::sighandler_t) {
     debug_assert!(handler == libc::SIG_IGN || handler == libc::SIG_DFL);
     let action = KernelAction {
@@ -184,7 +191,8 @@ pub fn set_disposition(signal: c_int, handler: libc::sighandler_t) {
         restorer: 0,
         mask: 0,
     };
-    // SAFETY: no handler of ours is named, so no code can be run by it; the structure has the kernel's layout.
+    // SAFETY: the action names no handler, so no code can be run by it; the structure has the
+    // kernel's layout.
     unsafe {
         libc::syscall(
             libc::SYS_rt_sigaction,
@@ -196,7 +204,7 @@ pub fn set_disposition(signal: c_int, handler: libc::sighandler_t) {
     };
 }
 
-/// No signal.
+/// The empty set of signals.
 pub fn no_signals() -> SignalSet {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigemptyset initialises the set.
@@ -206,7 +214,7 @@ pub fn no_signals() -> SignalSet {
     }
 }
 
-/// A process sent this signal, not the kernel.
+/// True if a process sent this signal, and not the kernel.
 pub fn sent_by_process(info: &libc::signalfd_siginfo) -> bool {
     matches!(
         info.ssi_code,

@@ -10,9 +10,11 @@ pub fn gettid() -> u32 {
     unsafe { libc::gettid() as u32 }
 }
 
-/// The calling thread runs before all ordinary ones as soon as it has something to do; what it starts does not. False where it may not.
+/// Gives the calling thread the lowest real-time priority, so that it runs before all ordinary
+/// threads. Threads that it starts do not inherit that. False if it is not allowed.
 ///
-/// It takes root, `CAP_SYS_NICE` or `ulimit -r 1`. The lowest real-time priority: whoever else has one goes first.
+/// It takes root, `CAP_SYS_NICE` or `ulimit -r 1`. Threads with a higher real-time priority run
+/// first.
 pub fn come_first() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter outlives the call, which only reads it; 0 is the calling thread.
@@ -21,7 +23,7 @@ pub fn come_first() -> bool {
     }
 }
 
-/// The signal that makes a receiver look up from a blocking call.
+/// The signal that interrupts a receiver in a blocking call.
 pub fn wake_signal() -> c_int {
     libc::SIGRTMIN() + 5
 }
@@ -29,7 +31,8 @@ pub fn wake_signal() -> c_int {
 /// Gives the wake signal a handler that does nothing and interrupts blocking calls.
 pub fn prepare_wake_signal() {
     extern "C" fn nothing(_: c_int) {}
-    // SAFETY: all-zero bytes are a valid `sigaction`; the handler does nothing, so it is safe at any point.
+    // SAFETY: all-zero bytes are a valid `sigaction`; the handler does nothing, so it is safe at
+    // any point.
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = nothing as extern "C" fn(c_int) as usize;
@@ -37,14 +40,15 @@ pub fn prepare_wake_signal() {
     }
 }
 
-/// Interrupts a thread of ours.
+/// Interrupts a thread of this process.
 pub fn interrupt(tid: u32) {
-    // SAFETY: takes no pointers; the signal has a handler (`prepare_wake_signal`), and a thread id that no longer exists in
-    // this process is refused by the kernel.
+    // SAFETY: takes no pointers. The signal has a handler (`prepare_wake_signal`), and the kernel
+    // refuses a thread id that is not of this process.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, wake_signal()) };
 }
 
-/// Blocks every signal in the calling thread, but for the wake signal, and the one of an arena cut short.
+/// Blocks every signal in the calling thread but the wake signal and SIGBUS, which an arena that
+/// was cut short raises.
 pub fn block_signals() {
     // SAFETY: the set is initialised by `sigfillset` before it is used.
     unsafe {

@@ -1,10 +1,11 @@
-//! Survives an arena that was cut short.
+//! Survives an arena that a program has cut short.
 //!
-//! The arena is a file that every program of the run can open, and can truncate. Touching a page beyond the end of a file raises SIGBUS,
-//! which would kill supervisor, keeper and launcher one after the other, and with them the command's exit status. Instead such a page
-//! becomes one of zeros of this process alone: what stood there is lost, and is told as torn.
+//! Every program of the run can open the arena's file and truncate it. An access beyond the end of
+//! a file raises SIGBUS. The signal would kill supervisor, keeper and launcher one after the other,
+//! and the command's exit status would be lost. Instead the page is replaced by one of zeros, in
+//! this process alone. The records on it are lost, and are reported as torn.
 //!
-//! Invariant: only pages of the arena are replaced; any other SIGBUS kills as it always did.
+//! Invariant: only pages of the arena are replaced. Any other SIGBUS kills the process.
 #![allow(unsafe_code)]
 
 use rustix::param::page_size;
@@ -18,16 +19,18 @@ static LENGTH: AtomicUsize = AtomicUsize::new(0);
 static PAGE: AtomicUsize = AtomicUsize::new(4096);
 static REPLACED: AtomicU64 = AtomicU64::new(0);
 
-/// From now on, in this process and in the calling thread and those that it starts. For the processes beside the command only: the
-/// caller of `record` may have plans of its own for the signal.
+/// Handles SIGBUS from now on, in the calling thread and those that it starts. To be called only in
+/// the processes beside the command: the caller of `record` may use the signal itself.
 pub fn survive(base: *const u8, length: usize) {
     if crate::signal::disposition(libc::SIGBUS) == libc::SIG_IGN {
-        return; // the command is to find it so, and there is no way to have it both ways
+        // The command must find the signal ignored, so it cannot be handled here.
+        return;
     }
     BASE.store(base as usize, Ordering::Release);
     LENGTH.store(length, Ordering::Release);
     PAGE.store(page_size(), Ordering::Release);
-    // SAFETY: the handler only does what is allowed in one; structure and set are initialised before they are read.
+    // SAFETY: the handler only does what is allowed in one; structure and set are initialised
+    // before they are read.
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction =
@@ -41,18 +44,20 @@ pub fn survive(base: *const u8, length: usize) {
     }
 }
 
-/// How many pages were not there when they were needed.
+/// The number of pages that were replaced.
 pub fn replaced() -> u64 {
     REPLACED.load(Ordering::Acquire)
 }
 
 extern "C" fn replace(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel hands over a valid structure. The pages that are mapped anew are this process's mapping of the arena, which
-    // nothing refers to but raw pointers and atomics, for which zeros are valid.
+    // SAFETY: the kernel hands over a valid structure. The replaced pages belong to this process's
+    // mapping of the arena. Only raw pointers and atomics refer to them, and zeros are valid for
+    // both.
     unsafe {
         let (code, at) = ((*info).si_code, (*info).si_addr() as usize);
         if code <= 0 {
-            return; // sent by somebody: not for us, who ignore what is meant for the command
+            // A process sent the signal to the command. The processes beside it ignore it.
+            return;
         }
         let start = at & !(PAGE.load(Ordering::Acquire) - 1);
         let inside =
@@ -64,7 +69,8 @@ extern "C" fn replace(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c
             || libc::mmap(start as *mut libc::c_void, size, protection, flags, -1, 0)
                 == libc::MAP_FAILED
         {
-            libc::signal(signal, libc::SIG_DFL); // the access is made again, and kills
+            // The access is made again, and kills the process.
+            libc::signal(signal, libc::SIG_DFL);
             return;
         }
         REPLACED.fetch_add(1, Ordering::AcqRel);

@@ -1,7 +1,8 @@
-//! The heap of a process that gives one answer. Its own `main`: only the thread that a process begins with has the heap that grows.
+//! The heap of a process that gives one answer. Its own `main`: only the thread that a process
+//! begins with has the heap that grows.
 #![allow(clippy::print_stdout)]
 
-/// Whether the kernel was told to use huge pages for the memory that `address` lies in.
+/// True if the kernel was advised to use huge pages for the memory at `address`.
 fn is_advised(address: usize) -> bool {
     let text = std::fs::read_to_string("/proc/self/smaps").expect("/proc is there");
     let mut here = false;
@@ -23,7 +24,7 @@ fn is_advised(address: usize) -> bool {
 }
 
 fn main() {
-    let name = "test what_an_answer_is_made_of_lies_in_huge_pages";
+    let name = "test the_heap_of_a_report_lies_in_huge_pages";
     let possible = cfg!(target_env = "gnu")
         && std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
     if !possible {

@@ -281,7 +281,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             Stated("jumps-strict"),
             Test(
                 "crates/guard/tests/guard/recorder.rs",
-                "calls_from_the_gate_are_seen_only_where_the_guard_is_strict",
+                "calls_from_the_gate_are_logged_only_in_strict_mode",
             ),
         ],
     ),
@@ -303,7 +303,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             ),
             Test(
                 "crates/guard/tests/guard/slow_memory.rs",
-                "a_receiver_that_waits_for_a_page_does_not_hold_up_the_end",
+                "a_receiver_that_waits_for_a_page_does_not_delay_the_end",
             ),
         ],
     ),

@@ -1,8 +1,9 @@
-//! The seccomp filter: which calls become notifications.
+//! The seccomp filter: decides which calls become notifications.
 //!
-//! Order: architecture, number, exact instruction pointer. What depends on architecture and number alone is found constant by
-//! the kernel and costs the same whatever the filter's size; so numbers are looked up by a tree of comparisons before anything
-//! else is looked at. A call from the gate passes, except where the supervisor must know of it in any case.
+//! The filter looks at the architecture, then the number, then the exact instruction pointer. The
+//! kernel finds out which results depend on architecture and number alone, and such a call costs
+//! the same whatever the filter's size. So a tree of comparisons looks up the number before
+//! anything else. A call from the gate passes, except where the supervisor must see it in any case.
 
 use crate::table::{ARCH_I386, ARCH_X86_64, Abi, GuardAction, When};
 use backstory_sys as sys;
@@ -10,14 +11,14 @@ use libc::sock_filter;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// What a filter is to watch.
+/// The calls that a filter watches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FilterSpec {
-    /// Address after the gate's `syscall` instruction; none if no recorder is used.
+    /// Address after the gate's `syscall` instruction. `None` if no recorder is used.
     pub gate: Option<u64>,
     /// The gate is not trusted.
     pub strict: bool,
-    /// Look-ups are watched, too.
+    /// Look-ups are watched too.
     pub lookups: bool,
     /// `io_uring_setup` fails with `ENOSYS`.
     pub refuse_io_uring: bool,
@@ -29,11 +30,11 @@ pub struct Filter {
     program: Vec<sock_filter>,
 }
 
-/// The filter could not be installed.
+/// Why the filter could not be installed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
-    /// A filter above us has a listener already, and a chain of filters can have only one.
+    /// An outer filter has a listener already. Only one filter of a chain can have one.
     #[error(
         "cannot install the system call filter: an outer filter already has a listener (a container runtime, another recording)"
     )]
@@ -43,7 +44,7 @@ pub enum InstallError {
         "cannot install the system call filter: this kernel does not support it (5.19 is needed)"
     )]
     OldKernel,
-    /// Anything else.
+    /// Another error.
     #[error("cannot install the system call filter: {0}")]
     Other(io::Error),
 }
@@ -59,7 +60,7 @@ impl From<io::Error> for InstallError {
 }
 
 impl InstallError {
-    /// The error number, to be passed through a pipe or an exit status.
+    /// The errno, to be passed through a pipe or an exit status.
     pub fn errno(&self) -> i32 {
         match self {
             InstallError::OuterListener => libc::EBUSY,
@@ -70,7 +71,7 @@ impl InstallError {
 }
 
 impl Filter {
-    /// Builds the filter. Allocates: do it before a fork.
+    /// Builds the filter. Allocates, so it has to be called before a fork.
     pub fn build(spec: &FilterSpec) -> Filter {
         let native = intervals(spec, &[Abi::X64, Abi::X32]);
         let compat = intervals(spec, &[Abi::I386]);
@@ -101,9 +102,10 @@ impl Filter {
         }
     }
 
-    /// Installs the filter on the calling thread, for it and all that come after it, and returns its listener.
+    /// Installs the filter on the calling thread and all that it starts, and returns the listener.
     ///
-    /// Without `CAP_SYS_ADMIN` the kernel asks for `no_new_privs`, which is then set. Safe between fork and exec.
+    /// Without `CAP_SYS_ADMIN` the kernel requires `no_new_privs`, which is then set. Safe between
+    /// fork and exec.
     pub fn install(&self) -> Result<OwnedFd, InstallError> {
         let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER
             | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW
@@ -117,25 +119,25 @@ impl Filter {
         }
     }
 
-    /// Number of instructions.
+    /// The number of instructions.
     pub fn len(&self) -> usize {
         self.program.len()
     }
 
-    /// Never true.
+    /// False: a filter has instructions.
     pub fn is_empty(&self) -> bool {
         self.program.is_empty()
     }
 }
 
-/// What becomes of a call, as far as its number tells.
+/// The action for a call, as far as its number decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FilterAction {
     Allow,
     Refuse,
-    /// Passes from the gate, else is notified.
+    /// The call passes from the gate, and is notified from elsewhere.
     Gate(When),
-    /// Is notified wherever it comes from.
+    /// The call is notified wherever it comes from.
     Notify(When),
 }
 
@@ -156,7 +158,8 @@ impl Instruction {
     }
 }
 
-/// The gate is a 64-bit `syscall`; any other way in that reports its address is no gate.
+/// The action for a call. The gate is a 64-bit `syscall` instruction; a call by another entry that
+/// reports the gate's address does not come from the gate.
 fn action(spec: &FilterSpec, abi: Abi, name: &str, guard: &GuardAction) -> FilterAction {
     let gated = abi == Abi::X64 && !spec.strict && spec.gate.is_some();
     let gate = |when| {
@@ -185,7 +188,7 @@ fn action(spec: &FilterSpec, abi: Abi, name: &str, guard: &GuardAction) -> Filte
 
 const MAGIC: &[u32] = &[backstory_abi::MAGIC_WHICH as u32];
 
-/// The numbers' actions, as starts of intervals in order; the first starts at 0.
+/// The actions of all numbers, as the starts of intervals in order. The first interval starts at 0.
 fn intervals(spec: &FilterSpec, abis: &[Abi]) -> Vec<(u32, FilterAction)> {
     let mut out = Vec::with_capacity(512);
     out.push((0, FilterAction::Allow));
@@ -204,13 +207,13 @@ fn intervals(spec: &FilterSpec, abis: &[Abi]) -> Vec<(u32, FilterAction)> {
             put(nr + 1, FilterAction::Allow);
         }
     }
-    // Interval starts that change nothing.
+    // Drops starts of intervals that change nothing.
     out.dedup_by(|next, last| next.1 == last.1);
     out
 }
 
-/// Appends a tree of comparisons on the accumulator that ends at each interval's action. In place: every start of a recording waits
-/// for it.
+/// Appends a tree of comparisons that ends at each interval's action. It writes into `out`
+/// directly: the start of every recording waits for it.
 fn tree(intervals: &[(u32, FilterAction)], out: &mut Vec<Instruction>) {
     match intervals {
         [] | [(_, FilterAction::Allow)] => out.push(Instruction::Return(libc::SECCOMP_RET_ALLOW)),
@@ -234,7 +237,7 @@ fn tree(intervals: &[(u32, FilterAction)], out: &mut Vec<Instruction>) {
     }
 }
 
-/// How many steps the tree of these intervals has.
+/// The number of instructions in the tree of these intervals.
 fn size(intervals: &[(u32, FilterAction)]) -> usize {
     if intervals.len() < 2 {
         return 1;
@@ -244,7 +247,8 @@ fn size(intervals: &[(u32, FilterAction)]) -> usize {
     length + size(high) + if length > usize::from(u8::MAX) { 2 } else { 1 }
 }
 
-/// What stands after the trees for one action: the look at an argument, then the look at the instruction pointer.
+/// The instructions for one action, which follow the trees: they test an argument, then the
+/// instruction pointer.
 fn block(action: FilterAction, spec: &FilterSpec) -> Vec<Instruction> {
     let (when, gated) = match action {
         FilterAction::Allow => return vec![Instruction::Return(libc::SECCOMP_RET_ALLOW)],
@@ -260,7 +264,7 @@ fn block(action: FilterAction, spec: &FilterSpec) -> Vec<Instruction> {
     match when {
         When::Always => {}
         When::Any { arg, mask } | When::Without { arg, mask } => {
-            // Which of the two is notified skips the return.
+            // The case that is notified skips the return.
             let set = u8::from(matches!(when, When::Any { .. }));
             out.push(Instruction::load(argument(arg)));
             out.push(Instruction::Jump {
@@ -306,12 +310,12 @@ fn block(action: FilterAction, spec: &FilterSpec) -> Vec<Instruction> {
     out
 }
 
-/// Offset of the low half of an argument in `struct seccomp_data`.
+/// The offset of the low half of an argument in `struct seccomp_data`.
 fn argument(arg: u8) -> u32 {
     16 + 8 * u32::from(arg)
 }
 
-/// Appends the blocks of all actions in use and resolves the jumps to them.
+/// Appends the blocks of all actions in use, and resolves the jumps to them.
 fn assemble(mut code: Vec<Instruction>, spec: &FilterSpec) -> Vec<sock_filter> {
     let mut places: Vec<(FilterAction, usize)> = Vec::new();
     for i in 0..code.len() {

@@ -11,7 +11,7 @@ const SPEC: FilterSpec = FilterSpec {
     refuse_io_uring: false,
 };
 
-/// One call as the kernel shows it to a filter.
+/// A call as the kernel shows it to a filter.
 #[derive(Clone, Copy)]
 struct Call {
     nr: u32,
@@ -39,13 +39,13 @@ impl Call {
     }
 }
 
-/// Result of a filter, and whether it looked at nothing but number and architecture.
+/// The result of a filter, and whether it looked at number and architecture only.
 fn run(filter: &Filter, call: Call) -> (u32, bool) {
     let (result, constant, _) = run_counted(filter, call);
     (result, constant)
 }
 
-/// The same, and how many instructions that took.
+/// As `run`, with the number of instructions.
 fn run_counted(filter: &Filter, call: Call) -> (u32, bool, u32) {
     let (mut pc, mut a, mut constant) = (0usize, 0u32, true);
     for steps in 1.. {
@@ -144,8 +144,9 @@ fn the_whole_table_is_filtered_as_its_rows_say() {
 
 #[test]
 fn int_80_from_the_gate_does_not_pass_as_the_gate() {
-    // Number 5 is open on i386 and fstat on x86-64; the kernel reports the same instruction pointer for both ways in. A 64-bit
-    // gate address can't come from a 32-bit program, but `int 0x80` of a 64-bit one has it.
+    // Number 5 is open on i386 and fstat on x86-64. The kernel reports the same instruction pointer
+    // for both entries. A 32-bit program cannot have a 64-bit gate's address, but `int 0x80` of a
+    // 64-bit program can.
     assert_eq!(verdict(SPEC, 5, ARCH_X86_64, GATE, 0), ALLOW);
     assert_eq!(verdict(SPEC, 5, ARCH_I386, GATE, 0), NOTIFY);
 }
@@ -194,7 +195,8 @@ fn io_uring_is_refused_where_asked() {
 #[test]
 fn ptrace_is_notified_only_when_it_changes_the_tracee() {
     for (request, expected) in [
-        // PTRACE_TRACEME, PTRACE_PEEKUSER, PTRACE_CONT, PTRACE_GETREGS, PTRACE_ATTACH, PTRACE_DETACH, PTRACE_SYSCALL
+        // PTRACE_TRACEME, PTRACE_PEEKUSER, PTRACE_CONT, PTRACE_GETREGS, PTRACE_ATTACH,
+        // PTRACE_DETACH, PTRACE_SYSCALL
         (0, ALLOW),
         (3, ALLOW),
         (7, ALLOW),
@@ -206,7 +208,8 @@ fn ptrace_is_notified_only_when_it_changes_the_tracee() {
         (0x4200, ALLOW),
         (0x4204, ALLOW),
         (0x4206, ALLOW),
-        // PTRACE_POKETEXT, PTRACE_POKEDATA, PTRACE_POKEUSER, PTRACE_SETREGS, PTRACE_SETFPREGS, PTRACE_SYSEMU
+        // PTRACE_POKETEXT, PTRACE_POKEDATA, PTRACE_POKEUSER, PTRACE_SETREGS, PTRACE_SETFPREGS,
+        // PTRACE_SYSEMU
         (4, NOTIFY),
         (5, NOTIFY),
         (6, NOTIFY),
@@ -256,7 +259,8 @@ fn a_call_from_the_gate_passes_after_few_instructions() {
         assert_eq!(result, libc::SECCOMP_RET_ALLOW, "{name}");
         steps
     };
-    // Three tell architecture and number, five the address; the number is found by halving.
+    // Three instructions test architecture and number, five the address. A binary search finds the
+    // number.
     for row in ROWS.iter().filter(|row| row.x64 >= 0) {
         if matches!(row.guard, GuardAction::Flow(When::Always, _)) {
             assert!(steps(row.name) <= 18, "{}: {}", row.name, steps(row.name));

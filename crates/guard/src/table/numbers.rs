@@ -1,12 +1,12 @@
-//! From the number of a system call to its row, for each way into the kernel.
+//! From the number of a system call to its row, for each entry into the kernel.
 
 use super::row::TableRow;
 use super::rows;
 use super::rows32::{self, X32};
 
-/// `AUDIT_ARCH_X86_64`, which x32 calls have, too.
+/// `AUDIT_ARCH_X86_64`, which x32 calls have too.
 pub const ARCH_X86_64: u32 = 0xc000_003e;
-/// `AUDIT_ARCH_I386`: 32-bit programs, and `int 0x80` from any.
+/// `AUDIT_ARCH_I386`: calls of 32-bit programs, and of any program by `int 0x80`.
 pub const ARCH_I386: u32 = 0x4000_0003;
 /// Bit of the number of an x32 call.
 pub const X32_BIT: u32 = 0x4000_0000;
@@ -27,7 +27,7 @@ pub static ROWS: &[TableRow] = &{
     all
 };
 
-/// Numbers below this have an entry in the indexes; no supported kernel has a higher one.
+/// Numbers below this are in the indexes. No supported kernel has a higher one.
 const NUMBERS: usize = 640;
 
 /// Position in `ROWS` plus one, by number.
@@ -77,7 +77,7 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len()
 }
 
-/// The way a call entered the kernel: which numbers and which pointer width it has.
+/// The entry by which a call reached the kernel: it decides the numbers and the width of pointers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Abi {
     /// 64 bit.
@@ -89,7 +89,8 @@ pub enum Abi {
 }
 
 impl Abi {
-    /// From what the kernel says of a call; none for an architecture that x86 kernels don't have.
+    /// From the architecture and the number of a notification. `None` for an architecture that x86
+    /// kernels do not have.
     pub fn of(arch: u32, nr: u32) -> Option<Abi> {
         match arch {
             ARCH_X86_64 if nr & X32_BIT != 0 => Some(Abi::X32),
@@ -115,7 +116,7 @@ impl Abi {
         ROWS.get(usize::from(position).checked_sub(1)?)
     }
 
-    /// Every number of this kind that has a row, in order, as it stands in a filter's data.
+    /// Every number of this entry that has a row, in order, as a filter sees it.
     pub fn numbers(self) -> impl Iterator<Item = (u32, &'static TableRow)> {
         let bit = if self == Abi::X32 { X32_BIT } else { 0 };
         (0..NUMBERS as u32).filter_map(move |nr| self.row(nr | bit).map(|row| (nr | bit, row)))

@@ -3,7 +3,7 @@
 use super::rows_arm64::{ARM64, COMMON};
 use super::shape::{Arg, CallShape};
 
-/// `CLONE_NEW*` of `clone` that change what a name or a pid means.
+/// The `CLONE_NEW*` flags of `clone` that change what a name or a process id means.
 pub const NEW_NAMESPACE: u32 = 0x7e02_0000;
 
 /// One system call.
@@ -15,14 +15,14 @@ pub struct TableRow {
     pub x64: i16,
     /// Number on i386, or -1.
     pub i386: i16,
-    /// The recorder wraps the function of this name (or what replaces it in libc).
+    /// The recorder wraps libc's function of this name, or the functions that stand for it.
     pub recorder: bool,
-    /// What the guard does.
+    /// The guard's action.
     pub guard: GuardAction,
 }
 
 impl TableRow {
-    /// Its number on aarch64; none for calls that aarch64 has not.
+    /// The number on aarch64. `None` for a call that aarch64 does not have.
     pub fn arm64(&self) -> Option<i16> {
         let older = || ARM64.iter().find(|(name, _)| *name == self.name);
         Some(self.x64)
@@ -47,43 +47,44 @@ pub(super) const fn row(
     }
 }
 
-/// What the guard does with a call.
+/// The guard's action for a call.
 #[derive(Debug, Clone, Copy)]
 pub enum GuardAction {
     /// Notified unless it comes from the gate.
     Flow(When, CallShape),
-    /// Changes what paths or pids mean: notified wherever it comes from, logged unless it comes from the gate.
+    /// The call changes what paths or process ids mean. It is notified wherever it comes from, and
+    /// logged unless it comes from the gate.
     View(When, CallShape),
-    /// A look-up: as `Flow`, but only with `lookups=all`.
+    /// A look-up: as `Flow`, but watched only with `--lookups=all`.
     Lookup(CallShape),
     /// `getpriority` with the magic argument, wherever it comes from.
     Magic,
-    /// No effect on provenance, and why.
+    /// The call has no effect on provenance, for this reason.
     Free(&'static str),
-    /// Has an effect, but is never watched here, and why.
+    /// The call has an effect but is never watched, for this reason.
     Never(&'static str),
 }
 
-/// Which calls of a number are meant; the kernel looks at the low half of one argument.
+/// Which calls of a number are watched. The filter tests the low half of one argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// All.
+    /// All calls.
     Always,
-    /// Those with any of these bits.
+    /// Calls with any of these bits.
     Any {
         /// Which argument.
         arg: Arg,
         /// Bits.
         mask: u32,
     },
-    /// Those with none of these bits.
+    /// Calls with none of these bits.
     Without {
         /// Which argument.
         arg: Arg,
         /// Bits.
         mask: u32,
     },
-    /// Those with one of these values.
+    /// Calls with one of these values.
     OneOf {
         /// Which argument.
         arg: Arg,
@@ -93,7 +94,7 @@ pub enum When {
 }
 
 impl GuardAction {
-    /// What the call does, if the guard ever watches it.
+    /// The shape of the call, if the guard watches it in any mode.
     pub fn shape(&self) -> Option<CallShape> {
         match self {
             GuardAction::Flow(_, shape)

@@ -1,7 +1,8 @@
-//! The rows of the system call table: one for every number that the supported kernels' x86-64 headers have.
+//! The rows of the system call table: one for each number in the supported kernels' x86-64 headers.
 //!
-//! Columns: name, number on x86-64, number on i386 (-1: it has none), whether the recorder wraps it, what the guard does.
-//! A test compares names and numbers with the headers of the machine it runs on: a call without a row fails.
+//! Columns: name, number on x86-64, number on i386 (-1 for none), whether the recorder wraps it,
+//! what the guard does. A test compares names and numbers with the headers of the machine that it
+//! runs on, and fails for a call without a row.
 
 use super::row::GuardAction::{Flow, Free, Lookup, Magic, Never, View};
 use super::row::When::{Always, Any, OneOf, Without};
@@ -49,10 +50,11 @@ const MQ: &str = "message queues are marked when they are opened";
 /// `SECCOMP_FILTER_FLAG_NEW_LISTENER`
 const NEW_LISTENER: u32 = 1 << 3;
 
-/// `FAN_REPORT_FID`, `FAN_REPORT_DIR_FID`: events of such a group come without descriptors.
+/// `FAN_REPORT_FID`, `FAN_REPORT_DIR_FID`: the events of such a group come without descriptors.
 const NAMES_BY_HANDLE: u32 = 0x600;
 
-/// `IORING_REGISTER_*`: FILES, FILES_UPDATE, FILES2, FILES_UPDATE2, RING_FDS, UNREGISTER_RING_FDS; each also of a registered ring.
+/// `IORING_REGISTER_*`: FILES, FILES_UPDATE, FILES2, FILES_UPDATE2, RING_FDS, UNREGISTER_RING_FDS;
+/// each also with a registered ring.
 const RING_REGISTERS: &[u32] = &[
     2,
     6,

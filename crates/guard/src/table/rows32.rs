@@ -1,4 +1,4 @@
-//! The rows of calls that 32-bit programs have and x86-64 has not, and the numbers that differ on x32.
+//! The rows of calls that i386 has and x86-64 does not, and the numbers that differ on x32.
 //!
 //! The columns are those of `rows.rs`.
 
@@ -110,7 +110,8 @@ pub const ROWS: &[TableRow] = &[
     row("sched_rr_get_interval_time64", -1, 423, ___, Free(ASKS)),
 ];
 
-/// Calls that have a number of their own on x32 (with the x32 bit off); all others have that of x86-64.
+/// Calls that have their own number on x32 (without the x32 bit). All other calls have the number
+/// of x86-64.
 pub static X32: &[(&str, u16)] = &[
     ("rt_sigaction", 512),
     ("rt_sigreturn", 513),

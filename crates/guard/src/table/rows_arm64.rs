@@ -1,8 +1,9 @@
 //! The numbers that calls have on aarch64.
 //!
-//! Its table is the kernel's generic one: what a row says of a call holds there, too, for the name is the call. Calls that are older
-//! than what all architectures number alike are missing there where a newer one does the same (`open`, `fork`, `rename`). Nothing is
-//! recorded on aarch64 yet: the page of system calls shows these numbers, and a test holds that none is without a row.
+//! Its table is the kernel's generic one: what a row says of a call holds there, too, for the name
+//! is the call. Calls that are older than what all architectures number alike are missing there
+//! where a newer one does the same (`open`, `fork`, `rename`). Nothing is recorded on aarch64 yet:
+//! the page of system calls shows these numbers, and a test holds that none is without a row.
 
 /// From this number on all architectures have the same.
 pub const COMMON: i16 = 424;

@@ -1,14 +1,15 @@
-//! What calls do, and where their arguments lie: the vocabulary of the table's last column.
+//! The shapes of calls, that is, what they do and where their arguments are: the vocabulary of the
+//! table's last column.
 
-/// Position of an argument, 0 to 5.
+/// The position of an argument, 0 to 5.
 pub type Arg = u8;
 
-/// In the place of an argument: the call has none.
+/// Stands for an argument that the call does not have.
 pub const NONE: Arg = 0xff;
-/// In the place of a directory argument: paths start at the current directory.
+/// Stands for a directory argument: paths start at the current directory.
 pub const CWD: Arg = 0xfe;
 
-/// What a call changes of a file beside its contents.
+/// The metadata of a file that a call changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetadataKind {
     /// Permission bits.
@@ -21,7 +22,7 @@ pub enum MetadataKind {
     Attr,
 }
 
-/// What a look-up asks.
+/// The kind of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookupKind {
     /// Attributes.
@@ -32,16 +33,16 @@ pub enum LookupKind {
     Readlink,
 }
 
-/// Which end of a socket is named.
+/// Which end of a socket the address names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketEnd {
-    /// The other.
+    /// The peer.
     Connect,
-    /// The own.
+    /// The socket itself.
     Bind,
 }
 
-/// What a call does and where its arguments are.
+/// The shape of a call: what it does, and where its arguments are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum CallShape {
@@ -51,7 +52,7 @@ pub enum CallShape {
         flags: Arg,
         mode: Arg,
     },
-    /// `flags`, `mode` and `resolve` lie in memory.
+    /// `flags`, `mode` and `resolve` are in memory.
     OpenHow {
         dir: Arg,
         path: Arg,
@@ -108,7 +109,8 @@ pub enum CallShape {
     Truncate {
         path: Arg,
     },
-    /// A null or (with `AT_EMPTY_PATH`) empty path means `dir`. `link`: the last symbolic link is not followed.
+    /// A null path, or with `AT_EMPTY_PATH` an empty one, means `dir`. With `link`, the last
+    /// symbolic link is not followed.
     Meta {
         what: MetadataKind,
         dir: Arg,
@@ -159,23 +161,24 @@ pub enum CallShape {
         fd: Arg,
         kind: Arg,
     },
-    /// Socket, address, length are arguments 0, 1, 2.
+    /// Socket, address and length are the arguments 0, 1 and 2.
     Address {
         op: SocketEnd,
     },
-    /// i386: the call is argument 0, its arguments lie in memory.
+    /// i386: argument 0 is the call, and its arguments are in memory.
     SocketCall,
-    /// Entries, `struct io_uring_params`: how a ring will lie in memory.
+    /// Entries and `struct io_uring_params`: the form of a ring's memory.
     RingSetup,
-    /// Ring, number of entries, -, flags: what the entries say is about to be done.
+    /// Ring, number of entries, unused, flags: submits the entries of a ring.
     RingEnter,
-    /// Ring, what, address, number: descriptors go into a ring, or a ring into its thread's own table.
+    /// Ring, operation, address, count: adds descriptors to a ring, or a ring to its thread's own
+    /// table.
     RingRegister,
-    /// `ptrace`: the request, argument 0, says what is changed.
+    /// `ptrace`: argument 0 is the request, which decides what changes.
     Trace,
-    /// A filter whose notifications the program itself would answer: refused by the kernel.
+    /// A filter whose notifications the program itself would receive: the kernel refuses it.
     Listener,
-    /// An interface that can't be decoded.
+    /// An interface that is not decoded.
     Opaque(&'static str),
 }
 
@@ -209,7 +212,7 @@ pub(super) const fn meta_link(what: MetadataKind, path: Arg) -> CallShape {
     }
 }
 
-/// On descriptor argument 0.
+/// For descriptor argument 0.
 pub(super) const fn meta_fd(what: MetadataKind) -> CallShape {
     CallShape::Meta {
         what,

@@ -3,7 +3,7 @@
 use super::row::TableRow;
 use super::*;
 
-/// `#define` lines of a kernel header: name and number; x32's are taken without their bit.
+/// The names and numbers of a kernel header's `#define` lines; x32 numbers without their bit.
 fn header(name: &str) -> Option<Vec<(String, i16)>> {
     let dirs = ["/usr/include/x86_64-linux-gnu/asm", "/usr/include/asm"];
     let text = dirs
@@ -44,7 +44,8 @@ fn every_system_call_of_the_headers_has_a_row() {
     }
 }
 
-/// What the kernel's generic header gives an architecture that asks for what aarch64 asks for (see its `asm/unistd.h`).
+/// The calls of the kernel's generic header for an architecture with the settings of aarch64 (see
+/// its `asm/unistd.h`).
 fn generic_header() -> Option<Vec<(String, i16)>> {
     const WANTS: [&str; 6] = [
         "RENAMEAT",
@@ -74,7 +75,7 @@ fn generic_header() -> Option<Vec<(String, i16)>> {
         }
         Some((name.strip_prefix("__NR_")?.to_owned(), value.parse().ok()?))
     });
-    // How many there are, and where an architecture's own would begin.
+    // These names are the number of calls, and where an architecture's own calls begin.
     let bounds = ["syscalls", "arch_specific_syscall"];
     Some(
         calls
@@ -94,7 +95,8 @@ fn every_system_call_of_aarch64_has_a_row() {
         let row = ROWS.iter().find(|row| row.name == name);
         assert_eq!(row.map(TableRow::arm64), Some(Some(*nr)), "{name}");
     }
-    // A name that aarch64's own headers do not know is no call of it, unless it is newer than they are.
+    // A name that aarch64's headers do not have is no call of aarch64, unless it is newer than the
+    // headers.
     let newest = calls.iter().map(|call| call.1).max();
     for row in ROWS {
         let known = calls.iter().any(|call| call.0 == row.name);
@@ -106,21 +108,21 @@ fn every_system_call_of_aarch64_has_a_row() {
     }
 }
 
-/// Headers may be older than the kernel: what the kernel that runs here has built in needs a row all the same.
+/// Headers may be older than the kernel. A call that the running kernel has needs a row too.
 #[test]
 fn every_system_call_of_the_running_kernel_has_a_row() {
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     let calls: Vec<&str> = symbols
         .lines()
         .filter_map(|line| line.split(' ').nth(2)?.strip_prefix("__x64_sys_"))
-        // Parts that the compiler has put elsewhere.
+        // The compiler has moved parts of a function elsewhere, with a dot in their names.
         .filter(|call| !call.contains('.'))
         .collect();
     if calls.len() < 300 {
         eprintln!("SKIPPED: this kernel does not name its system calls");
         return;
     }
-    // The kernel's own names, where they are not those of the headers.
+    // The kernel's own names that differ from those of the headers.
     const OTHER: &[(&str, &str)] = &[
         ("mmap_pgoff", "mmap2"),
         ("sendfile64", "sendfile"),

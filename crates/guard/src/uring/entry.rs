@@ -1,14 +1,15 @@
-//! What an entry of an io_uring asks for, in the words of the system call that does the same.
+//! Decodes an entry of an io_uring in terms of the system call that does the same.
 //!
-//! In: the 64 bytes of a submission entry. Out: a call's number and arguments, which the table then decodes like any other; or what
-//! the entry does to a descriptor. Pure: nothing is read but the entry. Numbers are those of the kernel's `io_uring.h`; an
-//! operation that has none here is one that this program does not know, and marks the run.
+//! In: the 64 bytes of a submission entry. Out: a call's number and arguments, which are then
+//! decoded like any other call; or what the entry does to a descriptor. Nothing but the entry is
+//! read. Numbers are those of the kernel's `io_uring.h`. An operation that is not known here marks
+//! the run.
 
 use crate::record_writer::{RecordFields, RecordResult};
 use backstory_abi::{META_ATTR, op};
 use backstory_eventlog::reason::undecoded;
 
-/// Bytes of an entry that every kind of ring has.
+/// Bytes of an entry in every form of ring.
 pub const ENTRY: usize = 64;
 
 const FIXED_FILE: u8 = 1;
@@ -18,14 +19,14 @@ const HARDLINK: u8 = 1 << 3;
 
 /// `SPLICE_F_FD_IN_FIXED`
 const SPLICE_FIXED: u32 = 1 << 31;
-/// Operations from here on are not known.
+/// The first operation that is not known.
 const KNOWN: u8 = 65;
 
 /// A submission entry.
 #[derive(Debug, Clone, Copy)]
 pub struct RingEntry([u8; ENTRY]);
 
-/// What an entry does.
+/// The effect of an entry.
 #[derive(Debug, Clone, Copy)]
 pub enum EntryEffect {
     /// The same as this system call of x86-64.
@@ -35,30 +36,30 @@ pub enum EntryEffect {
         /// Its arguments.
         args: [u64; 6],
     },
-    /// Something to descriptors of the process.
+    /// An operation on descriptors of the process.
     Descriptor(RecordFields),
-    /// It puts descriptors into the ring's table of files: `count` numbers at `at`.
+    /// Adds descriptors to the ring's table of files: `count` numbers at `at`.
     Files {
         /// Address of the numbers.
         at: u64,
-        /// How many.
+        /// The number of descriptors.
         count: u32,
     },
-    /// It sends or receives a message through a descriptor.
+    /// Sends or receives a message through a descriptor.
     Message {
         /// Address of the `struct msghdr`.
         at: u64,
-        /// What happens to the descriptor.
+        /// The operation on the descriptor.
         fields: RecordFields,
     },
-    /// Nothing that matters, or something that is known from how the file was opened.
+    /// Nothing that matters, or nothing beyond how the file was opened.
     Nothing,
-    /// It can't be decoded; its name.
+    /// An operation that cannot be decoded, by name.
     Opaque(&'static str),
 }
 
 impl RingEntry {
-    /// From its bytes.
+    /// An entry from its bytes.
     pub fn new(bytes: [u8; ENTRY]) -> RingEntry {
         RingEntry(bytes)
     }
@@ -76,7 +77,7 @@ impl RingEntry {
         self.word::<1>(1) as u8
     }
 
-    /// As a sign-extended argument: `AT_FDCWD` stays what it is.
+    /// The descriptor as a sign-extended argument, so that `AT_FDCWD` stays what it is.
     fn fd(&self) -> u64 {
         i64::from(self.word::<4>(4) as i32) as u64
     }
@@ -101,18 +102,19 @@ impl RingEntry {
         self.word::<4>(44) as u32
     }
 
-    /// The next entry begins only once this one has ended.
+    /// True if the next entry begins only once this one has ended.
     pub fn links(&self) -> bool {
         self.flags() & (LINK | HARDLINK) != 0
     }
 
-    /// What the file system says now is what the entry will find: it waits for no other, and acts with its submitter's rights.
+    /// True if the entry finds the file system as it is now: it waits for no other entry, and acts
+    /// with its submitter's rights.
     pub fn immediate(&self) -> bool {
         let (buffer, personality) = (self.word::<2>(40), self.word::<2>(42));
         self.flags() & (DRAIN | FIXED_FILE) == 0 && personality == 0 && buffer == 0
     }
 
-    /// What it does.
+    /// The effect of the entry.
     pub fn effect(&self) -> EntryEffect {
         let fixed = self.flags() & FIXED_FILE != 0;
         match self.operation() {
@@ -133,9 +135,10 @@ impl RingEntry {
                 at: self.address(),
                 count: self.length() as u32,
             },
-            // IORING_MSG_SEND_FD: what the other ring's process does with the file is not told of it.
+            // IORING_MSG_SEND_FD: what the process of the other ring does with the file is not
+            // reported.
             40 if self.address() == 1 => EntryEffect::Opaque(undecoded::RING_SENDS),
-            // Handed to whatever driver the file belongs to.
+            // The driver of the file decides what this does.
             46 | 64 => EntryEffect::Opaque(undecoded::RING_COMMAND),
             n if n >= KNOWN => EntryEffect::Opaque(undecoded::RING_OPERATION),
             _ => self.call().unwrap_or(EntryEffect::Nothing),
@@ -159,7 +162,7 @@ impl RingEntry {
     fn message(&self, op: u16, fixed: bool) -> EntryEffect {
         let fields = RecordFields {
             result: RecordResult::Predicted(0),
-            // A socket in the ring's own table has no number.
+            // A socket in the ring's own table has no descriptor number.
             fd: if fixed { -1 } else { self.fd() as i32 },
             ..RecordFields::of(op)
         };
@@ -169,7 +172,8 @@ impl RingEntry {
         }
     }
 
-    /// `splice` and `tee`; ends in the ring's table of files are known from how those were opened.
+    /// `splice` and `tee`. For an end in the ring's table of files, the way it was opened says
+    /// enough.
     fn splice(&self, fixed: bool) -> EntryEffect {
         let (from, to) = (self.file_index() as i32, self.fd() as i32);
         let from_fixed = self.operation_flags() as u32 & SPLICE_FIXED != 0;
@@ -189,7 +193,7 @@ impl RingEntry {
         }
     }
 
-    /// The system call that does the same, of those that name something.
+    /// The system call that does the same, for operations that name a file.
     fn call(&self) -> Option<EntryEffect> {
         let (fd, address, length) = (self.fd(), self.address(), self.length());
         let (second, flags) = (self.offset(), self.operation_flags());
@@ -257,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_looked_into_and_a_file_sent_to_another_ring_is_marked() {
+    fn a_message_entry_is_decoded_and_a_file_sent_to_another_ring_marks_the_run() {
         for operation in [9, 10, 48] {
             let effect = RingEntry::new(entry(operation, 0, 3)).effect();
             assert!(matches!(effect, EntryEffect::Message { .. }), "{operation}");
@@ -275,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_never_taken_for_nothing() {
+    fn an_unknown_operation_is_never_decoded_as_nothing() {
         for operation in KNOWN..=u8::MAX {
             let effect = RingEntry::new(entry(operation, 0, 0)).effect();
             assert!(matches!(effect, EntryEffect::Opaque(_)), "{operation}");

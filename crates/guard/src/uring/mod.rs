@@ -1,12 +1,13 @@
 //! io_uring: what a program submits through a ring is logged as the system calls that do the same.
 //!
-//! A ring's entries are read while the `io_uring_enter` call that submits them waits, before the kernel takes
-//! them. An outcome is concluded only for an entry that waits for no other entry, and whose paths no entry before
-//! it changes. Other entries are logged as attempts. An entry that moves data through a descriptor adds nothing
-//! to how the descriptor was opened; it is logged to make that precise.
+//! A ring's entries are read while the `io_uring_enter` call that submits them waits, before the
+//! kernel takes them. An outcome is concluded only for an entry that waits for no other entry, and
+//! whose paths no entry before it changes. Other entries are logged as attempts. An entry that
+//! moves data through a descriptor adds nothing to how the descriptor was opened; it is logged to
+//! make that precise.
 //!
-//! Completions are not read. An entry that cannot be read, or that the kernel polls for, marks the run, once for
-//! each process.
+//! Completions are not read. An entry that cannot be read, or that the kernel polls for, marks the
+//! run, once for each process.
 
 mod entry;
 mod ring_call;

@@ -131,8 +131,8 @@ impl<S: RecordSink> RingCall<'_, S> {
         }
     }
 
-    /// Logs that the files of these descriptors are opened: a ring holds them even when the descriptors have been
-    /// closed.
+    /// Logs that the files of these descriptors are opened: a ring holds them even when the
+    /// descriptors have been closed.
     fn log_files(&mut self, address: u64, count: u32) {
         if count > FILES {
             self.mark(undecoded::RING_FILES);
@@ -299,9 +299,11 @@ impl<S: RecordSink> RingCall<'_, S> {
     }
 }
 
-/// True if a message may carry descriptors: a sent message says so, a received one may if it has room for them.
+/// True if a message may carry descriptors: a sent message says so, a received one may if it has
+/// room for them.
 fn carries_descriptors(header: u64, operation: u16, memory: &mut ProcessMemory) -> bool {
-    // `struct msghdr`: the address and the length of the ancillary data are its fifth and sixth words of eight bytes.
+    // `struct msghdr`: the address and the length of the ancillary data are its fifth and sixth
+    // words of eight bytes.
     let mut words = [0; 16];
     let mut first = [0; 16];
     if memory.exact(header.wrapping_add(32), &mut words).is_err() {

@@ -1,7 +1,8 @@
-//! The memory that an io_uring shares with the kernel, as far as it says what is about to be submitted.
+//! Reads the memory that an io_uring shares with the kernel: the entries that are about to be
+//! submitted.
 //!
-//! Invariant: a ring is held (its descriptor, its mappings) only while its submitter's call waits; held longer, it would live on
-//! after its program has closed it, and with it the files in it.
+//! Invariant: the guard holds a ring (its descriptor and its mappings) only while the submitting
+//! call waits. Otherwise the ring and the files in it would outlive the program's close of it.
 #![allow(unsafe_code)]
 
 use super::entry::{ENTRY, RingEntry};
@@ -19,7 +20,7 @@ const PARAMS: usize = 30;
 const ENTRIES_AT: i64 = 0x1000_0000;
 /// Most entries that the kernel gives a ring.
 const MOST: u32 = 32_768;
-/// The page that a ring's first words are in.
+/// Bytes of the page that a ring's first words are in.
 const FIRST: usize = 4096;
 
 const CQSIZE: u32 = 1 << 3;
@@ -27,25 +28,26 @@ const SQE128: u32 = 1 << 10;
 const CQE32: u32 = 1 << 11;
 const NO_MMAP: u32 = 1 << 14;
 const NO_SQARRAY: u32 = 1 << 16;
-/// Kernel-side polling: entries are taken without any call.
+/// `IORING_SETUP_SQPOLL`: a kernel thread takes the entries without any call.
 pub const SQPOLL: u32 = 1 << 1;
-/// Flags from here on change how entries lie in ways that are not known here (entries of two sizes in one ring, first of all).
+/// Flags from this bit on change the form of a ring in unknown ways, such as entries of two sizes
+/// in one ring.
 const UNKNOWN: u32 = !((1 << 19) - 1);
 
-/// How a ring was set up, as its program asked for it.
+/// How a ring was set up, as its program requested it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingSetup {
     /// `IORING_SETUP_*`.
     pub flags: u32,
-    /// Submission entries, as the kernel rounds them.
+    /// The number of submission entries, as the kernel rounds it.
     pub entries: u32,
     completions: u32,
-    /// Where the program put the ring, and its entries, if it did that itself.
+    /// Where the program placed the ring and its entries, if it did that itself.
     own: Option<[u64; 2]>,
 }
 
 impl RingSetup {
-    /// From the arguments of `io_uring_setup`.
+    /// Reads the arguments of `io_uring_setup`.
     pub fn read(
         entries: u32,
         at: u64,
@@ -77,7 +79,7 @@ impl RingSetup {
         })
     }
 
-    /// What decides how its memory is read.
+    /// The settings that decide how the ring's memory is read.
     fn form(&self) -> (u32, Option<[u64; 2]>) {
         (
             self.flags & (SQE128 | CQE32 | NO_SQARRAY | SQPOLL | UNKNOWN),
@@ -91,20 +93,21 @@ impl RingSetup {
     }
 }
 
-/// Offsets of what is needed in a ring's memory: the same for all rings of this kernel.
+/// Offsets in a ring's memory, the same for all rings of this kernel.
 #[derive(Debug, Clone, Copy)]
 struct RingLayout {
     head: u32,
     tail: u32,
     entries: u32,
     completions: u32,
-    /// Where the completions begin; the array of indexes follows them.
+    /// Where the completions begin. The array of indexes follows them.
     events: u32,
-    /// The same for completions of double size: the kernel may double what stands before them, too.
+    /// The same for completions of double size: the kernel may double what precedes them, too.
     wide_events: u32,
 }
 
-/// What the kernel says of a ring with one entry that is made and given up; none if we may have none.
+/// The parameters that the kernel returns for a ring with one entry, which is closed at once.
+/// `None` if the supervisor may have no ring.
 fn example(flags: u32) -> Option<[u32; PARAMS]> {
     let mut params = [0u32; PARAMS];
     params[2] = flags;
@@ -113,12 +116,12 @@ fn example(flags: u32) -> Option<[u32; PARAMS]> {
     if fd < 0 {
         return None;
     }
-    // SAFETY: the call returned this new descriptor, which nobody else owns.
+    // SAFETY: the call returned this new descriptor, which has no other owner.
     drop(unsafe { OwnedFd::from_raw_fd(fd as i32) });
     Some(params)
 }
 
-/// Asks the kernel by rings of our own, once.
+/// The layout of this kernel's rings, found once by rings of the supervisor's own.
 fn layout() -> Option<RingLayout> {
     static LAYOUT: OnceLock<Option<RingLayout>> = OnceLock::new();
     *LAYOUT.get_or_init(|| {
@@ -170,7 +173,8 @@ impl RingMapping {
             return Err(Unreadable::Fault);
         }
         for (i, byte) in out.iter_mut().enumerate() {
-            // SAFETY: inside the mapping, which lives as long as `self`; others may write to it, so it is read as an atomic.
+            // SAFETY: inside the mapping, which lives as long as `self`; others may write to it, so
+            // it is read as an atomic.
             let place = unsafe { AtomicU8::from_ptr(self.at.as_ptr().add(start + i)) };
             *byte = place.load(Ordering::Relaxed);
         }
@@ -183,7 +187,8 @@ impl RingMapping {
         if start % 4 != 0 || end > self.length {
             return Err(Unreadable::Fault);
         }
-        // SAFETY: aligned, inside the mapping, which lives as long as `self`; others may write to it, so it is read as an atomic.
+        // SAFETY: aligned, inside the mapping, which lives as long as `self`; others may write to
+        // it, so it is read as an atomic.
         let place = unsafe { AtomicU32::from_ptr(self.at.as_ptr().add(start).cast()) };
         Ok(place.load(Ordering::Acquire))
     }
@@ -196,10 +201,10 @@ impl Drop for RingMapping {
     }
 }
 
-/// Where memory is read.
+/// Where a ring's memory is read.
 enum RingMemory<'a> {
     Mapped(RingMapping),
-    /// In the program's own memory, from an address on.
+    /// In the program's own memory, from this address on.
     Program(&'a mut ProcessMemory, u64),
 }
 
@@ -221,11 +226,11 @@ impl RingMemory<'_> {
     }
 }
 
-/// What can be asked of a ring while its submitter waits.
+/// A ring whose submitting call waits.
 pub struct SubmittingRing<'a> {
-    /// How it may have been set up.
+    /// The set-ups that the ring may have.
     pub setups: &'a [RingSetup],
-    /// Its descriptor in the program, if it has one.
+    /// The ring's descriptor in the program, if it has one.
     pub fd: Option<i32>,
     /// The submitting thread.
     pub tid: u32,
@@ -233,12 +238,12 @@ pub struct SubmittingRing<'a> {
     pub pid: u32,
 }
 
-/// Why a ring's entries are not known.
+/// Why a ring's entries cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RingUnreadable {
     /// There is no such ring: the call will fail.
     NoRing,
-    /// It can't be read or understood.
+    /// The memory cannot be read, or its form is not known.
     Unknown,
 }
 
@@ -249,7 +254,7 @@ impl From<Unreadable> for RingUnreadable {
 }
 
 impl SubmittingRing<'_> {
-    /// The entries that submitting `count` will take.
+    /// The entries that submitting `count` entries takes.
     pub fn pending(
         &self,
         count: u32,
@@ -296,7 +301,7 @@ impl SubmittingRing<'_> {
         )
     }
 
-    /// The only way in which it can have been set up, among those that fit.
+    /// The set-up that fits, if all that fit have one form.
     fn setup(&self, fits: impl Fn(&RingSetup) -> bool) -> Option<RingSetup> {
         let mut fitting = self.setups.iter().filter(|s| s.known() && fits(s));
         let one = fitting.next()?;
@@ -305,7 +310,8 @@ impl SubmittingRing<'_> {
             .then_some(*one)
     }
 
-    /// A ring in memory that the program gave. `ring` is held until it has been read.
+    /// The entries of a ring in memory that the program provided. `ring` is held until they have
+    /// been read.
     fn own_memory(
         &self,
         ring: Option<OwnedFd>,
@@ -367,14 +373,14 @@ fn take(
     let waiting = last.wrapping_sub(first).min(entries);
     let array = array(layout, setup, completions);
     let mut out = Vec::with_capacity(waiting.min(count) as usize);
-    // The poller takes all there are.
+    // The kernel thread takes all entries.
     for i in 0..if polled { waiting } else { waiting.min(count) } {
         let index = first.wrapping_add(i) & (entries - 1);
         let index = match setup.flags & NO_SQARRAY {
             0 => head.word(array + 4 * u64::from(index))?,
             _ => index,
         };
-        // Such an entry is dropped by the kernel.
+        // The kernel drops such an entry.
         if index >= entries {
             continue;
         }
@@ -394,7 +400,7 @@ mod tests {
         let mut words = [1u32, 2, 3, 4];
         let length = size_of_val(&words);
         let at = NonNull::from(&mut words).cast();
-        // Memory of this test's own, which is not for `drop` to unmap.
+        // The memory belongs to this test, so `drop` must not unmap it.
         let map = std::mem::ManuallyDrop::new(RingMapping { at, length });
         assert_eq!(map.word(12), Ok(4));
         let mut bytes = [0; 8];

@@ -1,4 +1,4 @@
-//! What is known of the run's rings: how they were set up, and what was logged of them lately.
+//! Facts about the run's rings: how they were set up, and what was logged of them lately.
 
 use super::ring_memory::RingSetup;
 use crate::caller::MOMENT;
@@ -7,7 +7,8 @@ use backstory_abi::op;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Set-ups remembered. A ring whose own set-up was forgotten is still understood if all others have one form.
+/// Set-ups remembered. A ring whose own set-up was forgotten is still understood if all others have
+/// one form.
 const SETUPS: usize = 1024;
 /// Entries of a thread's own table of registered rings.
 pub(super) const TABLE_SIZE: usize = 16;
@@ -35,7 +36,8 @@ impl Rings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the process id: it is met for the first time, so what is known belongs to an earlier process.
+    /// Forgets the process id: it is met for the first time, so what is known belongs to an earlier
+    /// process.
     pub(crate) fn forget(&self, pid: u32) {
         let mut facts = self.lock();
         if !facts.setups.is_empty() || !facts.marked.is_empty() {
@@ -55,7 +57,8 @@ impl Rings {
         }
     }
 
-    /// The set-ups of a process's rings. A process without its own has its rings from another: then those of all.
+    /// The set-ups of a process's rings. A process without its own has its rings from another: then
+    /// those of all.
     pub(super) fn setups(&self, pid: u32) -> Vec<RingSetup> {
         let facts = self.lock();
         let select = |own: bool| {
@@ -106,8 +109,8 @@ impl Rings {
         *table.get(usize::try_from(index).ok()?)?
     }
 
-    /// A thread registers a ring in its own table, or removes one (`None`). For the index `u32::MAX` the kernel
-    /// takes the first that is free.
+    /// A thread registers a ring in its own table, or removes one (`None`). For the index
+    /// `u32::MAX` the kernel takes the first that is free.
     pub(super) fn register(&self, tid: u32, index: u32, ring: Option<i32>) {
         let mut facts = self.lock();
         let table = facts.tables.entry(tid).or_default();

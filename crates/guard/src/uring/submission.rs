@@ -1,4 +1,4 @@
-//! What the entries of one submission do before a given entry.
+//! The effects of the earlier entries of a submission.
 
 use crate::arguments::NamedPath;
 use crate::decoded_call::DecodedCall;

@@ -1,5 +1,5 @@
-//! A file server in user space that is itself recorded: looking up a file of its for someone else must not wait for it, for it
-//! may be waiting for us.
+//! A file server in user space that is itself recorded: looking up a file of its for someone else
+//! must not wait for it, for it may be waiting for us.
 
 use crate::stage::{Outcome, call, watch};
 use backstory_abi::op;
@@ -115,7 +115,8 @@ fn mount(dir: &Path, private: bool) -> bool {
 /// Process of the server that is being tested.
 static SERVER: AtomicI32 = AtomicI32::new(0);
 
-/// Breaks the deadlock that the test is about, if it happens: without its server, every call on it fails.
+/// Breaks the deadlock that the test is about, if it happens: without its server, every call on it
+/// fails.
 fn watchdog() -> Sender<()> {
     let (alive, ended) = channel::<()>();
     std::thread::spawn(move || {

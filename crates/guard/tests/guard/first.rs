@@ -34,7 +34,7 @@ fn permitted() -> bool {
 }
 
 #[test]
-fn a_receiver_does_not_wait_behind_whoever_is_busy() {
+fn a_notification_does_not_wait_behind_a_busy_receiver() {
     if !permitted() {
         eprintln!("SKIPPED: receivers first: needs CAP_SYS_NICE, or ulimit -r 1");
         return;

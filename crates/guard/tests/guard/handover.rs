@@ -58,7 +58,7 @@ fn a_call_that_a_dead_supervisor_had_received_goes_on() {
 }
 
 #[test]
-fn a_supervisor_killed_between_answer_and_forgetting_does_no_harm() {
+fn a_supervisor_killed_after_its_response_does_no_harm() {
     let (listener, run) = guarded(spec(), || (open_hosts(), open_hosts())).unwrap();
     let shared = SharedBuffers::create().unwrap();
     let keeper: OwnedFd = listener.try_clone().unwrap();
@@ -126,7 +126,7 @@ impl RecordSink for Deadly {
 }
 
 #[test]
-fn supervisors_killed_in_the_middle_of_calls_leave_nobody_waiting() {
+fn no_call_waits_for_ever_after_its_supervisor_was_killed() {
     let rounds = 12;
     let (listener, run) = guarded(spec(), || {
         let threads: Vec<_> = (0..3)

@@ -92,7 +92,7 @@ fn a_subshell_that_made_no_call_is_introduced_before_its_child() {
 }
 
 #[test]
-fn nothing_is_asked_of_a_process_that_loads_the_recorder() {
+fn the_descriptors_of_a_process_that_loads_the_recorder_are_not_listed() {
     let watch = GuardSettings {
         gate: Some(NOWHERE),
         // The first thing that the loader opens stands for our library here.

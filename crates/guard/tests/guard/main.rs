@@ -1,4 +1,5 @@
-//! What the guard promises: whatever makes a watched call is seen, what is predicted is what happens, and nothing hangs.
+//! What the guard promises: whatever makes a watched call is seen, what is predicted is what
+//! happens, and nothing hangs.
 
 // What clippy allows in test functions is needed in what they share, too.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::print_stderr)]
@@ -81,7 +82,7 @@ fn the_exit_status_of_a_grandchild_is_exact() {
 }
 
 #[test]
-fn a_dynamic_program_is_seen_without_its_help() {
+fn a_dynamic_program_is_seen_without_a_recorder() {
     let seen = command(&["/bin/cat", "/etc/hostname"]);
     let pid = executor(&seen, "/bin/cat");
     assert_eq!(seen.one(op::OPEN, "/etc/ld.so.cache").who.pid, pid);
@@ -118,7 +119,7 @@ fn a_go_program_is_seen() {
 }
 
 #[test]
-fn an_execvp_search_tells_which_programs_were_missing() {
+fn an_execvp_search_records_which_programs_were_missing() {
     let dir = tempfile::tempdir().unwrap();
     let (empty, forbidden) = (dir.path().join("empty"), dir.path().join("forbidden"));
     std::fs::create_dir_all(&empty).unwrap();
@@ -275,7 +276,7 @@ fn int_80_of_a_64_bit_program_is_seen() {
 }
 
 #[test]
-fn look_ups_are_seen_where_all_are_asked_for() {
+fn look_ups_are_logged_where_all_are_watched() {
     use backstory_guard::{FilterSpec, GuardSettings};
     let ask = || {
         let missing = std::fs::metadata("/no/such/file").is_err();

@@ -37,7 +37,7 @@ fn an_announced_chunk_has_an_owner() {
 }
 
 #[test]
-fn the_arena_is_handed_out_where_its_path_does_not_reach() {
+fn a_recorder_that_cannot_reach_the_arenas_path_gets_a_descriptor() {
     let arena = tempfile::tempfile().unwrap();
     let ino = arena.metadata().unwrap().ino();
     let watch = GuardSettings {
@@ -54,7 +54,7 @@ fn the_arena_is_handed_out_where_its_path_does_not_reach() {
 }
 
 #[test]
-fn a_recorder_that_waits_for_room_goes_on_when_there_is_some() {
+fn a_recorder_that_waits_for_a_chunk_goes_on_when_one_is_free() {
     let told = Arc::new(Told::default());
     let hooks = told.clone();
     let outcome = watch_with(spec(), watch(), told.clone(), move || {
@@ -75,7 +75,7 @@ fn a_recorder_that_waits_for_room_goes_on_when_there_is_some() {
 }
 
 #[test]
-fn a_recorder_whose_gate_does_not_pass_is_told_so() {
+fn a_recorder_whose_gate_does_not_pass_gets_an_error() {
     let watch = GuardSettings {
         arena_path: b"/dev/shm/backstory-x.arena".to_vec(),
         hidden: vec![b"/opt/ours/".to_vec()],
@@ -112,7 +112,7 @@ fn libc_gate() -> u64 {
 }
 
 #[test]
-fn calls_from_the_gate_are_seen_only_where_the_guard_is_strict() {
+fn calls_from_the_gate_are_logged_only_in_strict_mode() {
     let gate = Some(libc_gate());
     for strict in [false, true] {
         let spec = FilterSpec {

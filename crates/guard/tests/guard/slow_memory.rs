@@ -1,4 +1,5 @@
-//! What a call points to may be there only once somebody has made it, and who makes it may need the guard for that.
+//! What a call points to may be there only once somebody has made it, and who makes it may need the
+//! guard for that.
 
 #![allow(unsafe_code)]
 
@@ -68,8 +69,8 @@ fn fill(filler: usize, at: u64) -> bool {
     ) == 0
 }
 
-/// Fills so many pages as they are asked for, each after a watched call of its own. Returns how many such calls were made: two who wait for a
-/// page ask both.
+/// Fills so many pages as they are asked for, each after a watched call of its own. Returns how
+/// many such calls were made: two who wait for a page ask both.
 fn fill_all(filler: usize, pages: usize) -> usize {
     let (mut filled, mut calls) = (0, 0);
     while filled < pages {
@@ -84,7 +85,8 @@ fn fill_all(filler: usize, pages: usize) -> usize {
 /// How many could open a path, and how many calls were made for them.
 type Opened = (usize, usize);
 
-/// So many threads open the path of a page each; what came of it, what was seen and what was told. None: not possible here.
+/// So many threads open the path of a page each; what came of it, what was seen and what was told.
+/// None: not possible here.
 fn opened(threads: usize) -> Option<(Opened, Vec<Seen>, Vec<Reason>)> {
     let (listener, run) = guarded(spec(), move || {
         let (filler, at) = unfilled(threads)?;
@@ -140,7 +142,7 @@ fn opens_of(seen: &[Seen], path: &str) -> usize {
 }
 
 #[test]
-fn a_page_that_its_reader_must_not_be_waited_for_is_waited_for_by_one_receiver() {
+fn one_receiver_alone_waits_for_a_page_that_the_program_makes() {
     let Some((opened, seen, notes)) = opened(1) else {
         return;
     };
@@ -150,14 +152,15 @@ fn a_page_that_its_reader_must_not_be_waited_for_is_waited_for_by_one_receiver()
 }
 
 #[test]
-fn where_all_receivers_wait_for_pages_calls_go_on_and_that_is_told() {
+fn calls_go_on_while_all_receivers_wait_for_pages_and_the_run_says_so() {
     let Some(((opened, calls), seen, notes)) = opened(16) else {
         return;
     };
     assert_eq!(opened, 16);
     assert!(!notes.is_empty() && notes.iter().all(|note| *note == Reason::Unread {}));
     let logged = opens_of(&seen, "/etc/group") + opens_of(&seen, "/etc/hosts");
-    // Notes do not tell of which call they are; on one processor some are of those that started the threads.
+    // Notes do not tell of which call they are; on one processor some are of those that started the
+    // threads.
     let known = logged + notes.len();
     assert!(
         (16 + calls..=32 + calls).contains(&known),
@@ -166,7 +169,7 @@ fn where_all_receivers_wait_for_pages_calls_go_on_and_that_is_told() {
 }
 
 #[test]
-fn a_receiver_that_waits_for_a_page_does_not_hold_up_the_end() {
+fn a_receiver_that_waits_for_a_page_does_not_delay_the_end() {
     let (say, said) = channel();
     let (listener, run) = guarded(spec(), move || {
         let pages = unfilled(1);

@@ -1,4 +1,5 @@
-//! A guarded thread in this process: what it does, and what it starts, is seen by receivers of this process.
+//! A guarded thread in this process: what it does, and what it starts, is seen by receivers of this
+//! process.
 
 #![allow(unsafe_code)]
 
@@ -149,7 +150,8 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Installs a filter on a new thread and hands its listener out, then runs `act` there once told to.
+/// Installs a filter on a new thread and hands its listener out, then runs `act` there once told
+/// to.
 pub fn guarded<T: Send + 'static>(
     spec: FilterSpec,
     act: impl FnOnce() -> T + Send + 'static,
@@ -170,7 +172,8 @@ pub fn guarded<T: Send + 'static>(
     }))
 }
 
-/// Runs `act` on a thread that everything of is notified, and waits until its processes have ended, too.
+/// Runs `act` on a thread that everything of is notified, and waits until its processes have ended,
+/// too.
 pub fn watch_with<T: Send + 'static>(
     spec: FilterSpec,
     watch: GuardSettings,

@@ -193,7 +193,7 @@ fn root() -> bool {
 }
 
 #[test]
-fn predictions_come_true_for_someone_without_rights() {
+fn predictions_come_true_for_a_user_without_rights() {
     if !root() {
         return;
     }
@@ -224,7 +224,7 @@ fn ident_of(outcome: &Outcome<(u64, u64)>, op: u16, path: &str) -> (u64, u64) {
 }
 
 #[test]
-fn what_a_change_replaces_is_identified_before_it() {
+fn a_file_is_identified_before_a_change_replaces_it() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().to_owned();
     let outcome = watch(move || {
@@ -356,7 +356,7 @@ fn connect(path: &Path) -> i32 {
 }
 
 #[test]
-fn a_connect_to_a_path_where_nobody_can_listen_is_known_to_fail() {
+fn a_connect_to_a_path_without_a_socket_is_concluded_to_fail() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     std::fs::write(path("file"), "").unwrap();

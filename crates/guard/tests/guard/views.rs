@@ -9,7 +9,8 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A directory to be used as a root: a static shell, and an absolute link that leads elsewhere than in ours.
+/// A directory to be used as a root: a static shell, and an absolute link that leads elsewhere than
+/// in ours.
 fn jail() -> Option<tempfile::TempDir> {
     if !available(&["/bin/busybox", "true"]) {
         return None;
@@ -224,7 +225,7 @@ impl Remounter {
 }
 
 #[test]
-fn a_mount_that_becomes_read_only_and_back_is_what_it_is_at_each_call() {
+fn a_conclusion_uses_the_read_only_state_of_the_mount_at_the_call() {
     let dir = tempfile::tempdir().unwrap();
     let base = std::fs::canonicalize(dir.path()).unwrap();
     std::fs::write(base.join("file"), "").unwrap();
@@ -266,7 +267,7 @@ fn a_mount_that_becomes_read_only_and_back_is_what_it_is_at_each_call() {
 }
 
 #[test]
-fn proc_self_is_the_callers() {
+fn a_path_below_proc_self_is_the_callers() {
     let seen = command(&["/bin/cat", "/proc/self/comm"]);
     assert_eq!(seen.result.1, "cat\n");
     let open = seen.one(op::OPEN, "/proc/self/comm");
