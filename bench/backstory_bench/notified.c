@@ -1,8 +1,12 @@
 /*
- * What a call costs that only the guard can see: a static program's opens. `notified loop COUNT FILE` prints ns per open and close;
- * `notified unpack COUNT DIR` makes as many files in an empty DIR as who unpacks a container's image does, and prints ns per file;
- * `notified crowd PROCESSES COUNT FILE WHICH` has all processes open at the same time and prints ns of one open: the median (50), a
- * percentile (99), the worst (100), or 0: how many times longer the last process took than the first.
+ * Measures calls that only the guard sees: those of a static program.
+ *
+ * - `notified loop COUNT FILE` prints ns per open and close.
+ * - `notified unpack COUNT DIR` makes COUNT files in an empty DIR, as the unpacking of a container's
+ *   image does, and prints ns per file.
+ * - `notified crowd PROCESSES COUNT FILE WHICH` lets all processes open at the same time. It prints
+ *   ns of one open: the median (50), a percentile (99), or the worst (100). For 0 it prints how many
+ *   times longer the last process took than the first.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -70,7 +74,7 @@ static int crowd(int processes, int count, const char *file, int which)
     return 0;
 }
 
-/* Five notified calls: made, then its owner, its mode, its times, and a look whether all is well. */
+/* Five notified calls: the file, its owner, its mode, its times, and a look at the result. */
 static void unpacked(const char *directory, int number)
 {
     const struct timespec times[2] = {{1700000000, 0}, {1700000000, 0}};

@@ -42,7 +42,8 @@ class Recorded:
         self.store = ["--store", str(beside / "store")]
         workload.prepare(root)
         workload.reset(root)
-        # A file that is younger than its file system's clock is coarse may have been changed after it was read: of what it held nothing is known.
+        # The clock of a file system is coarse. A file that is younger than one tick may have been
+        # changed after it was read, so its content counts as unknown.
         time.sleep(0.05)
         self._tell("record", *self.store, "--contents=lazy", "--", *workload.command(root))
         self._tell("index", *self.store, "--wait")

@@ -34,7 +34,7 @@ cat >project/pom.xml <<'P'
   </plugins></build>
 </project>
 P
-# Once with one test: what Maven finds missing only when it runs one is fetched then.
+# One test runs here, so that Maven fetches the parts that it needs only to run tests.
 cd project
 $maven test -Dtest=FilenameUtilsTestCase
 rm -rf target

@@ -3,7 +3,8 @@
 # source: bash/.made
 # compare: tests
 # limit: 240
-# Each script shows how its output differs from what is expected, some warn before. Compared is all that they print, by its checksum.
+# Each script shows how its output differs from the expected one; some warn before. The checksum of
+# everything that they print is compared.
 cp -a "$FOREIGN_SOURCES"/bash/tests . && cp "$FOREIGN_SOURCES"/bash/{recho,zecho,printenv,xcase} tests && cd tests || exit
 export THIS_SH=$(command -v bash) BUILD_DIR=$PWD BASH_TSTOUT=$PWD/.out PATH=$PWD:$PATH; unset BASH_ENV ENV; export TMPDIR=$PWD
 for run in run-[a-z]*; do

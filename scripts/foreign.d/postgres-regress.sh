@@ -4,7 +4,8 @@
 # user: ordinary
 # compare: tests
 # limit: 280
-# Those that need at most a few functions of the tests' own C library, which is not packaged: where these are missing they fail natively, too.
+# These tests need at most a few functions of the tests' own C library, which is not packaged. Where
+# it is missing, they fail natively, too.
 cp -a "$FOREIGN_SOURCES"/postgresql-15/src/test/regress/{sql,expected,data} . && chmod -R u+w . || exit
 timeout $((270 * FOREIGN_PATIENCE)) /usr/lib/postgresql/15/lib/pgxs/src/test/regress/pg_regress --temp-instance="$HOME/db" --inputdir=. --outputdir=. \
     --bindir=/usr/lib/postgresql/15/bin --port=$((20000 + $$ % 20000)) --temp-config=/dev/null \

@@ -27,7 +27,8 @@ _NAMES: dict[str, str] = {
 }
 BY_CALL: dict[str, str] = {call: category for category, calls in _NAMES.items() for call in calls.split()}
 
-# What backstory's log calls the same (`backstory log --raw`); operations that are no call of the program are left out.
+# The words of backstory's log for these calls (`backstory log --raw`). Operations that are no call
+# of the program are left out.
 BY_OPERATION: dict[str, str] = {
     operation: category
     for category, operations in {

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from .base import Collector, Log, apt, as_root
 
-# A key of its own for each run: the machine's log has those of earlier ones, too. As many waiting records as Debian's rules allow.
+# Each run has a key of its own, since the machine's log has the records of earlier runs, too. The
+# number of waiting records is that of Debian's rules.
 _SCRIPT = """
 key=backstory-bench-$$
 auditctl -b 8192 >/dev/null

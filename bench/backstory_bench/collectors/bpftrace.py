@@ -14,7 +14,8 @@ PROGRAM = (
     'tracepoint:syscalls:sys_enter_execve { printf("x %d %s\\n", pid, str(args->filename)); }'
 )
 
-# bpftrace's own -c starts one program of a path and mangles its words; so the command is run beside it, once it has attached.
+# bpftrace's own -c starts one program by its path and mangles the words. So the command runs beside
+# bpftrace, once that has attached.
 _SCRIPT = """
 bpftrace -o "$LOG" -e "$PROGRAM" >"$LOG.messages" 2>&1 &
 tracer=$!

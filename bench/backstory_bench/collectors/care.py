@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .base import Collector, Log, and_runs, apt, needs, packaged
 
-# With the filter of its own that PRoot uses by default it kills programs by SIGSEGV on kernels since 4.8.
+# PRoot's own filter, its default, makes it kill programs by SIGSEGV on kernels since 4.8.
 ENVIRONMENT = {"PROOT_NO_SECCOMP": "1"}
 
 

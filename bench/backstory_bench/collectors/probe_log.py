@@ -44,7 +44,7 @@ def _starts(ran: dict[int, list[list[bytes]]], parents: dict[int, int]) -> set[t
     found: set[tuple[str, str]] = set()
     for pid, programs in ran.items():
         above = ran.get(parents[pid], [])[-1:]
-        # A child that is forked begins with the arguments of its parent; one that is spawned, with its own.
+        # A forked child begins with the arguments of its parent, a spawned one with its own.
         chain = programs if above == programs[:1] else above + programs
         found.update(itertools.pairwise(os.path.basename(os.fsdecode(argv[0])) for argv in chain))
     return found

@@ -10,8 +10,8 @@ from .strace_log import read
 # The calls that backstory's guard and recorder watch, so that strace does comparable work.
 FLOW_CALLS = "%file,%process,close,dup,dup2,dup3,pipe,pipe2,socket,connect,accept,accept4,bind,mmap,fchdir"
 
-# As the paper's appendix A.1 describes its configuration: file calls but read and write, file metadata, sockets and IPC but
-# send and receive, processes.
+# The configuration in the paper's appendix A.1: file calls but read and write, file metadata,
+# sockets and IPC but send and receive, processes.
 PAPER_CALLS = (
     "%file,%process,%ipc,close,dup,dup2,dup3,fcntl,pipe,pipe2,fchdir,fstat,fchmod,fchown,ftruncate,futimesat,getdents64,"
     "fsetxattr,fgetxattr,flistxattr,fremovexattr,socket,socketpair,connect,accept,accept4,bind,listen,shutdown"
