@@ -1,15 +1,17 @@
-//! Joining runs by content: a copy made outside of any recording has another identity, but the same digest.
+//! Joins runs by content: a copy made outside of any recording has another identity, but the same
+//! digest.
 //!
-//! The rule, which `docs/graph.md` explains: a version that nobody is known to have made (not in its run, and no other run by identity)
-//! came from the latest version with its content that another run made before it was last modified. Contents of less than
-//! [`LEAST`] bytes join nothing: empty files, `OK`, a version number are equal to each other without having to do with each other.
+//! `docs/graph.md` explains the rule. It applies to a version without a known maker, neither in its
+//! run nor by identity in another. Such a version came from the latest version with its content
+//! that another run made before it was last modified. Contents of less than [`LEAST`] bytes join
+//! nothing: empty files, `OK` and version numbers are equal by coincidence.
 
 use backstory_files::Ident;
 use backstory_store::{EntityKey, Store, same_version};
 
 use crate::Result;
 
-/// Bytes below which equal contents mean nothing.
+/// Equal contents of fewer bytes mean nothing.
 const LEAST: i64 = 64;
 
 /// Other versions with the content of this one.
@@ -25,7 +27,8 @@ pub fn others(store: &dyn Store, ident: &Ident) -> Result<Vec<Ident>> {
     Ok(found)
 }
 
-/// Where the content of a version with this identity, which nobody is known to have made, came from. `made`: where a version was made.
+/// The origin of the content of a version without a known maker. `made` finds the places where a
+/// version was made.
 pub fn origin(
     store: &dyn Store,
     ident: &Ident,

@@ -1,4 +1,4 @@
-//! What a run's files held: for whoever builds them up again elsewhere.
+//! The contents of a run's files, for rebuilding them elsewhere.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,68 +13,73 @@ use backstory_store::{ActivityKey, Store};
 use crate::Result;
 use crate::runs::{is_path, record};
 
-/// The files of a run by their versions, and how its paths lay.
+/// The files of a run by version, and the layout of its paths.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunContents {
     /// The run's id.
     pub run: String,
-    /// Whether all its versions have been looked at: contents are stored in the background after a run. Before that, whatever is not
-    /// known already is [`Held::Missing`].
+    /// True once all its versions have been examined, which happens in the background after a run.
+    /// Before that, an unknown content is [`Held::Missing`].
     pub settled: bool,
-    /// Versions of files, links and directories that the run used or made, in the order of their first use.
+    /// Versions of files, links and directories that the run used or made, in the order of their
+    /// first use.
     pub files: Vec<Content>,
-    /// Every directory and symbolic link on the way to them, as they lay at the run's end, in the order of their paths.
+    /// Every directory and symbolic link on the path to them, as they were at the run's end,
+    /// ordered by path.
     pub places: Vec<Place>,
 }
 
 /// One version of one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Content {
-    /// Absolute path by which the run used it first; if that name was removed and another was left, the other.
+    /// Absolute path by which the run used it first. If that name was removed and another was left,
+    /// the other.
     pub path: Bytes,
-    /// Further names it was used by.
+    /// Further names by which the run used it.
     pub aliases: Vec<Bytes>,
-    /// Names that the run left it: its path, and those that it was given while it was open to be written. A further name of what was
-    /// complete has a version of its own.
+    /// Names that the run left it: its path, and names it was given while it was open for writing.
+    /// A further name of a complete file has a version of its own.
     pub stayed: Vec<Bytes>,
     /// File, link or directory.
     pub kind: EntityKind,
-    /// 0: there before the run. Two contents of one path are two versions; the run's inputs are 0.
+    /// 0 for a version that existed before the run. The run's inputs are version 0, and two
+    /// contents of one path are two versions.
     pub version: u32,
-    /// What the file system held when the run ended.
+    /// True if the file system had this version when the run ended.
     pub last: bool,
-    /// Type and permission bits, if the version's identity is known, or its place is.
+    /// Type and permission bits, from the version's identity or the directory snapshot.
     pub mode: Option<u32>,
-    /// Where it leads, if it is a link.
+    /// The target of a link.
     pub target: Option<Bytes>,
-    /// Which version of which file; none where it could not be taken for certain.
+    /// The identity. `None` if it could not be determined.
     pub ident: Option<Ident>,
-    /// The name of its content; open it with `backstory_contents::Contents::read`.
+    /// The digest of its content. `backstory_contents::Contents::read` opens it.
     pub digest: Option<Digest>,
-    /// Where the content can be had.
+    /// Where the content is available.
     pub held: Held,
-    /// What it was to the run.
+    /// Its role in the run.
     pub role: Role,
-    /// When the run first touched it.
+    /// The time of the run's first operation on it.
     pub first_used: Time,
 }
 
-/// What a version was to a run.
+/// The role of a version in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Read, and not made by the run.
     Input,
-    /// Made by the run, and still there at its end.
+    /// Made by the run, and existing at its end.
     Output,
-    /// Made by the run, and gone or replaced at its end.
+    /// Made by the run, and removed or replaced by its end.
     Intermediate,
-    /// Executed, or interpreting what was.
+    /// Executed, or the interpreter of an executed file.
     Program,
-    /// Read, and by its name a shared library.
+    /// Read, and a shared library by its name.
     Library,
 }
 
-/// What is known of a version's content: its digest, and where it can be had. None if nothing is.
+/// The digest of a version's content and the place where it is available. `None` if neither is
+/// known.
 pub fn known(store: &dyn Store, ident: Option<&Ident>) -> Result<Option<(Option<Digest>, Held)>> {
     let fact = match ident {
         Some(ident) => store.fact(ident)?,
@@ -83,8 +88,8 @@ pub fn known(store: &dyn Store, ident: Option<&Ident>) -> Result<Option<(Option<
     Ok(fact.map(|fact| (fact.digest, fact.held)))
 }
 
-/// The same, or else of those that held the same later: a program without the recorder that reads a file and sets its times leaves it with
-/// what it read, and with another identity.
+/// The same, or else that of later versions with the same content. A program without the recorder
+/// that reads a file and sets its times leaves the same content under another identity.
 fn known_by(
     store: &dyn Store,
     ident: Option<&Ident>,
@@ -106,9 +111,10 @@ fn known_by(
     Ok(own)
 }
 
-/// Versions called "before the run" of files that the run made. Who opens a file that need not be there does not tell whether he has made
-/// it; if it is gone by the run's end, what was written into it says so: by its birth, which is never told too late; and where contents are
-/// kept, by nobody's having kept, or found, anything to keep before it was changed.
+/// Versions 0 of files that the run in fact made. An open that does not require the file to exist
+/// does not show whether it made the file. If the file is gone by the run's end, the version
+/// written into it shows it by its birth time, which is never too late. If contents are stored, the
+/// absence of a preserved content shows it, too.
 pub fn born(entities: &[Entity], header: &RunHeader) -> HashSet<u32> {
     let keeps = header.modes.stores_contents();
     let mut found = HashSet::new();
@@ -132,7 +138,7 @@ pub fn born(entities: &[Entity], header: &RunHeader) -> HashSet<u32> {
     found
 }
 
-/// What the files of a run held.
+/// The contents of a run's files.
 pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let _one_state = store.reading()?;
     let record = record(store, run)?;
@@ -218,7 +224,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     })
 }
 
-/// What it is: who renames a directory does not look at it, but its identity tells.
+/// The kind of an entity. Renaming a directory does not show its type, but its identity does.
 pub fn kind(entity: &Entity) -> EntityKind {
     const TYPE: u32 = 0o170_000;
     const DIRECTORY: u32 = 0o040_000;
@@ -228,8 +234,9 @@ pub fn kind(entity: &Entity) -> EntityKind {
     }
 }
 
-/// Which names a run left an entity, counted from its path: of the others, those that it made and did not remove. Where it is not known what was
-/// done by which name, none if one was removed (`deleted`).
+/// The names that a run left an entity, as indexes counted from its path. Further names count if
+/// the run made and did not remove them. If the names used are unknown and one was removed
+/// (`deleted`), none counts.
 pub fn stayed(entity: &Entity, deleted: bool) -> Vec<usize> {
     if entity.by_name.len() != 1 + entity.aliases.len() {
         return if deleted { Vec::new() } else { vec![0] };
@@ -241,7 +248,7 @@ pub fn stayed(entity: &Entity, deleted: bool) -> Vec<usize> {
     left.map(|(at, _)| at).collect()
 }
 
-/// What a run did with an entity.
+/// The operations of a run on an entity.
 #[derive(Debug, Clone, Copy)]
 struct Use {
     first: Time,
@@ -285,7 +292,8 @@ impl Use {
         self.derived = true;
     }
 
-    /// Made by the run. What has a second name (`/bin/cat`, `/usr/bin/cat`) derives from itself without being so.
+    /// True if the run made it. A file with a second name (`/bin/cat`, `/usr/bin/cat`) derives from
+    /// itself without being made.
     fn is_made(&self, entity: &Entity) -> bool {
         self.made || self.derived && entity.version > 0
     }
@@ -304,7 +312,7 @@ impl Use {
 
     fn role(&self, entity: &Entity, has_name: bool) -> Role {
         match () {
-            // Under a name that was removed it is not there, whatever further names the file has.
+            // A file does not exist under a removed name, whatever further names it has.
             () if self.is_made(entity) && entity.last && has_name => Role::Output,
             () if self.is_made(entity) => Role::Intermediate,
             () if self.executed => Role::Program,
@@ -314,7 +322,7 @@ impl Use {
     }
 }
 
-/// `libm.so`, `libm.so.6`, `ld-linux-x86-64.so.2`
+/// True for `libm.so`, `libm.so.6` or `ld-linux-x86-64.so.2`.
 fn is_library(path: &[u8]) -> bool {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
     let so = name.windows(3).rposition(|w| w == b".so");

@@ -1,13 +1,15 @@
-//! Programs that only decide what is to be done: a `make` that looks at everything and finds nothing to do has decided anew, and made nothing by which
-//! that could be told.
+//! Programs that only decide which commands to run. A `make` that finds nothing to do has decided
+//! anew, but has made no file that would show it.
 
 use backstory_graph::model::{Activity, Entity, Relation};
 use backstory_store::{ActivityKey, RunKey, Store};
 
 use crate::Result;
 
-/// True if in a run after `run` that ended well the same program (by its arguments and directory as `who`) read the file at `path`, or looked for it
-/// or at it, as it is now. `is_now` says which version that is.
+/// True if the same program decided with the present version of the file at `path`, in a later run
+/// that ended well. The program is the same if its arguments and directory are those of `who`. It
+/// must have read the file, or looked it up. `is_now` tells whether an entity is the present
+/// version.
 pub fn decided_since(
     store: &dyn Store,
     run: RunKey,

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::answer::{Access, FileUse};
 use crate::runs::{is_path, record};
 
-/// All words, in the order they are listed in.
+/// All words, in the order of output.
 const WORDS: [Access; 10] = [
     Access::Read,
     Access::Write,
@@ -24,7 +24,7 @@ const WORDS: [Access; 10] = [
     Access::Meta,
 ];
 
-/// The word for a relation. What is made, is written.
+/// The word for a relation. A file that is made is written.
 fn word(relation: Relation) -> Access {
     match relation {
         Relation::Read => Access::Read,
@@ -44,12 +44,12 @@ fn word(relation: Relation) -> Access {
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
     bits: u16,
-    /// Those of them that the recorder saw.
+    /// The relations among them that the recorder saw.
     library: u16,
 }
 
 impl Done {
-    /// Those of `bits` only.
+    /// The relations in `bits` only.
     fn only(self, bits: u16) -> Done {
         Done {
             bits: self.bits & bits,
@@ -78,11 +78,11 @@ fn words(bits: u16) -> u16 {
 #[derive(Debug, Clone, Copy, Default)]
 struct Words {
     bits: u16,
-    /// Those of them that the recorder saw.
+    /// The words among them that the recorder saw.
     library: u16,
 }
 
-/// The paths that a run touched, by path; what is known to have happened to one before what only could have.
+/// The paths that a run touched, by path. For each path, `seen` comes before `possible`.
 pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
     let _one_state = store.reading()?;
     let key = record(store, run)?.key;
@@ -90,7 +90,7 @@ pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
     let mut by_entity: Vec<[Done; 2]> = vec![Default::default(); entities.len()];
     for activity in store.activities(key)? {
         for edge in store.stream(ActivityKey::new(key, activity.id))?.edges {
-            // A damaged store may name one that is not there, by any number.
+            // In a damaged store the number may name no entity.
             let Some(of) = by_entity.get_mut(edge.entity.0 as usize) else {
                 continue;
             };
@@ -120,8 +120,8 @@ pub fn files(store: &dyn Store, run: &str) -> Result<Vec<FileUse>> {
         .collect())
 }
 
-/// What was done to an entity, by each of its names. What no name is known to have been used for, was done by the first; where nothing is
-/// known of its names, any of it may have been done by each.
+/// The relations to an entity, by each of its names. A relation whose name is unknown belongs to
+/// the first name. If nothing is known of the names, each relation is possible for each name.
 fn by_name(entity: &Entity, done: [Done; 2]) -> Vec<[Done; 2]> {
     let count = 1 + entity.aliases.len();
     if entity.by_name.len() != count {
@@ -130,7 +130,8 @@ fn by_name(entity: &Entity, done: [Done; 2]) -> Vec<[Done; 2]> {
     let told = |by: &ByName| by.seen | by.possible;
     let told_of_any = entity.by_name.iter().fold(0, |all, by| all | told(by));
     let [seen, possible] = done;
-    // An edge that happened once and could have another time is seen; by the other name it is still possible.
+    // An edge that happened once and was possible another time is seen. By the other name it is
+    // still possible.
     let either = Done {
         bits: seen.bits | possible.bits,
         library: seen.library | possible.library,
@@ -158,7 +159,7 @@ fn place(certainty: Certainty) -> usize {
 }
 
 fn lines(path: &Bytes, mut words: [Words; 2]) -> impl Iterator<Item = FileUse> + use<> {
-    // What is known to have happened need not be said to be possible.
+    // A word that is seen is not repeated as possible.
     words[1].bits &= !words[0].bits;
     let path = path.clone();
     [(Certainty::Seen, words[0]), (Certainty::Possible, words[1])]

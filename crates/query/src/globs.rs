@@ -1,4 +1,4 @@
-//! Patterns that leave paths out.
+//! Patterns of paths to leave out.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,15 +7,16 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::{Error, Result};
 
-/// A set of patterns. `*` and `?` stay within a directory, `**` does not. A pattern without a slash is one of names in any
-/// directory; one that ends in a slash is of everything below that directory.
+/// A set of patterns. `*` and `?` stay within a directory, `**` does not. A pattern without a slash
+/// matches names in any directory. One that ends in a slash matches everything below that
+/// directory.
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     set: GlobSet,
 }
 
 impl Globs {
-    /// Reads patterns.
+    /// Parses patterns.
     pub fn new<P: AsRef<str>>(patterns: &[P]) -> Result<Globs> {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
@@ -40,7 +41,7 @@ impl Globs {
         Ok(Globs { set })
     }
 
-    /// Whether one of the patterns matches this path.
+    /// True if one of the patterns matches this path.
     pub fn matches(&self, path: &[u8]) -> bool {
         !self.set.is_empty() && self.set.is_match(OsStr::from_bytes(path))
     }

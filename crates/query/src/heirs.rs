@@ -1,12 +1,14 @@
-//! Versions that come after one: what that held is found at them where nobody wrote between.
+//! Later versions with the same content: a version's content is found in a later one if no process
+//! wrote in between.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use backstory_files::Ident;
 use backstory_graph::model::Entity;
 
-/// The versions that hold what this one held, since nobody wrote on the way to them; and those that hold what became of it, nearest first.
-/// `derived`: by a version's number those that came of it; `wrote`: whether somebody wrote the version with this number.
+/// Two lists of later versions, nearest first: those with the same content, because no process
+/// wrote in between, and the others. `derived` maps a version's number to the versions derived from
+/// it. `wrote` tells whether a process wrote the version with this number.
 pub fn heirs(
     of: &Entity,
     entities: &[Entity],

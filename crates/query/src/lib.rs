@@ -1,8 +1,10 @@
-//! In: a store. Out: answers to questions about provenance, as plain data. Reads only; never prints.
+//! Answers questions about provenance. In: a store. Out: plain data. Only reads; never prints.
 //!
-//! [`ancestry`] (`of`) and [`influence`] (`uses`) follow time-respecting paths in either direction, over all runs; [`files`],
-//! [`processes`], [`runs`], [`details`], [`contents`] tell of runs; [`status`] compares files with what is remembered of them.
-//! Patterns to leave paths out are [`Globs`].
+//! - [`ancestry`] (`of`) and [`influence`] (`uses`) follow time-respecting paths in either
+//!   direction, over all runs.
+//! - [`files`], [`processes`], [`runs`], [`details`] and [`contents`] describe runs.
+//! - [`status`] compares files with their recorded versions.
+//! - [`Globs`] are patterns of paths to leave out.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,4 +1,4 @@
-//! `of` and `uses`: all time-respecting paths from what was asked about, over all runs.
+//! `of` and `uses`: all time-respecting paths from a file, over all runs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use crate::runs::resolve;
 use crate::steps::{Direction, Key, Seen, Step, Steps};
 use crate::{Error, Globs, Result};
 
-/// What made the newest version of `path`, and what made that, and so on.
+/// The activities and entities that the newest version of `path` came from.
 pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
     let _one_state = store.reading()?;
     let run = within(store, scope)?;
@@ -26,7 +26,8 @@ pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage
     follow(store, &[newest], Direction::Back, scope, run)
 }
 
-/// What came from the newest version of `path`, in every run that used it, and what came from that, and so on.
+/// The activities and entities that came from the newest version of `path`, in every run that used
+/// it.
 pub fn influence(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
     let _one_state = store.reading()?;
     let run = within(store, scope)?;
@@ -80,7 +81,7 @@ pub fn follow(
     Ok(search.answer)
 }
 
-/// How a node was reached: the more time it leaves, and the fewer activities it took, the better.
+/// How a node was reached. More remaining time is better, and then fewer activities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Label {
     /// Greater is better in either direction.
@@ -94,8 +95,9 @@ impl Label {
     }
 }
 
-/// A search for all that can be reached. Labels leave the queue best first, and time only shrinks along a path, so a node is
-/// expanded once; with a depth to keep to, once for each label that no other covers.
+/// A search for everything that can be reached. Labels leave the queue best first, and time only
+/// shrinks along a path, so each node is expanded once. With a limited depth, a node is expanded
+/// once for each label that no other label covers.
 struct Search<'s> {
     store: &'s dyn Store,
     steps: Steps<'s>,
@@ -103,7 +105,7 @@ struct Search<'s> {
     depth: Option<usize>,
     exclude: Globs,
     answer: Lineage,
-    /// Where a node is in the answer; none if it is left out.
+    /// The index of a node in the answer. `None` if it is left out.
     index: FxHashMap<Key, Option<usize>>,
     labels: Vec<Vec<Label>>,
     links: FxHashSet<(usize, usize, Flow)>,
@@ -128,9 +130,9 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Goes one step from `node`.
+    /// Follows one step from `node`.
     fn take(&mut self, node: usize, depth: usize, step: Step) -> Result<()> {
-        // What was derived, was derived by an activity, whose own links lead to it, too.
+        // An activity made the derived version, and its own links lead there, too.
         let crosses = matches!(step.to, Key::Activity(_)) || step.flow == Flow::Derived;
         let depth = depth + usize::from(crosses);
         if self.depth.is_some_and(|most| depth > most) {
@@ -162,7 +164,7 @@ impl Search<'_> {
     fn visit(&mut self, node: usize, key: Key, time: Time, depth: usize) {
         let rank = match self.direction {
             Direction::Back => time,
-            // The negative of it less one: that of each time there is.
+            // The complement reverses the order, and exists for every time.
             Direction::Forth => !time,
         };
         let depth = if self.depth.is_some() { depth } else { 0 };
@@ -175,13 +177,13 @@ impl Search<'_> {
             return;
         }
         labels.retain(|known| !label.covers(known));
-        // Hardly any has more than one.
+        // Hardly any node has more than one.
         labels.reserve_exact(1);
         labels.push(label);
         self.queue.push((label, Reverse(node), key, time));
     }
 
-    /// The place of a node in the answer, made on first sight; none if it is excluded.
+    /// The index of a node in the answer, added when first seen. `None` if it is excluded.
     fn node(&mut self, key: Key, root: bool) -> Result<Option<usize>> {
         if let Some(known) = self.index.get(&key) {
             return Ok(*known);

@@ -1,4 +1,4 @@
-//! What the file system says now.
+//! The present state of the file system.
 
 use std::path::Path;
 
@@ -6,12 +6,13 @@ use backstory_files::Ident;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 
-/// The identity of what is at `path` now, its final link followed or not. `None`: nothing, or nothing we may look at.
+/// The present identity of the file at `path`. With `follow`, a final link is followed. `None` if
+/// there is no file or if it cannot be examined.
 pub fn ident(path: &Path, follow: bool) -> Option<Ident> {
     look(path, follow).ok()
 }
 
-/// As [`ident`], telling apart what is not there from what can't be looked at.
+/// Like [`ident`], but tells a missing file from one that cannot be examined.
 pub fn look(path: &Path, follow: bool) -> Result<Ident, Errno> {
     let flags = if follow {
         AtFlags::empty()

@@ -1,4 +1,4 @@
-//! What a run left and others had replaced before anybody looked.
+//! Results of a run that another run replaced before their identities were taken.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -9,9 +9,10 @@ use backstory_graph::model::{Entity, EntityKind};
 
 use crate::now;
 
-/// Versions that a run left, though not as the last of their files, by their numbers: it did not remove them, and something is at their paths.
-/// Identities are taken after a run's end; where the next run begins at once and makes the same files, they are its own by then.
-/// `removed`: whether the run removed, or renamed away, the version with this number.
+/// The numbers of versions that the run left, although they are not the last of their files: the
+/// run did not remove them, and a file exists at their paths. Identities are taken after the end of
+/// a run. If the next run starts at once and makes the same files, the identities belong to its
+/// files by then. `removed` tells whether the run removed or renamed the version with this number.
 pub fn replaced(entities: &[Entity], removed: impl Fn(u32) -> bool) -> HashSet<u32> {
     let mut newest: HashMap<&[u8], &Entity> = HashMap::new();
     let mut known: HashSet<&[u8]> = HashSet::new();

@@ -1,6 +1,7 @@
-//! Which entities a path means.
+//! Finds the entities that a path means.
 //!
-//! The file that is there now, by its identity, wherever it was when it was recorded; else what had this path last.
+//! The path means the present file, by its identity, wherever it was when it was recorded. Without
+//! one, it means the last file that had this path.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -12,16 +13,16 @@ use backstory_store::{EntityKey, Role, RunKey, Store};
 
 use crate::{Error, Result, now};
 
-/// A path in all the ways it may have been recorded.
+/// A path in all forms in which it may have been recorded.
 pub struct Asked {
-    /// Absolute, `.` and `..` resolved in the text only, links not followed.
+    /// Absolute, with `.` and `..` resolved in the text only, and links not followed.
     pub absolute: PathBuf,
-    /// Absolute, links followed, if it is there.
+    /// Absolute, with links followed. `None` if nothing exists there.
     pub real: Option<PathBuf>,
 }
 
 impl Asked {
-    /// Looks at a path as the user gave it.
+    /// Examines a path as the user gave it.
     pub fn new(path: &Path) -> Result<Asked> {
         let absolute = std::path::absolute(path).map_err(|source| Error::NoDirectory {
             path: path.to_owned(),
@@ -55,7 +56,7 @@ impl Asked {
     }
 }
 
-/// The real path; of what is not there, that of the nearest directory above it that is.
+/// The real path. For a missing file, that of the nearest existing directory above, and the rest.
 fn real(path: &Path) -> Option<PathBuf> {
     let mut rest = Vec::<OsString>::new();
     let mut at = path;
@@ -84,7 +85,7 @@ fn without_dots(path: &Path) -> PathBuf {
     out
 }
 
-/// The newest version of what `path` means.
+/// The newest version of the file that `path` means.
 pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(EntityKey, Entity)> {
     let asked = Asked::new(path)?;
     let found = match identified(store, &asked, run)? {
@@ -94,7 +95,8 @@ pub fn find(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<(Enti
     found.ok_or(Error::NotFound(asked.absolute))
 }
 
-/// The newest version of what `path` means, and in all other runs the entities that are the same version, latest run first.
+/// The newest version of the file that `path` means, and the same version in all other runs, latest
+/// run first.
 pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<Vec<EntityKey>> {
     let (newest, entity) = find(store, path, run)?;
     let mut found = vec![newest];
@@ -107,7 +109,8 @@ pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<V
     Ok(found)
 }
 
-/// By what is there now: what a run knew by one of the names asked for, else by any; of the latest run that did.
+/// Finds the present file by identity in the latest run that knew it, preferably by one of the
+/// names.
 fn identified(
     store: &dyn Store,
     asked: &Asked,
@@ -120,7 +123,8 @@ fn identified(
         let mut keys = store.same(&ident, role)?;
         keys.sort_unstable_by_key(|key| Reverse(*key));
         let mut otherwise = None;
-        // Run by run, the latest first: a file that every run has read is not looked at in each of them.
+        // Run by run, the latest first: a file that every run has read is not examined in each of
+        // them.
         for keys in keys.chunk_by(|a, b| a.run() == b.run()) {
             let found = best(store, keys.to_vec(), run, |key, entity| {
                 (asked.is_named(entity), entity.last, key)
@@ -137,7 +141,8 @@ fn identified(
     Ok(None)
 }
 
-/// By what had this path last. A version that some run made before one of which nothing but its path is known.
+/// Finds the last file that had this path. A version that a run made is preferred to one of which
+/// only the path is known.
 fn named(
     store: &dyn Store,
     asked: &Asked,
@@ -162,7 +167,7 @@ fn named(
     })
 }
 
-/// The one of greatest rank.
+/// The element with the greatest rank.
 fn best<R: Ord>(
     store: &dyn Store,
     keys: Vec<EntityKey>,

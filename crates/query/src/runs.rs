@@ -1,4 +1,4 @@
-//! Runs, and the processes of one.
+//! Runs, and the processes of one run.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,8 +18,8 @@ pub fn runs(store: &dyn Store) -> Result<Vec<RunSummary>> {
         .collect())
 }
 
-/// The id of the run that `wanted` means: an id, a name (its newest run), or an unambiguous beginning of an id. The latest run
-/// if nothing is wanted.
+/// The id of the run that `wanted` means: an id, a name (its newest run), or an unambiguous
+/// beginning of an id. `None` means the latest run.
 pub fn resolve(store: &dyn Store, wanted: Option<&str>) -> Result<String> {
     let Some(wanted) = wanted else {
         return store
@@ -54,7 +54,7 @@ pub(crate) fn record(store: &dyn Store, run: &str) -> Result<RunRecord> {
     store.run(run)?.ok_or_else(|| Error::NoRun(run.to_owned()))
 }
 
-/// Everything about a run but its files and processes.
+/// Everything about a run except its files and processes.
 pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     let _one_state = store.reading()?;
     let record = record(store, run)?;
@@ -62,7 +62,8 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     let peers = peers(store, record.key, &activities)?;
     let mut unknown = Vec::new();
     for activity in activities {
-        // Between fork and exec a process is its parent's image: what is known of that is known of it.
+        // Between fork and exec a process is an image of its parent, and what is known of the
+        // parent holds for it.
         if !activity.lookups_known && activity.epoch > 0 {
             unknown.push((
                 ActivityKey::new(record.key, activity.id).0,
@@ -87,8 +88,8 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
     })
 }
 
-/// Addresses of sockets whose other end is outside the run: one side of the conversation is missing. The two directions of a
-/// connection are two entities.
+/// Addresses of sockets whose other end is outside the run: one side of the conversation is
+/// missing. The two directions of a connection are two entities.
 fn peers(store: &dyn Store, run: RunKey, activities: &[Activity]) -> Result<Vec<String>> {
     let sockets: HashMap<EntityId, Bytes> = store
         .entities(run)?
@@ -114,7 +115,7 @@ fn peers(store: &dyn Store, run: RunKey, activities: &[Activity]) -> Result<Vec<
     Ok(names.into_iter().collect())
 }
 
-/// Sockets without an address have `socket:` and a number: pairs, and those that came with the command.
+/// False for `socket:` and a number. Such sockets have no address: pairs, and inherited ones.
 fn is_address(name: &[u8]) -> bool {
     !name.starts_with(b"socket:")
 }
@@ -158,7 +159,7 @@ fn summary(record: &RunRecord) -> RunSummary {
     }
 }
 
-/// The exec epochs of a run, in the order they began.
+/// The exec epochs of a run, in the order of their start.
 pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
     let _one_state = store.reading()?;
     let key = record(store, run)?.key;
@@ -178,11 +179,12 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
     Ok(lines)
 }
 
-/// An epoch's parent may be the epoch before it of the same process; the parent process is the first other one above it.
+/// The parent's process id. The parent of an epoch may be the former epoch of the same process. The
+/// parent process is the first other one above it.
 fn parent_pid(activities: &[Activity], activity: &Activity) -> Option<u32> {
     let at = |id: ActivityId| activities.get(id.0 as usize);
     let mut above = activity.parent.and_then(at);
-    // Never more steps than there are activities, should the parents form a ring.
+    // Bounded by the number of activities, in case the parents form a ring.
     for _ in 0..activities.len() {
         match above {
             Some(parent) if parent.pid == activity.pid => above = parent.parent.and_then(at),
@@ -192,7 +194,7 @@ fn parent_pid(activities: &[Activity], activity: &Activity) -> Option<u32> {
     None
 }
 
-/// A path that can be asked for: not the name of a pipe or socket.
+/// True for a path, as opposed to the name of a pipe or socket.
 pub(crate) fn is_path(path: &Bytes) -> bool {
     path.first() == Some(&b'/')
 }

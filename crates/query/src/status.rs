@@ -1,4 +1,4 @@
-//! Is a file as the run that wrote it last left it, and are the inputs of that run?
+//! Decides whether a file is as the last run left it, and whether the inputs of that run are.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::root::Asked;
 use crate::steps::Direction;
 use crate::{Error, Result, now};
 
-/// Compares files with what the store remembers of them.
+/// Compares files with their recorded versions.
 pub fn status(store: &dyn Store, paths: &[PathBuf]) -> Result<Vec<FileStatus>> {
     let _one_state = store.reading()?;
     paths.iter().map(|path| of(store, path)).collect()
@@ -67,7 +67,8 @@ fn last_written(store: &dyn Store, asked: &Asked) -> Result<Option<(EntityKey, E
     Ok(best)
 }
 
-/// True for a file that was made without a name (`O_TMPFILE`, open(2)) and got none: the graph has it as `#` and a number, where nothing is.
+/// True for a file that was made without a name (`O_TMPFILE`, open(2)) and never got one. The graph
+/// calls it `#` and a number, and no file exists there.
 fn never_named(entity: &Entity) -> bool {
     let name = entity.path.rsplit(|byte| *byte == b'/').next();
     let number = name.and_then(|name| name.strip_prefix(b"#"));
@@ -85,7 +86,7 @@ fn state(path: &Path, kind: EntityKind, known: Option<&Ident>) -> FileState {
     }
 }
 
-/// Files that the version was made from, were there before its run, and are no longer the same.
+/// Inputs of the version that existed before its run and have changed since.
 fn changed_inputs(store: &dyn Store, key: EntityKey) -> Result<Vec<(Bytes, FileState)>> {
     let scope = Scope {
         possible: true,
@@ -120,7 +121,8 @@ fn changed_inputs(store: &dyn Store, key: EntityKey) -> Result<Vec<(Bytes, FileS
     Ok(changed.into_iter().collect())
 }
 
-/// True if the input was read only by programs that decide what others do, and those have, since, read it as it is now and left things as they are.
+/// True if only deciding programs read the input, and they have since read its present version
+/// without causing a change.
 fn is_settled(
     store: &dyn Store,
     lineage: &Lineage,

@@ -1,8 +1,8 @@
 //! One step of a lineage: from a node, and the time that matters there, to its neighbours.
 //!
-//! Backwards (`of`) a node carries the latest moment at which what was in it can have come to the root; forwards (`uses`) the
-//! earliest moment at which what comes from the root can be in it. A step exists if the two intervals allow information to
-//! flow, so every path taken is one that respects time:
+//! Backwards (`of`), a node carries the latest moment at which its content can have flowed to the
+//! root. Forwards (`uses`), it carries the earliest moment at which the root's content can be in
+//! it. A step exists if the two intervals allow information to flow, so every path respects time:
 //!
 //! ```text
 //! entity   ← activity   generated from g0 to g1, entity read until t:    g0 ≤ t, and then min(g1, t)
@@ -12,7 +12,8 @@
 //! entity   ← entity     the same version, or content, in another run:     t, by the other's clock if it was set in between
 //! ```
 //!
-//! Forwards it is the mirror of this. `backstory_graph::lineage` is the definition; it knows one run, in memory.
+//! Forwards the rules are mirrored. `backstory_graph::lineage` is the definition, for one run in
+//! memory.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,12 +29,12 @@ use rustc_hash::FxHashMap;
 use crate::answer::{Flow, Scope};
 use crate::{Result, alike};
 
-/// Which way to go.
+/// The direction of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// To what it came from.
+    /// Towards the origins.
     Back,
-    /// To what came from it.
+    /// Towards the results.
     Forth,
 }
 
@@ -44,7 +45,7 @@ pub enum Key {
     Activity(ActivityKey),
 }
 
-/// A neighbour and how it is reached.
+/// A neighbour, and the link to it.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub to: Key,
@@ -55,23 +56,25 @@ pub struct Step {
     pub time: Time,
 }
 
-/// What a step needs to know of an entity beside its key.
+/// Facts about an entity that a step needs beside its key.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub ident: Option<Ident>,
     pub version: u32,
 }
 
-/// What an activity did, findable by entity: lists in the order of entities, since most are short and soon searched.
+/// The operations of an activity, indexed by entity. The lists are sorted, because most are short
+/// and quickly searched.
 struct Deeds {
     stream: Stream,
-    /// Generating edges going back, using edges going forth.
+    /// Generating edges backwards, using edges forwards.
     edges: Vec<(EntityId, u32)>,
-    /// Derivations: by the new version going back, by the old one going forth.
+    /// Derivations: by the new version backwards, by the old one forwards.
     derived: Vec<(EntityId, u32)>,
-    /// What it made.
+    /// Entities that it made.
     made: Vec<EntityId>,
-    /// What came of another version while it ran: made, too, unless it is but another name of what was there before the run.
+    /// Versions derived while it ran. They were made, too, unless one is only another name of a
+    /// file from before the run.
     derived_to: Vec<EntityId>,
 }
 
@@ -81,10 +84,11 @@ pub struct Steps<'s> {
     direction: Direction,
     possible: bool,
     lookups: bool,
-    /// Stay in this run.
+    /// If set, stay in this run.
     run: Option<RunKey>,
     deeds: RefCell<FxHashMap<ActivityKey, Rc<Deeds>>>,
-    /// Whether versions of other runs were made there: each run that knows a version asks for the same ones.
+    /// Whether versions of other runs were made there. Every run that knows a version needs the
+    /// same answers.
     made_there: RefCell<FxHashMap<EntityKey, bool>>,
     headers: RefCell<FxHashMap<RunKey, Rc<RunHeader>>>,
 }
@@ -110,7 +114,8 @@ impl<'s> Steps<'s> {
         }
     }
 
-    /// All neighbours of `key`, when `time` matters there. `seen` is what is known of `key`, if it is an entity.
+    /// All neighbours of `key`, where `time` matters there. `seen` holds the known facts of an
+    /// entity.
     pub fn around(&self, key: Key, seen: Option<Seen>, time: Time) -> Result<Vec<Step>> {
         match (key, seen) {
             (Key::Entity(key), Some(seen)) => self.around_entity(key, seen, time),
@@ -136,7 +141,8 @@ impl<'s> Steps<'s> {
         relation && (self.possible || edge.certainty == Certainty::Seen)
     }
 
-    /// If information could flow at a time that matters: what matters on the other side.
+    /// The time that matters on the other side. `None` if information cannot flow at the given
+    /// time.
     fn meet(&self, interval: Interval, time: Time) -> Option<Time> {
         match self.direction {
             Direction::Back => (interval.start <= time).then(|| interval.end.min(time)),
@@ -190,7 +196,7 @@ impl<'s> Steps<'s> {
         })
     }
 
-    /// A version that nobody in its run made came, perhaps, from another run, where one made it.
+    /// Adds the steps from a version without a maker in its run to another run that made it.
     fn to_other_runs(
         &self,
         key: EntityKey,
@@ -244,7 +250,7 @@ impl<'s> Steps<'s> {
         Ok(())
     }
 
-    /// How a run was recorded.
+    /// The header of a run.
     fn header(&self, run: RunKey) -> Result<Rc<RunHeader>> {
         if let Some(header) = self.headers.borrow().get(&run) {
             return Ok(header.clone());
@@ -255,7 +261,8 @@ impl<'s> Steps<'s> {
         Ok(header)
     }
 
-    /// Versions of other runs that nobody made there, and whose content, as far as is known, came from this one.
+    /// Versions of other runs that have no maker there, and whose content, as far as is known, came
+    /// from this one.
     fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
         let mut found = Vec::new();
         for other in alike::others(self.store, ident)? {
@@ -270,12 +277,12 @@ impl<'s> Steps<'s> {
         Ok(found)
     }
 
-    /// Where its content came from, if nobody is known to have made it.
+    /// The origin of a content without a known maker.
     fn origin(&self, key: EntityKey, ident: &Ident) -> Result<Option<EntityKey>> {
         alike::origin(self.store, ident, |other| self.made_elsewhere(key, other))
     }
 
-    /// The same version, where another run made it.
+    /// The same version in the runs that made it.
     fn made_elsewhere(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
         let mut found = Vec::new();
         for other in self.store.same(ident, Role::Made)? {
@@ -295,8 +302,9 @@ impl<'s> Steps<'s> {
         Ok(made)
     }
 
-    /// Whether something in its run made this version. What was there before the run (version 0) was not made by being used by a
-    /// second name, though that name's node derives from the first's: two runs could else each have it from the other.
+    /// True if its run made this version. A file from before the run (version 0) is not made when
+    /// it is used by a second name, although that name's node derives from the first one's.
+    /// Otherwise two runs could each have it from the other.
     fn is_made(&self, key: EntityKey, version: impl Fn() -> Result<u32>) -> Result<bool> {
         for (activity, generated) in self.store.touching(key)? {
             if !generated {
@@ -382,7 +390,7 @@ impl Deeds {
             .iter()
             .map(|derived| derived.entity)
             .collect();
-        // In the order of the stream among those of one entity, by their places.
+        // Edges of one entity keep the order of the stream.
         edges.sort_unstable();
         derived.sort_unstable();
         made.sort_unstable();
@@ -405,7 +413,7 @@ impl Deeds {
     }
 }
 
-/// The places that a sorted list has for an entity.
+/// The positions that a sorted list has for an entity.
 fn places(list: &[(EntityId, u32)], entity: EntityId) -> impl Iterator<Item = usize> {
     let from = list.partition_point(|(other, _)| *other < entity);
     let here = list[from..]

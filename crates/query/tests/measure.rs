@@ -4,9 +4,9 @@
 //! cargo test --release -p backstory-query --test measure -- --ignored --nocapture
 //! ```
 //!
-//! `BACKSTORY_MEASURE_EDGES` sets the size (10,000,000). The builds are made up, but after the pattern of real ones: every
-//! compiler loads the same libraries, reads some of the same headers, looks for them in vain in other directories, and
-//! writes an object that the linker reads.
+//! `BACKSTORY_MEASURE_EDGES` sets the size (10,000,000). The builds follow the pattern of real
+//! ones. Every compiler loads the same libraries, reads some of the same headers, and looks for
+//! them in vain in other directories. It writes an object that the linker reads.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
@@ -36,14 +36,15 @@ impl Random {
         self.0
     }
 
-    /// Mostly small, sometimes large, as the gaps between system calls are.
+    /// Mostly small, sometimes large, like the gaps between system calls.
     fn gap(&mut self) -> i64 {
         let scale = 1 << (9 + self.next() % 8);
         (self.next() % scale) as i64 + 300
     }
 }
 
-/// One build of a project, emitted as a fold does it: an activity's edges when it ends, entities when first named.
+/// One build of a project, emitted like a fold: edges when an activity ends, entities when first
+/// named.
 struct Build<'a> {
     sink: &'a mut dyn Sink<Error = Error>,
     random: Random,
@@ -190,7 +191,7 @@ impl Build<'_> {
         self.entity(path, EntityKind::Missing, 0, None)
     }
 
-    /// What every program does before it does anything.
+    /// The first operations of every program.
     fn start(&mut self, activity: ActivityId, program: &str) {
         let program = self.old(program);
         self.edge(activity, program, Relation::Execute);
@@ -300,7 +301,7 @@ impl Build<'_> {
     }
 }
 
-/// Processor time of this process: on a machine that others use, too, the time that counts.
+/// Processor time of this process, which matters on a shared machine.
 fn processor() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -336,7 +337,7 @@ fn header(run: u64, started: i64) -> RunHeader {
     }
 }
 
-/// Appends builds until the store has `edges`; the processor time the store took, without making the builds up.
+/// Appends builds until the store has `edges`. Returns the processor time of the store alone.
 fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
     let (mut total, mut taken, mut run) = (0, Duration::ZERO, 0);
     while total < edges {
@@ -406,7 +407,8 @@ impl Sink for Nothing {
     }
 }
 
-/// The median of the times of asking about each of `paths`, on a store opened anew now and then.
+/// The median time of the questions about each of `paths`, on a store that is reopened now and
+/// then.
 fn median(home: &Home, what: &str, paths: &[PathBuf], lookups: bool) {
     let scope = Scope {
         possible: true,

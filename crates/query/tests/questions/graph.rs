@@ -1,4 +1,4 @@
-//! A graph of one run, built in a few lines.
+//! Builds the graph of one run in a few lines.
 
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::path::Path;
@@ -10,7 +10,7 @@ use backstory_graph::model::*;
 use backstory_query::answer::{Lineage, Node};
 use backstory_store::{Error, Home, MemoryStore, SqliteStore, Store};
 
-/// Asks the same of every kind of store.
+/// Runs a check on every kind of store.
 pub fn every_store(check: impl Fn(&mut dyn Store)) {
     check(&mut MemoryStore::default());
     let tmp = tempfile::tempdir().unwrap();
@@ -45,7 +45,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An activity of the process `pid`; forked from `parent` at `start`, or the next epoch of it if the pid is the same.
+    /// An activity of the process `pid`, forked from `parent` at `start`. With the parent's pid, it
+    /// is the next epoch of that process.
     pub fn activity(
         &mut self,
         parent: Option<ActivityId>,

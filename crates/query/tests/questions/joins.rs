@@ -1,4 +1,4 @@
-//! Lineage over several runs, and finding the file that is meant.
+//! Lineage over several runs, and finding the file that a path means.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -91,7 +91,7 @@ fn a_version_read_in_one_run_is_the_one_written_in_another() {
             (&a, ident(1, 50)),
             (&b, ident(2, 104)),
         );
-        // Its status changed since, and it was moved by nobody knows whom.
+        // Its status changed since, and an unrecorded process moved it.
         let moved = Ident {
             ctime: 150,
             nlink: 2,
@@ -289,7 +289,7 @@ fn a_file_that_was_moved_or_is_reached_by_a_link_is_still_known() {
                 "{path:?}"
             );
         }
-        // It is no more what it was, but what was there last is known by its name.
+        // The path has no file any more, but the last file there is known by its name.
         fs::remove_file(&new).unwrap();
         assert_eq!(
             names(&ancestry(store, &old, &all()).unwrap()),

@@ -1,4 +1,4 @@
-//! Questions asked of small stores whose answers are known.
+//! Questions to small stores with known answers.
 #![allow(clippy::unwrap_used)]
 
 mod graph;

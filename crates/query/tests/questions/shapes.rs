@@ -1,4 +1,4 @@
-//! The shape of lineages: what is in, what is out, and how it is told.
+//! The shape of lineages: their nodes, their limits and their output.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn ancestry_respects_time_and_names_what_was_asked_first() {
             (lineage.roots, name(&lineage.nodes[0]), lineage.cut),
             (1, "out".into(), false)
         );
-        // Links tell the direction of the flow: what was used is before who used it.
+        // Links point in the direction of the flow: a used entity stands before its user.
         let read = lineage
             .links
             .iter()

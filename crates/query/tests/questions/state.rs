@@ -1,4 +1,4 @@
-//! Files now, compared with what is remembered of them.
+//! Present files, compared with their recorded versions.
 
 use std::fs;
 use std::path::Path;
