@@ -212,7 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\nbackstory-bench: interrupted; what was measured is kept: give --resume", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of the output has ended (`… | head`). The buffered rest must not fail once more.
+        # The reader of the output has ended (`… | head`). The buffered rest must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except subprocess.CalledProcessError as error:

@@ -2,11 +2,11 @@
  * Measures calls that only the guard sees: those of a static program.
  *
  * - `notified loop COUNT FILE` prints ns per open and close.
- * - `notified unpack COUNT DIR` makes COUNT files in an empty DIR, as the unpacking of a container's
- *   image does, and prints ns per file.
+ * - `notified unpack COUNT DIR` makes COUNT files in an empty DIR, as the unpacking of a
+ *   container's image does, and prints ns per file.
  * - `notified crowd PROCESSES COUNT FILE WHICH` lets all processes open at the same time. It prints
- *   ns of one open: the median (50), a percentile (99), or the worst (100). For 0 it prints how many
- *   times longer the last process took than the first.
+ *   ns of one open: the median (50), a percentile (99), or the worst (100). For 0 it prints how
+ *   many times longer the last process took than the first.
  */
 #include <fcntl.h>
 #include <stdio.h>

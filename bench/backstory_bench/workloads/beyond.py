@@ -20,8 +20,8 @@ rule total:
     output: "total.txt"
     shell: "cat {input} | sort -n >{output}"
 """
-# New-order, payment and delivery of TPC-C in nearly its ratio, on a file database. Every transaction
-# is durable.
+# New-order, payment and delivery of TPC-C in nearly its ratio, on a file database. Every
+# transaction is durable.
 _TRANSACTIONS = """
 import random, sqlite3, sys
 random.seed(7)
