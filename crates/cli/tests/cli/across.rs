@@ -1,4 +1,4 @@
-//! What a file is taken for in a later run, when its times, mode or name changed in between.
+//! The identity of a file in a later run, after its times, mode or name changed in between.
 
 use super::Place;
 use backstory_testkit::need::needs;

@@ -36,7 +36,8 @@ fn of_a_copy_names_the_original_and_the_command() {
 fn what_others_write_to_the_commands_output_is_not_its_own() {
     let place = Place::new();
     place.write("a", "text\n");
-    // The shell writes just before and just after the command, which the clock of the file system cannot tell from within.
+    // The shell writes just before and just after the command, within one tick of the file system's
+    // clock.
     let shell = place.shell(
         "exec >> shared; for i in 1 2 3 4 5; do echo before; \"$B\" record --name quiet$i -- cp a b || exit 1; echo after; done; \
          echo before; \"$B\" record --name talks -- cat a; echo after",
@@ -411,7 +412,7 @@ fn the_pipes_of_a_program_that_uses_only_its_standard_streams_are_seen() {
     );
 }
 
-/// The nodes of an answer from which a way along its links leads back to them.
+/// The nodes of an answer that a path along its links leads back to.
 fn on_cycles(lineage: &serde_json::Value) -> Vec<String> {
     let link = |l: &serde_json::Value| (l["from"].as_u64().unwrap(), l["to"].as_u64().unwrap());
     let links: Vec<_> = lineage["links"]

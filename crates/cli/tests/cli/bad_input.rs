@@ -1,5 +1,5 @@
-//! What nobody wishes for: commands, machines and stores that are not as they should be. Each gives a clear error or a truthful run,
-//! and never a program that behaves otherwise than it would have.
+//! Bad input: faulty commands, machines and stores. Each gives a clear error or a truthful run. No
+//! program behaves otherwise than without backstory.
 
 mod commands;
 pub(super) mod damage;
@@ -16,9 +16,10 @@ use backstory_testkit::{fixtures, need};
 use super::{Answer, Place};
 
 impl Place {
-    /// Puts a fixture into the place. None, loudly, if it cannot be compiled here.
+    /// Puts a fixture into the stage. `None`, with a notice, if it cannot be compiled here.
     pub(super) fn fixture(&self, name: &str) -> Option<String> {
-        // What is there already may be the built file itself by another name: to put it there again would empty both.
+        // An existing file may be the built file itself under another name. Copying over it would
+        // empty both.
         let there = self.stage.path().join("bin").join(name);
         if there.exists() {
             return Some(there.into_os_string().into_string().unwrap());
@@ -38,7 +39,7 @@ impl Place {
         path.into_os_string().into_string().unwrap()
     }
 
-    /// A shell line, which knows the staged program as `$B` and is not recorded itself.
+    /// Runs a shell line, unrecorded. The line knows the staged program as `$B`.
     pub(super) fn shell(&self, line: &str) -> Answer {
         let mut command = self.stage.command("sh");
         command
@@ -49,7 +50,7 @@ impl Place {
         Answer::of(command.output().unwrap())
     }
 
-    /// A place of somebody who may serve files: on some machines root alone.
+    /// A stage for a user that may mount FUSE file systems: on some machines only root.
     pub(super) fn with_file_servers() -> Option<Place> {
         let place = Place::new();
         if place.shell("exec 3<>/dev/fuse").status == 0 {
@@ -58,7 +59,8 @@ impl Place {
         Place::of_root()
     }
 
-    /// A shell line as [`Place::shell`] takes it, in user and mount namespaces of its own, as their root. None, loudly, where that is not allowed.
+    /// Runs a shell line like [`Place::shell`], as root of its own user and mount namespaces.
+    /// `None`, with a notice, where that is not permitted.
     pub(super) fn shell_in_namespaces(&self, what: &str, line: &str) -> Option<Answer> {
         if !need::needs(what, &["unshare", "mount"]) {
             return None;
@@ -72,7 +74,7 @@ impl Place {
         Some(self.shell(&format!("unshare -Urm sh -c '{quoted}'")))
     }
 
-    /// True if the latest run says that it wrote this file of the working directory.
+    /// True if the latest run lists this file of the working directory as written.
     pub(super) fn wrote(&self, name: &str) -> bool {
         let path = self.path(name);
         let files = self.json(&["files", "--json"]);

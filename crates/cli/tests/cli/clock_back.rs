@@ -1,13 +1,14 @@
-//! A machine whose clock is set back between runs, and while one is recorded.
+//! A machine whose clock is set back between runs, and during one.
 //!
-//! Setting the real clock would move it for everybody on the machine. A time namespace moves the time since boot instead, for one run: an hour has
-//! passed there by the clock that nobody sets and none by the calendar, which is what is seen where a clock is set back by an hour.
+//! Setting the real clock would affect everything on the machine. A time namespace moves the time
+//! since boot instead, for one run. There an hour has passed by the clock that cannot be set, and
+//! none by the calendar. That is what a process sees after a clock was set back by an hour.
 
 use super::Place;
 use backstory_eventlog::frame::{self, FrameKind, LogPiece};
 use backstory_testkit::need::skipped;
 
-/// Runs what follows so many seconds later by the time since boot.
+/// The prefix that runs a command this many seconds later by the time since boot.
 fn later(seconds: u32) -> String {
     format!("unshare --user --map-current-user --time --boottime {seconds}")
 }
@@ -23,7 +24,7 @@ fn permitted(place: &Place) -> bool {
     may
 }
 
-/// Records a line after the clock was set back by so many hours in all.
+/// Records a line after the clock was set back by this many hours in all.
 fn record(place: &Place, hours: u32, name: &str, line: &str) {
     let record = format!(
         "{} $B record --name {name} -- sh -c '{line}'",
@@ -47,7 +48,7 @@ fn of_two_runs_the_later_is_the_newer_though_the_clock_was_set_back_between_them
     if !permitted(&place) {
         return;
     }
-    // Two hours later by the clock that nobody sets, and earlier by the calendar.
+    // Two hours later by the clock that cannot be set, and earlier by the calendar.
     record(&place, 2, "later", "true");
     record(&place, 0, "earlier", "true");
     assert_eq!(names(&place), ["later", "earlier"]);
@@ -71,14 +72,14 @@ fn files_lead_to_their_makers_over_a_clock_that_was_set_back() {
     assert_eq!(place.run(&["status", "out"]).status, 0);
     let asked = place.run(&["rerun", "-n", "out"]);
     assert_eq!(asked.status, 0, "nothing is to be done: {asked:?}");
-    // The newer maker counts, whatever the calendar says of the older.
+    // The newer maker counts, whatever the calendar says about the older one.
     record(&place, 3, "third", "echo again > out");
     let told = place.json(&["of", "out", "--json"]).to_string();
     assert!(
         told.contains("echo again > out") && !told.contains(r#"["cat","middle"]"#),
         "{told}"
     );
-    // A changed input makes what came from it stale.
+    // A changed input makes its results stale.
     std::fs::remove_file(place.work().join("out")).unwrap();
     record(&place, 4, "fourth", "cat middle > out");
     place.write("in", "two, longer\n");
@@ -90,7 +91,7 @@ fn files_lead_to_their_makers_over_a_clock_that_was_set_back() {
     assert_eq!(place.run(&["rerun", "-n", "out"]).status, 0);
 }
 
-/// The log as it would be if the clock that it was stamped by had been set back by a day after its first reading.
+/// The log as if its clock had been set back by a day after the first reading.
 fn set_back(log: &[u8]) -> Vec<u8> {
     const DAY: i64 = 86_400_000_000_000;
     let (mut out, mut readings) = (Vec::new(), 0);

@@ -1,4 +1,5 @@
-//! `replay` of whatever can be done to files: each line is recorded, everything it was done from removed, and each output is identical.
+//! `replay` of every change to files. Each line is recorded, all its inputs are removed, and each
+//! output is identical after the replay.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +9,8 @@ use backstory_testkit::need::needs;
 use super::Place;
 
 impl Place {
-    /// Files `a` and `b`, a directory `d` with `x` and `y`, links `soft` (to `a`) and `dangling`, all older than the clock is coarse.
+    /// Files `a` and `b`, a directory `d` with `x` and `y`, links `soft` (to `a`) and `dangling`.
+    /// All are older than the granularity of the file system's clock.
     pub(crate) fn furnished() -> Place {
         let place = Place::new();
         place.write("a", "one 1\ntwo 2\nthree 3\n");
@@ -45,7 +47,7 @@ impl Place {
     }
 }
 
-/// Records the lines one after the other, each in a place of its own, and replays them.
+/// Records each line in a stage of its own, and replays it.
 fn come_back(lines: &[&str]) {
     for line in lines {
         let program = ["busybox", "perl"]
@@ -72,11 +74,12 @@ fn what_was_renamed_linked_or_removed_comes_back() {
 
 #[test]
 fn what_was_written_beside_and_renamed_over_comes_back() {
-    // `sed` opens its temporary file to be read, too: its content is one version under two names.
+    // `sed` opens its temporary file for reading, too. Its content is one version under two names.
     come_back(&["sed -i s/one/1/ a d/x", "echo n > t; ln t final; rm t"]);
 }
 
-/// While a file is open to be written, all its names lead to one version: which of them it kept has to be known.
+/// While a file is open for writing, all its names lead to one version. The record must know which
+/// names it kept.
 #[test]
 fn what_keeps_another_name_than_it_was_written_by_comes_back() {
     come_back(&[
@@ -119,7 +122,8 @@ fn what_was_changed_by_a_name_for_what_is_open_comes_back() {
     ]);
 }
 
-/// Who copies, packs or lists a tree sees that two names are one file, also where they are in two directories, and reads it once.
+/// A program that copies, packs or lists a tree sees that two names are one file, even in two
+/// directories. It reads the file once.
 #[test]
 fn what_has_names_in_two_directories_comes_back() {
     let tar = "tar --sort=none -cf t.tar t";
@@ -147,7 +151,7 @@ fn what_has_names_in_two_directories_comes_back() {
     }
 }
 
-/// With `RESOLVE_IN_ROOT` an absolute path, and one that leads above, starts at the directory that the call names.
+/// With `RESOLVE_IN_ROOT`, an absolute path and one that leads above start at the given directory.
 #[test]
 fn what_was_opened_below_a_directory_as_its_root_comes_back() {
     let place = Place::furnished();
@@ -169,7 +173,7 @@ fn what_was_opened_below_a_directory_as_its_root_comes_back() {
     );
 }
 
-/// Opened as a place only; that it was read is told by the name that stands for what is open.
+/// Opened with O_PATH only. The name that stands for the descriptor shows that it was read.
 #[test]
 fn what_was_read_by_a_name_for_what_is_open_comes_back() {
     if !needs("the replay of a file opened again", &["python3"]) {
@@ -184,7 +188,7 @@ fn what_was_read_by_a_name_for_what_is_open_comes_back() {
     place.comes_back("python3 -S work.py");
 }
 
-/// That a program without the recorder lists a directory is not seen, but that it opens it.
+/// The listing of a directory by a program without the recorder is not seen, but the open is.
 #[test]
 fn what_a_static_program_takes_as_a_directory_tells_it_comes_back() {
     if !needs("the replay of a static program's listing", &["busybox"]) {
@@ -198,7 +202,7 @@ fn what_a_static_program_takes_as_a_directory_tells_it_comes_back() {
     place.comes_back("busybox tar cf t.tar d");
 }
 
-/// What nobody read by its second name is no file of its own, and a link has a time that archives tell.
+/// A second name that no process used is no file of its own. Archives store the time of a link.
 #[test]
 fn what_has_two_names_or_is_a_link_of_some_age_is_packed_and_copied_alike() {
     for line in [

@@ -1,11 +1,12 @@
-//! Containers and packs: run by their tools after every original input is gone, they give what the recorded run gave.
+//! Containers and packs: run by their tools without any original input, they give the results of
+//! the recorded run.
 
 use std::process::Command;
 
 use super::Place;
 use backstory_testkit::need::{find, needs, skipped};
 
-/// A command with an input, a script and a directory, that prints and writes.
+/// A command with an input, a script and a directory, which prints and writes.
 fn recorded() -> Place {
     let place = Place::new();
     std::fs::create_dir(place.work().join("data")).unwrap();
@@ -35,14 +36,15 @@ fn export(place: &Place, format: &str, name: &str) -> String {
     place.path(name)
 }
 
-/// Whatever the run had of its user's is gone.
+/// Removes every file of the user that the run used.
 fn unlink(place: &Place) {
     for name in ["data/in", "run.sh", "sorted", "secret"] {
         std::fs::remove_file(place.work().join(name)).unwrap();
     }
 }
 
-/// podman with everything below the test's own directory, and limits that a machine without privileges grants.
+/// podman with all its state below the test's own directory, and limits that an unprivileged
+/// machine grants.
 struct Podman {
     root: tempfile::TempDir,
 }
@@ -100,9 +102,9 @@ impl Podman {
         command
     }
 
-    /// What an image prints.
+    /// The output of an image.
     fn run(&self, directory: &std::path::Path, image: &str) -> String {
-        // The path becomes a name, which has no capitals: a relative one.
+        // A relative path, because podman makes a name of it, which has no capitals.
         let mut command = self.command(&["run", "--rm", "--network", "none", "--signature-policy"]);
         let output = command
             .arg(self.root.path().join("policy.json"))
@@ -151,7 +153,8 @@ fn a_container_runs_without_any_of_the_original_files() {
     );
 }
 
-/// Of its sources it looks at no more than when they were written, if it has compiled them before; and of other files whether they are there.
+/// A program that has compiled its sources before only compares their times, and only checks that
+/// other files exist.
 #[test]
 fn a_python_program_whose_modules_are_compiled_runs_in_a_container() {
     let (Some(podman), true) = (
@@ -251,7 +254,7 @@ fn an_ordinary_user_runs_an_image_without_any_of_the_original_files() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // Where nobody but root may have a namespace, nobody but root has containers.
+    // Where only root may make namespaces, only root has containers.
     if said.contains("operation not permitted") && said.contains("namespace") {
         skipped(
             "export oci, as an ordinary user",
@@ -322,7 +325,7 @@ fn reprounzip_unpacks_a_pack_and_runs_it() {
             .args(args)
             .arg(&target)
             .env("REPROZIP_USAGE_STATS", "off");
-        // The message that it does not know whether to send statistics is not for here.
+        // Its message about sending statistics is not part of the test.
         let output = command.env("HOME", into.path()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{args:?}: {said}");
@@ -368,7 +371,7 @@ fn damage(directory: &std::path::Path) {
 #[test]
 fn a_content_that_is_damaged_in_the_store_is_never_exported() {
     let place = recorded();
-    // The originals are still there: what the store has and is damaged is not replaced in silence.
+    // The originals still exist. A damaged content in the store is not replaced silently.
     damage(&place.stage.store().join("contents"));
     let answer = place.run(&["export", "oci", "-o", "image"]);
     assert_eq!(answer.status, 1, "{answer:?}");
@@ -376,7 +379,7 @@ fn a_content_that_is_damaged_in_the_store_is_never_exported() {
     assert!(answer.err.starts_with("backstory: "), "{answer:?}");
 }
 
-/// What is large is not read whole before it is given out.
+/// A large content is not read whole before it is written out.
 #[test]
 fn damage_that_is_met_in_the_middle_of_a_content_is_told_by_the_file_s_name() {
     let place = Place::new();

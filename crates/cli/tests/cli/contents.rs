@@ -1,4 +1,4 @@
-//! Contents: what was read is what is kept, byte for byte, and can be handed on.
+//! Contents: the stored bytes are exactly the bytes that were read, and can be exported.
 
 use super::Place;
 use serde_json::Value;
@@ -37,7 +37,8 @@ impl Place {
         read["run"].as_str().unwrap().to_owned()
     }
 
-    /// What the version of `name` held whose content was `text`, by its digest in the ancestry of `of`.
+    /// The content of the version of `name` whose text was `text`, by its digest in the ancestry of
+    /// `of`.
     fn kept_ancestor(&self, of: &str, name: &str) -> Option<String> {
         let lineage = self.json(&["of", of, "--json"]);
         let path = self.path(name);
@@ -110,7 +111,7 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_its_directory() {
     }
 }
 
-/// Which of two names of one file was used, no matter by whom: what was read by one is what was written by the other.
+/// Two names of one file are one file: a process reads by one name what another wrote by the other.
 #[test]
 fn what_was_written_by_one_name_of_a_file_is_what_is_read_by_the_other() {
     let [write, change] = ["echo two > b", "echo three > b"];
@@ -149,7 +150,7 @@ fn what_was_written_by_one_name_of_a_file_is_what_is_read_by_the_other() {
     }
 }
 
-/// What came to the name after it was read is kept by that name, too.
+/// A content that came to the name after it was read is stored under that name, too.
 #[test]
 fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {
     for change in [
@@ -189,7 +190,7 @@ fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {
     }
 }
 
-/// The one that was read is gone, and the other says nothing of it by its path.
+/// The file that was read is gone, and the path of the new one says nothing about it.
 #[test]
 fn what_was_read_by_a_name_that_is_gone_is_found_by_the_other_one() {
     let place = Place::new();
@@ -263,7 +264,7 @@ fn what_a_package_verifies_is_named_and_not_kept_unless_asked_for() {
     place.keep("cat in > out", &["--contents=lazy", "--self-contained"]);
     place.run(&["contents", &cat, "-o", "kept-cat"]);
     assert!(fs::read(place.path("kept-cat")).unwrap() == fs::read(&cat).unwrap());
-    // It is the package's all the same: a bill of materials names that.
+    // It still belongs to the package, and a bill of materials names that.
     assert_eq!(
         place.owner_of(&cat),
         (true, "dpkg coreutils true".to_owned())
@@ -297,7 +298,7 @@ fn what_a_package_owns_and_cannot_verify_is_kept_and_named() {
         .filter_map(|one| one["purl"].as_str())
         .collect();
     assert!(purls.contains(&"pkg:npm/%40s/x@1.2.3"), "{purls:?}");
-    // What the run itself made there is its result, whoever's directory it is in.
+    // A file that the run itself made is its result, whichever package owns the directory.
     place.keep(
         "echo more > node_modules/@s/x/built.js",
         &["--contents=lazy"],

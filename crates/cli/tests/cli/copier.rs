@@ -1,7 +1,9 @@
-//! What was read is what is kept: compared with copies that somebody else took, eagerly, before each read.
+//! Stored contents are the contents that were read: compared with copies taken eagerly before each
+//! read.
 //!
-//! A script does random things to a few files. Before each read it tells a copier, which is no part of the run, which file it is about
-//! to read, and waits until that has copied it. Afterwards the store must have, of each read, the content that the copier took.
+//! A script makes random changes to a few files. Before each read it names the file to a copier,
+//! which is not part of the run, and waits for the copy. Afterwards the store must have the
+//! copier's content for each read.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,8 +12,8 @@ use std::process::Stdio;
 use super::Place;
 use backstory_testkit::need::needs;
 
-/// How a file may be changed: overwritten, truncated, appended to, renamed over, deleted; in place, through another name, through a
-/// mapping. `{n}`: a text that no other change writes.
+/// The kinds of change: overwrite, truncate, append, rename over, delete; in place, through another
+/// name, through a mapping. `{n}` is a text that no other change writes.
 const CHANGES: [&str; 10] = [
     "echo {n} > $f",
     "echo {n} >> $f",
@@ -25,10 +27,10 @@ const CHANGES: [&str; 10] = [
     "/usr/bin/python3 -c 'import mmap,sys; f=open(sys.argv[1],\"r+b\"); m=mmap.mmap(f.fileno(),0); m[0:2]=sys.argv[2][:2].encode(); m.flush()' $f {n}",
 ];
 
-/// Programs that read and that change: with the recorder, and one that only the guard sees.
+/// Programs that read and change: one with the recorder, and one that only the guard sees.
 const HANDS: [&str; 2] = ["", "busybox "];
 
-/// Numbers that follow from a seed.
+/// Random numbers from a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -41,7 +43,7 @@ impl Dice {
     }
 }
 
-/// A script of so many reads, each after some change; and the file that each reads.
+/// A script with this many reads, each after a change, and the file that each reads.
 fn script(seed: u64, reads: usize) -> (String, Vec<String>) {
     let mut dice = Dice(seed);
     let (mut text, mut read) = ("exec 8> request 9< done\n".to_owned(), Vec::new());
@@ -50,11 +52,12 @@ fn script(seed: u64, reads: usize) -> (String, Vec<String>) {
             let file = format!("f{}", dice.below(3));
             let change = CHANGES[dice.below(CHANGES.len())]
                 .replace("{n}", &format!("text-{seed}-{at}-{}", dice.below(1000)));
-            // A mapping of an empty file is none.
+            // An empty file cannot be mapped.
             let hand = HANDS[dice.below(2)];
             let line = match hand {
                 "" => format!("f={file}; [ -s $f ] || echo first > $f; {change}"),
-                // Its own applets, without a path to find others by. What it changes by another hard link is in `docs/limits.md`.
+                // Its own applets, because it has no path to find others. `docs/limits.md`
+                // describes changes through another hard link.
                 busybox if !change.contains("python3") && !change.contains("second") => {
                     format!(
                         "{busybox}sh -c 'PATH=; f={file}; [ -s $f ] || echo first > $f; {change}'"
@@ -114,7 +117,7 @@ fn every_version_that_was_read_is_the_one_that_an_eager_copier_took() {
                 *copy,
                 "the copier is right"
             );
-            // An empty file has no content to keep: it has been read to its end all the same.
+            // An empty file has no content to store, although it was read to its end.
             if copy.is_empty() {
                 continue;
             }
@@ -130,7 +133,7 @@ fn every_version_that_was_read_is_the_one_that_an_eager_copier_took() {
     }
 }
 
-/// Copies what is asked for until nobody asks any more.
+/// Copies each requested file until the script ends.
 fn copy_eagerly(place: &Place) -> Vec<Vec<u8>> {
     use std::io::{BufRead, BufReader, Write};
     let request = fs::File::open(place.path("request")).unwrap();
@@ -142,16 +145,17 @@ fn copy_eagerly(place: &Place) -> Vec<Vec<u8>> {
     for name in BufReader::new(request).lines() {
         let name = name.unwrap();
         copies.push(fs::read(place.path(&name)).unwrap());
-        // What was changed a moment ago may change again within the same tick of the file system's clock, for all that anybody can tell.
+        // A file changed a moment ago may change again within the same tick of the file system's
+        // clock.
         place.age(&name);
-        // Whoever reads this may have been killed, which the caller sees.
+        // The reader may have been killed, which the caller notices.
         let _ = done.write_all(b"x\n");
     }
     copies
 }
 
 impl Place {
-    /// What the store has of the version of `name` that was read to make `of`: the one that the last step before it used.
+    /// The stored content of the version of `name` that the last step before `of` read.
     fn kept_input(&self, of: &str, name: &str) -> Option<String> {
         let lineage = self.json(&["of", of, "--depth", "1", "--json"]);
         let path = self.path(name);

@@ -1,10 +1,11 @@
-//! Crowds, and programs that run others in a processor of their own: nothing is lost, nothing is disturbed.
+//! Many processes at once, and programs that emulate a processor: no operation is lost, and no
+//! program is disturbed.
 
 use backstory_testkit::need;
 
 use super::{Answer, Place};
 
-/// Debian's own: an ordinary user may not be able to use another one that stands first on root's path.
+/// Debian's own Python: an ordinary user may not be able to run the first one on root's path.
 const PYTHON: &str = "/usr/bin/python3";
 
 fn is_silent(answer: &Answer) {
@@ -62,7 +63,8 @@ fn a_checker_of_memory_finds_only_what_the_program_did() {
         return;
     }
     let place = Place::new();
-    // A name in three bytes of the heap: reading further than it goes is an error to be reported, and so is an unknown call.
+    // A name in three bytes of the heap: reading beyond it is an error to be reported, and so is an
+    // unknown call.
     place.write(
         "named.c",
         "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint main(void) { char *p = malloc(3); strcpy(p, \"in\"); \
@@ -86,7 +88,7 @@ fn a_checker_of_memory_finds_only_what_the_program_did() {
             &path,
         ]);
         assert_eq!((answer.status, answer.out.as_str()), (0, ""));
-        // It is a static program and takes no recorder, so without a guard nobody sees what it does.
+        // It is a static program and takes no recorder, so without a guard it is not observed.
         match guard {
             "off" => {
                 assert!(

@@ -1,4 +1,5 @@
-//! `replay` with something changed, and where it cannot be done: what is missing is named, and what to do.
+//! `replay` with deliberate changes, and replays that cannot be done. The message names the missing
+//! file and the remedy.
 
 use std::fs;
 use std::net::TcpListener;
@@ -20,7 +21,7 @@ fn recorded(line: &str) -> (Place, String) {
 }
 
 impl Place {
-    /// What a replay left at a path of `work`.
+    /// The file that a replay left at a path of `work`.
     fn left(&self, name: &str) -> String {
         fs::read_to_string(self.path("../home/again/files") + &self.path(name)).unwrap()
     }
@@ -107,7 +108,7 @@ fn a_program_that_the_run_did_not_use_is_named_with_where_it_is() {
     place.leaves_nothing();
 }
 
-/// Somebody else's compiler writes into `/tmp` all the time.
+/// An unrelated compiler writes into `/tmp` all the time.
 #[test]
 fn what_comes_and_goes_on_the_machine_meanwhile_disturbs_no_replay_beside_it() {
     let (place, run) = recorded("cat in > out");
@@ -181,7 +182,7 @@ fn where_namespaces_are_denied_the_container_is_named_as_the_way_out() {
     place.leaves_nothing();
 }
 
-/// A package of the user's own, as pip installs it; says where.
+/// Installs a package of the user's own, as pip does, and returns its path.
 fn install(place: &Place) -> String {
     let script = "import base64, hashlib, os, sys\n\
         at = sys.argv[1]; os.makedirs(at + '/mine'); os.makedirs(at + '/mine-1.2.dist-info')\n\
@@ -214,7 +215,7 @@ fn a_package_that_was_moved_aside_is_named_or_in_the_store_if_it_was_asked_for()
     let line = format!("PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={packages} python3 work.py");
     let named = place.keep(&line, &["--contents=lazy"]);
     let whole = place.keep(&line, &["--contents=lazy", "--self-contained"]);
-    // With what is in the store already, the first one would come back, too.
+    // With the contents of the first store, the first one would come back, too.
     let second = Place::new();
     let elsewhere = install(&second);
     second.write_aged("in", "text\n");
@@ -299,7 +300,7 @@ fn a_place_that_cannot_be_written_to_is_named_and_a_full_one_left_alone() {
     assert_eq!(fs::read_to_string(place.path("file")).unwrap(), "mine\n");
 }
 
-/// Begins a replay that does not end by itself, and waits until it is at work.
+/// Starts a replay that does not end by itself, and waits until it runs.
 fn endless(place: &Place, run: &str) -> std::process::Child {
     let again = place.path("../home/again");
     let mut command = place.command(&["replay", run, "--output-dir", &again]);
@@ -321,7 +322,8 @@ fn what_is_interrupted_leaves_nothing() {
     let mut child = endless(&place, &run);
     let group = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
-    // It tells that its command was ended; if that had only just been started, it ends as it.
+    // It reports that its command was ended. If the command had only just been started, it ends
+    // like it.
     let status = child.wait().unwrap();
     let key = Some(rustix::process::Signal::INT.as_raw());
     assert!(
@@ -331,7 +333,8 @@ fn what_is_interrupted_leaves_nothing() {
     place.leaves_nothing();
 }
 
-/// Asked to end by itself alone, or by a terminal that is gone, it ends as any program does, what it runs ends with it, and nothing stays.
+/// A signal to the replay alone, or the loss of its terminal, ends it like any program. Its command
+/// ends with it, and no file stays.
 #[test]
 fn what_is_asked_to_end_leaves_nothing() {
     use rustix::process::Signal;
@@ -357,7 +360,8 @@ fn what_a_killed_replay_left_goes_with_the_next() {
         again.join("plan.json").exists(),
         "or there is nothing to be tested"
     );
-    // As if it had happened some time ago: what is new may be somebody's who has not locked it yet.
+    // As if it had happened some time ago: a new directory may belong to a process that has not
+    // locked it yet.
     let old = std::time::SystemTime::now() - Duration::from_secs(60);
     let age = |path: &std::path::Path| fs::File::open(path).unwrap().set_modified(old).unwrap();
     age(&again);

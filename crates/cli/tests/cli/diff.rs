@@ -1,4 +1,4 @@
-//! `diff`: where two runs part.
+//! `diff`: the first difference between two runs.
 
 use backstory_testkit::need::needs;
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn what_the_next_run_made_anew_at_once_was_left_by_the_one_before_and_is_not_tol
     let place = Place::new();
     place.write_aged("in", "b\na\n");
     assert_eq!(place.run(&["index"]).status, 0);
-    // Nobody can look at what the first run left before the second has made it anew.
+    // The second run makes the files anew before the results of the first can be examined.
     let record = |name| {
         format!(
             "'{}' record --name {name} -- sh -c 'sort in > out'",
@@ -101,7 +101,7 @@ fn a_changed_input_comes_first_and_is_what_fed_the_output() {
     assert_eq!(versions["earliest"]["of"], "in");
 }
 
-/// What a file was first written by may be a name that is gone, and it may have several that stayed.
+/// The name by which a file was first written may be gone, and several other names may be left.
 #[test]
 fn outputs_are_compared_by_the_names_that_they_kept() {
     let place = Place::new();
@@ -133,7 +133,7 @@ fn outputs_are_compared_by_the_names_that_they_kept() {
     }
 }
 
-/// Nothing that was read differs; what `ls` and the shell found in the directory does.
+/// No file that was read differs. The directory that `ls` and the shell listed does.
 #[test]
 fn names_that_came_to_a_listed_directory_are_told_with_what_they_fed() {
     let place = Place::new();
@@ -200,7 +200,7 @@ fn arguments_environment_and_commands_are_told_apart() {
     assert_eq!(all[0].0, "environment");
 }
 
-/// One kind of difference after the other: what was changed between two runs of one line is what is told first.
+/// One kind of difference after the other: a change between two runs of one line is reported first.
 #[test]
 fn each_kind_of_difference_is_told_by_its_word() {
     let place = Place::new();
@@ -270,7 +270,7 @@ fn another_library_is_told_as_one() {
     assert_eq!(answer["same_outputs"], serde_json::json!(["out"]));
 }
 
-/// `setarch` makes the kernel tell another version of itself.
+/// `setarch` makes the kernel report another version.
 #[test]
 fn another_kernel_is_told_before_all_else() {
     if !needs("two kernels", &["setarch"]) {

@@ -1,4 +1,4 @@
-//! Workflow engines: on the search path, or where `scripts/setup test` put them.
+//! Workflow engines: on the search path, or where `scripts/setup test` installed them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ fn repository(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// What `scripts/setup` puts apart from the Python of all tests.
+/// A virtual environment that `scripts/setup` made apart from that of the tests.
 pub fn venv(name: &str) -> PathBuf {
     repository(".venv").join(name)
 }
@@ -30,7 +30,7 @@ pub fn engine(what: &str, tool: &str) -> Option<PathBuf> {
     found
 }
 
-/// Nextflow, which asks for nothing from the network: its own launcher, or its parts from Maven's repository.
+/// Nextflow without network access: its own launcher, or its parts from Maven's repository.
 pub fn nextflow(what: &str, place: &Place) -> Option<Command> {
     let parts = venv("nextflow/lib");
     let mut command = match (find("nextflow"), find("java")) {
@@ -38,7 +38,7 @@ pub fn nextflow(what: &str, place: &Place) -> Option<Command> {
         (None, Some(java)) if parts.is_dir() => {
             let mut command = Command::new(java);
             command
-                // Without what it permits nextflow keeps no cache.
+                // Without these permissions nextflow keeps no cache.
                 .arg(format!(
                     "@{}",
                     repository("bench/backstory_bench/data/nextflow.args").display()
@@ -64,7 +64,7 @@ pub fn nextflow(what: &str, place: &Place) -> Option<Command> {
     Some(command)
 }
 
-/// Where Mermaid's own parser is.
+/// The directory of Mermaid's own parser.
 pub fn mermaid() -> Option<PathBuf> {
     let packages = venv("mermaid");
     if find("node").is_some() && packages.join("node_modules/mermaid").exists() {

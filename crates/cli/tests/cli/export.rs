@@ -1,4 +1,4 @@
-//! Exports, each proven by the tool that it is for: what was recorded is made again, byte for byte.
+//! Exports, each proved by its own tool: the tool makes the recorded results again, byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -82,7 +82,7 @@ fn exported_and_removed(place: &Place, format: &str) {
     std::fs::remove_dir_all(place.work().join("out")).unwrap();
 }
 
-/// Outputs that `uses` says come from `in3.txt`, by their names.
+/// The names of outputs that came from `in3.txt`, according to `uses`.
 fn from_3(place: &Place) -> BTreeSet<String> {
     let answer = place.json(&["uses", "--json", "in3.txt"]);
     let nodes = answer["nodes"].as_array().unwrap().iter();
@@ -94,7 +94,7 @@ fn from_3(place: &Place) -> BTreeSet<String> {
     names
 }
 
-/// Changes `in3.txt` and runs the tool: what it makes is what `uses` names, no more and no less.
+/// Changes `in3.txt` and runs the tool. It must make exactly the files that `uses` names.
 fn only_what_changed(place: &Place, expected: &BTreeSet<String>, mut tool: Command) {
     let times = || -> BTreeMap<String, std::time::SystemTime> {
         let files = tree(&place.work().join("out")).into_keys();
@@ -180,7 +180,8 @@ fn snakemake_makes_the_outputs_again_and_only_what_changed_after() {
     only_what_changed(&place, &expected, snakemake());
 }
 
-/// Runs an engine that gives its results into a directory of its own. What it said, and what it gave.
+/// Runs an engine that writes its results into a directory of its own. Returns its messages and
+/// results.
 fn into_results(place: &Place, mut engine: Command) -> (String, BTreeMap<String, Vec<u8>>) {
     let output = engine.current_dir(place.work()).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
@@ -189,14 +190,14 @@ fn into_results(place: &Place, mut engine: Command) -> (String, BTreeMap<String,
     (text(&output), given)
 }
 
-/// What the script makes without any engine.
+/// The results of the script without any engine.
 fn natively(place: &Place) -> BTreeMap<String, Vec<u8>> {
     drop(std::fs::remove_dir_all(place.work().join("out")));
     assert!(tool(place, &["sh", "run.sh"]).status().unwrap().success());
     tree(&place.work().join("out"))
 }
 
-/// Gives `in3.txt` another line: some engines go by contents.
+/// Adds a line to `in3.txt`: some engines compare contents.
 fn change_3(place: &Place) {
     let input = place.work().join("in3.txt");
     let mut lines = std::fs::read(&input).unwrap();
@@ -281,7 +282,7 @@ fn nextflow_makes_the_outputs_again_and_only_what_changed_after() {
     assert_eq!(given, natively(&place));
 }
 
-/// Names and words that every language has quotes of its own for.
+/// Names and words that every language quotes in its own way.
 const ODD: &str = "set -e
 mkdir -p sub 'out/a dir'
 /usr/bin/printf '%s\\n' 'it'\\''s $HOME \\n \"q\" ${x} $(y) {z} %' > out/odd.txt
@@ -342,17 +343,17 @@ fn ten_stages_are_ten_rules_in_every_workflow_language() {
     let place = pipeline();
     for (format, mark, count) in [
         ("ninja", "\nrule ", 10),
-        // One that only wants the results.
+        // The eleventh rule only requests the results.
         ("snakemake", "\nrule ", 11),
         ("nextflow", "\nprocess ", 10),
-        // One that collects the results.
+        // The eleventh tool collects the results.
         ("cwl", "class: CommandLineTool", 11),
         ("make", ": in1.txt\n", 1),
     ] {
         let rules = place.run(&["export", format, "--no-patterns"]).out;
         assert_eq!(rules.matches(mark).count(), count, "{format}: {rules}");
     }
-    // Those that have patterns say what differs only in a name once.
+    // Formats with patterns write steps that differ only in a name once.
     for (format, mark, count) in [
         ("ninja", "\nrule ", 6),
         ("snakemake", "\nrule ", 7),
@@ -384,7 +385,7 @@ fn backups_are_made_caches_are_not_and_what_changes_in_place_is_told_once() {
     );
     let rules = std::fs::read_to_string(place.work().join("again")).unwrap();
     assert!(!rules.contains(".cache"), "{rules}");
-    // Pictures and documents do nothing again.
+    // Pictures and documents execute nothing.
     for format in ["dot", "prov-n", "parquet"] {
         let answer = place.run(&["export", format, "-o", "other"]);
         assert!(!answer.err.contains("in place"), "{answer:?}");
@@ -440,7 +441,7 @@ fn compile_commands_name_every_source_of_a_build() {
     if !needs("export compile-commands", &["gcc", "make"]) {
         return;
     }
-    // Every directory has a way of its own to find what is included, and to say what only the compiler is told.
+    // Every directory finds its includes differently, and has its own compiler options.
     let place = Place::new();
     for directory in ["include", "one", "two"] {
         std::fs::create_dir(place.path(directory)).unwrap();
@@ -486,7 +487,7 @@ fn compile_commands_name_every_source_of_a_build() {
     if needs("compile_commands.json in clang-tidy", &["clang-tidy"]) {
         let wrote = place.run(&["export", "compile-commands", "-o", "compile_commands.json"]);
         assert_eq!(wrote.status, 0);
-        // One by one: it looks for what one source includes where another did.
+        // One by one: the checker searches the includes of one source where it found another's.
         for source in sources {
             let output = tool(&place, &["clang-tidy", "-p", ".", "--quiet", source])
                 .output()
@@ -563,7 +564,7 @@ fn what_cannot_be_exported_is_said() {
             1,
             &["no/such/dir", "there is no directory no/such", "make it"],
         );
-    // The temporary name beside it is nobody's business.
+    // The message must not name the temporary file.
     let answer = place.run(&["export", "oci", "-o", "/proc/image"]);
     answer.is_error(1, &["/proc/image", "No such file"]);
     assert!(!answer.err.contains(".backstory-"), "{}", answer.err);

@@ -1,4 +1,4 @@
-//! What is generated from the definition of the command line: help, man pages, completions.
+//! Everything generated from the definition of the command line: help, man pages, completions.
 
 use super::{Answer, Place};
 
@@ -171,7 +171,7 @@ fn sources() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Where debuggers look for the symbols of `/usr/bin/backstory`, below `/usr`.
+/// The path below `/usr` where debuggers look for the symbols of `/usr/bin/backstory`.
 const SYMBOLS: &str = "lib/debug/usr/bin/backstory.debug";
 
 #[test]
@@ -182,7 +182,7 @@ fn what_is_installed_lies_where_distributions_have_it_and_can_be_taken_away() {
     let place = Place::new();
     let make = |target: &str| {
         let mut make = std::process::Command::new("make");
-        // As under sudo: what was built is taken as it is.
+        // As under sudo: the existing build is installed.
         make.env("SUDO_USER", "somebody")
             .current_dir(sources())
             .args([

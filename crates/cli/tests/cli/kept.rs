@@ -1,4 +1,5 @@
-//! What is told of contents, and that whoever keeps them or takes them away may be killed at any moment.
+//! Reports about contents; and a process that stores or removes contents may be killed at any
+//! moment.
 
 use super::Place;
 use backstory_testkit::need::needs;
@@ -8,13 +9,14 @@ use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 
 impl Place {
-    /// Runs `backstory` and kills it when it is about to make its `at`th call that changes files. False: it made fewer.
+    /// Runs `backstory` and kills it before its `at`th call that changes files. Returns false if it
+    /// made fewer.
     fn kill_at(&self, at: usize, args: &[&str]) -> bool {
         let calls = "write,pwrite64,fsync,fdatasync,rename,unlink,unlinkat,mkdir,ftruncate,flock";
         self.kill_in(calls, at, args)
     }
 
-    /// The same for the `at`th call of any one of these kinds.
+    /// The same for the `at`th call of any of these kinds.
     pub(super) fn kill_in(&self, calls: &str, at: usize, args: &[&str]) -> bool {
         let mut command = self.stage.command("strace");
         command
@@ -33,7 +35,7 @@ impl Place {
         command.output().unwrap().status.signal() == Some(9)
     }
 
-    /// That the store is whole, and holds the content that `name` had.
+    /// Asserts that the store is whole, and holds the content that `name` had.
     fn is_whole(&self, name: &str, text: &str, when: &str) {
         let verified = self.run(&["store", "verify"]);
         assert_eq!(
@@ -91,7 +93,7 @@ fn files_tell_the_digest_of_each_version_and_all_keeps_those_that_nobody_read() 
     assert_eq!(texts, ["first", "second", "third"]);
 }
 
-/// BLAKE3 of nothing, as its authors' test vectors have it.
+/// BLAKE3 of the empty input, from its authors' test vectors.
 const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
 
 #[test]

@@ -1,5 +1,5 @@
-//! `replay` of every kind of program that is promised: all that is the user's goes, inputs, outputs, scripts and packages, and each comes back
-//! bit by bit.
+//! `replay` of every promised kind of program. All files of the user are removed: inputs, outputs,
+//! scripts and packages. Each output comes back bit by bit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,8 +28,8 @@ impl Place {
         below(&self.work())
     }
 
-    /// Records a line, takes away all that is below `work` and moves the user's home aside, and replays the run: every output is identical, and
-    /// has the bytes that it had.
+    /// Records a line, removes all files below `work`, moves the user's home aside, and replays the
+    /// run. Every output must be identical, byte for byte.
     fn comes_back_without_its_user(&self, line: &str, options: &[&str]) -> String {
         let given = self.held();
         let run = self.keep(line, &[&["--contents=lazy"], options].concat());
@@ -100,7 +100,8 @@ fn a_c_build_comes_back() {
     place.comes_back_without_its_user("make", &[]);
 }
 
-/// numpy and matplotlib as pip installs them for a user; by Debian's Python, which every user may run.
+/// numpy and matplotlib as pip installs them for a user, with Debian's Python, which every user may
+/// run.
 #[test]
 fn a_numpy_script_with_a_plot_comes_back() {
     const WHAT: &str = "the replay of a numpy script with a plot";
@@ -135,10 +136,10 @@ fn a_numpy_script_with_a_plot_comes_back() {
             user.display()
         )
     };
-    // Its cache of fonts has times in it: made before.
+    // Its font cache contains times, so it is made beforehand.
     let cached = place.command_line(&line("-c 'import matplotlib.pyplot'"));
     assert_eq!(cached.status, 0, "{cached:?}");
-    // What pip can verify is stored only if it is asked for.
+    // A file that pip can verify is stored only on request.
     place.comes_back_without_its_user(&line("plot.py"), &["--self-contained"]);
 }
 
@@ -254,7 +255,7 @@ fn a_program_with_sqlite_comes_back() {
 #[test]
 fn a_static_go_program_comes_back() {
     let place = Place::furnished();
-    // It is left out, loudly, where there is no compiler.
+    // Left out, with a notice, without a compiler.
     let Some(built) = place.fixture("go_files") else {
         return;
     };

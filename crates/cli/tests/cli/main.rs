@@ -1,7 +1,7 @@
-//! The program as users meet it: commands, exit statuses, output, errors. Each test has a store of its own and runs as an ordinary
-//! user, also when the suite is started as root.
+//! The program as users meet it: commands, exit statuses, output, errors. Each test has a store of
+//! its own and runs as an ordinary user, even if the suite runs as root.
 
-// A test stops where something is not as it must be; the lint's own exception covers only functions marked as tests.
+// A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
 mod across;
@@ -47,7 +47,7 @@ use std::process::{Command, Output};
 use backstory_testkit::stage::Stage;
 use serde_json::Value;
 
-/// A fresh place with a store, and a directory `work` to be in.
+/// A fresh stage with a store, and a working directory `work`.
 struct Place {
     stage: Stage,
 }
@@ -59,7 +59,7 @@ impl Place {
         Place { stage }
     }
 
-    /// As root, where the suite may.
+    /// A stage for root, if the suite runs as root.
     fn of_root() -> Option<Place> {
         use backstory_testkit::user::User;
         let stage = Stage::of(User::Myself, env!("CARGO_BIN_EXE_backstory").as_ref()).unwrap();
@@ -83,15 +83,15 @@ impl Place {
             .unwrap()
     }
 
-    /// Writes a file into `work`, as its user's.
+    /// Writes a file into `work`, owned by the stage's user.
     fn write(&self, name: impl AsRef<std::path::Path>, text: &str) {
         let path = self.work().join(name);
         std::fs::write(&path, text).unwrap();
         self.stage.user().owns(&path).unwrap();
     }
 
-    /// The same, and does not return before the file is older than the file system's clock is coarse: a younger one may have been
-    /// changed after it was read, for all that anybody can tell.
+    /// The same, and waits until the file is older than the granularity of the file system's clock.
+    /// A younger file may have been changed after it was read.
     fn write_aged(&self, name: &str, text: &str) {
         self.write(name, text);
         self.age(name);
@@ -112,7 +112,7 @@ impl Place {
         }
     }
 
-    /// Waits until all runs have ended, their daemons, too.
+    /// Waits until all runs have ended, daemons included.
     fn finalized(&self) {
         let part = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.unwrap().path().extension() == Some(OsStr::new("part"))
@@ -125,7 +125,7 @@ impl Place {
         }
     }
 
-    /// Waits until nobody indexes the store in the background.
+    /// Waits until no process indexes the store in the background.
     fn quiet(&self) {
         let indexes = |entry: std::io::Result<std::fs::DirEntry>| {
             let line = std::fs::read(entry.unwrap().path().join("cmdline")).unwrap_or_default();
@@ -148,7 +148,8 @@ impl Place {
         Answer::of(self.command(args).output().unwrap())
     }
 
-    /// Records a shell line, which must succeed without a word of ours, and gives the run's id.
+    /// Records a shell line, which must succeed without a message of backstory. Returns the run's
+    /// id.
     fn record(&self, line: &str) -> String {
         let summary = self.path("..summary.json");
         let answer = self.run(&["record", "--json-summary", &summary, "--", "sh", "-c", line]);
@@ -168,7 +169,7 @@ impl Place {
     }
 }
 
-/// What a command said, and how it ended.
+/// The output of a command, and its end.
 #[derive(Debug)]
 struct Answer {
     status: i32,
@@ -191,7 +192,8 @@ impl Answer {
         }
     }
 
-    /// Nothing on stdout, one line `backstory: …` on stderr with all of `words` in it, and this status.
+    /// Asserts an empty stdout, one line `backstory: …` on stderr with all of `words`, and this
+    /// status.
     #[track_caller]
     fn is_error(&self, status: i32, words: &[&str]) {
         assert_eq!((self.status, self.out.as_str()), (status, ""), "{self:?}");

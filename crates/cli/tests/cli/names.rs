@@ -1,11 +1,11 @@
-//! Files have the names that they have at the end of the run, whatever they were made by.
+//! Files have the names that they have at the end of the run, whichever names they were made by.
 
 use backstory_testkit::need::skipped;
 use serde_json::Value;
 
 use super::Place;
 
-/// The executable of a fixture; `None`, with a notice, where it can't be built.
+/// The executable of a fixture; `None`, with a notice, where it cannot be built.
 fn fixture(name: &str) -> Option<String> {
     let target = std::path::Path::new(env!("CARGO_BIN_EXE_backstory"));
     let built = backstory_testkit::fixtures::build(target.parent()?.parent()?).unwrap();

@@ -1,4 +1,4 @@
-//! Children whose parent was killed before it could say that it made them.
+//! Children whose parent was killed before it could record that it forked them.
 
 use super::Place;
 

@@ -1,5 +1,5 @@
-//! What is known not to be known is said: each reason of `docs/reasons.md` is provoked by a real program, in `show` and `show --json`, and is
-//! gone when its cause is.
+//! Gaps are reported. A real program provokes each reason of `docs/reasons.md`, in `show` and `show
+//! --json`. Without its cause the reason is absent.
 
 mod deaths;
 mod lacks;
@@ -10,7 +10,7 @@ use backstory_eventlog::reason::{ROWS, UNDECODED};
 
 use super::{Answer, Place};
 
-/// Who provokes which reason.
+/// The test that provokes each reason.
 const PROVOKED: &[(&str, fn())] = &[
     (
         "NoFilter",
@@ -84,7 +84,7 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
 ];
 
-/// Nobody but root sets a machine's clock, and no test may: `clock.rs` of capture tests what is said then.
+/// Only root can set a machine's clock, and no test may: `clock.rs` of session tests this reason.
 const SAID_ELSEWHERE: &str = "ClockSet";
 
 #[test]
@@ -193,7 +193,8 @@ impl Place {
         self.summary_agrees();
     }
 
-    /// Records a line by what `around` makes of `$B record`: then `sentence` is told; recorded as usual nothing is.
+    /// Records a line by a variation of `$B record`, which must give `sentence`. Recorded as usual,
+    /// the line gives no reason.
     #[track_caller]
     fn tells_only_with(&self, around: &str, options: &str, line: &str, sentence: &str) -> Answer {
         let quoted = line.replace('\'', r"'\''");

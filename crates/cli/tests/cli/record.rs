@@ -1,4 +1,4 @@
-//! `record` keeps out of the way: output, input, exit status; and its own failures are 125.
+//! `record` keeps out of the way: output, input, exit status. Its own failures are 125.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -68,7 +68,7 @@ fn the_summary_and_show_agree_about_a_command_that_never_ran() {
         ] {
             assert_eq!(summary[field], shown[field], "{command}: {field}");
         }
-        // Nothing is missing: it was seen that nothing ran.
+        // The record is complete: it shows that no program ran.
         assert_eq!(summary["complete"], true);
     }
 }
@@ -261,7 +261,7 @@ fn a_recording_inside_a_recording_works_and_says_what_it_lacks() {
         "true",
     ]);
     assert_eq!(answer.status, 0, "{answer:?}");
-    // What the inner recording leaves to do in the background belongs to the outer one.
+    // The background work of the inner recording belongs to the outer one.
     place.finalized();
     assert_eq!(place.json(&["show", "inner", "--json"])["exit"], 0);
     assert_eq!(place.json(&["show", "outer", "--json"])["exit"], 0);
@@ -307,7 +307,7 @@ fn secrets_among_the_arguments_are_not_stored() {
     let place = Place::new();
     place.write("in", "text\n");
     let said = "'--password=s3cr3t-first' '--token' 's3cr3t-second' 'http://me:s3cr3t-third@host/' 'MY_DSN=s3cr3t-fourth' 'plain-argument'";
-    // Told by the recorder; told by the guard alone.
+    // One seen by the recorder, one by the guard alone.
     let mut programs = vec!["/usr/bin/printf '%s '"];
     if backstory_testkit::need::needs("a program without the recorder", &["/bin/busybox"]) {
         programs.push(r#"/bin/busybox sh -c '/bin/busybox printf "%s " "$@"' sh"#);

@@ -1,4 +1,4 @@
-//! `replay`: what was recorded can be done again without what it was done from.
+//! `replay`: a run can be repeated without its original inputs.
 
 use std::fs;
 
@@ -23,14 +23,16 @@ impl Place {
         self.run(&[&["replay", run, "--output-dir", &again], more].concat())
     }
 
-    /// Records a line in `work`, removes all that is there, and replays it: every output comes out identical.
+    /// Records a line in `work`, removes all files there, and replays it. Every output must be
+    /// identical.
     pub(crate) fn comes_back(&self, line: &str) -> String {
         let run = self.keep(line, &["--contents=lazy"]);
         self.replays_alike(&run);
         run
     }
 
-    /// Removes all that is in `work`, and replays a run: every output comes out identical. False: nothing can be replayed here.
+    /// Removes all files in `work` and replays a run. Every output must be identical. Returns false
+    /// if replay is not possible here.
     pub(crate) fn replays_alike(&self, run: &str) -> bool {
         self.forget_everything();
         let answer = self.replay(run, &[]);
@@ -73,7 +75,7 @@ fn what_was_made_right_before_the_recording_comes_back() {
 }
 
 impl Place {
-    /// A shell line in `work`, not recorded.
+    /// Runs a shell line in `work`, unrecorded.
     pub(crate) fn command_line(&self, line: &str) -> Answer {
         let mut command = self.stage.command("sh");
         command.args(["-c", line]).current_dir(self.work());
@@ -152,12 +154,13 @@ fn the_network_is_not_there_and_nothing_of_the_users_is_written_to() {
     );
 }
 
-/// Java does so: whoever opens a file that may be there, makes it if it is not, and removes it leaves nobody to ask which it was.
+/// Java does so. If an open may either find or make a file that is removed later, the open alone
+/// does not show which happened.
 #[test]
 fn what_was_made_without_a_word_and_removed_was_not_there_before() {
     for line in [
         "sleep 0.05; exec 3<>made; read x <&3; echo x >&3; exec 3>&-; rm made; cat in > out",
-        // And what was there is not taken for made.
+        // An existing file is not taken for one that the run made.
         "sleep 0.05; exec 3<>in; read x <&3; echo \"$x\" >&3; exec 3>&-; cat in > out; rm in",
     ] {
         let place = Place::new();
@@ -166,7 +169,7 @@ fn what_was_made_without_a_word_and_removed_was_not_there_before() {
     }
 }
 
-/// Python takes a compiled module for current by the size and the time of its source.
+/// Python considers a compiled module current by the size and the time of its source.
 #[test]
 fn what_was_only_looked_at_is_as_it_was() {
     let place = Place::new();
@@ -175,7 +178,7 @@ fn what_was_only_looked_at_is_as_it_was() {
     place.comes_back("stat -L -c '%s %Y %a' looked link > out");
 }
 
-/// What `ps` does, and whatever looks for processes: their names are of another moment.
+/// `ps` and other programs that look for processes: the process ids differ at another moment.
 #[test]
 fn what_lists_directories_that_the_kernel_makes_up_comes_back() {
     let place = Place::new();
@@ -205,7 +208,7 @@ fn a_damaged_content_is_named_and_leaves_nothing() {
         } else if path.parent().is_some_and(|dir| dir.ends_with("packs"))
             && path.extension() == Some("pack".as_ref())
         {
-            // Behind the header of 64 bytes at most: the objects themselves.
+            // After the header of 64 bytes at most: the objects themselves.
             let mut bytes = fs::read(&path).unwrap();
             bytes.iter_mut().skip(64).for_each(|byte| *byte ^= 0x55);
             fs::write(&path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! `rerun`: what has changed is done again, and nothing else.
+//! `rerun`: changed steps are executed again, and no others.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -24,7 +24,7 @@ fn made() -> Place {
 }
 
 impl Place {
-    /// The steps and what became of them.
+    /// The steps and their results.
     fn rerun(&self, path: &str, more: &[&str]) -> Vec<(String, String)> {
         let answer = self.run(&[&["rerun", "--json", path], more].concat());
         assert!(!answer.err.contains("backstory"), "{answer:?}");
@@ -85,7 +85,7 @@ fn a_changed_input_is_followed_to_the_result_and_no_further() {
     );
 }
 
-/// The steps are what the script started: doing them again would do what it said before.
+/// The script started the steps. Executing them again would do what the old script said.
 #[test]
 fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_more() {
     use std::os::unix::fs::PermissionsExt;
@@ -122,7 +122,8 @@ fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_mo
     assert_eq!(place.states("all", &[]), ["current"]);
 }
 
-/// A `make` that finds nothing to do has looked at its changed makefile: nothing is stale any more, and what changes then is again.
+/// A `make` that finds nothing to do has read its changed makefile. No step is stale any more,
+/// until the next change.
 #[test]
 fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
     if !needs("a make that does nothing", &["make"]) {
@@ -149,7 +150,7 @@ fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
         &format!("# {rules}").replacen("# ", "# none\n", 1),
     );
     check(&["stale"], false);
-    // By `rerun`, and then by whoever calls it.
+    // First by `rerun`, and then by its caller.
     place.rerun("b", &[]);
     place.run(&["index", "--wait"]);
     check(&["current", "current"], true);
@@ -165,7 +166,8 @@ fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
     assert_eq!(fs::read_to_string(place.path("b")).unwrap(), "C\nD\n");
 }
 
-/// Done again as a whole, it reads what it was given to read, and writes over nothing that its caller gave it to print to.
+/// Executed again as a whole, it reads its original standard input. It does not overwrite the file
+/// to which its caller redirected its output.
 #[test]
 fn a_command_that_is_done_again_as_a_whole_has_its_input_and_leaves_its_callers_output_alone() {
     let place = Place::new();
@@ -188,7 +190,7 @@ fn a_command_that_is_done_again_as_a_whole_has_its_input_and_leaves_its_callers_
     assert_eq!(fs::read_to_string(place.path("printed")).unwrap(), "said\n");
 }
 
-/// What steps print is not part of the answer.
+/// The output of steps is not part of the answer.
 #[test]
 fn the_answer_in_json_is_alone_on_standard_output() {
     let place = Place::new();
@@ -227,7 +229,8 @@ fn what_was_looked_for_and_is_there_now_counts() {
     );
 }
 
-/// Also what the shell looked for that started the steps; once it has looked again, that is no news any more.
+/// This includes the look-ups of the shell that started the steps. Once the shell has looked again,
+/// the change is known.
 #[test]
 fn what_a_script_looked_for_and_is_there_now_counts() {
     let place = Place::new();
@@ -328,7 +331,7 @@ fn what_another_run_made_again_since_is_no_longer_what_was_read() {
     let place = three_runs();
     place.write_aged("in", "z\ny\n");
     place.rerun("first", &[]);
-    // `sorted` is up to date, but `last` was made from the one before.
+    // `sorted` is current, but `last` was made from its former version.
     assert_eq!(place.states("last", &["--dry-run"]), ["stale", "waits"]);
     place.rerun("last", &[]);
     assert_eq!(fs::read_to_string(place.path("last")).unwrap(), "z\n");
@@ -364,7 +367,7 @@ fn a_directory_that_was_listed_has_changed_if_names_came_or_went() {
     assert_eq!(place.states("all", &["--dry-run"]), ["stale"]);
 }
 
-/// The step that is at work is asked, too: nothing of it goes on, and no other is begun.
+/// The running step is ended, too: it does not go on, and no other step starts.
 #[test]
 fn what_is_asked_to_end_asks_the_steps_at_work() {
     for signal in [Signal::TERM, Signal::HUP] {
@@ -373,7 +376,7 @@ fn what_is_asked_to_end_asks_the_steps_at_work() {
         let line = "{ test -e hold && echo $$ > at-work && while :; do sleep 0.1; done; cat in; } > made; sort made > sorted";
         place.keep(line, &["--contents=lazy"]);
         let before = fs::read_to_string(place.path("sorted")).unwrap();
-        // What was looked for is there now.
+        // A formerly missing file exists now.
         place.write_aged("hold", "");
         let mut child = place
             .command(&["rerun", "sorted"])

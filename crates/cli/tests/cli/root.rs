@@ -1,4 +1,4 @@
-//! The same as root, whose commands may go on as other users.
+//! The same as root, whose commands may continue as other users.
 
 use super::Place;
 

@@ -1,9 +1,9 @@
-//! Programs that limit their own system calls: undisturbed, and what they do is known.
+//! Programs that limit their own system calls are not disturbed, and their operations are recorded.
 
 use super::Place;
 
-/// A program that forbids itself what it does not need does as it does alone, in every mode of the guard, and nothing of it is lost;
-/// `then` looks at what is known of it. The file `a` is there.
+/// A program that forbids itself unneeded calls behaves as it does alone, in every guard mode, and
+/// no operation is lost. `then` examines the record. The file `a` exists.
 fn nothing_is_lost(fixture: &str, then: impl Fn(&Place, &str)) {
     for guard in ["on", "off", "strict"] {
         let place = Place::new();

@@ -1,4 +1,5 @@
-//! Exports into standards, each read by the standard's own library: `tests/standards/check.py`, in the Python that `scripts/setup test` made.
+//! Exports into standards, each read by the standard's own library: `tests/standards/check.py`, in
+//! the Python that `scripts/setup test` made.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +28,7 @@ pub fn python(what: &str, module: &str) -> Option<PathBuf> {
     None
 }
 
-/// What the checker says of an export.
+/// The checker's report on an export.
 fn check(python: &Path, args: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standards/check.py");
     let output = Command::new(python)
@@ -40,7 +41,7 @@ fn check(python: &Path, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
 }
 
-/// Four steps, recorded with what the files held.
+/// Four steps, recorded with contents.
 fn recorded() -> Place {
     let place = Place::new();
     place.write_aged("in1", "b\na\nb\n");
@@ -52,7 +53,7 @@ fn recorded() -> Place {
     place
 }
 
-/// Exports without a word, and gives the path.
+/// Exports without a message, and returns the path.
 fn exported(place: &Place, args: &[&str], name: &str) -> String {
     let answer = place.run(&[&["export"], args, &["-o", name]].concat());
     assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{args:?}");
@@ -115,7 +116,8 @@ fn openlineage_has_a_start_and_an_end_of_each_step() {
     let Some(python) = python("export openlineage", "openlineage.client") else {
         return;
     };
-    // Where the standard's own checkout is, all of its schemas; else those that `scripts/setup test` has found in a package.
+    // The checkout of the standard, with all its schemas. Otherwise the schemas that `scripts/setup
+    // test` found in a package.
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/openlineage");
     let spec = std::env::var_os("OPENLINEAGE_SPEC").map_or(fetched, PathBuf::from);
     let place = recorded();
@@ -207,7 +209,7 @@ fn a_crate_is_valid_holds_the_files_and_answers_sparql_as_of_does() {
     expected.retain(|path| {
         path.starts_with(&own) && !path.ends_with("/out.txt") && !path.ends_with("run.sh")
     });
-    // Its inputs are gone: what is in the crate comes from the store.
+    // Its inputs are gone: the files in the crate come from the store.
     let before = std::fs::read(place.path("in1")).unwrap();
     std::fs::remove_file(place.path("in1")).unwrap();
     let into = exported(&place, &["ro-crate"], "crate");
@@ -275,13 +277,13 @@ fn a_document_about_contents_that_nobody_has_is_an_error() {
     place.write_aged("in", "a\n");
     place.write_aged("run.sh", "sort in > out\n");
     assert_eq!(place.run(&["record", "--", "sh", "run.sh"]).status, 0);
-    // Neither kept nor there.
+    // Neither stored nor in the file system.
     std::fs::remove_file(place.path("out")).unwrap();
     place
         .run(&["export", "in-toto", "./out", "-o", "att"])
         .is_error(1, &["out", "content", "--contents"]);
     assert!(!Path::new(&place.path("att")).exists());
-    // Documents that can do without say nothing of digests, and are written.
+    // Documents with optional digests are written without them.
     assert_eq!(
         place
             .run(&["export", "cyclonedx", "./out", "-o", "bill"])

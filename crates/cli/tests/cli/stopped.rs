@@ -1,9 +1,10 @@
-//! Recorders that somebody stops.
+//! Recording processes that are stopped by a signal.
 
 use super::Place;
 use backstory_testkit::need;
 
-/// What a supervisor looks at hangs, so that not all of its threads can be stopped, and nobody is told that the others were.
+/// The supervisor waits for a hanging file system, so that not all of its threads can be stopped.
+/// Its parent is not notified that the others were.
 #[test]
 fn a_supervisor_that_is_stopped_while_a_file_system_hangs_goes_on() {
     const WHAT: &str = "a stopped supervisor before a file system that hangs";
@@ -17,7 +18,7 @@ fn a_supervisor_that_is_stopped_while_a_file_system_hangs_goes_on() {
         return;
     };
     place.write("a", "text\n");
-    // The program that hangs waits for the server itself; the guard's look at what it opens does so after that.
+    // The hanging program waits for the server itself. The guard resolves its path after that.
     let command = "/bin/busybox cat m/x & sleep 0.5; kill -STOP $PPID; /bin/busybox cat a; kill -KILL $!; exit 3";
     place.write("command", command);
     let line = format!("mkdir m; {server} m timeout -s KILL 60 $B record -- sh command 2>err");

@@ -1,4 +1,4 @@
-//! Stores that are not as they should be: a clear error, nothing changed, nothing lost.
+//! Faulty stores: a clear error, and no file is changed or lost.
 
 use super::Place;
 use backstory_testkit::procs::eventually;
@@ -197,11 +197,11 @@ fn a_store_that_may_only_be_read_still_answers() {
     );
 }
 
-/// A directory in a file system of FUSE that passes everything on to another directory; gone with this.
+/// A FUSE directory that passes everything on to another directory. Unmounted when dropped.
 struct Fuse(std::path::PathBuf);
 
 impl Fuse {
-    /// None, loudly, where none can be had.
+    /// `None`, with a notice, where FUSE is not available.
     fn over(place: &Place) -> Option<Fuse> {
         let what = "a store in a file system of FUSE";
         if !backstory_testkit::need::needs(what, &["bindfs", "fusermount3"]) {

@@ -1,5 +1,6 @@
-//! At a terminal: the keys, the shell's job control and the window's size mean what they mean without us. Everything is typed into an
-//! interactive shell twice, alone and recorded; in the shell `$R` is what stands before the command.
+//! At a terminal: keys, job control and the window's size work as without backstory. Everything is
+//! typed into an interactive shell twice, alone and recorded. In the shell, `$R` stands before the
+//! command.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -13,15 +14,15 @@ use super::Place;
 /// No step takes longer, on any machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A shell at a terminal of its own (`script` makes it), and everything that was shown there.
+/// A shell at a terminal of its own (made by `script`), and everything shown there.
 struct Terminal {
     place: Place,
     script: Child,
     keyboard: ChildStdin,
     screen: Arc<Mutex<String>>,
-    /// How much of the screen was read.
+    /// Number of bytes of the screen that were read.
     seen: usize,
-    /// What the scene is, for the message of a failure.
+    /// Name of the scene, for failure messages.
     what: &'static str,
 }
 
@@ -70,7 +71,7 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until this is shown, after everything that was waited for before.
+    /// Waits until this text is shown, after all texts waited for before.
     #[track_caller]
     fn shows(&mut self, words: &str) -> String {
         let until = Instant::now() + LONG;
@@ -190,7 +191,8 @@ fn the_command_learns_of_the_windows_new_size() {
         );
         terminal.shows("goes");
         let mut resize = terminal.place.stage.command("stty");
-        // One of them, which is one change: for two `stty` makes two, and the command may learn of the first before the second.
+        // Only one of them, which is one change. Two would be two changes, and the command may
+        // learn of the first before the second.
         let done = resize.args(["-F", &tty, "rows", "33"]).status();
         assert!(done.unwrap().success());
         terminal.shows("33 ");

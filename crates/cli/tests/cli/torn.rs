@@ -1,5 +1,5 @@
-//! An export is written completely or not at all: whoever writes it is killed at any call that changes something, or has a disk that is full
-//! at any byte.
+//! An export is written completely or not at all. Its writer is killed at any changing call, or its
+//! disk is full at any byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use super::{Answer, Place};
 use backstory_testkit::need::needs;
 use backstory_testkit::procs::eventually;
 
-/// One of each way to write: short, long, with a database, archives, directories.
+/// One format for each method of writing: short, long, with a database, archives, directories.
 const FORMATS: [&str; 7] = [
     "make",
     "perfetto",
@@ -25,7 +25,7 @@ const FORMATS: [&str; 7] = [
     "reprozip",
 ];
 
-/// Calls that an export makes to be written.
+/// Calls by which an export is written.
 const CALLS: [&str; 5] = [
     "write,pwrite64",
     "mkdir,symlink,symlinkat",
@@ -34,7 +34,7 @@ const CALLS: [&str; 5] = [
     "rename,renameat,renameat2",
 ];
 
-/// A run with what its files held, small enough to be exported often.
+/// A run with contents, small enough to be exported often.
 fn recorded() -> Option<Place> {
     if !needs("exports that are interrupted", &["strace", "busybox"]) {
         return None;
@@ -45,7 +45,8 @@ fn recorded() -> Option<Place> {
     Some(place)
 }
 
-/// Everything below a path, by name; none if it is not there. Times that an archive has of the moment it was written are not compared.
+/// The sizes of all files below a path, by name. `None` if the path does not exist. Times that an
+/// archive stores about its own writing are not compared.
 fn state(path: &Path) -> Option<BTreeMap<String, u64>> {
     let meta = fs::symlink_metadata(path).ok()?;
     let mut all = BTreeMap::new();
@@ -95,7 +96,7 @@ fn who_exports_may_be_killed_at_any_change_and_leaves_the_whole_or_nothing() {
         let whole = state(&out).unwrap();
         let mut interrupted = 0;
         for calls in CALLS {
-            // Every early one, and some of thousands.
+            // Every early call, and some of thousands.
             let mut at = 1;
             loop {
                 clear(&out);
@@ -112,7 +113,7 @@ fn who_exports_may_be_killed_at_any_change_and_leaves_the_whole_or_nothing() {
             }
         }
         assert!(interrupted > 2, "{format}: {interrupted}");
-        // What was there before is there still, or replaced by the whole.
+        // The old file still exists, or the whole new one has replaced it.
         if !whole.contains_key("") {
             continue;
         }
@@ -129,10 +130,11 @@ fn who_exports_may_be_killed_at_any_change_and_leaves_the_whole_or_nothing() {
     }
 }
 
-/// Begins a command and holds it at the first of some calls, for longer than any test takes; returns when there is something that it would leave.
+/// Starts a command and holds it at the first of these calls, for longer than any test takes.
+/// Returns when there is a file that the command would leave behind.
 fn held(place: &Place, calls: &str, args: &[&str]) -> Child {
     let mut command = place.stage.command("strace");
-    // The tracer is nobody's child, so that the command is ours.
+    // The tracer daemonizes, so that the command is a child of this process.
     command.args([
         "-D",
         "-f",
@@ -153,7 +155,7 @@ fn held(place: &Place, calls: &str, args: &[&str]) -> Child {
     child
 }
 
-/// Lets go of what is held, when nothing of it is at work any more but what is held.
+/// Releases the held command, when no other part of it runs.
 fn let_go(held: &Child) {
     let process = Path::new("/proc").join(held.id().to_string());
     let alone = || fs::read_dir(process.join("task")).is_ok_and(|threads| threads.count() == 1);
@@ -229,7 +231,7 @@ fn where_the_disk_is_full_an_export_is_an_error_that_names_it_and_nothing_is_lef
             "{format}"
         );
         let bytes: u64 = state(&place.work().join("export")).unwrap().values().sum();
-        // From no room at all to almost enough.
+        // From no space at all to almost enough.
         for percent in [0, 40, 90] {
             let room = (bytes * percent / 100 / 4096).max(1) * 4096;
             if room >= bytes {

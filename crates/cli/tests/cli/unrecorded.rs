@@ -1,4 +1,5 @@
-//! Programs that no recorder gets into: what flows through pipes and descriptors that nobody saw them make.
+//! Programs that take no recorder: flows through pipes and descriptors whose creation was not
+//! observed.
 
 use super::Place;
 use backstory_testkit::need::{find, skipped};
@@ -7,7 +8,7 @@ use std::process::Command;
 
 const BUSYBOX: &str = "/bin/busybox";
 
-/// A place where busybox is, with `a` written; none if it is not static here.
+/// A stage with a static busybox and a file `a`. `None` without a static busybox.
 fn place() -> Option<Place> {
     let place = Place::new();
     let runs = Command::new(BUSYBOX)
@@ -23,7 +24,7 @@ fn place() -> Option<Place> {
     Some(place)
 }
 
-/// Records a line of the static shell, without a word of ours.
+/// Records a line of the static shell, without a message of backstory.
 fn record(place: &Place, line: &str) {
     let answer = place.run(&["record", "--", BUSYBOX, "sh", "-c", line]);
     assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{line}");
@@ -188,7 +189,7 @@ fn the_tree_tells_what_a_subshell_could_have_passed_on() {
     }
 }
 
-/// What is told of a path: each word with its certainty.
+/// The accesses of a path: each word with its certainty.
 fn deeds(place: &Place, path: &str) -> Vec<(String, String)> {
     let files = place.json(&["files", "--json"]);
     let of_path = |file: &&Value| file["path"] == path;
@@ -243,7 +244,7 @@ fn nobody_is_said_to_have_made_what_only_the_kernel_makes() {
     }
 }
 
-/// By its whole path, nobody could ask for it in one call.
+/// Its whole path is too long for one system call.
 #[test]
 fn what_lies_deeper_than_a_path_may_be_long_is_in_the_record() {
     let Some(place) = place() else { return };

@@ -1,4 +1,5 @@
-//! What holds for every format: an export is there completely or not at all, and what cannot be done says what to do.
+//! Promises of every format: an export exists completely or not at all, and an impossible export
+//! names the remedy.
 
 use backstory_testkit::need::{find, needs};
 
@@ -18,7 +19,7 @@ fn formats(place: &Place) -> Vec<(String, bool)> {
     all
 }
 
-/// One step, with what its files held.
+/// One step, recorded with contents.
 fn recorded() -> Place {
     let place = Place::new();
     place.write_aged("in.c", "int main(void) { return 0; }\n");
@@ -39,7 +40,7 @@ fn recorded() -> Place {
     place
 }
 
-/// Names in a directory that were not there before.
+/// New names in a directory.
 fn left(place: &Place, directory: &str) -> Vec<String> {
     let entries = std::fs::read_dir(place.work().join(directory)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -66,7 +67,7 @@ fn a_target_that_cannot_be_written_is_named_and_nothing_is_left() {
         place
             .run(&["export", &format, "-o", "none/out"])
             .is_error(1, &["none/out"]);
-        // What is there and is of another kind is not replaced.
+        // An existing file of another type is not replaced.
         let (there, what) = if directory {
             ("in.c", "a file")
         } else {
@@ -99,7 +100,7 @@ fn a_run_whose_files_nobody_has_is_exported_wholly_or_not_at_all() {
             .status,
         0
     );
-    // Whether a file was there in the end is known by then.
+    // By then it is known whether a file existed at the end.
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     std::fs::remove_file(place.work().join("in")).unwrap();
     std::fs::remove_file(place.work().join("out")).unwrap();
@@ -123,7 +124,7 @@ fn a_run_whose_files_nobody_has_is_exported_wholly_or_not_at_all() {
         let names = std::fs::read_dir(place.work()).unwrap().count();
         assert_eq!(names, 0, "nothing half written");
     }
-    // Those that are made of contents, and the one for compilers.
+    // The formats with contents, and the one for compilers.
     let expected = [
         "compile-commands",
         "docker-archive",
@@ -208,7 +209,8 @@ fn an_incomplete_run_is_exported_with_a_warning_that_says_why() {
 fn what_comes_through_a_pipe_is_whole_or_nothing() {
     let place = Place::new();
     place.write_aged("in", "a\n");
-    // CWL has no way to say the last one's name; what comes before it must not be in the pipe already.
+    // CWL cannot express the name of the last one. The output before it must not be in the pipe
+    // already.
     let answer = place.run(&[
         "record",
         "--",

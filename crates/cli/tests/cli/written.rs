@@ -1,4 +1,5 @@
-//! Steps are what a person would have written: of scripts that call each other, of builders' runs, of programs that launch others.
+//! Steps are the commands that a person would have written: for scripts that call each other, for
+//! builds, and for programs that launch others.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ use super::Place;
 use super::engines::engine;
 use backstory_testkit::need::{find, needs};
 
-/// Six scripts that call each other, and a library of two of them.
+/// Six scripts that call each other, and a library that two of them use.
 const PILE: [(&str, &str); 7] = [
     (
         "all.sh",
@@ -38,7 +39,8 @@ const PILE: [(&str, &str); 7] = [
     ),
 ];
 
-/// What a person would have written: without the name that `mktemp` found, which is another each time.
+/// The commands that a person would have written, without the name that `mktemp` found, which is
+/// random.
 const EXPECTED: &str = "export OUT=results
 
 mkdir -p tmp
@@ -65,7 +67,7 @@ python3 scripts/report.py results/merged.tsv > results/report.txt
 ( cd results && sha256sum all.tsv.gz merged.tsv.gz report.txt > sums )
 ";
 
-/// Records the pile. `python3` is a script of pyenv's that finds out which one is meant.
+/// Records the pile. `python3` is a script of pyenv that finds the configured version.
 fn pile() -> Option<Place> {
     if !needs(
         "scripts that call each other",
@@ -168,7 +170,7 @@ fn each_level_has_as_much_as_it_says() {
         .count();
     assert_eq!(activities("process"), ran);
     assert_eq!(activities("all"), processes.len());
-    // Files of the system are in the last alone, those of somebody in all.
+    // Only the last shows files of the system; all show the files of users.
     for (level, system) in [("command", false), ("process", false), ("all", true)] {
         let graph = place.run(&["export", "graphml", "--level", level]).out;
         assert!(
@@ -213,7 +215,8 @@ fn what_ninja_runs_are_the_steps_and_its_own_records_are_nobodys() {
     );
 }
 
-/// As Automake writes makefiles: `gcc` says what was included, which the next `make` wants to know, and nobody else.
+/// As in Automake's makefiles: `gcc` writes the included files into a dependency file, which only
+/// the next `make` reads.
 #[test]
 fn what_a_makefile_of_automake_keeps_for_itself_is_nobodys_result() {
     if !needs("a build by a makefile of Automake", &["make", "gcc"]) {
@@ -242,7 +245,8 @@ fn what_a_makefile_of_automake_keeps_for_itself_is_nobodys_result() {
     );
     assert_eq!(place.run(&["record", "--", "make", "-s"]).status, 0);
     let rules = place.run(&["export", "make"]).out;
-    // Of the dependency files only the names differ, and nobody has them: the rule is one all the same.
+    // Only the names of the dependency files differ, and no step reads them. There is still one
+    // rule.
     for line in [
         "all: prog",
         "main.o one.o: %.o: %.c one.h",
@@ -257,7 +261,8 @@ fn what_a_makefile_of_automake_keeps_for_itself_is_nobodys_result() {
     assert!(!rules.contains(".Po"), "{rules}");
 }
 
-/// As Automake writes rules that go into directories: a shell that asks `sed` for a name, and says where it goes.
+/// As in Automake's rules for subdirectories: a shell gets a name from `sed`, and prints the
+/// directory.
 #[test]
 fn make_in_other_directories_is_looked_through_though_its_shell_asks_others_for_names() {
     if !needs("a makefile of Automake with directories", &["make", "sed"]) {
@@ -283,7 +288,7 @@ fn make_in_other_directories_is_looked_through_though_its_shell_asks_others_for_
         rules,
         "sub/out up\n\nsub/out: sub/in\n\tcd sub && sort in > out\n\nup: a.in\n\ttr a-z A-Z < a.in > up\n"
     );
-    // Who leaves a file beside it is no helper: what the shell did is one step then.
+    // A program that leaves a file beside it is no helper: the shell's work is one step then.
     place.write(
         "Makefile",
         "SHELL = /bin/sh\nall:\n\tsed s/-/+/ sub/in > list; cd sub && $(MAKE) -B all-am\n",
@@ -293,7 +298,7 @@ fn make_in_other_directories_is_looked_through_though_its_shell_asks_others_for_
     assert!(rules.contains("\nlist sub/out &: "), "{rules}");
 }
 
-/// As node does at its end: it writes nothing to where the run's output goes, after others have run.
+/// As node does at its end: it writes no byte to the run's output, after others have run.
 #[test]
 fn where_a_run_printed_to_is_no_output_of_it_though_nothing_was_written_there() {
     if !needs("a write of no bytes", &["python3"]) {
@@ -315,7 +320,7 @@ fn what_snakemake_runs_are_the_steps_and_its_own_helpers_and_records_are_nobodys
     let Some(program) = engine("a run of snakemake", "snakemake") else {
         return;
     };
-    // The engine may lie where only root, who installed it, can read.
+    // The engine may lie where only root can read.
     let place = match backstory_testkit::user::User::ordinary() {
         backstory_testkit::user::User::Myself => Place::new(),
         _ => Place::of_root().unwrap(),
@@ -379,7 +384,7 @@ fn a_compressor_that_refuses_to_write_over_its_result_is_done_again_all_the_same
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     assert_eq!(place.run(&["export", "make", "-o", "again"]).status, 0);
     place.write("in", "d\n");
-    // What is certain to be as it was is nothing that a step waits for.
+    // A step does not wait for an input that is certainly unchanged.
     let planned = place.run(&["rerun", "--dry-run", "out"]).out;
     let waits = planned.split_once("\nwaits    out").unwrap().1;
     assert!(
@@ -416,7 +421,7 @@ fn recipes_of_several_lines_and_for_another_shell_are_lines_of_their_own() {
         steps,
         "LC_ALL=C\n\n( sort in > out-t && mv out-t out )\n\n/bin/bash -c '[[ -f out ]] && tr a-z A-Z < out > up'\n"
     );
-    // And they are made again.
+    // The files are made again.
     let made = std::fs::read(place.path("up")).unwrap();
     assert_eq!(place.run(&["export", "make", "-o", "again"]).status, 0);
     for name in ["out", "up"] {
