@@ -4,8 +4,9 @@ use crate::arguments::NamedPath;
 use crate::caller::Caller;
 use crate::callers::Callers;
 use crate::mounts::NameAuthority;
-use crate::path_resolver::{NotCached, PathResolver, Resolved, ResolvedFile};
+use crate::path_resolver::{NotCached, PathResolver, Resolved};
 use crate::record_writer::RecordResult;
+use crate::resolved_file::ResolvedFile;
 use crate::rights::AccessRights;
 
 /// The facts that the outcome of a call is concluded from.

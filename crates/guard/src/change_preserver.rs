@@ -13,9 +13,10 @@ use crate::hooks::{
 };
 use crate::memory::ProcessMemory;
 use crate::notification_buffers::Notification;
-use crate::path_resolver::{PathResolver, Resolved, ResolvedFile};
+use crate::path_resolver::{PathResolver, Resolved};
 use crate::pending_effect::{ChangeTarget, PendingChange, TargetFile};
 use crate::record_writer::{RecordFields, RecordResult, RecordWriter};
+use crate::resolved_file::ResolvedFile;
 use backstory_abi::{
     CHANGE_ITSELF, CHANGE_KIND, CHANGE_PART, CHANGE_REMOVE, CHANGE_UPDATE, CHANGE_WRITE, op,
 };

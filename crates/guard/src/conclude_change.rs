@@ -6,8 +6,9 @@ use crate::arguments::NamedPath;
 use crate::caller_files::{CallerFiles, Concluded, OK, WRITE, fails};
 use crate::conclude_open::open_there;
 use crate::mounts::NameAuthority;
-use crate::path_resolver::{Resolved, ResolvedFile};
+use crate::path_resolver::Resolved;
 use crate::record_writer::{RecordFields, RecordResult};
+use crate::resolved_file::ResolvedFile;
 use crate::table::MetadataKind;
 use std::sync::OnceLock;
 

@@ -5,8 +5,10 @@ use crate::arguments::NamedPath;
 use crate::caller::FileSystemView;
 use crate::caller_files::{CallerFiles, Concluded, EXECUTE, MEMORY_DEVICES, OK, WRITE, fails};
 use crate::conclusion::Conclusion;
-use crate::path_resolver::{NotCached, Resolved, ResolvedFile, is_own};
+use crate::own_names::is_own;
+use crate::path_resolver::{NotCached, Resolved};
 use crate::record_writer::{RecordFields, RecordResult};
+use crate::resolved_file::ResolvedFile;
 
 /// The outcome of making a new file.
 pub(crate) fn create(files: &mut CallerFiles<'_>, name: &NamedPath) -> Concluded<RecordResult> {

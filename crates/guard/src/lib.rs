@@ -16,14 +16,15 @@
 //!                   └──> recorder_request requests of recorders
 //! ```
 //!
-//! - `guard_state` is what all threads share. `threads` wakes and ends them, `receivers` starts them.
-//! - `notification_buffers` outlives the supervisor in the keeper. `release` lets calls go on there.
+//! - `guard_state` is shared by all threads. `receivers` starts them, `threads` wakes and ends them.
+//! - `notification_buffers` outlives the supervisor in the keeper, and `release` continues calls
+//!   there.
 //! - `descriptor_tracker` lists the descriptors of processes without a recorder.
 //! - `exit_watcher` awaits the exits of processes.
 //! - `stuck_receivers` acts when all receivers wait for a program's memory.
 //!
-//! Absent: the meaning of records, the log, and how contents are preserved. `hooks` has the services
-//! of the supervisor for the guard.
+//! Absent: the meaning of records, the log, and how contents are preserved. `hooks` has the
+//! services of the supervisor for the guard.
 
 mod arguments;
 mod call_handler;
@@ -56,6 +57,7 @@ mod mounts;
 mod new_process;
 mod notification_buffers;
 mod on_demand;
+mod own_names;
 mod parked_call;
 mod path_resolver;
 mod pending_effect;
@@ -67,6 +69,7 @@ mod record_fields;
 mod record_writer;
 mod recorder_request;
 mod release;
+mod resolved_file;
 mod response;
 mod rights;
 mod stuck_receivers;

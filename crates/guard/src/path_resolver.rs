@@ -7,12 +7,13 @@
 
 use crate::caller::{Caller, FileSystemView};
 use crate::mounts::{MountTable, NameAuthority};
-use backstory_files::Ident;
+use crate::own_names::rewrite;
+use crate::resolved_file::{FileHandle, ResolvedFile};
 use backstory_sys as sys;
 use backstory_sys::long_path as deep;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// The path is not cached: a resolver that may wait has to look it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,22 +26,6 @@ pub enum Resolved {
     File(ResolvedFile),
     /// The look-up fails with this errno.
     Error(i32),
-}
-
-/// An existing file.
-pub struct ResolvedFile {
-    handle: FileHandle,
-    /// Its attributes.
-    pub st: libc::statx,
-}
-
-/// By what a file can be looked at again.
-enum FileHandle {
-    /// A descriptor opened with `O_PATH`, by a careful look-up.
-    Opened(OwnedFd),
-    /// Its path in the supervisor's own view, where no look-up waits, and whether a link at the
-    /// path's end is followed.
-    ByName(CString, bool),
 }
 
 /// Looks up paths for one thread of the guard.
@@ -276,66 +261,6 @@ impl PathResolver {
     }
 }
 
-impl ResolvedFile {
-    /// The file, opened with `O_PATH`, if it was looked up carefully.
-    pub fn into_fd(self) -> Option<OwnedFd> {
-        match self.handle {
-            FileHandle::Opened(fd) => Some(fd),
-            FileHandle::ByName(..) => None,
-        }
-    }
-
-    /// True if the file's mount is read-only, as the file system says.
-    fn readonly(&self) -> std::io::Result<bool> {
-        match &self.handle {
-            FileHandle::Opened(fd) => sys::is_readonly(fd.as_fd()),
-            // statvfs(2) follows links, so a link has to be opened.
-            FileHandle::ByName(name, false) if self.kind() == libc::S_IFLNK => {
-                let link = sys::openat2(libc::AT_FDCWD, name, libc::O_PATH | libc::O_NOFOLLOW, 0)?;
-                sys::is_readonly(link.as_fd())
-            }
-            FileHandle::ByName(name, _) => sys::is_readonly_at(name),
-        }
-    }
-
-    /// Type bits of the mode.
-    pub fn kind(&self) -> u32 {
-        u32::from(self.st.stx_mode) & libc::S_IFMT
-    }
-
-    /// The path in the supervisor's view, if the file was looked up carefully.
-    pub fn path(&self) -> Option<Vec<u8>> {
-        let FileHandle::Opened(fd) = &self.handle else {
-            return None;
-        };
-        let name = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
-        let mut buffer = [0; 4096];
-        let path = sys::readlink(libc::AT_FDCWD, &name, &mut buffer).ok()?;
-        (path.first() == Some(&b'/')).then(|| path.to_vec())
-    }
-
-    /// The file's identity and its content state.
-    pub fn ident(&self) -> Ident {
-        let st = &self.st;
-        let nanoseconds =
-            |t: libc::statx_timestamp| t.tv_sec * 1_000_000_000 + i64::from(t.tv_nsec);
-        Ident {
-            dev: libc::makedev(st.stx_dev_major, st.stx_dev_minor),
-            ino: st.stx_ino,
-            size: st.stx_size as i64,
-            mtime: nanoseconds(st.stx_mtime),
-            ctime: nanoseconds(st.stx_ctime),
-            birth: if st.stx_mask & libc::STATX_BTIME != 0 {
-                nanoseconds(st.stx_btime)
-            } else {
-                0
-            },
-            mode: u32::from(st.stx_mode),
-            nlink: st.stx_nlink,
-        }
-    }
-}
-
 /// Opens a path of any length. In another root, what lies beyond the first piece of a long path is
 /// looked up below that piece.
 fn open(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
@@ -363,12 +288,6 @@ fn open(root: RawFd, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedF
     )
 }
 
-fn describe(fd: &OwnedFd, wait: bool) -> Result<libc::statx, i32> {
-    let sync = if wait { 0 } else { libc::AT_STATX_DONT_SYNC };
-    sys::statx(fd.as_raw_fd(), c"", libc::AT_EMPTY_PATH | sync)
-        .map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))
-}
-
 /// Where the caller's absolute paths start. In the supervisor's own root, links of `/proc` may be
 /// followed; in another root they would leave it.
 fn root_of(caller: &Caller) -> (RawFd, u64) {
@@ -378,40 +297,10 @@ fn root_of(caller: &Caller) -> (RawFd, u64) {
     }
 }
 
-/// Names that mean another file for every process, and what follows `/proc/TID` in their place.
-const OWN_NAMES: [(&[u8], &str); 6] = [
-    (b"/proc/self", ""),
-    (b"/proc/thread-self", ""),
-    (b"/dev/fd", "/fd"),
-    (b"/dev/stdin", "/fd/0"),
-    (b"/dev/stdout", "/fd/1"),
-    (b"/dev/stderr", "/fd/2"),
-];
-
-/// True if the path means another file for every process.
-pub fn is_own(path: &[u8]) -> bool {
-    (path.starts_with(b"/proc/") || path.starts_with(b"/dev/"))
-        && OWN_NAMES.iter().any(|(name, _)| rest(path, name).is_some())
-}
-
-/// The rest of a path after `name`, if `name` ends at the end of a component.
-fn rest<'a>(path: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    path.strip_prefix(name)
-        .filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
-}
-
-/// Replaces `/proc/self` and its like by the caller's own directory. Unchanged, they would mean the
-/// supervisor's.
-fn rewrite(caller: &Caller, path: &[u8]) -> Option<Vec<u8>> {
-    if !is_own(path) {
-        return None;
-    }
-    let (rest, inner) = OWN_NAMES
-        .iter()
-        .find_map(|(name, inner)| Some((rest(path, name)?, inner)))?;
-    let mut out = format!("/proc/{}{inner}", caller.tid).into_bytes();
-    out.extend_from_slice(rest);
-    Some(out)
+fn describe(fd: &OwnedFd, wait: bool) -> Result<libc::statx, i32> {
+    let sync = if wait { 0 } else { libc::AT_STATX_DONT_SYNC };
+    sys::statx(fd.as_raw_fd(), c"", libc::AT_EMPTY_PATH | sync)
+        .map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))
 }
 
 #[cfg(test)]
@@ -429,28 +318,6 @@ mod tests {
             new: false,
             process: None,
         }
-    }
-
-    #[test]
-    fn a_path_below_proc_self_means_the_callers_directory() {
-        let me = Caller {
-            tid: 42,
-            ..caller()
-        };
-        assert_eq!(
-            rewrite(&me, b"/proc/self/exe").as_deref(),
-            Some(&b"/proc/42/exe"[..])
-        );
-        assert_eq!(
-            rewrite(&me, b"/dev/stdin").as_deref(),
-            Some(&b"/proc/42/fd/0"[..])
-        );
-        assert_eq!(
-            rewrite(&me, b"/dev/fd/7").as_deref(),
-            Some(&b"/proc/42/fd/7"[..])
-        );
-        assert_eq!(rewrite(&me, b"/proc/selfish"), None);
-        assert_eq!(rewrite(&me, b"/dev/stdinx"), None);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::caller_files::PriorLookup;
 use crate::decoded_call::DecodedCall;
 use crate::guard_state::GuardState;
 use crate::hooks::ChangeKind;
-use crate::path_resolver::{PathResolver, Resolved, ResolvedFile};
+use crate::path_resolver::{PathResolver, Resolved};
+use crate::resolved_file::ResolvedFile;
 use backstory_files::Ident;
 
 /// The effect of a call, as far as it was looked up before the call is logged.

@@ -1,5 +1,5 @@
-//! `docs/syscalls.md` says what the table says (`BACKSTORY_BLESS=1` writes it anew), and the table
-//! says of the recorder what is so.
+//! `docs/syscalls.md` matches the table (`BACKSTORY_BLESS=1` writes it), and the table is right
+//! about what the recorder wraps.
 
 use backstory_guard::table::{GuardAction, ROWS, When};
 use std::fmt::Write;
@@ -77,7 +77,7 @@ fn the_page_of_system_calls_is_up_to_date() {
     backstory_testkit::page::is_up_to_date("syscalls.md", &page());
 }
 
-/// Names of an ELF file's dynamic symbols that are defined in it.
+/// The names of the dynamic symbols that are defined in an ELF file.
 fn exported(library: &[u8]) -> Vec<String> {
     let number = |at: usize, size: usize| {
         let mut bytes = [0; 8];
@@ -120,7 +120,7 @@ const PREPARED: &[&str] = &["prctl", "seccomp"];
 #[test]
 fn the_recorder_wraps_what_the_table_says() {
     let exported = exported(backstory_recorder::LIBRARY);
-    // `syscall` is wrapped, too: what it takes by number.
+    // `syscall` is wrapped too. It handles these calls by number.
     let numbers = include_str!("../../recorder/c/number.c");
     let wrapped = |name: &str| {
         let other = FUNCTIONS.iter().find(|other| other.0 == name);

@@ -1,5 +1,7 @@
-//! A file server in user space that is itself recorded: looking up a file of its for someone else
-//! must not wait for it, for it may be waiting for us.
+//! A file server in user space that is itself recorded.
+//!
+//! The guard must not wait for the server when it looks up one of its files for another process. The
+//! server may be waiting for the guard.
 
 use crate::stage::{Outcome, call, watch};
 use backstory_abi::op;
@@ -39,12 +41,13 @@ fn attributes(node: u32) -> Vec<u8> {
     ])
 }
 
-/// What the server answers, or its errno; none where no answer is expected.
+/// The server's reply or its errno. `None` where the kernel expects no reply.
 fn answer(opcode: u32, node: u32) -> Option<Result<Vec<u8>, i32>> {
     Some(Ok(match opcode {
         code::INIT => words(&[7, 31, 0, 0, 0, 4096, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         code::LOOKUP => {
-            // The call that a recorder of another kind would wait for.
+            // A watched call of the server. A guard that waits for the server would never receive
+            // it.
             assert!(std::fs::read("/etc/hosts").is_ok());
             [words(&[2, 0, 0, 0, 0, 0, 0, 0, 0, 0]), attributes(2)].concat()
         }
@@ -75,7 +78,7 @@ fn c(text: &str) -> CString {
     CString::new(text).unwrap()
 }
 
-/// Mounts a server of this thread's at `dir`; false if that is not possible here.
+/// Mounts a server of this process at `dir`. False if that is not possible here.
 fn mount(dir: &Path, private: bool) -> bool {
     if private && call(libc::SYS_unshare, [libc::CLONE_NEWNS as usize, 0, 0, 0, 0]) != 0 {
         return false;
@@ -99,7 +102,7 @@ fn mount(dir: &Path, private: bool) -> bool {
     let [source, target, kind, options] =
         [source, &target, kind, &options].map(|text| text.as_ptr() as usize);
     let mounted = call(libc::SYS_mount, [source, target, kind, 0, options]) == 0;
-    // A process of its own: if it hangs and is killed, the kernel gives up on it.
+    // The server is a process: if it hangs and is killed, the kernel gives up on its mount.
     // SAFETY: the child serves and ends, without unwinding.
     match unsafe { libc::fork() } {
         0 => {
@@ -112,11 +115,11 @@ fn mount(dir: &Path, private: bool) -> bool {
     mounted
 }
 
-/// Process of the server that is being tested.
+/// The process of the server under test.
 static SERVER: AtomicI32 = AtomicI32::new(0);
 
-/// Breaks the deadlock that the test is about, if it happens: without its server, every call on it
-/// fails.
+/// Breaks the deadlock that the test is about, if it happens: it kills the server, and every call
+/// on its mount fails.
 fn watchdog() -> Sender<()> {
     let (alive, ended) = channel::<()>();
     std::thread::spawn(move || {
@@ -128,7 +131,7 @@ fn watchdog() -> Sender<()> {
     alive
 }
 
-/// None: file servers can't be mounted here.
+/// `None`: file servers cannot be mounted here.
 fn read_through_a_server(private: bool) -> Option<(String, Outcome<bool>)> {
     let dir = tempfile::tempdir().unwrap();
     let alive = watchdog();
@@ -150,7 +153,7 @@ fn read_through_a_server(private: bool) -> Option<(String, Outcome<bool>)> {
             0
         );
         let (mut status, server) = (0, SERVER.load(Ordering::Acquire));
-        // SAFETY: waits for our own child.
+        // SAFETY: waits for a child of this process.
         assert_eq!(unsafe { libc::waitpid(server, &mut status, 0) }, server);
         assert!(read && status == 0, "the server was waited for: {status:x}");
         true

@@ -1,8 +1,10 @@
-//! On a busy machine, who waits for the guard waits for the guard alone, where it may be so.
+//! On a busy machine a caller waits for the guard alone, where the guard may have a real-time
+//! priority.
 
 use crate::stage::watch;
 
-/// Scheduling policy of a thread of ours, by the kernel's number: the 39th word after its name.
+/// The scheduling policy of a thread of this process, by the kernel's number: the 39th word after
+/// its name.
 fn policy(stat: &str) -> Option<i32> {
     stat.rsplit_once(')')?
         .1
@@ -12,7 +14,7 @@ fn policy(stat: &str) -> Option<i32> {
         .ok()
 }
 
-/// Policies of all threads of this process that have this name.
+/// The policies of all threads of this process that have this name.
 fn policies(name: &str) -> Vec<i32> {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let stats =
@@ -23,7 +25,7 @@ fn policies(name: &str) -> Vec<i32> {
         .collect()
 }
 
-/// True if a thread of ours may be a real-time one.
+/// True if a thread of this process may have a real-time priority.
 fn permitted() -> bool {
     let ask = || {
         let lowest = libc::sched_param { sched_priority: 1 };
@@ -39,7 +41,7 @@ fn a_notification_does_not_wait_behind_a_busy_receiver() {
         eprintln!("SKIPPED: receivers first: needs CAP_SYS_NICE, or ulimit -r 1");
         return;
     }
-    // Of the receivers that are there the one that answers these very calls has surely begun.
+    // The receiver that responds to these very calls has surely begun.
     let found = watch(|| policies("guard")).result;
     assert!(found.contains(&libc::SCHED_FIFO), "{found:?}");
 }

@@ -1,4 +1,4 @@
-//! Nothing hangs: when the supervisor dies or stops, whoever waits goes on.
+//! No call hangs: when the supervisor dies or stops, every waiting call goes on.
 
 use crate::stage::{Told, call, guarded, spec};
 use backstory_arena::RecordSink;
@@ -20,7 +20,7 @@ fn open_hosts() -> i64 {
     )
 }
 
-/// Runs `act` in a child process that is killed once it has done so.
+/// Runs `act` in a child process that is killed afterwards.
 fn in_a_process_that_dies(act: impl FnOnce()) {
     // SAFETY: the child makes nothing but system calls on memory that it has, then ends at once.
     match unsafe { libc::fork() } {
@@ -113,7 +113,7 @@ fn processes_outlive_receivers_that_stop() {
     assert!(keeper.join().unwrap() >= 1);
 }
 
-/// Kills its process when it is given a record for the nth time.
+/// Kills its process at the nth record.
 struct Deadly(Arc<AtomicU32>);
 
 impl RecordSink for Deadly {
@@ -162,7 +162,7 @@ fn no_call_waits_for_ever_after_its_supervisor_was_killed() {
 
 fn open_and_close() -> bool {
     let fd = open_hosts();
-    // SAFETY: a descriptor that was opened here, or a number that is none.
+    // SAFETY: a descriptor that was opened here, or a number that is not open.
     unsafe { libc::close(fd as i32) };
     fd > 0
 }

@@ -1,4 +1,4 @@
-//! What processes hold that nobody saw them make.
+//! Descriptors that a process has open without a recorder having seen how it got them.
 
 use crate::stage::{NOWHERE, Outcome, Seen, available, command, executor, spec, watch_with};
 use backstory_abi::op;
@@ -95,7 +95,7 @@ fn a_subshell_that_made_no_call_is_introduced_before_its_child() {
 fn the_descriptors_of_a_process_that_loads_the_recorder_are_not_listed() {
     let watch = GuardSettings {
         gate: Some(NOWHERE),
-        // The first thing that the loader opens stands for our library here.
+        // The first file that the loader opens stands for the recorder's library here.
         hidden: vec![b"/etc/ld.so.cache".to_vec()],
         ..GuardSettings::default()
     };

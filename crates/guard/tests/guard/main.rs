@@ -1,7 +1,7 @@
-//! What the guard promises: whatever makes a watched call is seen, what is predicted is what
-//! happens, and nothing hangs.
+//! The promises of the guard: every watched call is seen, each concluded outcome is the real one,
+//! and no call hangs.
 
-// What clippy allows in test functions is needed in what they share, too.
+// clippy allows these in test functions only, but the functions that the tests share need them too.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::print_stderr)]
 
 mod file_server;
@@ -193,7 +193,7 @@ fn many_threads_and_processes_at_once_lose_nothing() {
     assert_eq!(seen.of(op::EXEC, "/bin/true").len(), 12);
 }
 
-/// Compiles a freestanding program for this machine's kernel alone: no libc is needed for it.
+/// Compiles a freestanding program for this machine's kernel: it needs no libc.
 fn freestanding(dir: &std::path::Path, flags: &[&str], source: &str) -> Option<String> {
     let (text, program) = (dir.join("program.c"), dir.join("program"));
     std::fs::write(&text, source).unwrap();

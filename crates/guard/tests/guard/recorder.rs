@@ -1,4 +1,4 @@
-//! What recorder and guard say to each other.
+//! The requests of recorders, and the guard's responses.
 
 use crate::stage::{NOWHERE, Told, call, spec, watch_with};
 use backstory_abi::{MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_DRAIN, MAGIC_WHICH, op};
@@ -63,7 +63,7 @@ fn a_recorder_that_waits_for_a_chunk_goes_on_when_one_is_free() {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(!other.is_finished());
-        // Others are served meanwhile.
+        // Other callers are served meanwhile.
         assert!(
             std::fs::metadata("/etc/hostname").is_ok() && std::fs::read("/etc/hostname").is_ok()
         );
@@ -172,7 +172,7 @@ fn a_polled_io_uring_is_marked_once_and_any_is_refused_where_asked() {
     let both = move |flags: u64| {
         let params = [0, flags >> 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let made = (setup(&mut params.clone()), setup(&mut params.clone()));
-        // The kernel's thread for a ring has the filter, too, and lives as long as the ring.
+        // The kernel's thread for a ring has the filter too, and lives as long as the ring.
         for ring in [made.0, made.1] {
             call(libc::SYS_close, [ring as usize, 0, 0, 0, 0]);
         }

@@ -1,5 +1,5 @@
-//! What a call points to may be there only once somebody has made it, and who makes it may need the
-//! guard for that.
+//! The memory that a call points to may be filled only when it is read, by a thread that itself
+//! needs the guard.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ const HELLO: usize = 0xc018_aa3f;
 const REGISTER: usize = 0xc020_aa00;
 const COPY: usize = 0xc028_aa03;
 
-/// Pages that this process fills when somebody reads them; none if it may not do that.
+/// Pages that this process fills when they are read. `None` if it may not do that.
 fn unfilled(pages: usize) -> Option<(usize, usize)> {
     let filler = call(
         libc::SYS_userfaultfd,
@@ -47,7 +47,7 @@ fn unfilled(pages: usize) -> Option<(usize, usize)> {
     Some((filler, at))
 }
 
-/// Waits until somebody reads a page that is not filled, and returns where it is.
+/// Waits until a page that is not filled is read, and returns its address.
 fn asked(filler: usize) -> u64 {
     let mut message = [0u64; 4];
     let got = call(
@@ -69,8 +69,8 @@ fn fill(filler: usize, at: u64) -> bool {
     ) == 0
 }
 
-/// Fills so many pages as they are asked for, each after a watched call of its own. Returns how
-/// many such calls were made: two who wait for a page ask both.
+/// Fills this many pages as they are read, each after a watched call of its own. Returns how many
+/// such calls were made: two threads that wait for one page request it twice.
 fn fill_all(filler: usize, pages: usize) -> usize {
     let (mut filled, mut calls) = (0, 0);
     while filled < pages {
@@ -82,11 +82,11 @@ fn fill_all(filler: usize, pages: usize) -> usize {
     calls
 }
 
-/// How many could open a path, and how many calls were made for them.
+/// How many threads could open a path, and how many calls the filler made.
 type Opened = (usize, usize);
 
-/// So many threads open the path of a page each; what came of it, what was seen and what was told.
-/// None: not possible here.
+/// This many threads each open the path in a page. Returns what came of it, the records and the
+/// reports. `None`: not possible here.
 fn opened(threads: usize) -> Option<(Opened, Vec<Seen>, Vec<Reason>)> {
     let (listener, run) = guarded(spec(), move || {
         let (filler, at) = unfilled(threads)?;
@@ -159,8 +159,8 @@ fn calls_go_on_while_all_receivers_wait_for_pages_and_the_run_says_so() {
     assert_eq!(opened, 16);
     assert!(!notes.is_empty() && notes.iter().all(|note| *note == Reason::Unread {}));
     let logged = opens_of(&seen, "/etc/group") + opens_of(&seen, "/etc/hosts");
-    // Notes do not tell of which call they are; on one processor some are of those that started the
-    // threads.
+    // A report does not name its call. On one processor some reports are about the calls that
+    // started the threads.
     let known = logged + notes.len();
     assert!(
         (16 + calls..=32 + calls).contains(&known),

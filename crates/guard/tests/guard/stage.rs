@@ -1,5 +1,5 @@
-//! A guarded thread in this process: what it does, and what it starts, is seen by receivers of this
-//! process.
+//! A guarded thread in this process. Receivers of this process see its calls and those of the
+//! processes that it starts.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 /// An address that no `syscall` instruction of this process has.
 pub const NOWHERE: u64 = 0x1234_5678_9abc;
 
-/// A record, taken apart.
+/// A record with its parts.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub record: Record,
@@ -48,12 +48,12 @@ impl Seen {
         }
     }
 
-    /// The string with this number.
+    /// The string with this index.
     pub fn string(&self, i: usize) -> &str {
         std::str::from_utf8(self.body.split(|b| *b == 0).nth(i).unwrap()).unwrap()
     }
 
-    /// The predicted result; none if only the attempt is known.
+    /// The concluded result. `None` if only the attempt is known.
     pub fn predicted(&self) -> Option<i32> {
         if self.record.state == RESERVED {
             return None;
@@ -71,7 +71,7 @@ impl Seen {
 pub struct Log(Arc<Mutex<Vec<Seen>>>);
 
 impl Log {
-    /// Everything so far, in order of time.
+    /// All records so far, in order of time.
     pub fn all(&self) -> Vec<Seen> {
         let mut seen = self.0.lock().unwrap().clone();
         seen.sort_by_key(|s| s.record.time);
@@ -85,7 +85,7 @@ impl RecordSink for Log {
     }
 }
 
-/// What the hooks were told.
+/// The calls of the hooks.
 #[derive(Default)]
 pub struct Told {
     pub announced: Mutex<Vec<(u32, u32, u32)>>,
@@ -109,7 +109,7 @@ impl Hooks for Told {
     }
 }
 
-/// What came of a guarded thread.
+/// The outcome of a guarded thread.
 pub struct Outcome<T> {
     pub result: T,
     pub seen: Vec<Seen>,
@@ -150,8 +150,8 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Installs a filter on a new thread and hands its listener out, then runs `act` there once told
-/// to.
+/// Installs a filter on a new thread and returns its listener, and a function that runs `act` on
+/// that thread.
 pub fn guarded<T: Send + 'static>(
     spec: FilterSpec,
     act: impl FnOnce() -> T + Send + 'static,
@@ -172,8 +172,7 @@ pub fn guarded<T: Send + 'static>(
     }))
 }
 
-/// Runs `act` on a thread that everything of is notified, and waits until its processes have ended,
-/// too.
+/// Runs `act` on a thread whose calls are notified, and waits until its processes have ended too.
 pub fn watch_with<T: Send + 'static>(
     spec: FilterSpec,
     watch: GuardSettings,
@@ -199,7 +198,7 @@ pub fn watch_with<T: Send + 'static>(
     Outcome { result, seen }
 }
 
-/// The spec of a run with a gate that nobody uses.
+/// The spec of a run with a gate that no code uses.
 pub fn spec() -> FilterSpec {
     FilterSpec {
         gate: Some(NOWHERE),
@@ -207,7 +206,7 @@ pub fn spec() -> FilterSpec {
     }
 }
 
-/// [`watch_with`] and nothing special.
+/// [`watch_with`] with the default settings.
 pub fn watch<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Outcome<T> {
     let watch = GuardSettings {
         gate: Some(NOWHERE),
@@ -216,7 +215,7 @@ pub fn watch<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Out
     watch_with(spec(), watch, Arc::default(), act)
 }
 
-/// Watches a command; its exit status and standard output.
+/// Runs a command under the guard. Returns its exit status and its output.
 pub fn command(words: &[&str]) -> Outcome<(Option<i32>, String)> {
     let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
     watch(move || {
@@ -245,7 +244,7 @@ pub fn call(nr: i64, args: [usize; 5]) -> i64 {
     }
 }
 
-/// True if the program can be run here; says so loudly if not.
+/// True if the program can be run here. Prints a note if not.
 pub fn available(program: &[&str]) -> bool {
     let ok = Command::new(program[0])
         .args(&program[1..])

@@ -1,4 +1,4 @@
-//! What is predicted is what happens.
+//! Each concluded outcome is the real one.
 
 use crate::stage::{Outcome, Seen, call, watch};
 use backstory_abi::op;
@@ -10,7 +10,7 @@ fn c(path: &Path) -> CString {
     CString::new(path.as_os_str().as_encoded_bytes()).unwrap()
 }
 
-/// One call on one or two paths of a test directory.
+/// A call on one or two paths of a test directory.
 struct Try {
     nr: i64,
     op: u16,
@@ -117,7 +117,7 @@ fn prepare(dir: &Path) {
     drop(std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap());
 }
 
-/// Does all of it on a guarded thread and compares each prediction with what happened.
+/// Makes all calls on a guarded thread, and compares each conclusion with the result.
 fn compare(before: impl FnOnce() + Send + 'static, dir: &Path) {
     let base = dir.to_owned();
     let outcome = watch(move || {
@@ -176,7 +176,7 @@ fn predictions_come_true_in_memory_where_missing_names_are_not_cached() {
     compare(|| {}, dir.path());
 }
 
-/// Makes this thread, and it alone, an ordinary user's.
+/// Gives this thread alone the ids of an ordinary user.
 fn become_nobody() {
     assert_eq!(call(libc::SYS_setgroups, [0; 5]), 0);
     assert_eq!(call(libc::SYS_setresgid, [65534, 65534, 65534, 0, 0]), 0);
@@ -264,7 +264,7 @@ fn a_path_is_joined_to_the_directory_it_starts_at() {
         // fchmod and utimensat name the file by its descriptor.
         assert_eq!(call(libc::SYS_fchmod, [made as usize, 0o600, 0, 0, 0]), 0);
         assert_eq!(call(libc::SYS_utimensat, [made as usize, 0, 0, 0, 0]), 0);
-        // A thread of its own directory, so that no other test notices.
+        // The thread has its own current directory, so that other tests keep theirs.
         assert_eq!(
             call(libc::SYS_unshare, [libc::CLONE_FS as usize, 0, 0, 0, 0]),
             0
@@ -314,7 +314,7 @@ fn a_call_that_a_signal_restarts_is_logged_once() {
         0
     );
     let outcome = watch(move || {
-        // SAFETY: a handler that does nothing, on a signal that nobody else here uses.
+        // SAFETY: a handler that does nothing, on a signal that no other test uses.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
@@ -380,7 +380,7 @@ fn a_connect_to_a_path_without_a_socket_is_concluded_to_fail() {
                     && s.body[..s.record.aux as usize].strip_suffix(b"\0") == Some(&address)
             })
             .unwrap();
-        // Whether somebody listens is nothing that can be looked up.
+        // Whether a process listens cannot be looked up.
         assert_eq!(
             record.predicted(),
             (result != 0).then_some(result),

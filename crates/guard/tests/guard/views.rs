@@ -1,4 +1,4 @@
-//! Paths mean what they mean to the caller: under another root, in another mount namespace.
+//! A path means what it means to the caller: under another root, or in another mount namespace.
 
 use crate::stage::{available, call, command, watch};
 use backstory_abi::op;
@@ -9,8 +9,8 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A directory to be used as a root: a static shell, and an absolute link that leads elsewhere than
-/// in ours.
+/// A directory to be used as a root, with a static shell, and an absolute link that leads to
+/// another file than outside.
 fn jail() -> Option<tempfile::TempDir> {
     if !available(&["/bin/busybox", "true"]) {
         return None;
@@ -89,7 +89,7 @@ fn in_a_sandbox_files_are_identified_as_the_sandbox_sees_them() {
     let link = seen.one(op::OPEN, "/etc/link");
     assert_eq!(link.predicted(), Some(0));
     assert_eq!(link.ident.map(|i| i.ino), Some(ino));
-    // Ours has that file, the sandbox has not.
+    // The file exists outside of the sandbox only.
     assert!(std::path::Path::new("/etc/hostname").exists());
     assert_eq!(
         seen.one(op::OPEN, "/etc/hostname").predicted(),
@@ -146,12 +146,12 @@ fn a_read_only_mount_makes_a_write_fail() {
 /// Changes of a mount, each to the opposite of what it was.
 const REMOUNTS: usize = 12;
 
-/// What a process of its own is given: it makes system calls and nothing else.
+/// The facts that a child process needs. It makes system calls and nothing else.
 struct Remounter {
     base: CString,
     file: CString,
     link: CString,
-    /// What else the mount has, which a namespace's owner may not take away.
+    /// The mount's other flags, which the owner of a namespace may not remove.
     flags: usize,
 }
 
@@ -172,7 +172,7 @@ impl Remounter {
         call(libc::SYS_mount, [source, target, 0, flags, 0]) == 0
     }
 
-    /// A mount of its own, that nobody else sees.
+    /// Makes a mount that no other process sees.
     fn ready(&self) -> bool {
         let alone = (libc::CLONE_NEWUSER | libc::CLONE_NEWNS) as usize;
         call(libc::SYS_unshare, [alone, 0, 0, 0, 0]) == 0
@@ -189,12 +189,12 @@ impl Remounter {
         self.mount(&self.base, flags | readonly)
     }
 
-    /// 0 or the errno of each of some calls that change something.
+    /// The results of some calls that change a file: 0 or the errno of each.
     fn try_all(&self) -> [u8; 5] {
         let [file, link] = [&self.file, &self.link].map(|text| text.as_ptr() as usize);
         let opened = call(libc::SYS_open, [file, libc::O_WRONLY as usize, 0, 0, 0]);
         if opened >= 0 {
-            // A mount in which something is open to be written does not become read-only.
+            // A mount in which a file is open for writing cannot become read-only.
             call(libc::SYS_close, [opened as usize, 0, 0, 0, 0]);
         }
         [
