@@ -4,8 +4,8 @@
 - The command line reference comes from the directory in $BACKSTORY_REFERENCE
   (`backstory man --markdown DIR`).
 - A link from docs/ to one of these files, or from them into docs/, leads to the page on the site.
-- A path of this repository in backticks must exist, and a test in a table row must be in the file
-  that the row names. A missing one is a warning, which ends a strict build.
+- A path of this repository in backticks must exist. A missing one is a warning, which ends a
+  strict build.
 - A list inside a list is indented by four spaces, or MkDocs does not see it.
 """
 
@@ -28,7 +28,6 @@ PATH = re.compile(r"`((?:crates|scripts|fixtures|fuzz|bench|docs|examples)/[\w./
 PLACEHOLDER = re.compile(r"[A-Z]{2,}(?!\w*\.md)")
 NESTED = re.compile(r"^ {1,3}(?:[-*]|\d+\.) .*", re.M)
 FENCED = re.compile(r"^```.*?^```", re.M | re.S)
-TEST = re.compile(r"\| `(\w+)` \| `(crates/[\w./-]+\.rs)` \|")
 BUILT = ("bench/runs/", "docs/benchmark/index.html")
 log = logging.getLogger("mkdocs.hooks.site")
 
@@ -59,9 +58,6 @@ def on_page_markdown(markdown, page, config, files):
             continue
         if not (ROOT / path).exists():
             log.warning("%s names `%s`, which does not exist", page.file.src_uri, path)
-    for test, path in TEST.findall(markdown):
-        if (ROOT / path).exists() and f"fn {test}(" not in (ROOT / path).read_text(encoding="utf-8"):
-            log.warning("%s names the test `%s`, which is not in `%s`", page.file.src_uri, test, path)
     for line in NESTED.findall(FENCED.sub("", markdown)):
         log.warning("%s: indent a nested list by four spaces: %s", page.file.src_uri, line[:60])
     markdown = markdown.replace("`index.html` beside this file has", "[Another page](plots.html) has")
