@@ -1,6 +1,7 @@
-//! What the fuzzers found stays found: every file of `fuzz/corpus` is fed to its target, on the compiler that builds the program.
+//! Findings of the fuzzers stay fixed: every file of `fuzz/corpus` is fed to its target, with the
+//! compiler that builds the program.
 
-// A test stops where something is not as it must be; the lint's own exception covers only functions marked as tests.
+// A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../../fuzz/src/lib.rs"]
@@ -9,7 +10,8 @@ mod targets;
 use std::fs;
 use std::path::Path;
 
-/// Feeds a target its corpus, and beginnings of the files in it that were made by hand, which have names.
+/// Feeds a target its corpus, and beginnings of the files in it that were made by hand, which have
+/// names.
 fn replay(target: &str, run: impl Fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")

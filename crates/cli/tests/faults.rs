@@ -1,6 +1,7 @@
-//! Faults at any moment and at any write: the command is not disturbed, the store opens, earlier runs are whole, this run tells the truth.
+//! Faults at any moment and at any write. The command is not disturbed, the store opens, earlier
+//! runs are whole, and this run is reported truthfully.
 
-// A test stops where something is not as it must be; the lint's own exception covers only functions marked as tests.
+// A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
 #[path = "oracle/common.rs"]
@@ -22,7 +23,7 @@ use backstory_testkit::answer::{self, Show};
 use backstory_testkit::oracle::Bench;
 use std::path::Path;
 
-/// What the store says of a run; none if it has no such run.
+/// The store's answer about a run. `None` if it has no such run.
 fn told(bench: &Bench, store: &Path, run: &str) -> Option<Show> {
     Some(answer::read(&bench.ask(store, &["show", "--json", run]).ok()?).unwrap())
 }

@@ -1,8 +1,9 @@
-//! How much of the corpus comes out bit by bit the same when it is replayed from the store alone: every case is recorded with contents, its
-//! directory removed, and the run replayed in an empty root.
+//! Measures how many commands of the corpus give identical outputs when they are replayed from the
+//! store alone. Every case is recorded with contents, its directory is removed, and the run is
+//! replayed in an empty root.
 //!
-//! It takes a minute or more: `cargo test -p backstory --test fidelity -- --ignored`, which `make test-all` runs. `docs/replay.md` has what it said
-//! last, and why some does not come back.
+//! It takes a minute or more: `cargo test -p backstory --test fidelity -- --ignored`, which `make
+//! test-all` runs. `docs/replay.md` has the latest result, and the reasons for differences.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,10 +21,10 @@ use backstory_testkit::oracle::{Bench, Case};
 use backstory_testkit::user::User;
 use serde_json::Value;
 
-/// Cases that do not come back as they were, beside those that differ natively, too: `docs/replay.md` says why.
+/// Cases with different outputs, beside those that differ natively, too. `docs/replay.md` says why.
 const DIFFERENT: [&str; 3] = ["handles", "failures", "python-sqlite"];
 
-/// Outputs that were identical, outputs that were compared, and what is to be said.
+/// Identical outputs, compared outputs, and the message.
 type Share = (usize, usize, String);
 
 fn share(bench: &Bench, case: &Case) -> Share {

@@ -1,4 +1,4 @@
-//! Nothing broken: every command of the corpus prints, returns and leaves behind the same when it is recorded.
+//! Every command of the corpus prints, returns and leaves behind the same when it is recorded.
 
 #[path = "oracle/common.rs"]
 mod common;
@@ -13,7 +13,7 @@ use backstory_testkit::oracle::{Bench, Case, Outcome, program};
 use backstory_testkit::snapshot;
 use backstory_testkit::user::User;
 
-/// What is different in each of the `ways` to record, beside one run without recording.
+/// The differences between one run without recording and a run in each of the `ways`.
 fn differences(bench: &Bench, case: &Case, ways: &[&[&str]]) -> io::Result<Vec<String>> {
     let plain = bench.plain(case)?;
     let mut lines = Vec::new();
@@ -68,8 +68,8 @@ fn compare(case: &Case, plain: &Outcome, recorded: &Outcome, options: &[&str]) -
     lines
 }
 
-/// What the command itself wrote to stderr. Without the guard a static program is not seen, and `record` says so in one line after the
-/// command has ended: that line, and no other, is ours.
+/// The command's own output on stderr. Without the guard a static program is not seen, and `record`
+/// says so in one line after the command has ended. Only that line belongs to backstory.
 fn own_words(stderr: &[u8], options: &[&str]) -> Vec<u8> {
     let lines: Vec<&[u8]> = stderr.split_inclusive(|&b| b == b'\n').collect();
     match lines.split_last() {
@@ -93,7 +93,7 @@ fn names(outcome: &Outcome) -> Vec<&Vec<u8>> {
 #[test]
 fn a_recorded_command_does_exactly_what_it_does_alone() {
     let bench = common::bench(User::ordinary());
-    // As it is without options, contents being kept; and the recorder alone.
+    // Without options, storing contents; and the recorder alone.
     let ways: [&[&str]; 2] = [&[], &["--guard=off", "--contents=off"]];
     let mut wrong = Vec::new();
     for (case, result) in each::each(corpus::all(), |case| differences(&bench, case, &ways)) {
@@ -103,7 +103,8 @@ fn a_recorded_command_does_exactly_what_it_does_alone() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A process in strict mode may not have had a filter before: the kernel refuses the mode, so only the recorder can watch.
+/// A process with a filter cannot enter strict mode: the kernel refuses. So only the recorder can
+/// watch.
 #[test]
 fn a_program_in_strict_seccomp_mode_works_with_the_recorder_alone() {
     let bench = common::bench(User::ordinary());

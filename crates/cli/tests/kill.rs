@@ -1,6 +1,8 @@
-//! Nothing lost: whatever part is killed at whatever moment, the program goes on undisturbed, the store opens, and the run tells the truth.
+//! Whichever part is killed at whichever moment, the program goes on undisturbed. The store opens,
+//! and the run is reported truthfully.
 //!
-//! Beside the command stand the launcher (which the test starts), its child the keeper, and the keeper's child the supervisor.
+//! Beside the command stand the launcher (which the test starts), its child the keeper, and the
+//! keeper's child the supervisor.
 
 #[path = "oracle/common.rs"]
 mod common;
@@ -62,7 +64,7 @@ fn is_backstory(pid: u32) -> bool {
     std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("bin/backstory"))
 }
 
-/// Waits for the launcher and returns its status and what the command printed.
+/// Waits for the launcher. Returns its status and the command's output.
 fn finish(child: &mut Child) -> (ExitStatus, String) {
     let mut text = String::new();
     child
@@ -88,7 +90,7 @@ fn files(bench: &Bench, store: &Path) -> Vec<FileLine> {
     .expect("files' JSON")
 }
 
-/// True if the run tells that `name` was written.
+/// True if the run lists `name` as written.
 fn tells_write(lines: &[FileLine], directory: &Path, name: &str) -> bool {
     let path = directory.join(name);
     lines
@@ -96,7 +98,7 @@ fn tells_write(lines: &[FileLine], directory: &Path, name: &str) -> bool {
         .any(|l| l.path.0 == path.as_os_str().as_encoded_bytes() && l.access.contains(&Word::Write))
 }
 
-/// All that the program should have made is there.
+/// Asserts that the program made all its files.
 fn assert_undisturbed(directory: &Path, status: ExitStatus, text: &str) {
     assert_eq!((status.code(), text), (Some(0), "steady ok\n"));
     let made = (0..FILES)
@@ -169,7 +171,8 @@ fn a_killed_supervisor_disturbs_nothing_and_the_run_says_so() {
                 case.name
             );
             let lines = files(&bench, &started.store);
-            // The first chunk of what was seen may have been with the supervisor; what the recorder wrote is never lost.
+            // The supervisor may have held the guard's first chunk. Records of the recorder are
+            // never lost.
             let told = (0..FILES)
                 .filter(|i| tells_write(&lines, &started.directory, &format!("o{i}")))
                 .count();
@@ -207,7 +210,7 @@ fn a_killed_keeper_disturbs_nothing() {
     }
 }
 
-/// The launcher stands for the command: who kills it means the command, and gets what `kill -9` of the command gives.
+/// The launcher represents the command: killing it has the effects of `kill -9` of the command.
 #[test]
 fn a_killed_launcher_takes_the_command_with_it_and_leaves_a_truthful_run() {
     let bench = common::bench(User::ordinary());

@@ -1,7 +1,8 @@
-//! Indexing is bounded in memory: by the files and processes of a run, not by its operations. `docs/graph.md` and
-//! `docs/formats/store.md` say what is held.
+//! The memory of indexing is bounded by the files and processes of a run, not by its operations.
+//! `docs/graph.md` and `docs/formats/store.md` say what is held.
 //!
-//! The bound is the kernel's (`ulimit -d`): an indexer that wants more dies. The log's own pages, which are mapped, do not count.
+//! The kernel enforces the bound (`ulimit -d`): an indexer that needs more dies. The mapped pages
+//! of the log do not count.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ fn backstory() -> Command {
     Command::new(env!("CARGO_BIN_EXE_backstory"))
 }
 
-/// Records `many_looks` with nothing suppressed, indexes the log with so many megabytes, and sees that all is there.
+/// Records `many_looks` without suppression, indexes the log within this many megabytes, and
+/// asserts that everything is there.
 fn indexed_within(megabytes: u64, files: u64, operations: u64) {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let place = target.join(format!("memory-{files}-{operations}"));
@@ -23,7 +25,7 @@ fn indexed_within(megabytes: u64, files: u64, operations: u64) {
         fs::create_dir_all(dir).expect("a place for the test");
     }
     let looks = fixture(target, "many_looks");
-    // Whoever holds the lock indexes: until it is given back, nobody does in the background.
+    // The holder of the lock indexes. Until it is released, no background process does.
     let lock = File::create(store.join("index.lock")).expect("the lock file");
     lock.lock().expect("the store's lock");
     let recorded = backstory()

@@ -1,7 +1,12 @@
-//! Nothing missed, nothing invented: backstory's account of every command of the corpus against strace's.
+//! Compares backstory's account of every command of the corpus with strace's: nothing missed,
+//! nothing invented.
 //!
-//! `BACKSTORY_ORACLE_ONLY=NAME` runs the cases whose name contains it; `BACKSTORY_ORACLE_DROP=KIND` leaves one kind out of backstory's
-//! account first, so that the test must fail; `BACKSTORY_TEST_KEEP=1` keeps the traces and stores. See docs/testing-oracle.md.
+//! - `BACKSTORY_ORACLE_ONLY=NAME` runs the cases whose name contains it.
+//! - `BACKSTORY_ORACLE_DROP=KIND` removes one kind from backstory's account first, so that the test
+//!   must fail.
+//! - `BACKSTORY_TEST_KEEP=1` keeps the traces and stores.
+//!
+//! See docs/testing-oracle.md.
 
 #[path = "oracle/checklist.rs"]
 mod checklist;
@@ -24,7 +29,7 @@ use backstory_testkit::oracle::{Account, Bench, Case, Verdict, drops, files, nor
 use backstory_testkit::strace::Trace;
 use backstory_testkit::user::{User, suite_is_root};
 
-/// A `seen` claim is allowed to be wrong so rarely.
+/// Least share of `seen` claims that must be true.
 const PRECISION: f64 = 0.999;
 
 struct Heard {
@@ -69,7 +74,7 @@ fn judge(heard: &Heard, marked: &[&str]) -> Verdict {
     verdict
 }
 
-/// What is wrong about what a run says of its completeness, where it should be marked in these words only.
+/// The error in a run's completeness, if it should be marked in exactly these words.
 fn marks(show: &Show, marked: &[&str]) -> Option<String> {
     let told = &show.incomplete_because;
     let each = marked
@@ -80,7 +85,8 @@ fn marks(show: &Show, marked: &[&str]) -> Option<String> {
     (!right).then(|| format!("the run says it is not complete: {told:?} instead of {marked:?}"))
 }
 
-/// The guard sees an open, not the descriptor it returns: what is looked up or listed by it is not known in strict mode.
+/// The guard sees an open, but not the descriptor it returns. Look-ups and listings by descriptor
+/// are not known in strict mode.
 fn by_descriptor_is_not_required(trace: &mut Trace) {
     let calls = ["newfstatat", "faccessat", "readlinkat", "getdents"];
     for fact in trace
@@ -149,7 +155,7 @@ fn report(what: &str, verdict: &Verdict) {
     }
 }
 
-/// At most so many lines of each kind, so that one broken thing does not bury the others.
+/// At most this many lines of each kind, so that one fault does not hide the others.
 fn listed(title: &str, lines: &[String]) -> String {
     let shown = if std::env::var_os("BACKSTORY_ORACLE_ALL").is_some() {
         lines.len()

@@ -1,6 +1,6 @@
-//! Nobody gets in: the claims of `docs/security.md`, each with a test that is named after it.
+//! The claims of `docs/security.md`, each with a test that is named after it.
 
-// A test stops where something is not as it must be; the lint's own exception covers only functions marked as tests.
+// A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
 #[path = "oracle/common.rs"]

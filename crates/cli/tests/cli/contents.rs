@@ -5,8 +5,9 @@ use serde_json::Value;
 use std::fs;
 
 impl Place {
-    /// Records a shell line with contents, and waits until they are stored.
-    /// Of the file in the latest run: whether its content is kept, and its package with the manager and whether it is verified.
+    /// Records a shell line with contents, and waits until they are stored. Returns whether the
+    /// content of the file in the latest run is stored, its package and manager, and whether it is
+    /// verified.
     fn owner_of(&self, path: &str) -> (bool, String) {
         let files = self.json(&["files", "--json"]);
         let file = files

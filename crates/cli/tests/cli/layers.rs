@@ -14,7 +14,7 @@ const RANKS: [&[&str]; 7] = [
 /// Within a rank, the only dependency allowed: the log's chunks are the ABI's.
 const BESIDE: [(&str, &str); 1] = [("eventlog", "abi")];
 
-/// What knows nothing of how events are captured.
+/// Crates that know nothing of how events are captured.
 const PURE: [&str; 6] = ["graph", "store", "contents", "query", "export", "replay"];
 
 fn dependencies(name: &str) -> Vec<String> {

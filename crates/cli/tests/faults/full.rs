@@ -6,7 +6,8 @@ use backstory_testkit::oracle::watch;
 use backstory_testkit::user::User;
 use std::process::Command;
 
-/// Records with so many KiB left for the store, then gives it room and asks. Prints what can be compared.
+/// Records with this many KiB left for the store, then adds space and asks. Prints comparable
+/// results.
 const SCRIPT: &str = "set -u; store=$1; size=$2; mount -t tmpfs -o size=${size}k,mode=700 none \"$store\" || exit 99; \
     $FIX/backstory record --store \"$store\" -- sh -c 'cp /etc/passwd out; for i in 1 2 3 4 5; do cat out >out$i; done; echo said; exit 4' \
     2>\"$store.err\"; code=$?; mount -o remount,size=64m none \"$store\"; \
@@ -27,7 +28,8 @@ fn a_disk_that_is_full_at_any_write_disturbs_no_command_and_spoils_no_store() {
         return;
     }
     let bench = common::bench(User::ordinary());
-    // Page by page from where nothing can be made; then in larger steps to where everything fits.
+    // Page by page from too little space for anything, then in larger steps to enough for
+    // everything.
     for size in (4..=68).step_by(4).chain((80..=240).step_by(40)) {
         let directory = bench.stage().directory(&format!("work/{size}")).unwrap();
         let store = bench
@@ -51,7 +53,7 @@ fn a_disk_that_is_full_at_any_write_disturbs_no_command_and_spoils_no_store() {
         );
         assert_eq!(text.contains("said\n"), ran, "{what}");
         assert!(said.contains("log=0 after=0 whole=1 "), "{what}");
-        // Complete only if all of it is told.
+        // The run is complete only if all of it is recorded.
         assert!(
             !said.contains("complete=yes") || said.contains("told=5 "),
             "{what}"
@@ -59,7 +61,7 @@ fn a_disk_that_is_full_at_any_write_disturbs_no_command_and_spoils_no_store() {
     }
 }
 
-/// A file of 2 MB is read and changed while the store has room for one.
+/// A file of 2 MB is read and changed while the store has space for one.
 const CHANGED: &str = "set -u; store=$1; mount -t tmpfs -o size=1m,mode=700 none \"$store\" || exit 99; head -c 2000000 /dev/zero >in; \
     $FIX/backstory record --store \"$store\" -- sh -c 'wc -c <in; cat in >/dev/null; echo new >in; cat in; exit 4'; code=$?; \
     mount -o remount,size=64m none \"$store\"; $FIX/backstory index --store \"$store\" --wait || exit 98; \

@@ -12,12 +12,13 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Files that programs with a recorder make, and below `s` one that only the guard sees.
+/// Files that programs with a recorder make. A program that only the guard sees makes one below
+/// `s`.
 const RECORDED: usize = 12;
 const GUARDED: usize = 18;
 const LINE: &str = "for i in 0 1 2 3 4 5; do cp /etc/passwd o$i; done; mkdir s; cd s; echo a >a; $FIX/steady_static 18; cd ..; \
                     for i in 6 7 8 9 10 11; do cp /etc/passwd o$i; done; echo whole; exit 3";
-/// What it prints if nobody disturbs it.
+/// The command's output if it is not disturbed.
 const SAID: &str = "steady ok\nwhole\n";
 
 /// The files that the command makes, below its directory.
@@ -28,20 +29,20 @@ fn files() -> Vec<String> {
         .collect()
 }
 
-/// Those that are there.
+/// The files that exist.
 fn made(directory: &Path) -> Vec<String> {
     let mut files = files();
     files.retain(|file| directory.join(file).exists());
     files
 }
-/// Before this (microseconds), everything has ended on an idle machine.
+/// Microseconds after which everything has ended on an idle machine.
 const LATEST: u64 = 60_000;
 
 /// A generator that gives the same numbers for the same seed for ever.
 pub struct Dice(u64);
 
 impl Dice {
-    /// Numbers that follow from this seed; the first ones of near seeds are alike, and are left out.
+    /// Numbers from this seed. The first numbers of neighbouring seeds are alike, and are skipped.
     pub fn of(seed: u64) -> Dice {
         let mut dice = Dice(seed);
         (0..4).for_each(|_| _ = dice.below(2));
@@ -82,7 +83,7 @@ pub fn is_backstory(pid: u32) -> bool {
     std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("bin/backstory"))
 }
 
-/// Whom to kill now, as far as it exists.
+/// The processes to kill now, as far as they exist.
 pub fn pids(launcher: u32, victim: Victim) -> Vec<u32> {
     let keeper = children(launcher);
     let supervisor: Vec<u32> = keeper.iter().flat_map(|k| children(*k)).collect();
@@ -125,7 +126,7 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
         };
         eventually(PATIENCE, || all(&mut late) || !alive(launcher));
     } else {
-        // Not for something to happen, but for chance to choose.
+        // Not to wait for an event: chance chooses the moment.
         std::thread::sleep(moment);
         late = pids(launcher, victim);
     }
@@ -140,7 +141,7 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
         std::thread::sleep(moment / 10);
     }
     for pid in &late {
-        // It may have ended by itself, and its number may be another's by now.
+        // It may have ended by itself, and its number may belong to another process by now.
         if victim != Victim::Indexer || is_backstory(*pid) {
             let _ = kill(*pid);
         }
@@ -158,7 +159,8 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
         victim,
         Victim::Supervisor | Victim::Keeper | Victim::Both | Victim::Indexer
     );
-    // With nobody there yet who could start it, the command is not started, and that is told.
+    // If the process that should start the command is dead, the command is not started, and that is
+    // reported.
     let made = made(&directory).len();
     if undisturbed && !(status.code() == Some(125) && made == 0) {
         assert_eq!(
@@ -180,9 +182,9 @@ fn strike(bench: &Bench, store: &Path, seed: u64, latest: u64) {
     truthful(bench, store, &name, &directory, &what);
 }
 
-/// The store answers, and what the run says of itself is so.
+/// Asserts that the store answers, and that the run's own report is true.
 fn truthful(bench: &Bench, store: &Path, name: &str, directory: &Path, what: &str) {
-    // Whoever is left may be finalizing the log still; each question finishes what nobody works on any more.
+    // A remaining process may still be finalizing the log. Each question finishes an abandoned one.
     let finalized = || {
         bench.ask(store, &["log"]).unwrap();
         let logs = std::fs::read_dir(store.join("runs")).unwrap().flatten();
@@ -195,7 +197,7 @@ fn truthful(bench: &Bench, store: &Path, name: &str, directory: &Path, what: &st
         "{what}: the log is never finalized"
     );
     let Some(show) = told(bench, store, name) else {
-        return; // killed before there was a log: nothing is said, and nothing is wrong
+        return; // killed before there was a log: no report is expected
     };
     assert_eq!(
         show.complete,
@@ -211,8 +213,8 @@ fn truthful(bench: &Bench, store: &Path, name: &str, directory: &Path, what: &st
     );
 }
 
-/// By when (microseconds) a recording that nobody disturbs has ended, on this machine at its present load. It makes all of its files, and
-/// tells of them.
+/// Microseconds that an undisturbed recording takes on this machine at its present load. Asserts
+/// that it makes and records all its files.
 fn takes(bench: &Bench, store: &Path) -> u64 {
     let directory = bench.stage().directory("work/undisturbed").unwrap();
     let words = ["record", "--name", "undisturbed", "--", "sh", "-c", LINE];
@@ -258,7 +260,7 @@ fn whoever_is_killed_at_whatever_moment_the_store_opens_and_the_run_is_truthful(
     run(0..50);
 }
 
-/// Goes on where it was interrupted: the next seed stands in a file in the build directory.
+/// Continues where it was interrupted: a file in the build directory holds the next seed.
 #[test]
 #[ignore = "minutes: with make test-all"]
 fn a_thousand_kills_later_every_store_opens_and_every_run_is_truthful() {

@@ -1,10 +1,10 @@
-//! How large a process is over time: memory of its own and shared, descriptors, threads.
+//! The size of a process over time: private and shared memory, descriptors, threads.
 
-/// One kind of size, as it was each time somebody looked.
+/// One kind of size at each measurement.
 struct Series {
     what: &'static str,
     values: Vec<u64>,
-    /// A growth that is none: what an allocator or a thread that comes and goes takes.
+    /// Growth that does not count: the needs of an allocator, or of a short-lived thread.
     slack: u64,
 }
 
@@ -29,7 +29,8 @@ impl Series {
         }
     }
 
-    /// The usual value in the second and in the last third: in the first, what is needed at all comes to be.
+    /// The usual value in the second and in the last third. In the first third, everything
+    /// necessary is allocated.
     fn thirds(&self) -> (u64, u64) {
         let third = self.values.len() / 3;
         (
@@ -40,7 +41,7 @@ impl Series {
 }
 
 impl History {
-    /// Nothing seen yet.
+    /// A history without measurements.
     pub fn new(who: &'static str) -> History {
         let series = [
             Series::of("kB of memory", 512),
@@ -50,7 +51,7 @@ impl History {
         History { who, series }
     }
 
-    /// Looks at the process now.
+    /// Measures the process now.
     pub fn look(&mut self, pid: u32) {
         let count =
             |what: &str| std::fs::read_dir(format!("/proc/{pid}/{what}")).map(|d| d.count() as u64);
@@ -82,7 +83,7 @@ impl History {
         )
     }
 
-    /// What grew, or was never seen.
+    /// The sizes that grew, or were never measured.
     pub fn growth(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for series in &self.series {

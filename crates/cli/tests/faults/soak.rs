@@ -1,5 +1,6 @@
-//! Hours of use in minutes: programs of the corpus at random, several at a time, into one store, while supervisors are killed at random; beside
-//! them one recording that goes on all the time, whose keeper and supervisor must not grow.
+//! Simulates hours of use in minutes. Random programs of the corpus record into one store, several
+//! at a time, while supervisors are killed at random. Beside them one recording lasts all the time.
+//! Its keeper and supervisor must not grow.
 
 use super::kills::{Dice, Victim, is_backstory, pids};
 use super::{common, corpus, sizes, told};
@@ -17,20 +18,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-/// How long, and which programs: `scripts/soak` sets both.
+/// The duration and the programs: `scripts/soak` sets both.
 const MINUTES: &str = "BACKSTORY_SOAK_MINUTES";
 const SEED: &str = "BACKSTORY_SOAK_SEED";
 const WORKERS: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The same files again and again, by programs with a recorder and without, until it is told to end.
+/// Uses the same files again and again, by programs with and without a recorder, until it is ended.
 const LONG: Case = sh(
     "long",
     "while [ ! -e stop ]; do cp a copy; sort b >sorted; cat d/x sorted >>all; $FIX/steady_static 3 >/dev/null || exit 1; rm -f copy all o?; \
      echo x >>rounds; done; echo whole",
 );
 
-/// What all threads of a soak share.
+/// The state that all threads of a soak share.
 struct Soak {
     store: PathBuf,
     until: Instant,
@@ -60,14 +61,15 @@ fn number(variable: &str, otherwise: u64) -> u64 {
     set.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Cases whose tools are here and that end as they end, whatever else goes on.
+/// Cases whose tools exist here and that do not depend on other processes.
 fn cases() -> Vec<&'static Case> {
     corpus::all()
         .filter(|case| case.gap.is_none() && case.needs.iter().all(|tool| find(tool).is_some()))
         .collect()
 }
 
-/// One thread of programs: each was run by itself once, and has to do the same whenever it is recorded.
+/// One thread of programs. Each program was run alone once, and must do the same whenever it is
+/// recorded.
 fn work(soak: &Soak, bench: &Bench, worker: u64, seed: u64) {
     let mut dice = Dice::of(seed * WORKERS + worker);
     let cases = cases();
@@ -86,7 +88,7 @@ fn work(soak: &Soak, bench: &Bench, worker: u64, seed: u64) {
         let (outcome, _) = bench
             .recorded(case, &["--store", store, "--name", &name])
             .unwrap();
-        // Sometimes nobody asks at once, and the next question finds more than one run to index.
+        // Sometimes the question comes later, and finds more than one run to index.
         let show = (dice.below(3) > 0).then(|| told(bench, &soak.store, &name));
         let killed = soak.was_killed(&name);
         let what = format!(
@@ -107,10 +109,10 @@ fn work(soak: &Soak, bench: &Bench, worker: u64, seed: u64) {
     }
 }
 
-/// How a recorded command differed from what it does by itself.
+/// The differences of a recorded command from the same command alone.
 fn disturbed(case: &Case, plain: &Outcome, recorded: &Outcome, killed: bool) -> Vec<String> {
     if killed && recorded.code() == 125 {
-        return Vec::new(); // before there was anybody who could start it; that is told
+        return Vec::new(); // killed before the command could be started, which is reported
     }
     let mut lines = Vec::new();
     if recorded.code() != plain.code() {
@@ -131,7 +133,7 @@ fn disturbed(case: &Case, plain: &Outcome, recorded: &Outcome, killed: bool) -> 
     lines
 }
 
-/// What of a run's own account is not so.
+/// The false statements in a run's own report.
 fn untrue(case: &Case, show: &Show, killed: bool) -> Vec<String> {
     let expected = |why: &&String| !case.marked.iter().any(|mark| why.starts_with(mark));
     let mut lines = Vec::new();
@@ -166,9 +168,10 @@ fn strike(soak: &Soak, seed: u64) {
             continue;
         }
         let (launcher, name) = &fronts[dice.below(fronts.len() as u64) as usize];
-        // Once a run: of one whose supervisor is gone the command is the keeper's child, and until it executes its program it runs ours.
+        // Once a run. If its supervisor is gone, the command is the keeper's child, and runs
+        // backstory's own code until it executes its program.
         for victim in pids(*launcher, Victim::Supervisor) {
-            // Before it is done: whoever looks afterwards must know.
+            // Stored before the kill, because a later check must know.
             if is_backstory(victim) && soak.killed.lock().unwrap().insert(name.clone()) {
                 let _ = kill(victim);
             }
@@ -183,7 +186,8 @@ fn beside(launcher: u32) -> Option<[u32; 2]> {
     Some([keeper, ours(keeper)?])
 }
 
-/// Measures keeper and supervisor of the long recording until time is over, and says where they grew.
+/// Measures keeper and supervisor of the long recording until the time is over. Returns where they
+/// grew.
 fn measure(soak: &Soak, long: &Child) -> Vec<String> {
     let mut found = None;
     assert!(eventually(PATIENCE, || {
@@ -205,7 +209,7 @@ fn measure(soak: &Soak, long: &Child) -> Vec<String> {
     histories.iter().flat_map(sizes::History::growth).collect()
 }
 
-/// Processes that run an executable of this place.
+/// Processes that run an executable of this stage.
 fn left(place: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries
@@ -217,7 +221,7 @@ fn left(place: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// What a process does, for whoever asks why it is there.
+/// A description of a process, for a failure message.
 fn described(pid: u32) -> String {
     let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let [line, stat, waits] = ["cmdline", "stat", "wchan"]
@@ -272,7 +276,7 @@ fn soak(length: Duration, seed: u64) {
     if !long.complete {
         wrong.push(format!("the long recording: {long:?}"));
     }
-    // What was recorded in all that time is still being stored, as long as that takes.
+    // The contents of all recordings are still being stored, as long as that takes.
     for store in [&soak.store, &long_store] {
         bench.ask(store, &["index", "--wait"]).unwrap();
     }

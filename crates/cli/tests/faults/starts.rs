@@ -1,5 +1,5 @@
-//! The start: whoever of those that record is stopped or killed, at whatever point before the command runs, nobody waits for ever. The
-//! command runs, or is told not to.
+//! The start: a recording process is stopped or killed at any point before the command runs. No
+//! process waits for ever. The command runs, or is prevented from running.
 
 use super::common;
 use backstory_testkit::answer::{self, Show};
@@ -14,25 +14,25 @@ use std::process::Child;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a point that was passed before it was noticed is tried again.
+/// How often a point that was passed too early is tried again.
 const TRIES: usize = 3;
 
 const COMMAND: Case = sh("start", "echo x >ran; echo whole; exit 5");
 
-/// How far a start has come.
+/// The progress of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Point {
-    /// The launcher has made the keeper.
+    /// The launcher has forked the keeper.
     Keeper,
-    /// The keeper has made the supervisor.
+    /// The keeper has forked the supervisor.
     Supervisor,
     /// The filter is on the thread that starts the command.
     Filter,
-    /// The command's process is there; it may have executed already.
+    /// The command's process exists; it may have executed already.
     Command,
 }
 
-/// What happens to whom.
+/// The kind of harm, and the processes harmed.
 #[derive(Debug, Clone, Copy)]
 enum Harm {
     StopsSupervisor,
@@ -60,7 +60,8 @@ impl Harm {
         )
     }
 
-    /// Does it, to those that are there yet. Keeper first: else it would see what becomes of the supervisor.
+    /// Harms the processes that exist. The keeper comes first, or it would see the effect on the
+    /// supervisor.
     fn is_done(self, there: &There) {
         let keeper = !matches!(self, Harm::StopsSupervisor | Harm::KillsSupervisor);
         let supervisor = !matches!(self, Harm::StopsKeeper | Harm::KillsKeeper);
@@ -72,7 +73,7 @@ impl Harm {
     }
 }
 
-/// Who is there.
+/// The processes that exist.
 #[derive(Debug, Default)]
 struct There {
     keeper: Option<u32>,
@@ -82,7 +83,8 @@ struct There {
 }
 
 impl There {
-    /// As `/proc` says. Faster than a look at all processes, or the start would be over.
+    /// Reads `/proc`, which is faster than listing all processes. Otherwise the start would be
+    /// over.
     fn of(launcher: u32) -> There {
         let keeper = child(launcher);
         let supervisor = keeper.and_then(child);
@@ -131,7 +133,7 @@ fn ends(launcher: &mut Child) -> bool {
     eventually(PATIENCE, || launcher.try_wait().unwrap().is_some())
 }
 
-/// One start that is harmed. False if the point was passed before that.
+/// Harms one start. Returns false if the point was passed before that.
 fn harmed(bench: &Bench, guard: &str, point: Point, harm: Harm) -> bool {
     let what = format!("guard {guard}: {harm:?} at {point:?}");
     let (mut launcher, directory, store) = bench

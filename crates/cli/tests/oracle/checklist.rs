@@ -1,5 +1,5 @@
-//! Which adversaries there are, and what stands up to each: one table, held against what there is, so that neither an adversary nor its
-//! witness is forgotten.
+//! The table of adversaries and the proof against each, compared with the tests that exist. Neither
+//! an adversary nor its proof can be forgotten.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,16 +10,16 @@ use backstory_testkit::oracle::How;
 
 use crate::{corpus, rings, stated};
 
-/// What shows that an adversary finds nothing to hide behind, and is not disturbed.
+/// The proof that an adversary can hide nothing and is not disturbed.
 #[derive(Clone, Copy)]
 enum By {
-    /// A case of the corpus: files, processes and behaviour compared with strace's account.
+    /// A case of the corpus: files, processes and behaviour are compared with strace's account.
     Case(&'static str),
-    /// A case of `rings.rs`: compared with the program's own statement.
+    /// A case of `rings.rs`, compared with the program's own statement.
     Ring(&'static str),
     /// A case of `stated.rs`.
     Stated(&'static str),
-    /// A case of `scripts/foreign.d`: native and recorded compared.
+    /// A case of `scripts/foreign.d`: native and recorded behaviour are compared.
     Foreign(&'static str),
     /// A test: its file below the repository, its name.
     Test(&'static str, &'static str),
@@ -334,7 +334,7 @@ fn repository() -> PathBuf {
 }
 
 impl By {
-    /// What it names is there.
+    /// True if the named proof exists.
     fn exists(self) -> bool {
         match self {
             Case(name) => corpus::all().any(|case| case.name == name),
@@ -388,7 +388,7 @@ fn every_case_of_a_foe_is_in_the_list() {
     assert!(forgotten.is_empty(), "{forgotten:?}");
 }
 
-/// A program that nothing runs shows nothing.
+/// A program that no test runs proves nothing.
 #[test]
 fn every_fixture_is_run_by_a_test() {
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What the oracle, identity and kill tests start from: a place with the built `backstory` and all fixtures in it.
+//! The stage of the oracle, identity and kill tests: the built `backstory` and all fixtures.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use backstory_testkit::oracle::Bench;
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 
-/// A place for cases run as `user`.
+/// A stage for cases run as `user`.
 pub fn bench(user: User) -> Bench {
     let stage =
         Stage::of(user, Path::new(env!("CARGO_BIN_EXE_backstory"))).expect("a place for the test");

@@ -1,8 +1,9 @@
 //! The commands whose accounts must be complete and whose effects must not change.
 //!
-//! Each runs in a fresh directory that holds: files `a` (three lines) and `b` (two), a directory `d` with files `x` and `y`, and the symbolic
-//! links `soft` (to `a`), `dangling` (to nothing) and `loop` (to itself). `after(…)` prepares more. All are deterministic in what
-//! they read and write; `restless()` marks those whose output or files still differ from run to run.
+//! Each runs in a fresh directory with files `a` (three lines) and `b` (two), and a directory `d`
+//! with files `x` and `y`. It also has the symbolic links `soft` (to `a`), `dangling` (to no file)
+//! and `loop` (to itself). `after(…)` prepares more. All commands read and write the same in each
+//! run. `restless()` marks those whose output or files still differ.
 
 #[path = "foes.rs"]
 pub mod foes;
@@ -139,7 +140,7 @@ pub const TOOLS: &[Case] = &[
     ),
 ];
 
-/// What a program can see of its surroundings must not betray that it is recorded.
+/// Programs that examine their environment must not notice that they are recorded.
 pub const SURROUNDINGS: &[Case] = &[
     program("environment", &["env"]),
     sh(
@@ -408,7 +409,7 @@ pub const UNUSUAL: &[Case] = &[
     .needs(&["bwrap"]),
 ];
 
-/// All of them.
+/// All cases.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     [TOOLS, SURROUNDINGS, SHELLS, LANGUAGES, UNUSUAL, foes::FOES]
         .into_iter()

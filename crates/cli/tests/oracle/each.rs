@@ -9,8 +9,8 @@ use backstory_testkit::oracle::Case;
 /// More than one, so that recordings meet other recordings.
 const THREADS: usize = 2;
 
-/// Runs `work` for every case whose tools are there (and, if `BACKSTORY_ORACLE_ONLY` is set, whose name contains one of its parts), and returns
-/// what it returned, in the order of the cases.
+/// Runs `work` for every case whose tools exist, and returns the results in the order of the cases.
+/// `BACKSTORY_ORACLE_ONLY` selects the cases whose name contains one of its parts.
 pub fn each<T: Send>(
     cases: impl Iterator<Item = &'static Case>,
     work: impl Fn(&'static Case) -> T + Sync,

@@ -1,9 +1,10 @@
-//! Programs that get round what most of the corpus goes through: other ways into the kernel, other views of the file system, other ways
-//! for data. Which adversary each of them stands for is in `checklist.rs`.
+//! Adversaries: programs that use other ways into the kernel, other views of the file system, and
+//! other channels for data than most of the corpus. `checklist.rs` says which adversary each case
+//! represents.
 
 use backstory_testkit::oracle::{Case, program, sh};
 
-/// The kernel is left to do its work: the interface can't be decoded, and the run says so.
+/// The kernel does the work itself: the interface cannot be decoded, and the run says so.
 const TAKEN: &[&str] = &["pidfd_getfd was used"];
 const QUEUE: &[&str] = &["POSIX message queue was used"];
 const HANDLE: &[&str] = &["open_by_handle_at was used"];

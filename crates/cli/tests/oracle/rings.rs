@@ -1,4 +1,5 @@
-//! What goes through an io_uring: strace sees none of it, so the witness is the program's own statement.
+//! Operations through an io_uring. strace sees none of them, so the program's own statement is the
+//! reference.
 
 use std::io;
 
@@ -6,7 +7,8 @@ use backstory_testkit::answer::{self, Certainty, FileLine, Show};
 use backstory_testkit::need::skipped;
 use backstory_testkit::oracle::{Bench, Case, program};
 
-/// Programs whose calls no tracer sees, because they are made through a ring; each states on stdout what it did: `WORD PATH` lines.
+/// Programs whose calls no tracer sees, because they are made through a ring. Each prints its
+/// operations: `WORD PATH` lines.
 pub const RINGS: &[Case] = &[
     program("ring", &["$FIX/ring", "plain"]),
     program("ring-wide", &["$FIX/ring", "wide"]),
@@ -18,17 +20,17 @@ pub const RINGS: &[Case] = &[
     program("ring-sends", &["$FIX/ring", "sends"]),
 ];
 
-/// Those that are known not to be known wholly, and what the run then says.
+/// Cases that are known to be incomplete, and the run's reason.
 const MARKED: &[(&str, &str)] = &[
     ("ring-polled", "io_uring with kernel-side polling"),
     ("ring-passes", "an io_uring that passes descriptors"),
     ("ring-sends", "a file sent from one io_uring to another"),
 ];
 
-/// The program says that this kernel has no such ring.
+/// The program's exit status if this kernel has no such ring.
 const NO_RING: i32 = 77;
 
-/// What is wrong with the account of a case; none if this kernel can't run it.
+/// Errors in the account of a case. Empty if this kernel cannot run it.
 pub fn complaints(bench: &Bench, case: &Case) -> io::Result<Vec<String>> {
     let plain = bench.plain(case)?;
     if plain.code() == NO_RING {

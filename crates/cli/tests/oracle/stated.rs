@@ -1,24 +1,24 @@
-//! Programs that no tracer can watch, because they trace or answer for others themselves, or name files in another root: what they do is
-//! stated here instead.
+//! Programs that no tracer can watch, because they trace others, respond for others, or name files
+//! in another root. Their operations are stated here instead.
 
 use std::io;
 
 use backstory_testkit::answer::{self, FileLine, Show};
 use backstory_testkit::oracle::{Bench, Case, program, sh};
 
-/// A case with what must be told of it.
+/// A case and its expected record.
 pub struct Stated {
     /// The command.
     pub case: Case,
     /// Options of `record`.
     pub options: &'static [&'static str],
-    /// Recorded it prints, returns and leaves what it does alone.
+    /// True if the recorded command prints, returns and leaves the same as alone.
     pub same: bool,
-    /// Beginnings of the reasons why the run is not complete: all of them.
+    /// Beginnings of all reasons why the run is not complete.
     pub because: &'static [&'static str],
-    /// A piece of what is said on stderr after the command has ended; empty if nothing is.
+    /// Part of the line on stderr after the command has ended. Empty for no line.
     pub warned: &'static str,
-    /// What is told: a word of `files`, and a path below the case's directory.
+    /// Expected records: a word of `files`, and a path below the case's directory.
     pub told: &'static [(&'static str, &'static str)],
 }
 
@@ -43,7 +43,7 @@ const fn traces(
     }
 }
 
-/// All of them.
+/// All cases.
 pub const STATED: &[Stated] = &[
     traces(
         program("ptracer", &["$FIX/ptracer"]),
@@ -77,7 +77,7 @@ pub const STATED: &[Stated] = &[
         BREAKPOINTS,
         &[("read", "a"), ("write", "by-gdb")],
     ),
-    // A tracer names files as the traced process sees them, we as they are called outside.
+    // A tracer names files as the traced process sees them, backstory as they are named outside.
     Stated {
         case: program("other-roots", &["$FIX/roots"]),
         options: &[],
@@ -97,7 +97,7 @@ pub const STATED: &[Stated] = &[
             ("write", "new/again"),
         ],
     },
-    // strace's own filter is below the program's: a call that is trapped never gets there.
+    // strace's own filter is below the program's: a trapped call never gets there.
     Stated {
         case: program("trap-handler", &["$FIX/trap_handler"]),
         options: &[],
@@ -132,7 +132,7 @@ pub const STATED: &[Stated] = &[
     },
 ];
 
-/// What is wrong with the account of a case.
+/// Errors in the account of a case.
 pub fn complaints(bench: &Bench, stated: &Stated) -> io::Result<Vec<String>> {
     let case = &stated.case;
     let plain = bench.plain(case)?;

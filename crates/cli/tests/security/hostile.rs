@@ -1,4 +1,4 @@
-//! A recorded program that attacks what records it harms its own run at most.
+//! A recorded program that attacks the recording harms at most its own run.
 
 use crate::common;
 use backstory_testkit::answer::{self, Show};
@@ -68,7 +68,8 @@ fn a_program_that_scribbles_over_the_arena_kills_and_hangs_nobody() {
     for (mode, seeds) in [("header", 3), ("chunks", 3), ("bitmaps", 1), ("next", 2)] {
         for seed in 1..=seeds {
             let (code, text, told) = attack(&bench, mode, seed, &[]);
-            // The shell that started it shares the arena, and may lose its own operations, but not its life.
+            // The shell that started it shares the arena. It may lose its own operations, but not
+            // its life.
             assert_eq!(
                 (code, text.as_str()),
                 (7, "done\nthen\n"),

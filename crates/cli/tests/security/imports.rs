@@ -1,4 +1,5 @@
-//! An export from elsewhere makes and removes nothing but what a run's id or a digest may be called, and nothing if anything in it is wrong.
+//! A foreign export makes and removes only files named like a run's id or a digest. If any part of
+//! it is wrong, it changes no file.
 
 use crate::common;
 use backstory_contents::transfer::{Kind, Writer};
@@ -81,7 +82,7 @@ fn a_hostile_export_makes_and_changes_no_file() {
     }
 }
 
-/// Beginnings of records that say that they are as long as all the rest.
+/// Beginnings of records whose length covers all the rest.
 #[test]
 fn facts_full_of_beginnings_are_read_in_no_time() {
     let mut body = Vec::new();

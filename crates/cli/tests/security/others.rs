@@ -19,7 +19,8 @@ fn all(top: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What in a store others may do something with: but for the library, which anybody may run, anything at all.
+/// Paths in a store that other users may access in any way. The library is exempt, because anyone
+/// may run it.
 fn open_to_others(top: &Path) -> Vec<(PathBuf, u32)> {
     let mode = |path: &PathBuf| fs::symlink_metadata(path).unwrap();
     let library = top.join("lib");
@@ -112,7 +113,8 @@ fn another_user_reads_neither_store_nor_arena_and_reaches_no_process() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
 }
 
-/// The line of the kernel's list of local sockets that says what a socket is. A socket of another kind has none.
+/// The line about a socket in the kernel's list of local sockets. `None` for a socket of another
+/// kind.
 fn local_socket(pid: u32, inode: &str) -> Option<String> {
     let listed = fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap();
     let found = listed
@@ -150,7 +152,7 @@ fn what_records_has_no_socket_or_pipe_that_others_can_reach() {
                 let line = local_socket(pid, inode)
                     .unwrap_or_else(|| panic!("{led} of {pid} is of no local kind"));
                 let words: Vec<&str> = line.split_whitespace().collect();
-                // Neither a name, in the file system or without one, nor waiting for anybody to connect.
+                // It has no name, in the file system or without one, and does not listen.
                 assert_eq!(
                     (words.len(), words[3], words[5]),
                     (7, "00000000", "03"),
@@ -212,7 +214,7 @@ fn no_process_of_ours_binds_listens_or_connects() {
         );
         let calls = fs::read_to_string(&trace).unwrap();
         assert!(calls.contains("execve("), "nothing was traced");
-        // With the kernel itself a replay talks to set up its own network.
+        // A replay talks to the kernel to set up its own network.
         let reaches = |line: &&str| {
             let calls = ["bind(", "listen(", "connect(", "accept", " socket("];
             calls.iter().any(|call| line.contains(call)) && !line.contains("AF_NETLINK")
@@ -222,7 +224,7 @@ fn no_process_of_ours_binds_listens_or_connects() {
     }
 }
 
-/// Where the library goes if the store's own path has what loaders cannot take.
+/// The directory of the library if loaders cannot use the store's own path.
 fn stand_in() -> PathBuf {
     let uid = match User::ordinary() {
         User::Myself => rustix::process::geteuid().as_raw(),

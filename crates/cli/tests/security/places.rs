@@ -1,4 +1,5 @@
-//! A pipe or a device that somebody puts in the place of a file that backstory opens holds nobody up, and fills no memory.
+//! A pipe or a device in the place of a file that backstory opens delays no process, and fills no
+//! memory.
 
 use crate::common;
 use backstory_testkit::oracle::{Bench, Case, sh, watch};
@@ -7,13 +8,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// A run with files that are small and files that are large: they are kept in different places.
+/// A run with small and large files, which are stored in different places.
 const MADE: Case = sh(
     "made",
     "head -c 300000 /dev/urandom >large; cat a large >both; wc both >count",
 );
 
-/// What is put in a file's place.
+/// The object put in a file's place.
 #[derive(Debug, Clone, Copy)]
 enum Instead {
     Pipe,
@@ -45,7 +46,7 @@ fn files(top: &Path, below: &Path) -> Vec<PathBuf> {
     found.collect()
 }
 
-/// Asks within 2 GB of memory; fails if there is no answer, whatever it is.
+/// Asks within 2 GB of memory. Fails without an answer, whichever it is.
 fn answers(bench: &Bench, store: &Path, question: &str, what: &str) {
     let directory = bench.stage().path().join("work/made");
     let line = format!("ulimit -v 2000000; exec $FIX/backstory {question}");
@@ -56,7 +57,7 @@ fn answers(bench: &Bench, store: &Path, question: &str, what: &str) {
     let ended = outcome.status.is_some_and(|status| status.code().is_some());
     assert!(ended, "{what}: {question}: {:?} {said}", outcome.status);
     assert!(!said.contains("allocat"), "{what}: {question}: {said}");
-    // Whoever gives no answer says why.
+    // A question without an answer gives a reason.
     assert!(
         outcome.code() == 0 || !said.trim().is_empty() || !outcome.stdout.is_empty(),
         "{what}: {question}"
@@ -117,7 +118,7 @@ fn a_pipe_or_a_device_in_the_place_of_a_recorded_file_holds_no_question_up() {
                 .unwrap();
             assert_eq!(outcome.code(), 0);
             let directory = bench.stage().path().join("work/made");
-            // Some before anything of it was stored, all of them before anything was asked.
+            // Some before their content was stored, all of them before the question.
             for file in ["a", "large", "both", "count"] {
                 put(what, &directory.join(file), &bench);
             }

@@ -1,4 +1,4 @@
-//! What programs call their files and arguments is never a command to the reader's terminal.
+//! Names of files and arguments are never commands to the reader's terminal.
 
 use crate::common;
 use backstory_testkit::need::needs;
@@ -51,7 +51,7 @@ fn escape_sequences_in_names_and_arguments_are_shown_and_never_obeyed() {
     assert!(named.contains("owned"), "{named}");
 }
 
-/// What is said on stderr names files and programs, too: of what is not there, of what is not known, of what went wrong.
+/// Messages on stderr name files and programs, too: missing ones, unknown ones, failures.
 #[test]
 fn errors_and_warnings_show_them_and_never_send_them() {
     if !needs("warnings", &["gcc"]) {

@@ -8,7 +8,7 @@ use backstory_testkit::need;
 
 use super::{Answer, Place};
 
-/// Debian's own: an ordinary user may not be able to use another one that stands first on root's path.
+/// Debian's own Python: an ordinary user may not be able to run the first one on root's path.
 const PYTHON: &str = "/usr/bin/python3";
 
 #[test]
@@ -111,7 +111,7 @@ fn names_may_be_any_bytes_and_as_long_as_the_kernel_takes_them() {
             of.status == 0 && of.out.contains("written by cp in "),
             "{name:?}: {of:?}"
         );
-        // A terminal is not told to do anything, and a line is a line.
+        // The output contains no command to the terminal, and each record is one line.
         assert!(!of.out.contains(['\x1b', '\x7f']), "{of:?}");
         assert!(
             of.out.lines().all(|line| !line.starts_with("lines")),
@@ -141,7 +141,7 @@ fn a_path_longer_than_the_kernel_takes_fails_as_it_does_without_us() {
     if !need::needs("long paths", &[PYTHON]) {
         return;
     }
-    // Deeper than any path says, and a path longer than any file has.
+    // A directory deeper than any path, and a path longer than any file has.
     place.write(
         "deep.py",
         "import os, sys\nfor _ in range(20): os.mkdir('n' * 250); os.chdir('n' * 250)\nopen('deep', 'w').write('x')\n\

@@ -1,4 +1,4 @@
-//! What a crash or a disk may have done to a recording that nobody finished.
+//! The effects of a crash or a disk error on an unfinished recording.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,14 @@ use super::Place;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A recording whose every process was killed, as by a machine that lost its power but for the shared memory.
+/// A recording whose processes were all killed, as by a power loss that spares shared memory.
 pub(in super::super) struct Cut {
     pub place: Place,
     run: String,
     part: PathBuf,
     pub arena: PathBuf,
-    /// Keeps other tests' recordings from finishing this one: they look after whatever nobody holds the lock of.
+    /// Keeps the recordings of other tests from finishing this one: they sweep every arena without
+    /// a lock.
     _in_use: Option<fs::File>,
 }
 
@@ -56,7 +57,7 @@ impl Cut {
         }
     }
 
-    /// The run is told of as what it is, and the store goes on.
+    /// Asserts that the run is reported truthfully, and that the store goes on.
     fn is_told(&self) {
         let json = self.place.json(&["show", &self.run, "--json"]);
         assert_eq!(json["complete"], false, "{json}");
@@ -72,7 +73,7 @@ impl Cut {
         self.goes_on();
     }
 
-    /// A new recording works, and is the latest.
+    /// Asserts that a new recording works, and is the latest.
     fn goes_on(&self) {
         let run = self.place.record("cat in >again");
         assert_eq!(self.place.json(&["show", "--json"])["run"], run.as_str());
@@ -80,8 +81,9 @@ impl Cut {
     }
 }
 
-/// Stops a whole tree first: whoever is left would take over from whoever is gone. Children die before their parents: a stopped process
-/// goes on when its group is orphaned (POSIX, `_exit`).
+/// Stops a whole tree first, because a remaining process would take over from a dead one. Children
+/// die before their parents: a stopped process continues when its group is orphaned (POSIX,
+/// `_exit`).
 fn kill_all(launcher: &mut Child) {
     let mut all = vec![launcher.id()];
     let mut next = 0;
@@ -143,7 +145,7 @@ fn an_arena_full_of_garbage_is_no_reason_to_lose_the_log() {
         let cut = Cut::new();
         let whole = fs::metadata(&cut.arena).unwrap().len() as usize;
         let mut bytes = fs::read(&cut.arena).unwrap();
-        // The header stays what it was in one case: then it is the chunks that lie.
+        // In one case the header is left as it was, and only the chunks are damaged.
         let from = if seed == 0x01 { 4096 } else { 0 };
         let mut state = u32::from(seed);
         for byte in &mut bytes[from..whole.min(from + 300_000)] {
@@ -175,7 +177,7 @@ fn a_cut_off_log_that_is_damaged_itself_blocks_nothing() {
             told,
             "a run that cannot be read is still mentioned: {answer:?}"
         );
-        // Nobody will finish it: what it held of shared memory is the caller's to take back.
+        // No process will finish it, so the test frees its shared memory.
         let _ = fs::remove_file(&cut.arena);
     }
 }

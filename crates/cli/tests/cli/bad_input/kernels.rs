@@ -1,8 +1,8 @@
-//! Kernels and surroundings in which the guard cannot be had: the recorder works alone, and the run says so.
+//! Kernels and environments without a guard: the recorder works alone, and the run says so.
 
 use super::Place;
 
-/// Records with a kernel that lacks something.
+/// Records with a kernel that lacks a feature.
 fn without(what: &str, why: &str) {
     let place = Place::new();
     let Some(kernel) = place.fixture("kernel_without") else {

@@ -2,7 +2,8 @@
 
 use super::Place;
 
-/// The same line with and without recording, in a shell that has set something first: same status, same output.
+/// Runs a line with and without recording, in a shell that runs `before` first. Status and output
+/// must be the same.
 fn same(before: &str, line: &str, after: &str) -> Place {
     let place = Place::new();
     place.write("in", "text\n");
@@ -38,7 +39,7 @@ fn few_descriptors_are_enough() {
 
 #[test]
 fn little_memory_is_enough() {
-    // A build without optimisation is itself 10 MB larger.
+    // A build without optimization is itself 10 MB larger.
     let least = if cfg!(debug_assertions) {
         60_000
     } else {

@@ -6,7 +6,7 @@ use backstory_testkit::need;
 
 use super::Place;
 
-/// A program of the system's that is another user's in effect, and does no harm when called.
+/// A system program with another user's privilege, which does no harm when called.
 const CANDIDATES: [&str; 3] = ["/usr/bin/passwd", "/usr/bin/chsh", "/usr/bin/su"];
 
 fn set_user_id() -> Option<&'static str> {
@@ -41,7 +41,7 @@ fn nobody_is_named_who_loses_nothing() {
         vec!["record", "--guard=off", "--"],
         vec!["record", "--", "echo"],
     ];
-    // Where it was lost before, recording takes nothing.
+    // Where the privilege was lost before, recording removes none.
     if need::needs("no_new_privs", &["setpriv"]) {
         let program = place.program();
         let line = format!(
@@ -55,7 +55,7 @@ fn nobody_is_named_who_loses_nothing() {
         case.extend(help);
         let answer = place.run(case);
         assert_eq!(answer.status, 0, "{answer:?}");
-        // Without the guard what it did is unknown, which is another matter.
+        // Without the guard its operations are unknown, which is reported separately.
         assert!(!answer.err.contains("privilege"), "{answer:?}");
         let json = place.json(&["show", "--json"]);
         assert_eq!(json["warnings"].as_array().unwrap().len(), 0);

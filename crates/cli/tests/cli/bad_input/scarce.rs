@@ -1,14 +1,14 @@
-//! Too little of what recording itself needs: the command runs as it would, or not at all and that is said; it never waits for what
-//! cannot come.
+//! Scarce resources for the recording itself. The command runs as usual, or it does not run and
+//! that is reported. It never waits for a resource that cannot come.
 
 use super::{Answer, Place};
 use backstory_testkit::need;
 
-/// Seconds after which a command that ends at once is taken to hang.
+/// Seconds after which a short command counts as hanging.
 const PATIENCE: u32 = 60;
 
-/// Runs `line` in a shell that is recorded, and holds what came of it against the same without recording. `around` wraps
-/// both.
+/// Runs `line` in a recorded shell, and compares the result with that of the unrecorded line.
+/// `around` wraps both.
 fn tells_the_truth(around: impl Fn(&str) -> String, line: &str, what: &str) {
     let place = Place::new();
     place.write("in", "text\n");
@@ -26,7 +26,7 @@ fn tells_the_truth(around: impl Fn(&str) -> String, line: &str, what: &str) {
         return;
     }
     if recorded.status == 125 {
-        // Nothing could be recorded, and nothing ran.
+        // Recording was impossible, and the command did not run.
         recorded.is_error(125, &["cannot"]);
         assert!(!place.work().join("out").exists(), "{what}: {recorded:?}");
         return;
@@ -55,7 +55,8 @@ fn with_little_address_space_a_command_runs_as_it_would_or_not_at_all() {
     }
     let place = Place::new();
     let limited = |kilobytes: u32, line: &str| format!("prlimit --as={kilobytes}000 {line}");
-    // Below it the kernel or the loader refuses `record` itself, which is as large as its build made it.
+    // Below this limit the kernel or the loader refuses `record` itself, whose size depends on its
+    // build.
     let loads = (16_000..100_000)
         .step_by(1_000)
         .find(|kilobytes| place.shell(&limited(*kilobytes, "$B --version")).status == 0)
@@ -80,7 +81,8 @@ fn where_no_threads_can_be_had_a_command_runs_as_it_would_or_not_at_all() {
     if Place::new().shell(&format!("{within}=1 true")).status != 0 {
         return need::skipped("few processes", "needs user namespaces");
     }
-    // Only the latter are enough for all of ours; a few times each, because who gets the last one is chance.
+    // Only the last numbers suffice for all processes of a recording. Some are tried several times,
+    // because chance decides which process gets the last one.
     for processes in [1, 2, 3, 4, 5, 5, 5, 5, 6, 6, 7, 8, 9, 10] {
         let around = |line: &str| format!("{within}={processes} {line}");
         tells_the_truth(
@@ -113,7 +115,7 @@ fn where_shared_memory_is_full_a_command_runs_as_it_would_and_does_not_wait_for_
     }
 }
 
-/// Each of a crowd that only the guard sees takes a descriptor of the supervisor's.
+/// Each of many processes that only the guard sees takes a descriptor of the supervisor.
 #[test]
 fn where_descriptors_are_few_a_crowd_runs_as_it_would() {
     let busybox = "/bin/busybox";

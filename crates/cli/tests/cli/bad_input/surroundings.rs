@@ -1,11 +1,11 @@
-//! Machines that lack what others have: shared memory, a home, room on the disk.
+//! Machines without shared memory, a home directory, or space on the disk.
 
 use super::Place;
 
 /// A line that reads, writes and starts programs, and its name for what it wrote.
 const LINE: &str = "cat in | sort >out; exit 3";
 
-/// Records it after `before` in namespaces of its own, and checks that all of it was seen.
+/// Records the line after `before` in namespaces of its own, and asserts that all of it was seen.
 fn is_recorded_after(what: &str, before: &str) {
     let place = Place::new();
     place.write("in", "text\n");
@@ -78,7 +78,7 @@ fn a_home_that_cannot_be_written_is_an_error_that_says_what_to_give() {
 fn a_disk_that_fills_up_costs_the_record_and_not_the_command() {
     let place = Place::new();
     place.write("in", "text\n");
-    // Room for the recorder's library and the command's own file, too little for what is logged.
+    // Space for the recorder's library and the command's own file, but too little for the log.
     let line = "mkdir full; mount -t tmpfs -o size=160k none $PWD/full || exit 9; i=0; \
                 $B record --store full/s -- sh -c 'while [ $((i+=1)) -lt 400 ]; do cat in >out; done; wc -c <out; exit 3'; echo $?; \
                 $B show --store full/s --json; echo $?; \
@@ -92,7 +92,8 @@ fn a_disk_that_fills_up_costs_the_record_and_not_the_command() {
         (Some("5"), Some("3")),
         "{answer:?}"
     );
-    // Asked while there is no room, it says so; asked when there is, it tells the truth.
+    // A question without space on the disk reports that. A later one with space gives the true
+    // answer.
     assert_eq!(lines.next(), Some("1"), "{answer:?}");
     let json: serde_json::Value = serde_json::from_str(&lines.collect::<String>()).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Who died, and who outlived the recording.
+//! Deaths of recording processes, and processes that outlive the recording.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -8,7 +8,8 @@ use backstory_testkit::procs::{alive, children, eventually, kill};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts a command that waits for a file `go`; gives the launcher, the keeper and the supervisor.
+/// Starts a command that waits for a file `go`. Returns the launcher, the keeper and the
+/// supervisor.
 fn waiting(place: &Place) -> (Child, u32, u32) {
     for old in ["started", "go"] {
         let _ = std::fs::remove_file(place.work().join(old));
@@ -29,7 +30,8 @@ fn waiting(place: &Place) -> (Child, u32, u32) {
     (launcher, keeper, supervisor)
 }
 
-/// Kills some of those beside a command: the sentence is told, and without a death nothing is.
+/// Kills some of the processes beside a command, which must give the sentence. Without a death
+/// there is none.
 fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
     let place = Place::new();
     let (mut launcher, keeper, supervisor) = waiting(&place);
@@ -69,7 +71,7 @@ pub(super) fn the_death_of_both_is_told() {
     );
 }
 
-/// There never was a command: `record` says that, and its log does, too.
+/// There never was a command: `record` reports that, and so does its log.
 #[test]
 pub(super) fn a_supervisor_that_dies_before_it_starts_anything_is_told() {
     let place = Place::new();

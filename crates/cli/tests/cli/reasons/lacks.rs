@@ -1,4 +1,4 @@
-//! What machine or kernel lacked.
+//! Features that the machine or the kernel lacks.
 
 use super::Place;
 use backstory_testkit::need;
@@ -78,7 +78,7 @@ pub(super) fn operations_that_could_not_be_logged_are_counted() {
         return;
     };
     place.write("a", "text\n");
-    // Children that nobody can tell the numbers of.
+    // Children whose process ids cannot be found out.
     let answer = place.summarized(&format!("$B record -- {program} raw"));
     assert_eq!(answer.status, 0, "{answer:?}");
     place.is_told(" operations could not be logged");
@@ -136,7 +136,8 @@ pub(super) fn a_file_system_that_hangs_is_told() {
     ) else {
         return;
     };
-    // The command gives up; who looks on its behalf can't, and the server is there until that was told.
+    // The command gives up, but the look-up on its behalf cannot. The server lives until that was
+    // reported.
     let inside = "$B record -- timeout -s KILL 0.5 /bin/busybox cat m/x; echo $?; \
                   while ls $BACKSTORY_STORE/runs/*.part; do sleep 0.02; done >pending 2>&1";
     let line = format!(

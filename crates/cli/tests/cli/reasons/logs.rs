@@ -1,4 +1,4 @@
-//! What became of the log.
+//! The state of the log.
 
 use std::fs;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(super) fn a_log_that_could_not_be_finalized_is_told_and_found() {
     let summary = fs::read(place.summary()).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
     assert_eq!(summary["complete"], serde_json::Value::Null, "{summary}");
-    // It was whole: who may write finds and finalizes it, and then nothing is wrong any more.
+    // The log was whole. A process that may write finds and finalizes it, and the reason is gone.
     place.shell(&format!("chmod u+w {runs}"));
     let found = || place.run(&["show", "--json"]).err.is_empty();
     assert!(eventually(PATIENCE, found));

@@ -1,4 +1,4 @@
-//! What programs did.
+//! Operations of programs that cause a reason.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use backstory_testkit::procs::eventually;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Names of what can't be decoded, and the lines that use it: `$X` is a fixture.
+/// Names of interfaces that cannot be decoded, and lines that use them. `$X` is a fixture.
 const USES: &[(&str, &str, &str)] = &[
     (undecoded::TRACER_MEMORY, "ptracer", "$X"),
     (undecoded::TRACER_REGISTERS, "ptracer", "$X registers"),
@@ -44,7 +44,8 @@ const USES: &[(&str, &str, &str)] = &[
     (undecoded::RING_OPERATION, "ring", "$X unknown"),
 ];
 
-/// All names that are provoked here; what a protected process does is told otherwise, and what rings are given without the guard.
+/// All names that are provoked here. Protected processes, and rings without the guard, have other
+/// reasons.
 pub(super) fn names() -> Vec<&'static str> {
     let otherwise = [
         undecoded::RING_UNSEEN,
@@ -170,7 +171,8 @@ pub(super) fn shared_memory_that_was_cut_short_is_told() {
     place.nothing_is_told();
 }
 
-/// In ours the name is a dynamic program's, and by the time that anybody looks there is nothing in the other.
+/// In the supervisor's root the path leads to a dynamic program. In the other root the file is gone
+/// when it is looked up.
 #[test]
 fn a_static_program_in_another_root_without_the_guard_is_told() {
     let place = Place::new();
@@ -283,7 +285,8 @@ fn a_probe_for_seccomp_listeners_is_not_reported_as_a_refusal() {
     if !need::needs("a probe", &["perl"]) {
         return;
     }
-    // Without a program; with one of no instructions; with one that is not in memory; with one that ends without a verdict.
+    // Without a filter program; with one of no instructions; with one outside of memory; with one
+    // that ends without a verdict.
     for program in [
         "0",
         "pack(\"S x6 Q\", 0, 0)",
