@@ -58,6 +58,8 @@ pub struct Descriptor {
     pub location: PathId,
     /// Whether the open succeeded is not known.
     pub doubtful: bool,
+    /// A directory that was opened for reading where nothing would see it listed.
+    pub may_be_listed: bool,
 }
 
 /// Numbers below this stand for descriptors whose number is not known: opened behind the recorder's back, or memory mappings.

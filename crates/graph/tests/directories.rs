@@ -162,3 +162,21 @@ fn a_descriptor_in_flight_over_a_socket_moves_with_its_directory() {
     writes_at(&mut s, 3, 7, "late");
     assert_eq!(written(&s), ["/w/moved2/late"]);
 }
+
+#[test]
+fn a_directory_that_only_the_guard_saw_opened_was_possibly_listed() {
+    const O_DIRECTORY: i32 = 0o200_000;
+    for (flags, expected) in [(RDONLY | O_DIRECTORY, 1), (O_PATH | O_DIRECTORY, 0)] {
+        let mut s = Scene::new(&["ls"]);
+        s.kernel_open(2, "listed", flags);
+        let graph = s.graph();
+        let listings: Vec<_> = graph
+            .edges
+            .iter()
+            .filter(|edge| edge.relation == backstory_graph::model::Relation::List)
+            .map(|edge| edge.certainty)
+            .collect();
+        let possible = backstory_graph::model::Certainty::Possible;
+        assert_eq!(listings, vec![possible; expected], "flags {flags:#o}");
+    }
+}

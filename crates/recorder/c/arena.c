@@ -494,7 +494,7 @@ BS_COLD bool bs_take(u32 op)
                     started == STARTED_BY_FORK, 0);
             if (started == STARTED_BY_EXEC && !(bs_arena->flags & BS_ARENA_GUARDED))
                 bs_log_first_libraries();
-            if (started == STARTED_BY_EXEC && bs_closes_are_seen())
+            if (started == STARTED_BY_EXEC && bs_closes_are_seen)
                 bs_log_streams_used();
         }
     }

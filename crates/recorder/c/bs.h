@@ -358,9 +358,9 @@ void bs_opened_proc(const char *path);
 /* redirect.c */
 void bs_redirect_stdio(void);
 void bs_redirect_internal(void);
-bool bs_exec_is_redirected(void);
-bool bs_lists_are_seen(void);  /* libc's own listing of a directory comes to the recorder */
-bool bs_closes_are_seen(void); /* a stream's close is logged where it meets the kernel */
+extern bool bs_exec_is_redirected;
+extern bool bs_lists_are_seen;  /* libc's own listing of a directory comes to the recorder */
+extern bool bs_closes_are_seen; /* a stream's close is logged where it meets the kernel */
 
 /* streams.c */
 void bs_log_streams_used(

@@ -31,34 +31,37 @@ static BS_COLD void log_list(int fd)
     bs_fd_mark(fd, BS_FD_LISTED);
 }
 
-/* Where libc's own listing comes to the recorder, it is logged there. */
-static inline void list(int fd)
+/* Before an entry is read. Where libc's own listing comes to the recorder, it is logged there. */
+static __attribute__((noinline)) void list(void *dir)
 {
-    if (BS_UNLIKELY(!(bs_fd_marks(fd) & BS_FD_LISTED)) && !bs_lists_are_seen())
+    if (BS_LIKELY(bs_lists_are_seen))
+        return;
+    int fd = BS_NEXT(dirfd)(dir);
+    if (BS_UNLIKELY(!(bs_fd_marks(fd) & BS_FD_LISTED)))
         log_list(fd);
 }
 
 BS_INTERCEPTED void *readdir(void *dir)
 {
-    list(BS_NEXT(dirfd)(dir));
+    list(dir);
     return BS_NEXT(readdir)(dir);
 }
 
 BS_INTERCEPTED void *readdir64(void *dir)
 {
-    list(BS_NEXT(dirfd)(dir));
+    list(dir);
     return BS_NEXT(readdir64)(dir);
 }
 
 BS_INTERCEPTED int readdir_r(void *dir, void *entry, void **result)
 {
-    list(BS_NEXT(dirfd)(dir));
+    list(dir);
     return BS_NEXT(readdir_r)(dir, entry, result);
 }
 
 BS_INTERCEPTED int readdir64_r(void *dir, void *entry, void **result)
 {
-    list(BS_NEXT(dirfd)(dir));
+    list(dir);
     return BS_NEXT(readdir64_r)(dir, entry, result);
 }
 

@@ -13,17 +13,8 @@ int _IO_file_close(void *stream);
 static s64 (*real_read)(void *, void *, s64);
 static s64 (*real_write)(void *, const void *, s64);
 static int (*real_close)(void *);
-static bool streams_redirected, exec_redirected, lists_redirected, internal_tried;
-
-bool bs_closes_are_seen(void)
-{
-    return streams_redirected;
-}
-
-bool bs_exec_is_redirected(void)
-{
-    return exec_redirected;
-}
+bool bs_closes_are_seen, bs_exec_is_redirected, bs_lists_are_seen;
+static bool internal_tried;
 
 /* ---- streams --------------------------------------------------------------------------------------------------------- */
 
@@ -100,7 +91,7 @@ void bs_redirect_stdio(void)
         return;
     redirect_table(plain);
     redirect_table(wide);
-    streams_redirected = true;
+    bs_closes_are_seen = true;
     bs_raw(__NR_mprotect, page, end - page, PROT_READ);
 }
 
@@ -165,6 +156,14 @@ static int exec_for_libc(const char *path, char *const *argv, char *const *env)
     return (int)bs_ret(bs_exec(BS_AT_FDCWD, path, argv, env, 0, false));
 }
 
+/* libc closes a descriptor: what is opened under this number next must not be taken for it. */
+static int close_for_libc(int fd)
+{
+    struct bs_reservation rec = bs_begin_close(fd);
+    bs_fd_closed((u32)fd);
+    return (int)bs_finish(rec, bs_call(rec, __NR_close, fd));
+}
+
 /*
  * libc lists a directory. The first piece of a list is never empty; the last one always is, so it
  * is not logged.
@@ -178,11 +177,6 @@ static ssize list_for_libc(int fd, void *to, size_t n)
     return bs_ret(got);
 }
 
-bool bs_lists_are_seen(void)
-{
-    return lists_redirected;
-}
-
 void bs_redirect_internal(void)
 {
     if (internal_tried || bs_odd & BS_ODD_SANDBOX || !bs_is_ready(BS_OP_START))
@@ -192,15 +186,17 @@ void bs_redirect_internal(void)
     if (!single || !*single || bs_threaded)
         return;
     u8 *execute = bs_next_or_null("execve"), *open_file = bs_next_or_null("__open_nocancel"),
-       *list = bs_next_or_null("getdents64");
+       *list = bs_next_or_null("getdents64"), *close_file = bs_next_or_null("__close_nocancel");
     u64 all = ~0ull, before = 0;
     bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
     if (execute && is_plain_call(execute, __NR_execve))
-        exec_redirected = jump_to(execute, (void *)exec_for_libc);
+        bs_exec_is_redirected = jump_to(execute, (void *)exec_for_libc);
     if (open_file && asks_soon(open_file, JUMP_SIZE, __NR_openat))
         jump_to(open_file, (void *)open_for_libc);
+    if (close_file && is_plain_call(close_file, __NR_close))
+        jump_to(close_file, (void *)close_for_libc);
     if (list && asks_soon(list, 0, __NR_getdents64))
-        lists_redirected = jump_to(list, (void *)list_for_libc);
+        bs_lists_are_seen = jump_to(list, (void *)list_for_libc);
     bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
 }
 

@@ -102,7 +102,7 @@ static int spawn(spawn_function *real, int *pid, const char *path, const void *a
     mark_spawn(BS_SPAWN_POSIX);
     LEND();
     int child = 0, error;
-    if (bs_exec_is_redirected()) {
+    if (bs_exec_is_redirected) {
         bs_me.actions = actions;
         bs_me.done = 0;
         error = real(&child, path, actions, attributes, argv, env);

@@ -65,7 +65,7 @@ BS_INTERCEPTED void *freopen(const char *path, const char *mode, void *stream)
 {
     u64 time = bs_now();
     int before = BS_NEXT(fileno)(stream);
-    if (before >= 0 && !bs_closes_are_seen()) {
+    if (before >= 0 && !bs_closes_are_seen) {
         bs_end(bs_begin_close(before), 0);
         bs_fd_closed((u32)before);
     }
@@ -85,7 +85,7 @@ BS_ALIAS(freopen64, freopen);
 
 BS_INTERCEPTED int fclose(void *stream)
 {
-    if (bs_closes_are_seen())
+    if (bs_closes_are_seen)
         return BS_NEXT(fclose)(stream);
     int fd = BS_NEXT(fileno)(stream);
     struct bs_reservation rec = {0};

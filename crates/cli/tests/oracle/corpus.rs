@@ -342,7 +342,9 @@ pub const UNUSUAL: &[Case] = &[
         ],
     )
     .needs(&["busybox"]),
+    program("listings", &["$FIX/listings"]),
     program("static-files", &["$FIX/static_files"]).needs(&["musl-gcc"]),
+    program("static-listings", &["$FIX/static_listings"]),
     program("static-spawn", &["$FIX/static_spawn"]).needs(&["musl-gcc"]),
     program(
         "static-inherits",

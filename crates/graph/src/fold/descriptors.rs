@@ -378,6 +378,14 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
                 certainty,
                 what.via,
             );
+            if held.may_be_listed {
+                let interval = Interval {
+                    start: held.since,
+                    end: call.time.max(held.since),
+                };
+                let (possible, via) = (Certainty::Possible, what.via);
+                self.edge(call.epoch, entity, Relation::List, interval, possible, via);
+            }
         }
         Ok(())
     }
@@ -559,6 +567,7 @@ impl Descriptor {
             path,
             location: path,
             doubtful: false,
+            may_be_listed: false,
         }
     }
 
@@ -576,6 +585,7 @@ impl Descriptor {
             path: crate::paths::ROOT,
             location: crate::paths::ROOT,
             doubtful: false,
+            may_be_listed: false,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use backstory_eventlog::event::Time;
+use backstory_eventlog::event::{Time, Via};
 
 use super::descriptors::{O_CLOEXEC, at};
 use super::{CallContext, EINTR, Fold};
@@ -152,6 +152,8 @@ impl<S: Sink + ?Sized> Fold<'_, S> {
         held.target_from = now;
         held.written = definite.then_some(call.time);
         held.doubtful = call.certainty() == Certainty::Possible;
+        // The recorder logs a listing. A process without one lists unseen what the guard saw it open.
+        held.may_be_listed = directory && call.via == Via::Kernel && flags & O_PATH == 0;
         held.location = place;
         self.install_result(call, held)
     }

@@ -18,8 +18,8 @@ fn sanitized(compiler: &str, sanitizer: &str) -> Option<PathBuf> {
     )
 }
 
-/// A report without the numbers that differ between two executions, addresses and process ids, and
-/// with the program's own stack frames only: inside libc's functions the recorder has frames, too.
+/// A report without numbers, since addresses and process ids differ between two executions. Of the
+/// stack it has the program's own frames only: inside libc's functions the recorder has frames, too.
 fn masked(report: &[u8]) -> String {
     let text = String::from_utf8_lossy(report);
     let of_the_program = |line: &&str| {
@@ -29,8 +29,7 @@ fn masked(report: &[u8]) -> String {
     let without_numbers = |line: &str| {
         let words = line.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
         let word = |word: &str| match word.chars().next() {
-            Some('0'..='9') if word.len() > 4 => "#".to_owned(),
-            Some('0'..='9') if line.trim_start().starts_with('#') => String::new(),
+            Some('0'..='9') => String::new(),
             _ => word.to_owned(),
         };
         words.map(word).collect::<String>() + "\n"

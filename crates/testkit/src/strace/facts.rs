@@ -394,15 +394,8 @@ impl Scene<'_> {
         let Some(path) = self.descriptor(0) else {
             return;
         };
-        // What a static program listed is not known, that it opened the directory is.
-        let words: &[Word] = if self.context.dynamic {
-            &[Dir]
-        } else {
-            &[Dir, Stat, Read]
-        };
         let required = self.returned.ok();
-        self.add(words, vec![path.clone()], required);
-        self.add(&[Dir], vec![path], false);
+        self.add(&[Dir], vec![path], required);
     }
 
     fn mapped(&mut self) {
