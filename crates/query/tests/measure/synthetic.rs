@@ -1,29 +1,22 @@
-//! Measures a store of synthetic builds: bytes per edge, edges appended per second, time of `of`.
+//! Made-up builds of C projects, after the pattern of real ones.
 //!
-//! ```text
-//! cargo test --release -p backstory-query --test measure -- --ignored --nocapture
-//! ```
-//!
-//! `BACKSTORY_MEASURE_EDGES` sets the size (10,000,000). The builds follow the pattern of real
-//! ones. Every compiler loads the same libraries, reads some of the same headers, and looks for
-//! them in vain in other directories. It writes an object that the linker reads.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+//! Every compiler loads the same libraries and reads some of the same headers. It looks for headers in vain in other
+//! directories, and writes an object that the archiver reads.
 
-use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backstory_eventlog::event::Via;
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
 use backstory_files::Ident;
 use backstory_graph::model::*;
-use backstory_query::answer::Scope;
-use backstory_query::{ancestry, influence};
-use backstory_store::{Error, Home, SqliteStore, Store};
+use backstory_store::{Error, SqliteStore, Store};
+use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 
-const PROJECTS: u64 = 10;
-const LIBRARIES: u64 = 15;
-const UNITS: u64 = 10;
+use crate::report::processor_time;
+
+pub const PROJECTS: u64 = 10;
+pub const LIBRARIES: u64 = 15;
+pub const UNITS: u64 = 10;
 const SECOND: i64 = 1_000_000_000;
 
 struct Random(u64);
@@ -301,12 +294,6 @@ impl Build<'_> {
     }
 }
 
-/// Processor time of this process, which matters on a shared machine.
-fn processor() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
-}
-
 fn header(run: u64, started: i64) -> RunHeader {
     let modes = Modes {
         guard: Some(GuardMode::On),
@@ -337,8 +324,8 @@ fn header(run: u64, started: i64) -> RunHeader {
     }
 }
 
-/// Appends builds until the store has `edges`. Returns the processor time of the store alone.
-fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
+/// Appends builds until the store has `edges`; the processor time the store took, without making the builds up.
+pub fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
     let (mut total, mut taken, mut run) = (0, Duration::ZERO, 0);
     while total < edges {
         let started = 1_750_000_000 * SECOND + run as i64 * 600 * SECOND;
@@ -363,17 +350,17 @@ fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
             build.run();
             build.edges
         };
-        let clock = processor();
+        let clock = processor_time();
         let alone = build(&mut Nothing);
-        let alone_took = processor() - clock;
-        let clock = processor();
+        let alone_took = processor_time() - clock;
+        let clock = processor_time();
         store
             .append(&header(run, started), &end, 0, &mut |sink| {
                 build(sink);
                 Ok(())
             })
             .unwrap();
-        taken += (processor() - clock).saturating_sub(alone_took);
+        taken += (processor_time() - clock).saturating_sub(alone_took);
         total += alone;
         run += 1;
     }
@@ -405,106 +392,4 @@ impl Sink for Nothing {
     fn unknown(&mut self, _: &str) -> Result<(), Error> {
         Ok(())
     }
-}
-
-/// The median time of the questions about each of `paths`, on a store that is reopened now and
-/// then.
-fn median(home: &Home, what: &str, paths: &[PathBuf], lookups: bool) {
-    let scope = Scope {
-        possible: true,
-        lookups,
-        ..Scope::default()
-    };
-    let (mut times, mut links, mut first) = (Vec::new(), Vec::new(), Vec::new());
-    let begun = processor();
-    let mut store = SqliteStore::open(home).unwrap();
-    for (i, path) in paths.iter().enumerate() {
-        if i % 20 == 0 {
-            store = SqliteStore::open(home).unwrap();
-        }
-        let newly = i % 20 == 0;
-        let clock = Instant::now();
-        let lineage = match what {
-            "of" => ancestry(&store, path, &scope).unwrap(),
-            _ => influence(&store, path, &scope).unwrap(),
-        };
-        times.push(clock.elapsed());
-        links.push(lineage.links.len());
-        if newly {
-            first.push(clock.elapsed());
-        }
-    }
-    let mean = (processor() - begun) / paths.len() as u32;
-    times.sort();
-    first.sort();
-    links.sort_unstable();
-    println!(
-        "{what}, {} files: median {:?}, 99 % {:?}, of a store just opened {:?}; mean processor time {mean:?}; {} to {} links, median {}",
-        paths.len(),
-        times[times.len() / 2],
-        times[times.len() * 99 / 100],
-        first[first.len() / 2],
-        links[0],
-        links[links.len() - 1],
-        links[links.len() / 2],
-    );
-}
-
-#[test]
-#[ignore = "a measurement, of some minutes"]
-fn bytes_edges_and_answers() {
-    let edges = std::env::var("BACKSTORY_MEASURE_EDGES").map_or(10_000_000, |n| n.parse().unwrap());
-    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let home = Home::open(tmp.path()).unwrap();
-    let mut store = SqliteStore::open(&home).unwrap();
-    let (total, taken) = fill(&mut store, edges);
-    println!(
-        "{total} edges in {taken:?} of processor time: {:.2} million a second",
-        total as f64 / taken.as_secs_f64() / 1e6
-    );
-    drop(store);
-    let store = SqliteStore::open(&home).unwrap();
-    let stats = store.stats().unwrap();
-    let per = |n: u64| stats.counts.edges as f64 / n as f64;
-    println!(
-        "{} runs, {} processes, {} entities ({:.1} edges each); {} bytes, {:.2} per edge",
-        stats.runs,
-        stats.counts.activities,
-        stats.counts.entities,
-        per(stats.counts.entities),
-        stats.bytes,
-        stats.bytes as f64 / stats.counts.edges as f64
-    );
-    let db = rusqlite::Connection::open(home.database_path()).unwrap();
-    let tables =
-        "SELECT name, sum(pgsize), sum(payload) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 10";
-    let mut select = db.prepare(tables).unwrap();
-    let mut rows = select.query([]).unwrap();
-    while let Some(row) = rows.next().unwrap() {
-        let (name, size, payload): (String, f64, f64) = (
-            row.get(0).unwrap(),
-            row.get(1).unwrap(),
-            row.get(2).unwrap(),
-        );
-        println!(
-            "  {name:<28}{:6.2} bytes per edge, {:3.0} % of them used",
-            size / total as f64,
-            payload / size * 100.0
-        );
-    }
-    let path = |n: u64, name: &str| {
-        PathBuf::from(format!(
-            "/home/user/src/project{}/build/{name}",
-            n % PROJECTS
-        ))
-    };
-    let archives: Vec<_> = (0..1000)
-        .map(|n| path(n, &format!("lib{}.a", n / PROJECTS % LIBRARIES)))
-        .collect();
-    median(&home, "of", &archives, false);
-    median(&home, "of", &archives, true);
-    let objects: Vec<_> = (0..1000)
-        .map(|n| path(n, &format!("unit{}.o", n % (LIBRARIES * UNITS))))
-        .collect();
-    median(&home, "uses", &objects, false);
 }

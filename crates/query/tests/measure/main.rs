@@ -1,0 +1,82 @@
+//! Measures a store: bytes per edge, edges appended per second, times of `of` and `uses`.
+//!
+//! ```text
+//! cargo test --release -p backstory-query --test measure -- --ignored --nocapture
+//! ```
+//!
+//! - `BACKSTORY_MEASURE_EDGES`: size of the synthetic store (10,000,000 edges).
+//! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too.
+//!
+//! `docs/design/store.md` has the figures.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod recorded;
+mod report;
+mod synthetic;
+
+use std::path::{Path, PathBuf};
+
+use backstory_store::{Home, SqliteStore};
+
+use report::Question;
+use synthetic::{LIBRARIES, PROJECTS, UNITS};
+
+#[test]
+#[ignore = "a measurement, of some minutes"]
+fn a_store_of_synthetic_builds_is_measured() {
+    let edges = std::env::var("BACKSTORY_MEASURE_EDGES").map_or(10_000_000, |n| n.parse().unwrap());
+    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    let mut store = SqliteStore::open(&home).unwrap();
+    let (total, taken) = synthetic::fill(&mut store, edges);
+    println!(
+        "{total} edges in {taken:?} of processor time: {:.2} million a second",
+        total as f64 / taken.as_secs_f64() / 1e6
+    );
+    drop(store);
+    report::print_room(&home);
+    let path = |n: u64, name: &str| {
+        PathBuf::from(format!(
+            "/home/user/src/project{}/build/{name}",
+            n % PROJECTS
+        ))
+    };
+    let archives: Vec<_> = (0..1000)
+        .map(|n| path(n, &format!("lib{}.a", n / PROJECTS % LIBRARIES)))
+        .collect();
+    report::time_questions(&home, Question::Ancestry, &archives);
+    report::time_questions(&home, Question::AncestryWithLookups, &archives);
+    let objects: Vec<_> = (0..1000)
+        .map(|n| path(n, &format!("unit{}.o", n % (LIBRARIES * UNITS))))
+        .collect();
+    report::time_questions(&home, Question::Influence, &objects);
+}
+
+#[test]
+#[ignore = "a measurement, of a store that BACKSTORY_MEASURE_STORE names"]
+fn a_store_of_recorded_runs_is_measured() {
+    let Some(from) = std::env::var_os("BACKSTORY_MEASURE_STORE") else {
+        eprintln!("skipped: BACKSTORY_MEASURE_STORE does not name a store");
+        return;
+    };
+    let from = Home::open_to_read(Path::new(&from)).unwrap();
+    let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = Home::open(tmp.path()).unwrap();
+    let mut store = SqliteStore::open(&home).unwrap();
+    let (total, taken) = recorded::copy(&from, &mut store);
+    println!(
+        "{total} edges in {taken:?} of processor time: {:.2} million a second",
+        total as f64 / taken.as_secs_f64() / 1e6
+    );
+    drop(store);
+    report::print_room(&home);
+    let store = SqliteStore::open(&home).unwrap();
+    let (made, read) = (
+        recorded::paths(&store, true, 1000),
+        recorded::paths(&store, false, 1000),
+    );
+    drop(store);
+    report::time_questions(&home, Question::Ancestry, &made);
+    report::time_questions(&home, Question::AncestryWithLookups, &made);
+    report::time_questions(&home, Question::Influence, &read);
+}
