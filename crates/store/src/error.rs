@@ -59,6 +59,9 @@ pub enum Error {
         /// The newest this program knows.
         known: i64,
     },
+    /// The database was made by a program from before the first release.
+    #[error("the database {} is from before version 0.1.0 of backstory; move it away and the runs are indexed again from their logs", .0.display())]
+    PreRelease(PathBuf),
     /// The file is a database of something else, or none.
     #[error("{} is not a backstory database; move it away and the runs are indexed again from their logs", .0.display())]
     NotOurs(PathBuf),

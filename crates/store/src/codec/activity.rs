@@ -1,17 +1,19 @@
-//! One exec epoch. Long byte strings are texts of their own, shared by all runs, and named here by their id.
+//! The record of one activity (an exec epoch).
 //!
 //! ```text
-//! record := flags  last-segment+1  pid  epoch  [parent, zigzag to the id]  start, zigzag to the run's  end, zigzag to the start
-//!           [exit]  [signal]  cwd  [exec path]  argv  [environment]
-//! text   := length << 1 and the bytes, or 1 and the text's id (8 bytes)
+//! record := flags  [last segment + 1]  pid  epoch  [parent]  start  end  [exit]  [signal]
+//!           cwd  [exec path]  argv  [environment]
+//! text   := length << 1  bytes  |  1  id of the text (8 bytes)
 //! ```
 //!
-//! A list of strings is one text: each string with its length.
+//! - The parent is a signed difference to the activity's own id, the start one to the run's start, the end one to the start.
+//! - A byte string longer than 16 bytes is a row of the table `texts`, which all runs share. The record has its id.
+//! - A list of strings is one text: each string with its length.
 
 use backstory_eventlog::event::{Bytes, Time, Via};
 use backstory_graph::model::{Activity, ActivityId, Interval};
 
-use super::{Put, Take};
+use super::{RecordReader, RecordWriter};
 use crate::{Error, Result};
 
 const PARENT: u8 = 1;
@@ -23,10 +25,10 @@ const LOOKUPS: u8 = 32;
 const KERNEL: u8 = 64;
 const ENVIRONMENT: u8 = 128;
 
-/// Longest text that is kept in place.
+/// Longest text that stands in the record itself.
 const SHORT: usize = 16;
 
-/// Encodes an activity; `text` keeps a long text and tells its id.
+/// Encodes an activity. `text` stores a long text and returns its id.
 pub fn encode(
     activity: &Activity,
     segment: Option<u32>,
@@ -102,29 +104,29 @@ fn put_text(
     Ok(())
 }
 
-/// A text in place, or the id of one kept elsewhere.
+/// A text in the record, or the id of one in the table `texts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Text {
-    /// In place.
+pub enum CodedText {
+    /// In the record.
     Here(Bytes),
-    /// Kept under this id.
+    /// In the table, under this id.
     There(u64),
 }
 
-/// An activity whose texts are still to be looked up.
+/// An activity whose long texts are not looked up yet.
 #[derive(Debug, Clone)]
-pub struct Coded {
-    /// Everything but the texts, and without its id.
+pub struct CodedActivity {
+    /// Everything but the texts.
     activity: Activity,
-    cwd: Text,
-    exec_path: Option<Text>,
-    argv: Text,
-    environment: Option<Text>,
+    cwd: CodedText,
+    exec_path: Option<CodedText>,
+    argv: CodedText,
+    environment: Option<CodedText>,
 }
 
-/// Decodes an activity of the id `id`, all but its texts. Times come out relative to the run's start.
-pub fn decode(record: &[u8], id: u32) -> Result<Coded> {
-    let mut take = Take::new(record, "process");
+/// Decodes the activity with the id `id`, but for its texts. Times are relative to the run's start.
+pub fn decode(record: &[u8], id: u32) -> Result<CodedActivity> {
+    let mut take = RecordReader::new(record, "process");
     let flags = take.byte()?;
     let has = |flag| flags & flag != 0;
     take.small()?;
@@ -183,7 +185,7 @@ pub fn decode(record: &[u8], id: u32) -> Result<Coded> {
     } else {
         None
     };
-    Ok(Coded {
+    Ok(CodedActivity {
         activity,
         cwd,
         exec_path,
@@ -192,46 +194,46 @@ pub fn decode(record: &[u8], id: u32) -> Result<Coded> {
     })
 }
 
-/// Where the newest segment of an activity's stream is: nothing else is decoded.
+/// The newest segment of an activity's stream. Decodes nothing else.
 pub fn segment(record: &[u8]) -> Result<Option<u32>> {
-    let mut take = Take::new(record, "process");
+    let mut take = RecordReader::new(record, "process");
     take.byte()?;
     Ok(take.small()?.checked_sub(1))
 }
 
-fn status(take: &mut Take<'_>) -> Result<i32> {
+fn status(take: &mut RecordReader<'_>) -> Result<i32> {
     i32::try_from(take.signed()?).map_err(|_| take.damaged())
 }
 
-fn take_text(take: &mut Take<'_>) -> Result<Text> {
+fn take_text(take: &mut RecordReader<'_>) -> Result<CodedText> {
     let head = take.number()?;
     if head & 1 == 0 {
         let length = usize::try_from(head >> 1).map_err(|_| take.damaged())?;
-        return Ok(Text::Here(take.exactly(length)?.into()));
+        return Ok(CodedText::Here(take.exactly(length)?.into()));
     }
     let id = take.exactly(8)?.try_into().map_err(|_| take.damaged())?;
-    Ok(Text::There(u64::from_le_bytes(id)))
+    Ok(CodedText::There(u64::from_le_bytes(id)))
 }
 
-impl Coded {
-    /// The ids of texts that are kept elsewhere.
+impl CodedActivity {
+    /// The ids of its texts in the table.
     pub fn texts(&self) -> impl Iterator<Item = u64> + '_ {
         let always = [&self.cwd, &self.argv].into_iter();
         let all = always.chain(&self.exec_path).chain(&self.environment);
         all.filter_map(|text| match text {
-            Text::There(id) => Some(*id),
-            Text::Here(_) => None,
+            CodedText::There(id) => Some(*id),
+            CodedText::Here(_) => None,
         })
     }
 
-    /// The activity, its texts fetched with `text`, its times moved by the run's start.
+    /// The activity: `text` fetches a text by its id, `base` is the run's start.
     pub fn resolve<T>(self, base: Time, mut text: impl FnMut(u64) -> Result<T>) -> Result<Activity>
     where
         T: AsRef<[u8]> + From<Bytes>,
     {
-        let mut fetch = |t: Text| match t {
-            Text::Here(bytes) => Ok(bytes.into()),
-            Text::There(id) => text(id),
+        let mut fetch = |t: CodedText| match t {
+            CodedText::Here(bytes) => Ok(bytes.into()),
+            CodedText::There(id) => text(id),
         };
         let mut activity = self.activity;
         activity.interval.start = activity.interval.start.wrapping_add(base);
@@ -239,10 +241,13 @@ impl Coded {
         activity.cwd = fetch(self.cwd)?.as_ref().into();
         let exec_path = self.exec_path.map(&mut fetch).transpose()?;
         activity.exec_path = exec_path.map(|path| path.as_ref().into());
-        activity.argv = split(Take::new(fetch(self.argv)?.as_ref(), "argument list"))?;
+        activity.argv = split(RecordReader::new(
+            fetch(self.argv)?.as_ref(),
+            "argument list",
+        ))?;
         if let Some(environment) = self.environment {
             let environment = fetch(environment)?;
-            let mut take = Take::new(environment.as_ref(), "environment");
+            let mut take = RecordReader::new(environment.as_ref(), "environment");
             for _ in 0..take.number()? {
                 activity.env_set.push(take.bytes()?.into());
             }
@@ -252,7 +257,7 @@ impl Coded {
     }
 }
 
-fn split(mut take: Take<'_>) -> Result<Vec<Bytes>> {
+fn split(mut take: RecordReader<'_>) -> Result<Vec<Bytes>> {
     let mut list = Vec::new();
     while !take.is_empty() {
         list.push(take.bytes()?.into());
@@ -260,7 +265,7 @@ fn split(mut take: Take<'_>) -> Result<Vec<Bytes>> {
     Ok(list)
 }
 
-/// The id under which a text is looked for first: FNV-1a, 63 bits.
+/// The id under which a text is looked for first: 63 bits of FNV-1a. After a collision it is the next free one.
 pub fn text_id(text: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for &byte in text {
@@ -269,7 +274,7 @@ pub fn text_id(text: &[u8]) -> u64 {
     (hash ^ hash >> 29) >> 1
 }
 
-/// What [`Coded::resolve`] says of a text that is not there.
+/// The error for a text that is not in the table.
 pub fn missing_text() -> Error {
     Error::Damaged("text (it is missing)")
 }
@@ -289,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn activities_come_back_as_they_were(
+        fn an_activity_comes_back_as_it_was(
             id: u32, parent: Option<u32>, pid: u32, epoch: u32, lists in (strings(), strings(), strings(), strings()),
             times: (i64, i64, i64), exit: Option<i32>, signal: Option<i32>, flags: (bool, bool, bool),
         ) {

@@ -1,146 +1,99 @@
-//! Who touched which entities of a block: for each entity its activities, ascending.
+//! Segments that list, for each entity of a block, the activities that used, generated or derived from it.
 //!
 //! ```text
-//! segment := previous-segment+1  (list* | COLUMNS how many lists  positions  lengths  activities)
-//! list    := position in the block, delta  length in bytes  (activity, delta << 1 | generated)*
+//! segment := [previous segment + 1]  block of columns
+//! columns := [number of entities]  positions  counts  first activities  further activities
 //! ```
 //!
-//! Where hardly any entity has more than one activity, the lists stand in three columns: positions (each as the difference to the one before - 1),
-//! lengths (how many activities - 1), and what would stand in the lists, the first activity of each list as the zigzagged difference to that of
-//! the list before.
+//! | column | a number for | the number is |
+//! | --- | --- | --- |
+//! | positions | each entity | its position in its block, as the difference to the position before, less 1 |
+//! | counts | each entity | how many further activities |
+//! | first activities | each entity | the lowest activity, as a signed difference to that of the entity before |
+//! | further activities | each of them, ascending | the difference to the activity before |
+//!
+//! The lowest bit of an activity's number says whether the activity generated the entity.
 
-use super::column::{self, Reader};
-use super::{Put, Take, unzigzag, zigzag};
-use crate::Result;
+use super::{RecordReader, RecordWriter, block, unzigzag, zigzag};
+use crate::{Error, Result};
 
-/// Stands where the first list's position would: a block has fewer entities.
-const COLUMNS: u64 = 128;
-/// Fewer lists than this are not worth columns.
-const FEW: usize = 16;
 const WHAT: &str = "list of activities";
 
-/// One mention: position of the entity in its block, activity, whether it was generated.
+/// One mention: position of the entity in its block, activity, whether the activity generated the entity.
 pub type Mention = (u8, u32, bool);
 
-/// Encodes mentions (any order, repeats allowed) into a segment.
+/// Encodes mentions (in any order, repeats allowed) as a segment. Sorts `mentions`.
 pub fn encode(mentions: &mut Vec<Mention>, previous: Option<u32>) -> Vec<u8> {
     mentions.sort_unstable();
     mentions.dedup();
-    let mut segment = Vec::with_capacity(mentions.len() * 2 + 4);
-    segment.number(previous.map_or(0, |p| u64::from(p) + 1));
-    if let Some(columns) = in_columns(mentions) {
-        segment.number(COLUMNS);
-        segment.extend_from_slice(&columns);
-        return segment;
-    }
-    let (mut last, mut list) = (0u8, Vec::new());
+    let mut columns = [const { Vec::new() }; 4];
+    let [positions, counts, firsts, further] = &mut columns;
+    let (mut next, mut last, mut entities) = (0, 0, 0u64);
     for group in mentions.chunk_by(|a, b| a.0 == b.0) {
-        list.clear();
-        let mut at = 0u32;
-        for &(_, activity, generated) in group {
-            list.number(u64::from(activity - at) << 1 | u64::from(generated));
-            at = activity;
+        let (position, activity, generated) = group[0];
+        positions.number(u64::from(position - next));
+        next = position + 1;
+        counts.number(group.len() as u64 - 1);
+        let step = zigzag(i64::from(activity) - last);
+        last = i64::from(activity);
+        firsts.number(step << 1 | u64::from(generated));
+        for pair in group.windows(2) {
+            further.number(u64::from(pair[1].1 - pair[0].1) << 1 | u64::from(pair[1].2));
         }
-        segment.number(u64::from(group[0].0 - last));
-        segment.bytes(&list);
-        last = group[0].0;
+        entities += 1;
     }
+    let mut record = Vec::with_capacity(mentions.len() * 2 + 10);
+    record.number(entities);
+    columns
+        .iter()
+        .for_each(|column| record.extend_from_slice(column));
+    let mut segment = Vec::with_capacity(record.len());
+    segment.number(previous.map_or(0, |p| u64::from(p) + 1));
+    block::put(&mut segment, &record);
     segment
 }
 
-/// Sorted mentions in columns, if they are many and mostly one for each entity: then all are soon read, and small.
-fn in_columns(mentions: &[Mention]) -> Option<Vec<u8>> {
-    let lists = mentions.chunk_by(|a, b| a.0 == b.0).count();
-    if lists < FEW || mentions.len() > lists * 2 {
-        return None;
-    }
-    let (mut positions, mut lengths, mut activities) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut next, mut first) = (0u8, 0u32);
-    for group in mentions.chunk_by(|a, b| a.0 == b.0) {
-        positions.push(u64::from(group[0].0 - next));
-        next = group[0].0 + 1;
-        lengths.push(group.len() as u64 - 1);
-        let step = zigzag(i64::from(group[0].1) - i64::from(first));
-        first = group[0].1;
-        activities.push(step << 1 | u64::from(group[0].2));
-        for pair in group.windows(2) {
-            activities.push(u64::from(pair[1].1 - pair[0].1) << 1 | u64::from(pair[1].2));
-        }
-    }
-    let mut out = Vec::new();
-    out.number(lists as u64);
-    for numbers in [&positions, &lengths, &activities] {
-        column::put(&mut out, numbers);
-    }
-    Some(out)
-}
-
-/// The same as [`scan`], of lists in columns.
-fn scan_columns(take: &mut Take<'_>, only: Option<u8>, into: &mut Vec<Mention>) -> Result<()> {
-    let lists = take.small()? as usize;
-    let mut positions = Reader::new(take, lists, WHAT)?;
-    let lengths = column::take(take, lists)?;
-    let count = lengths
-        .iter()
-        .fold(lists as u64, |all, length| all.saturating_add(*length));
-    let mut activities = Reader::new(take, usize::try_from(count).unwrap_or(usize::MAX), WHAT)?;
-    let (mut next, mut first) = (0u64, 0i64);
-    for length in lengths {
-        let at = next.saturating_add(positions.number()?);
-        next = at.saturating_add(1);
-        let at = position(at)?;
-        let step = activities.number()?;
-        first = first.saturating_add(unzigzag(step >> 1));
-        let mut activity = first;
-        let wanted = only.is_none_or(|only| only == at);
-        if wanted {
-            into.push((at, id(activity)?, step & 1 != 0));
-        }
-        for _ in 0..length {
-            let step = activities.number()?;
-            activity = activity.saturating_add((step >> 1) as i64);
-            if wanted {
-                into.push((at, id(activity)?, step & 1 != 0));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn position(at: u64) -> Result<u8> {
-    u8::try_from(at).map_err(|_| crate::Error::Damaged(WHAT))
-}
-
-fn id(activity: i64) -> Result<u32> {
-    u32::try_from(activity).map_err(|_| crate::Error::Damaged(WHAT))
-}
-
-/// Adds the mentions of a segment to `into`, of all entities or of the one at a position; returns the number of the segment before
-/// this one.
+/// Adds the mentions of a segment to `into`: of all entities, or of the one at position `only`. Returns the number of the
+/// segment before this one.
 pub fn scan(segment: &[u8], only: Option<u8>, into: &mut Vec<Mention>) -> Result<Option<u32>> {
-    let mut take = Take::new(segment, WHAT);
-    let previous = take.small()?.checked_sub(1);
-    if Take::new(take.rest(), WHAT).number().ok() == Some(COLUMNS) {
-        take.number()?;
-        scan_columns(&mut take, only, into)?;
-        return Ok(previous);
-    }
-    let mut at = 0u64;
-    while !take.is_empty() {
-        at = at.saturating_add(take.number()?);
-        let mut list = Take::new(take.bytes()?, WHAT);
-        let at = position(at)?;
-        if only.is_some_and(|only| only != at) {
+    let mut reader = RecordReader::new(segment, WHAT);
+    let previous = reader.small()?.checked_sub(1);
+    let record = block::take(&mut reader)?;
+    let mut reader = RecordReader::new(&record, WHAT);
+    let entities = reader.size()?;
+    let mut positions = reader.column(entities)?;
+    let mut counts = reader.column(entities)?;
+    let mut firsts = reader.column(entities)?;
+    let mut further = reader;
+    let (mut next, mut first, mut skipped) = (0u64, 0i64, 0usize);
+    for _ in 0..entities {
+        let position = next.saturating_add(positions.number()?);
+        next = position.saturating_add(1);
+        let position = u8::try_from(position).map_err(|_| positions.damaged())?;
+        let count = counts.size()?;
+        let step = firsts.number()?;
+        first = first.saturating_add(unzigzag(step >> 1));
+        if only.is_some_and(|only| only < position) {
+            break;
+        }
+        if only.is_some_and(|only| only != position) {
+            skipped = skipped.saturating_add(count);
             continue;
         }
-        let mut activity = 0i64;
-        while !list.is_empty() {
-            let step = list.number()?;
-            activity = activity.saturating_add((step >> 1) as i64);
-            into.push((at, id(activity)?, step & 1 != 0));
+        further.column(std::mem::take(&mut skipped))?;
+        into.push((position, activity(first)?, step & 1 != 0));
+        let mut last = first;
+        for _ in 0..count {
+            let step = further.number()?;
+            last = last.saturating_add((step >> 1) as i64);
+            into.push((position, activity(last)?, step & 1 != 0));
         }
     }
     Ok(previous)
+}
+
+fn activity(id: i64) -> Result<u32> {
+    u32::try_from(id).map_err(|_| Error::Damaged(WHAT))
 }
 
 #[cfg(test)]
@@ -160,9 +113,9 @@ mod tests {
                 mentions.dedup_by_key(|mention| mention.0);
             }
             let mut encoded = mentions.clone();
-            let segment = encode(&mut encoded, None);
+            let segment = encode(&mut encoded, Some(7));
             let mut got = Vec::new();
-            prop_assert_eq!(scan(&segment, None, &mut got).unwrap(), None);
+            prop_assert_eq!(scan(&segment, None, &mut got).unwrap(), Some(7));
             let mut wanted = mentions;
             wanted.sort_unstable();
             wanted.dedup();

@@ -14,7 +14,7 @@ use backstory_files::Ident;
 
 use super::{DirectorySnapshot, Fact, Held, Learned, Listed, Looked, Package, Place};
 use crate::Result;
-use crate::codec::{Put, Take};
+use crate::codec::{RecordReader, RecordWriter};
 
 impl Learned {
     /// As bytes.
@@ -39,7 +39,7 @@ impl Learned {
 
     /// From bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Learned> {
-        let mut take = Take::new(bytes, "fact about contents");
+        let mut take = RecordReader::new(bytes, "fact about contents");
         let learned = match take.byte()? {
             1 => Learned::Fact(Fact::decode(&mut take)?),
             2 => Learned::Run(DirectorySnapshot::decode(&mut take)?),
@@ -86,7 +86,7 @@ impl Fact {
     }
 
     /// Reads what [`Fact::encode`] wrote.
-    pub(crate) fn decode(take: &mut Take<'_>) -> Result<Fact> {
+    pub(crate) fn decode(take: &mut RecordReader<'_>) -> Result<Fact> {
         let ident = Ident {
             dev: take.number()?,
             ino: take.number()?,
@@ -156,7 +156,7 @@ impl DirectorySnapshot {
     }
 
     /// Reads what [`DirectorySnapshot::encode`] wrote, to the end.
-    pub(crate) fn decode(take: &mut Take<'_>) -> Result<DirectorySnapshot> {
+    pub(crate) fn decode(take: &mut RecordReader<'_>) -> Result<DirectorySnapshot> {
         let run = text(take)?;
         let mut places = Vec::new();
         while !take.is_empty() {
@@ -187,7 +187,7 @@ impl DirectorySnapshot {
     }
 }
 
-fn entries(take: &mut Take<'_>, shares: bool) -> Result<Vec<Listed>> {
+fn entries(take: &mut RecordReader<'_>, shares: bool) -> Result<Vec<Listed>> {
     let count = take.number()?;
     let mut entries = Vec::new();
     for _ in 0..count {
@@ -219,7 +219,7 @@ fn put_looked(out: &mut Vec<u8>, all: &[Looked]) {
     }
 }
 
-fn looked(take: &mut Take<'_>) -> Result<Vec<Looked>> {
+fn looked(take: &mut RecordReader<'_>) -> Result<Vec<Looked>> {
     let count = take.number()?;
     let mut all: Vec<Looked> = Vec::new();
     for _ in 0..count {
@@ -241,7 +241,7 @@ fn looked(take: &mut Take<'_>) -> Result<Vec<Looked>> {
     Ok(all)
 }
 
-fn package(take: &mut Take<'_>) -> Result<Package> {
+fn package(take: &mut RecordReader<'_>) -> Result<Package> {
     Ok(Package {
         manager: text(take)?,
         name: text(take)?,
@@ -250,7 +250,7 @@ fn package(take: &mut Take<'_>) -> Result<Package> {
     })
 }
 
-fn text(take: &mut Take<'_>) -> Result<String> {
+fn text(take: &mut RecordReader<'_>) -> Result<String> {
     let bytes = take.bytes()?;
     String::from_utf8(bytes.to_vec()).map_err(|_| take.damaged())
 }

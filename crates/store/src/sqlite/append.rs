@@ -76,6 +76,15 @@ impl Known {
     }
 }
 
+/// The end of an activity's stream.
+#[derive(Debug, Default)]
+struct ActivityTail {
+    /// The segment that is being built.
+    open: Option<Box<stream::Builder>>,
+    /// The newest segment that is written.
+    last: Option<u32>,
+}
+
 /// A run being appended.
 pub struct Run<'c> {
     pub conn: &'c Connection,
@@ -90,7 +99,7 @@ pub struct Run<'c> {
     pub entities: Vec<Option<Known>>,
     pub names: Names,
     idents: Vec<Ident>,
-    streams: Vec<(stream::Builder, Option<u32>)>,
+    streams: Vec<ActivityTail>,
     mentions: Vec<(Vec<reverse::Mention>, Option<u32>)>,
     pending: usize,
     segments: u32,
@@ -172,7 +181,7 @@ impl<'c> Run<'c> {
         let environment = {
             let mut list = Vec::new();
             for variable in &self.header.environment {
-                crate::codec::Put::bytes(&mut list, variable);
+                crate::codec::RecordWriter::bytes(&mut list, variable);
             }
             self.text(&list)?
         };
@@ -249,7 +258,9 @@ impl<'c> Run<'c> {
         if !matches!(self.activities.get(id.0 as usize), Some(Some(_))) {
             return Err(self.unannounced("activity", id.0));
         }
-        Ok(&mut self.streams[id.0 as usize].0)
+        let open = &mut self.streams[id.0 as usize].open;
+        let new = || Box::new(stream::Builder::new(id, self.header.started));
+        Ok(open.get_or_insert_with(new))
     }
 
     fn known(&mut self, id: EntityId) -> Result<&mut Known> {
@@ -283,14 +294,10 @@ impl<'c> Run<'c> {
     /// Writes all lists gathered so far, each pointing back to the one before it.
     pub fn spill(&mut self) -> Result<()> {
         let number = self.number()?;
-        let base = self.header.started;
         for id in 0..self.streams.len() {
-            if !self.streams[id].0.is_empty() {
-                let empty = stream::Builder::new(ActivityId(id as u32), base);
-                let full = std::mem::replace(&mut self.streams[id].0, empty);
-                if let Some(segment) = full.finish(self.streams[id].1) {
-                    self.streams[id].1 = Some(self.segment(number, &segment)?);
-                }
+            if let Some(full) = self.streams[id].open.take() {
+                let segment = full.finish(self.streams[id].last);
+                self.streams[id].last = Some(self.segment(number, &segment)?);
             }
         }
         for block in 0..self.mentions.len() {
@@ -321,7 +328,7 @@ impl<'c> Run<'c> {
 
     /// Where the newest list of an activity's edges is.
     pub fn stream_tail(&self, activity: usize) -> Option<u32> {
-        self.streams[activity].1
+        self.streams[activity].last
     }
 
     /// Where the newest list of the activities of a block's entities is.
@@ -369,10 +376,8 @@ impl Sink for Run<'_> {
     fn activity(&mut self, activity: &Activity) -> Result<()> {
         let id = activity.id.0 as usize;
         while self.activities.len() <= id {
-            let next = ActivityId(self.activities.len() as u32);
             self.activities.push(None);
-            self.streams
-                .push((stream::Builder::new(next, self.header.started), None));
+            self.streams.push(ActivityTail::default());
         }
         self.activities[id] = Some(activity.clone());
         Ok(())

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use super::{SqliteStore, inode_key};
 use crate::api::same_version;
-use crate::codec::Take;
+use crate::codec::RecordReader;
 use crate::facts::{DirectorySnapshot, Fact, Learned, Mark};
 use crate::{Error, Result};
 
@@ -104,14 +104,14 @@ impl SqliteStore {
         let select = "SELECT record FROM directory_snapshots WHERE run = ?1";
         let records = self.all(select, [run], |row| row.get::<_, Vec<u8>>(0))?;
         let decode = |record: &Vec<u8>| {
-            DirectorySnapshot::decode(&mut Take::new(record, "directory_snapshots"))
+            DirectorySnapshot::decode(&mut RecordReader::new(record, "directory_snapshots"))
         };
         records.first().map(decode).transpose()
     }
 }
 
 fn decode(record: &[u8]) -> Result<Fact> {
-    Fact::decode(&mut Take::new(record, "fact about contents"))
+    Fact::decode(&mut RecordReader::new(record, "fact about contents"))
 }
 
 /// The fact about this version, and its row.

@@ -9,11 +9,8 @@ use super::append::{Known, Run};
 use super::{bucket, column, range, version_key};
 use crate::codec::activity;
 use crate::codec::members::{BLOCK, Block, Member, VersionRef};
-use crate::codec::versions::{self, Name};
+use crate::codec::versions::{self, VersionName};
 use crate::{Counts, Error, Result, RunKey};
-
-/// Versions in a block.
-const VERSIONS: usize = 128;
 
 /// Where a name of an entity is wanted: directory (this run's number of it), entity, 0 for its path and 1 … for its aliases.
 type Wanted = (u32, u32, u32);
@@ -130,7 +127,7 @@ impl Run<'_> {
             let index = match slot.index_of(&state) {
                 Some(index) => index,
                 None => {
-                    let shown = slot.first.map_or(Name::Here(name), Name::As);
+                    let shown = slot.first.map_or(VersionName::Here(name), VersionName::As);
                     let index = blocks.push(shown, known.kind, ident.as_ref())?;
                     slot.add(state, index);
                     if let Some(ident) = ident.filter(|_| has_inode(known.kind)) {
@@ -171,8 +168,8 @@ impl Run<'_> {
                 let index = first + place;
                 count = index + 1;
                 let asked = match record.name {
-                    Name::Here(name) => names.get_key_value(name).map(|(key, _)| *key),
-                    Name::As(at) => firsts.get(&at).copied(),
+                    VersionName::Here(name) => names.get_key_value(name).map(|(key, _)| *key),
+                    VersionName::As(at) => firsts.get(&at).copied(),
                 };
                 if let Some(slot) = asked.and_then(|name| names.get_mut(name)) {
                     if slot.first.is_none() {
@@ -338,8 +335,13 @@ struct Blocks<'r, 'c> {
 }
 
 impl Blocks<'_, '_> {
-    fn push(&mut self, name: Name<'_>, kind: EntityKind, ident: Option<&Ident>) -> Result<u32> {
-        if self.count as usize == VERSIONS {
+    fn push(
+        &mut self,
+        name: VersionName<'_>,
+        kind: EntityKind,
+        ident: Option<&Ident>,
+    ) -> Result<u32> {
+        if self.count == versions::BLOCK {
             self.write()?;
         }
         let index = self.first + self.count;

@@ -12,8 +12,8 @@ mod finish;
 mod names;
 mod open;
 mod read;
-mod rekey;
 mod runs;
+mod schema;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -56,13 +56,11 @@ impl SqliteStore {
         let path = home.database_path();
         let conn = open::open(home.dir(), &path)?;
         conn.set_prepared_statement_cache_capacity(64);
-        let store = SqliteStore {
+        Ok(SqliteStore {
             conn,
             path,
             cache: RefCell::default(),
-        };
-        store.rekey()?;
-        Ok(store)
+        })
     }
 
     /// How the database journals: `wal`, or `delete` on file systems of other machines.

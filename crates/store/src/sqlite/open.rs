@@ -7,22 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::schema::{self, MIGRATIONS};
 use crate::{Error, Result};
-
-/// `application_id` of our databases: "bsty".
-const APPLICATION: i64 = 0x6273_7479;
-
-/// Each brings the schema from its index to its index + 1. Never edited once released.
-const MIGRATIONS: &[&str] = &[
-    include_str!("schema/1.sql"),
-    include_str!("schema/2.sql"),
-    include_str!("schema/3.sql"),
-    include_str!("schema/4.sql"),
-    include_str!("schema/5.sql"),
-];
 
 /// Bytes of a page of a new database.
 const PAGE: i64 = 8192;
@@ -72,11 +60,11 @@ pub fn open(dir: &Path, path: &Path) -> Result<Connection> {
         let look = conn
             .unchecked_transaction()
             .map_err(fail("open the store"))?;
-        check(&look, path)?
+        schema::check(&look, path, MIGRATIONS.len())?
     };
     set_up(&conn, dir, version == 0).map_err(fail("set up the database"))?;
     if version < MIGRATIONS.len() {
-        migrate(&mut conn, path)?;
+        schema::migrate(&mut conn, path, MIGRATIONS)?;
     }
     Ok(conn)
 }
@@ -117,7 +105,7 @@ fn open_read_only(dir: &Path, path: &Path) -> Result<Connection> {
     );
     let conn = Connection::open_with_flags(uri, flags)
         .map_err(|e| Error::database("open the store", path, e))?;
-    let version = check(&conn, path)?;
+    let version = schema::check(&conn, path, MIGRATIONS.len())?;
     if version < MIGRATIONS.len() {
         return Err(Error::NotWritable {
             dir: dir.to_owned(),
@@ -146,48 +134,6 @@ fn uri(path: &Path, parameters: &str) -> PathBuf {
     uri.push(b'?');
     uri.extend(parameters.bytes());
     PathBuf::from(OsString::from_vec(uri))
-}
-
-/// The schema's number, if the database is ours (0: it is empty) and not newer than this program.
-fn check(conn: &Connection, path: &Path) -> Result<usize> {
-    let pragma =
-        |name: &str| conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
-    let fail = |e| Error::database("read the schema's number", path, e);
-    // Whoever made the file may have put expressions into its schema: none of them may do more than compute.
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
-        .map_err(fail)?;
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
-        .map_err(fail)?;
-    let found = pragma("user_version").map_err(fail)?;
-    let application = pragma("application_id").map_err(fail)?;
-    let tables: i64 = conn
-        .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
-        .map_err(fail)?;
-    if (found, application, tables) == (0, 0, 0) {
-        return Ok(0);
-    }
-    if application != APPLICATION {
-        return Err(Error::NotOurs(path.to_owned()));
-    }
-    // Nor may a view or a trigger stand where we look for a table: asking one could take for ever.
-    let foreign: i64 = conn
-        .query_row(
-            "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'",
-            [],
-            |row| row.get(0),
-        )
-        .map_err(fail)?;
-    if foreign > 0 {
-        return Err(Error::NotOurs(path.to_owned()));
-    }
-    match usize::try_from(found) {
-        Ok(version) if version <= MIGRATIONS.len() => Ok(version),
-        _ => Err(Error::NewerSchema {
-            path: path.to_owned(),
-            found,
-            known: MIGRATIONS.len() as i64,
-        }),
-    }
 }
 
 fn set_up(conn: &Connection, dir: &Path, empty: bool) -> rusqlite::Result<()> {
@@ -234,21 +180,4 @@ fn set_journal_mode(conn: &Connection, mode: &str) -> rusqlite::Result<()> {
 fn on_shared_file_system(dir: &Path) -> bool {
     rustix::fs::statfs(dir)
         .is_ok_and(|s| SHARED_FILE_SYSTEMS.contains(&(s.f_type as u64 & 0xffff_ffff)))
-}
-
-/// Applies what is missing, all or nothing. Another process may have done it since we looked.
-fn migrate(conn: &mut Connection, path: &Path) -> Result<()> {
-    let fail = |e| Error::database("upgrade the schema", path, e);
-    let tx = conn
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(fail)?;
-    let version = check(&tx, path)?;
-    for migration in &MIGRATIONS[version..] {
-        tx.execute_batch(migration).map_err(fail)?;
-    }
-    tx.pragma_update(None, "application_id", APPLICATION)
-        .map_err(fail)?;
-    tx.pragma_update(None, "user_version", MIGRATIONS.len() as i64)
-        .map_err(fail)?;
-    tx.commit().map_err(fail)
 }

@@ -445,7 +445,7 @@ fn first_of_block(key: EntityKey) -> i64 {
 
 /// The number of the segment before `number`, which it begins with; always a smaller one.
 fn earlier(segment: &[u8], number: u32) -> Result<Option<u32>> {
-    let earlier = crate::codec::Take::new(segment, "list of edges")
+    let earlier = crate::codec::RecordReader::new(segment, "list of edges")
         .small()?
         .checked_sub(1);
     match earlier {

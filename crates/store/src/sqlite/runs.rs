@@ -6,7 +6,7 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::{SqliteStore, range};
-use crate::codec::Take;
+use crate::codec::RecordReader;
 use crate::codec::members::Block;
 use crate::{Counts, Error, Result, RunKey, RunRecord, Stats};
 
@@ -160,7 +160,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Result<RunRecord>> {
 }
 
 fn environment(text: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let mut take = Take::new(text, "environment");
+    let mut take = RecordReader::new(text, "environment");
     let mut list = Vec::new();
     while !take.is_empty() {
         list.push(take.bytes()?.to_vec());

@@ -10,7 +10,7 @@ use backstory_graph::model::EntityKind;
 
 use super::{SqliteStore, names, range};
 use crate::codec::members::VersionRef;
-use crate::codec::versions::{self, Name, Version};
+use crate::codec::versions::{self, Version, VersionName};
 use crate::{Error, Result};
 
 impl SqliteStore {
@@ -43,8 +43,8 @@ impl SqliteStore {
         let mut block: Vec<Version> = Vec::new();
         versions::decode(&bytes, |place, record| {
             let name = match record.name {
-                Name::Here(name) => name.into(),
-                Name::As(index) => self.earlier_name(first, place, index, &block)?,
+                VersionName::Here(name) => name.into(),
+                VersionName::As(index) => self.earlier_name(first, place, index, &block)?,
             };
             block.push(Version {
                 name,
@@ -91,8 +91,8 @@ impl SqliteStore {
             versions::decode(&bytes, |place, record| {
                 let at = first + i64::from(place);
                 let name = match record.name {
-                    Name::Here(name) => Ok(Bytes::from(name)),
-                    Name::As(earlier) => Err(earlier),
+                    VersionName::Here(name) => Ok(Bytes::from(name)),
+                    VersionName::As(earlier) => Err(earlier),
                 };
                 // Whoever asks for one name of a block asks for others next.
                 if let Ok(name) = &name {
@@ -146,11 +146,11 @@ impl SqliteStore {
         for block in &blocks {
             versions::decode(block, |_, record| {
                 let name = match record.name {
-                    Name::Here(name) => {
+                    VersionName::Here(name) => {
                         texts.extend_from_slice(name);
                         texts.len() - name.len()..texts.len()
                     }
-                    Name::As(index) => names
+                    VersionName::As(index) => names
                         .get(index as usize)
                         .cloned()
                         .ok_or(Error::Damaged("list of versions"))?,

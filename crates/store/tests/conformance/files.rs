@@ -55,7 +55,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
             error,
             Error::NewerSchema {
                 found: 99,
-                known: 5,
+                known: 1,
                 ..
             }
         ),
@@ -63,6 +63,23 @@ fn a_newer_schema_is_refused_and_left_alone() {
     );
     assert!(error.to_string().contains("upgrade backstory"));
     assert!(fs::read(home.database_path()).unwrap() == before);
+}
+
+#[test]
+fn a_database_from_before_the_first_release_is_reported_and_left_alone() {
+    let tmp = tempfile::tempdir().unwrap();
+    let home = filled(tmp.path());
+    for schema in 1..=5 {
+        sql(
+            &home,
+            &format!("PRAGMA application_id = 1651733625; PRAGMA user_version = {schema}"),
+        );
+        let before = fs::read(home.database_path()).unwrap();
+        let error = failure(&home);
+        assert!(matches!(error, Error::PreRelease(_)), "{error}");
+        assert!(error.to_string().contains("move it away"));
+        assert!(fs::read(home.database_path()).unwrap() == before);
+    }
 }
 
 #[test]

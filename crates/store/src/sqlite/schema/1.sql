@@ -1,5 +1,5 @@
--- Schema 1. Every table and record is described in docs/formats/store.md.
--- Keys of 64 bits are a run's (or a directory's) number << 32 | an id in it, so that what belongs together lies together.
+-- Schema 1. docs/formats/store.md describes every table and record.
+-- A key of 64 bits is a run's (or a directory's) number << 32 | an id in it: the rows of one run, or of one directory, stand together.
 
 CREATE TABLE runs (
     number        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -20,13 +20,13 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;
 
--- Shared by all runs.
+-- All runs share these.
 CREATE TABLE texts (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE dirs (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE) STRICT;
 CREATE TABLE versions (id INTEGER PRIMARY KEY, block BLOB NOT NULL) STRICT;
 CREATE TABLE inodes (bucket INTEGER NOT NULL, dir INTEGER NOT NULL, PRIMARY KEY (bucket, dir)) STRICT, WITHOUT ROWID;
 
--- Of one run.
+-- Each row belongs to one run.
 CREATE TABLE members (id INTEGER PRIMARY KEY, block BLOB NOT NULL) STRICT;
 CREATE TABLE activities (id INTEGER PRIMARY KEY, record BLOB NOT NULL) STRICT;
 CREATE TABLE segments (id INTEGER PRIMARY KEY, block BLOB NOT NULL) STRICT;
@@ -38,6 +38,19 @@ CREATE TABLE extended (
     payload  BLOB NOT NULL
 ) STRICT;
 
--- Where to find them.
+-- Indexes of the blocks: which entities touch a directory, and which entity has a version that its run made.
 CREATE TABLE touched (dir INTEGER NOT NULL, members INTEGER NOT NULL, PRIMARY KEY (dir, members)) STRICT, WITHOUT ROWID;
-CREATE TABLE made (inode INTEGER NOT NULL, entity INTEGER NOT NULL, PRIMARY KEY (inode, entity)) STRICT, WITHOUT ROWID;
+CREATE TABLE made (version INTEGER NOT NULL, entity INTEGER NOT NULL, PRIMARY KEY (version, entity)) STRICT, WITHOUT ROWID;
+
+-- Facts about contents, filled from DIR/facts.log (docs/formats/contents.md).
+CREATE TABLE facts (
+    id      INTEGER PRIMARY KEY,
+    inode   INTEGER NOT NULL,
+    content INTEGER,
+    record  BLOB NOT NULL
+) STRICT;
+CREATE INDEX facts_by_inode ON facts (inode);
+CREATE INDEX facts_by_content ON facts (content) WHERE content IS NOT NULL;
+
+CREATE TABLE directory_snapshots (run TEXT PRIMARY KEY, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE learned (one INTEGER PRIMARY KEY CHECK (one = 1), journal BLOB NOT NULL, position INTEGER NOT NULL) STRICT;

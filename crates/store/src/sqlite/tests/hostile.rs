@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::codec::members::VersionRef;
-use crate::codec::versions::{Builder, Name};
+use crate::codec::versions::{Builder, VersionName};
 use rusqlite::config::DbConfig;
 
 /// A directory that no honest run has.
@@ -67,7 +67,7 @@ fn the_schema_of_a_database_is_not_trusted_and_cannot_be_written() {
 /// A block of one version, called as the one at `earlier`, or `x`.
 fn block(earlier: Option<u32>) -> Vec<u8> {
     let mut builder = Builder::default();
-    let name = earlier.map_or(Name::Here(b"x"), Name::As);
+    let name = earlier.map_or(VersionName::Here(b"x"), VersionName::As);
     builder.push(name, EntityKind::File, None);
     builder.finish()
 }

@@ -1,2 +1,0 @@
--- Schema 3. Blocks may be in columns, which programs of earlier schemas cannot read; blocks written before stay as they are, and are
--- read. See docs/formats/store.md; each block says in which form it is.

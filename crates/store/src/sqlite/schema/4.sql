@@ -1,2 +1,0 @@
--- Schema 4. Blocks of entities may say what was done by which name, which programs of earlier schemas do not look for; blocks written
--- before stay as they are, and are read. See docs/formats/store.md; each entity says whether it is known.
