@@ -21,7 +21,9 @@ use backstory_contents::{self as contents, Contents};
 use backstory_eventlog::{self as eventlog, Log};
 use backstory_files::Digest;
 use backstory_files::Ident;
-use backstory_store::facts::{DirectorySnapshot, Fact, Held, Journal, Learned, Package};
+use backstory_store::facts::{
+    Availability, DirectorySnapshot, Fact, Journal, JournalRecord, Package,
+};
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 
 use crate::index::{self, Busy, take_lock};
@@ -118,7 +120,10 @@ fn keep(
     let run = id.clone();
     writer
         .journal
-        .append(&[Learned::Run(DirectorySnapshot { run, places })])?;
+        .append(&[JournalRecord::Run(DirectorySnapshot {
+            run,
+            entries: places,
+        })])?;
     store::catch_up(home, store)?;
     match fs::remove_dir_all(home.kept_dir(id)) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::Remove {
@@ -147,8 +152,8 @@ struct ContentsWriter<'a> {
     kept_dir: PathBuf,
     /// Of a state there may be several: a file that was linked and one that was born later with its inode number.
     preserved: HashMap<State, Vec<Preserved>>,
-    /// Learned, and not yet in the journal.
-    gathered: Vec<Learned>,
+    /// JournalRecord, and not yet in the journal.
+    gathered: Vec<JournalRecord>,
     /// Bytes of contents that were put since the last flush.
     put: u64,
     /// Where directories really are.
@@ -169,10 +174,10 @@ impl ContentsWriter<'_> {
             return Ok(());
         }
         let (digest, held) = self.find(wanted)?;
-        self.gathered.push(Learned::Fact(Fact {
+        self.gathered.push(JournalRecord::Fact(Fact {
             ident,
             digest,
-            held,
+            availability: held,
         }));
         if self.gathered.len() >= BATCH || self.put >= BATCH_BYTES {
             self.flush()?;
@@ -181,14 +186,14 @@ impl ContentsWriter<'_> {
     }
 
     fn is_enough(&self, fact: &Fact) -> bool {
-        match fact.held {
-            Held::Kept | Held::Owned(_) => true,
-            Held::Package(_) => !self.self_contained,
-            Held::Missing(_) => false,
+        match fact.availability {
+            Availability::Stored | Availability::StoredPackage(_) => true,
+            Availability::Package(_) => !self.self_contained,
+            Availability::Missing(_) => false,
         }
     }
 
-    fn find(&mut self, wanted: &Wanted) -> Result<(Option<Digest>, Held), Error> {
+    fn find(&mut self, wanted: &Wanted) -> Result<(Option<Digest>, Availability), Error> {
         let mut why = String::new();
         for path in &wanted.paths {
             match source::open(path, &wanted.ident, self.ended) {
@@ -231,7 +236,7 @@ impl ContentsWriter<'_> {
                 Err(reason) => why = reason,
             }
         }
-        Ok((None, Held::Missing(why)))
+        Ok((None, Availability::Missing(why)))
     }
 
     /// Stores what can be read from `source`, or names the package it is from.
@@ -239,7 +244,7 @@ impl ContentsWriter<'_> {
         &mut self,
         mut source: Source,
         path: Option<&Path>,
-    ) -> Result<(Option<Digest>, Held), Changed> {
+    ) -> Result<(Option<Digest>, Availability), Changed> {
         let real = path.and_then(|path| self.real_path(path));
         let package = match real {
             Some(path) => self.package(&mut source, &path)?,
@@ -247,10 +252,10 @@ impl ContentsWriter<'_> {
         };
         let held = match package {
             Some((package, Some(digest))) if !self.self_contained => {
-                return Ok((Some(digest), Held::Package(package)));
+                return Ok((Some(digest), Availability::Package(package)));
             }
-            Some((package, _)) => Held::Owned(package),
-            None => Held::Kept,
+            Some((package, _)) => Availability::StoredPackage(package),
+            None => Availability::Stored,
         };
         self.has_room(source.size())?;
         let put = self.contents.put(&mut source);

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use backstory_export::unfinished;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Held for good by who ends the program.
+/// Availability for good by who ends the program.
 static ENDING: Mutex<()> = Mutex::new(());
 
 /// Processes that are at work for this one.

@@ -16,7 +16,7 @@ use backstory_files::Digest;
 use backstory_files::Ident;
 use backstory_files::regular;
 use backstory_query::{Content, RunContents, contents};
-use backstory_store::facts::Held;
+use backstory_store::facts::Availability;
 use backstory_store::{Store, same_version};
 use backstory_workflow::recording::Recording;
 use rustix::fs::{AtFlags, StatxFlags, statx};
@@ -87,9 +87,11 @@ impl FileContents {
     /// [`Error::NoContent`] if neither the store nor the machine has it any more;
     /// [`Error::Unreadable`] if the stored content is damaged.
     pub fn open<'a>(&'a self, content: &'a Content) -> Result<Box<dyn Read + 'a>> {
-        if let (true, Some(digest), Some(kept)) =
-            (content.held.is_kept(), &content.digest, &self.kept)
-        {
+        if let (true, Some(digest), Some(kept)) = (
+            content.availability.is_stored(),
+            &content.digest,
+            &self.kept,
+        ) {
             let unreadable = |source| Error::Unreadable {
                 path: shell::quote(&content.path),
                 source,
@@ -100,16 +102,16 @@ impl FileContents {
         if let Some(file) = live(content) {
             return Ok(Box::new(file));
         }
-        let (why, advice) = match &content.held {
-            Held::Package(package) => (
+        let (why, advice) = match &content.availability {
+            Availability::Package(package) => (
                 format!(
                     "it comes from {} {} ({}), which is not here as it was",
                     package.name, package.version, package.manager
                 ),
                 "install that version, or record with --self-contained",
             ),
-            Held::Missing(why) => (why.clone(), "record again with --contents=lazy"),
-            Held::Kept | Held::Owned(_) => (
+            Availability::Missing(why) => (why.clone(), "record again with --contents=lazy"),
+            Availability::Stored | Availability::StoredPackage(_) => (
                 "the store has no contents beside it".to_owned(),
                 "name the store it was recorded into",
             ),

@@ -89,8 +89,8 @@ impl Inventory {
                     continue;
                 }
                 let made = matches!(content.role, Role::Output | Role::Intermediate);
-                // A run that installed a package made the package's files.
-                if let Some(package) = content.held.package().filter(|_| !made) {
+                // What installed a package has made its files.
+                if let Some(package) = content.availability.package().filter(|_| !made) {
                     let next = packages.len();
                     let at = *packages.entry(unverified(package)).or_insert(next);
                     package_at.insert((run, content.path.clone()), at);

@@ -7,7 +7,7 @@ use backstory_eventlog::run::RunHeader;
 use backstory_files::Digest;
 use backstory_files::Ident;
 use backstory_graph::model::{ByName, Entity, EntityKind, Relation};
-use backstory_store::facts::{Held, Place};
+use backstory_store::facts::{Availability, SnapshotEntry};
 use backstory_store::{ActivityKey, Store};
 
 use crate::Result;
@@ -18,15 +18,14 @@ use crate::runs::{is_path, record};
 pub struct RunContents {
     /// The run's id.
     pub run: String,
-    /// True once all its versions have been examined, which happens in the background after a run.
-    /// Before that, an unknown content is [`Held::Missing`].
+    /// Whether all its versions have been looked at: contents are stored in the background after a run. Before that, whatever is not
+    /// known already is [`Availability::Missing`].
     pub settled: bool,
     /// Versions of files, links and directories that the run used or made, in the order of their
     /// first use.
     pub files: Vec<Content>,
-    /// Every directory and symbolic link on the path to them, as they were at the run's end,
-    /// ordered by path.
-    pub places: Vec<Place>,
+    /// Every directory and symbolic link on the way to them, as they lay at the run's end, in the order of their paths.
+    pub snapshot: Vec<SnapshotEntry>,
 }
 
 /// One version of one file.
@@ -55,9 +54,9 @@ pub struct Content {
     pub ident: Option<Ident>,
     /// The digest of its content. `backstory_contents::Contents::read` opens it.
     pub digest: Option<Digest>,
-    /// Where the content is available.
-    pub held: Held,
-    /// Its role in the run.
+    /// Where the content can be had.
+    pub availability: Availability,
+    /// What it was to the run.
     pub role: Role,
     /// The time of the run's first operation on it.
     pub first_used: Time,
@@ -78,14 +77,16 @@ pub enum Role {
     Library,
 }
 
-/// The digest of a version's content and the place where it is available. `None` if neither is
-/// known.
-pub fn known(store: &dyn Store, ident: Option<&Ident>) -> Result<Option<(Option<Digest>, Held)>> {
+/// What is known of a version's content: its digest, and where it can be had. None if nothing is.
+pub fn known(
+    store: &dyn Store,
+    ident: Option<&Ident>,
+) -> Result<Option<(Option<Digest>, Availability)>> {
     let fact = match ident {
         Some(ident) => store.fact(ident)?,
         None => None,
     };
-    Ok(fact.map(|fact| (fact.digest, fact.held)))
+    Ok(fact.map(|fact| (fact.digest, fact.availability)))
 }
 
 /// The same, or else that of later versions with the same content. A program without the recorder
@@ -94,17 +95,16 @@ fn known_by(
     store: &dyn Store,
     ident: Option<&Ident>,
     heirs: impl FnOnce() -> Vec<Ident>,
-) -> Result<Option<(Option<Digest>, Held)>> {
+) -> Result<Option<(Option<Digest>, Availability)>> {
     let own = known(store, ident)?;
-    if !matches!(own, Some((_, Held::Missing(_)))) {
+    if !matches!(own, Some((_, Availability::Missing(_)))) {
         return Ok(own);
     }
     for heir in heirs() {
         let found = known(store, Some(&heir))?;
-        if found
-            .as_ref()
-            .is_some_and(|(digest, held)| digest.is_some() && !matches!(held, Held::Missing(_)))
-        {
+        if found.as_ref().is_some_and(|(digest, held)| {
+            digest.is_some() && !matches!(held, Availability::Missing(_))
+        }) {
             return Ok(found);
         }
     }
@@ -144,7 +144,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let record = record(store, run)?;
     let surroundings = store.directory_snapshot(run)?;
     let settled = surroundings.is_some();
-    let places = surroundings.map(|s| s.places).unwrap_or_default();
+    let snapshot = surroundings.map(|s| s.entries).unwrap_or_default();
     let why_not = match (record.header.modes.stores_contents(), settled) {
         (false, _) => "the run was recorded with --contents=off",
         (true, false) => "it has not been stored yet; `backstory index --wait` stores it now",
@@ -192,9 +192,10 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         let mut names: Vec<Bytes> = all().collect();
         let stayed = stayed(&entity, used.deleted);
         let path = names.remove(stayed.first().copied().unwrap_or(0));
-        let at = places.binary_search_by(|place| place.path.cmp(&path));
-        let place = at.ok().map(|at| &places[at]);
-        let (digest, held) = known.unwrap_or_else(|| (None, Held::Missing(why_not.to_owned())));
+        let at = snapshot.binary_search_by(|place| place.path.cmp(&path));
+        let place = at.ok().map(|at| &snapshot[at]);
+        let (digest, held) =
+            known.unwrap_or_else(|| (None, Availability::Missing(why_not.to_owned())));
         files.push(Content {
             role: used.role(&entity, !stayed.is_empty()),
             first_used: used.first,
@@ -205,7 +206,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
             target: place.and_then(|place| place.target.clone()),
             ident: entity.ident,
             digest,
-            held,
+            availability: held,
             path,
             aliases: names,
             stayed: all()
@@ -220,7 +221,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         run: run.to_owned(),
         settled,
         files,
-        places,
+        snapshot,
     })
 }
 

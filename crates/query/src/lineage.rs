@@ -204,7 +204,7 @@ impl Search<'_> {
                     version: entity.version,
                     ident: entity.ident,
                     digest: known.as_ref().and_then(|(digest, _)| *digest),
-                    kept: known.is_some_and(|(_, held)| held.is_kept()),
+                    kept: known.is_some_and(|(_, held)| held.is_stored()),
                 }
             }
             Key::Activity(activity_key) => {

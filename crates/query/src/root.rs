@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use backstory_graph::model::{Entity, EntityKind};
-use backstory_store::{EntityKey, Role, RunKey, Store};
+use backstory_store::{EntityKey, RunKey, Store, VersionMatch};
 
 use crate::{Error, Result, now};
 
@@ -101,7 +101,7 @@ pub fn find_all(store: &dyn Store, path: &Path, run: Option<RunKey>) -> Result<V
     let (newest, entity) = find(store, path, run)?;
     let mut found = vec![newest];
     if let (Some(ident), None) = (entity.ident, run) {
-        let mut same = store.same(&ident, Role::Any)?;
+        let mut same = store.same(&ident, VersionMatch::Any)?;
         same.sort_unstable();
         same.retain(|key| key.run() != newest.run());
         found.extend(same.into_iter().rev());
@@ -119,7 +119,7 @@ fn identified(
     let Some(ident) = now::ident(&asked.absolute, true) else {
         return Ok(None);
     };
-    for role in [Role::Made, Role::Any] {
+    for role in [VersionMatch::Made, VersionMatch::Any] {
         let mut keys = store.same(&ident, role)?;
         keys.sort_unstable_by_key(|key| Reverse(*key));
         let mut otherwise = None;

@@ -23,7 +23,7 @@ use backstory_eventlog::run::RunHeader;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
 use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, Interval};
-use backstory_store::{ActivityKey, EntityKey, Role, RunKey, Store, Stream};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, VersionMatch};
 use rustc_hash::FxHashMap;
 
 use crate::answer::{Flow, Scope};
@@ -219,7 +219,7 @@ impl<'s> Steps<'s> {
                     .map(|other| (other, Flow::Same)),
             );
         } else {
-            for other in self.store.same(&ident, Role::Any)? {
+            for other in self.store.same(&ident, VersionMatch::Any)? {
                 if other.run() != key.run() && !self.is_made_there(other)? {
                     found.push((other, Flow::Same));
                 }
@@ -266,7 +266,7 @@ impl<'s> Steps<'s> {
     fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
         let mut found = Vec::new();
         for other in alike::others(self.store, ident)? {
-            for copy in self.store.same(&other, Role::Any)? {
+            for copy in self.store.same(&other, VersionMatch::Any)? {
                 let joined = copy.run() == key.run() || self.is_made_there(copy)?;
                 let by_identity = || Result::Ok(!self.made_elsewhere(copy, &other)?.is_empty());
                 if !joined && !by_identity()? && self.origin(copy, &other)? == Some(key) {
@@ -285,7 +285,7 @@ impl<'s> Steps<'s> {
     /// The same version in the runs that made it.
     fn made_elsewhere(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
         let mut found = Vec::new();
-        for other in self.store.same(ident, Role::Made)? {
+        for other in self.store.same(ident, VersionMatch::Made)? {
             if other.run() != key.run() && self.is_made_there(other)? {
                 found.push(other);
             }

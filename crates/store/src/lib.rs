@@ -1,31 +1,57 @@
-//! Where all runs live.
+//! The store of all runs.
 //!
-//! In: the graph of one run at a time, through [`backstory_graph::model::Sink`]. Out: runs, activities, entities and the edges
-//! between them, by identity, by path and by neighbourhood. Knows nothing of Linux beyond the directory it lives in, and
-//! nothing of questions: those are `backstory-query`'s.
+//! In: the graph of one run at a time, through a [`Sink`](backstory_graph::model::Sink), and facts about contents. Out: runs,
+//! activities, entities and the edges between them, by id, by path, by identity and by neighbour.
 //!
-//! - [`Home`] is the directory: the logs of runs, their ids, the format number. Opening it is cheap and touches no database.
-//! - [`Store`] is what every backend can do. [`SqliteStore`] is the default one, [`MemoryStore`] the strict one for tests.
+//! ```text
+//!              Home                              Store
+//!   the directory: logs, ids, locks     GraphStore    runs and their graphs
+//!   (opens no database)                 ContentFacts  which version has which content
+//!                                       Maintenance   size, removal of what is unused
+//!                                           │
+//!                              ┌────────────┴────────────┐
+//!                         SqliteStore               MemoryStore
+//!                         the default               for tests
+//! ```
+//!
+//! - [`Home`] is the directory: the logs of runs, their ids, the format number. Opening it is cheap and opens no database.
+//! - [`Store`] is what every engine can do. Its three traits have defaults, so that a new engine implements the least.
 //!
 //! Invariant: a run is in a store wholly or not at all, whatever happens while it is appended.
+//!
+//! Absent on purpose: questions (`backstory-query`), and all knowledge of Linux but that of directories and files.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod api;
+mod appender;
 mod codec;
+mod collected_run;
+mod content_facts;
 mod error;
 pub mod facts;
+mod graph_store;
 mod home;
+mod keys;
+mod maintenance;
 mod memory;
 mod order;
+mod run_record;
 mod sqlite;
 
-pub use api::{
-    ActivityKey, Appender, Body, Counts, EntityKey, Reading, Role, RunKey, RunRecord, Stats, Store,
-    Stream, catch_up, same_version,
-};
+pub use appender::{Appender, Body};
+pub use collected_run::CollectedRun;
+pub use content_facts::{ContentFacts, catch_up};
 pub use error::{Error, Result};
+pub use graph_store::{GraphStore, Label, ReadGuard, Stream, VersionMatch, same_version};
 pub use home::{FORMAT, Home};
+pub use keys::{ActivityKey, EntityKey, RunKey};
+pub use maintenance::Maintenance;
 pub use memory::MemoryStore;
 pub use order::newest_first;
+pub use run_record::{Counts, RunRecord, StoreStats};
 pub use sqlite::SqliteStore;
+
+/// Everything that a store can do. Each type that has the three traits is a store.
+pub trait Store: GraphStore + ContentFacts + Maintenance {}
+
+impl<S: GraphStore + ContentFacts + Maintenance> Store for S {}

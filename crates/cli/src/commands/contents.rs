@@ -9,7 +9,7 @@ use backstory_export::unfinished::UnfinishedFile;
 use backstory_files::Digest;
 use backstory_query as query;
 use backstory_query::answer::{Node, Scope};
-use backstory_store::facts::Held;
+use backstory_store::facts::Availability;
 
 use super::Outcome;
 use crate::args::export::ContentsArgs;
@@ -50,12 +50,12 @@ fn of_path(current: &CurrentStore, args: &ContentsArgs) -> Result<Digest, Failur
     };
     let path = shown(path);
     match query::known(&current.store, ident.as_ref())? {
-        Some((Some(digest), held)) if held.is_kept() => Ok(digest),
-        Some((_, Held::Package(package))) => Err(Failure::not_found(format!(
+        Some((Some(digest), held)) if held.is_stored() => Ok(digest),
+        Some((_, Availability::Package(package))) => Err(Failure::not_found(format!(
             "the content of {path} is not kept: it is from the package {} {} ({}); install that, or record with --self-contained",
             package.name, package.version, package.manager
         ))),
-        Some((_, Held::Missing(why))) => Err(Failure::not_found(format!(
+        Some((_, Availability::Missing(why))) => Err(Failure::not_found(format!(
             "the content of {path} is not kept: {why}"
         ))),
         _ => Err(Failure::not_found(format!(

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use backstory_store::{Home, SqliteStore, Store};
+use backstory_store::{GraphStore, Home, Label, SqliteStore};
 
 use super::Outcome;
 use super::record::check_name;
@@ -70,8 +70,9 @@ pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
     }
     let mut current = CurrentStore::open(store)?;
     let run = current.run(Some(&args.run))?;
-    current.store.set_name(
+    current.store.set_label(
         &run,
+        Label::Name,
         Some(args.name.as_str()).filter(|name| !name.is_empty()),
     )?;
     Ok(0)
@@ -81,8 +82,9 @@ pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
 pub fn note(args: NoteArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     let run = current.run(Some(&args.run))?;
-    current.store.set_note(
+    current.store.set_label(
         &run,
+        Label::Note,
         Some(args.text.as_str()).filter(|text| !text.is_empty()),
     )?;
     Ok(0)

@@ -7,7 +7,7 @@ use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_query::{Content, Role};
 use backstory_store::Store;
-use backstory_store::facts::Held;
+use backstory_store::facts::Availability;
 
 use crate::json::Value;
 
@@ -37,12 +37,12 @@ pub fn of_run(store: &dyn Store, run: &str) -> query::Result<StoredContents> {
     };
     let files = contents.files.into_iter();
     for file in files.filter(|file| file.kind == EntityKind::File) {
-        match &file.held {
-            Held::Kept | Held::Owned(_) => all.kept += 1,
-            Held::Package(_) => all.packages += 1,
+        match &file.availability {
+            Availability::Stored | Availability::StoredPackage(_) => all.kept += 1,
+            Availability::Package(_) => all.packages += 1,
             // What the run made, did not read and changed again was never wanted.
-            Held::Missing(_) if !contents.settled || !was_wanted(store, &file)? => {}
-            Held::Missing(why) => all.missing.push((file.path.clone(), why.clone())),
+            Availability::Missing(_) if !contents.settled || !was_wanted(store, &file)? => {}
+            Availability::Missing(why) => all.missing.push((file.path.clone(), why.clone())),
         }
         if file.digest.is_some() {
             all.versions.push(file);
@@ -112,7 +112,7 @@ impl Versions {
 
 /// What is told of a version, whoever tells it.
 fn fields(file: &Content) -> [(&'static str, Value); 5] {
-    let package = file.held.package().map(|package| {
+    let package = file.availability.package().map(|package| {
         Value::Object(vec![
             ("manager", package.manager.as_str().into()),
             ("name", package.name.as_str().into()),
@@ -123,7 +123,7 @@ fn fields(file: &Content) -> [(&'static str, Value); 5] {
     [
         ("version", file.version.into()),
         ("digest", file.digest.into()),
-        ("kept", file.held.is_kept().into()),
+        ("kept", file.availability.is_stored().into()),
         ("last", file.last.into()),
         ("package", package.into()),
     ]

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
-use backstory_store::facts::{Listed, Looked, Place};
+use backstory_store::facts::{Listed, Looked, SnapshotEntry};
 
 /// Links that lead to links: as many as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -18,7 +18,11 @@ const MOST_ENTRIES: usize = 10_000;
 
 /// All places on the way to these paths, in the order of their bytes; of the directories `listed` with what is in them, and with the
 /// files `looked` as they are.
-pub fn around(paths: &[PathBuf], listed: &[PathBuf], looked: &HashSet<PathBuf>) -> Vec<Place> {
+pub fn around(
+    paths: &[PathBuf],
+    listed: &[PathBuf],
+    looked: &HashSet<PathBuf>,
+) -> Vec<SnapshotEntry> {
     let mut way = Way::default();
     for path in paths {
         way.walk(path, looked.contains(path));
@@ -37,13 +41,13 @@ pub fn around(paths: &[PathBuf], listed: &[PathBuf], looked: &HashSet<PathBuf>) 
         .collect();
     for real in real {
         if let Some(place) = found.get_mut(real.as_os_str().as_bytes()) {
-            place.entries = entries(&real);
+            place.listing = entries(&real);
         }
     }
     let mut listings = Vec::new();
     for place in found.values_mut() {
         let device = fs::metadata(OsStr::from_bytes(&place.path)).map_or(0, |meta| meta.dev());
-        listings.extend(place.entries.as_mut().map(|entries| (device, entries)));
+        listings.extend(place.listing.as_mut().map(|entries| (device, entries)));
     }
     only_shared(&mut listings);
     found.into_values().collect()
@@ -105,7 +109,7 @@ fn only_shared(listings: &mut [(u64, &mut Vec<Listed>)]) {
 /// What was found on the way.
 #[derive(Default)]
 struct Way {
-    found: BTreeMap<Bytes, Place>,
+    found: BTreeMap<Bytes, SnapshotEntry>,
     seen: HashSet<PathBuf>,
     /// Files at the end of it that are to be told as they are.
     files: BTreeMap<PathBuf, Looked>,
@@ -164,14 +168,14 @@ impl Way {
             true => Some(fs::read_link(path).ok()?),
             false => None,
         };
-        let place = Place {
+        let place = SnapshotEntry {
             path: key.clone(),
             mode: meta.mode(),
             target: target
                 .clone()
                 .map(|target| target.into_os_string().into_vec().into()),
             mtime: if meta.is_symlink() { time(&meta) } else { 0 },
-            entries: None,
+            listing: None,
             looked: Vec::new(),
         };
         self.found.insert(key, place);
@@ -202,7 +206,7 @@ mod tests {
             .find(|place| place.path.ends_with(b"/real"))
             .unwrap();
         let mut names: Vec<&[u8]> = real
-            .entries
+            .listing
             .iter()
             .flatten()
             .map(|entry| &*entry.name)

@@ -101,7 +101,7 @@ impl<'v> ImageTree<'v> {
             .filter(|content| content.kind != EntityKind::File && is_made(content))
             .map(|content| &content.path)
             .collect();
-        for place in &contents.places {
+        for place in &contents.snapshot {
             if made.contains(&place.path) || is_of_kernel(&place.path) {
                 continue;
             }
@@ -123,7 +123,7 @@ impl<'v> ImageTree<'v> {
             .flat_map(|content| std::iter::once(&content.path).chain(&content.aliases))
             .collect();
         for place in contents
-            .places
+            .snapshot
             .iter()
             .filter(|place| !is_of_kernel(&place.path))
         {
@@ -132,7 +132,7 @@ impl<'v> ImageTree<'v> {
                 let node = TreeNode::Looked(file.size.min(MOST_OF_NOTHING), file.mtime, file.mode);
                 self.nodes.entry(at(&file.name)).or_insert(node);
             }
-            for entry in place.entries.iter().flatten() {
+            for entry in place.listing.iter().flatten() {
                 let node = match entry.kind {
                     0o040_000 => TreeNode::Directory(0o755),
                     0o100_000 => TreeNode::Looked(0, 0, 0o644),
@@ -198,7 +198,8 @@ impl<'v> ImageTree<'v> {
 
 /// True for the user's own files, as opposed to files of a package or a tool.
 pub fn is_own(path: &[u8], node: &TreeNode<'_>) -> bool {
-    let from_package = matches!(node, TreeNode::File(content) if content.held.package().is_some());
+    let from_package =
+        matches!(node, TreeNode::File(content) if content.availability.package().is_some());
     !from_package && !matches!(node, TreeNode::Loader) && !is_tool(path)
 }
 

@@ -12,7 +12,9 @@ use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
 use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_graph::standard::{self, StandardEnd};
-use backstory_store::facts::{DirectorySnapshot, Fact, Held, Learned, Mark, Package, Place};
+use backstory_store::facts::{
+    Availability, DirectorySnapshot, Fact, JournalPosition, JournalRecord, Package, SnapshotEntry,
+};
 use backstory_store::{MemoryStore, Store};
 
 /// The moment at which every literal run starts: 2023-11-14 22:13:20 UTC.
@@ -27,8 +29,8 @@ pub struct Scene {
     pub informs: Vec<Inform>,
     pub derived: Vec<Derived>,
     pub extended: Vec<(ActivityId, Vec<u8>, Vec<u8>)>,
-    pub learned: Vec<Learned>,
-    pub places: Vec<Place>,
+    pub learned: Vec<JournalRecord>,
+    pub places: Vec<SnapshotEntry>,
     /// The indexer has stored what the files held.
     pub stored: bool,
     contents: Vec<Vec<u8>>,
@@ -183,18 +185,18 @@ impl Scene {
         self.entities[id.0 as usize].ident = Some(ident);
         let digest = blake3::hash(content.as_bytes());
         self.contents.push(content.as_bytes().to_vec());
-        self.learned.push(Learned::Fact(Fact {
+        self.learned.push(JournalRecord::Fact(Fact {
             ident,
             digest: Some(backstory_files::Digest(*digest.as_bytes())),
-            held: Held::Kept,
+            availability: Availability::Stored,
         }));
         id
     }
 
     /// The last learned content belongs to a package as well.
     pub fn owned_by(&mut self, manager: &str, name: &str, version: &str) {
-        if let Some(Learned::Fact(fact)) = self.learned.last_mut() {
-            fact.held = Held::Owned(Package {
+        if let Some(JournalRecord::Fact(fact)) = self.learned.last_mut() {
+            fact.availability = Availability::StoredPackage(Package {
                 manager: manager.into(),
                 name: name.into(),
                 version: version.into(),
@@ -236,12 +238,12 @@ impl Scene {
 
     /// A directory on the way to a file.
     pub fn directory(&mut self, path: &str) {
-        self.places.push(Place {
+        self.places.push(SnapshotEntry {
             path: bytes(path),
             mode: 0o040_755,
             target: None,
             mtime: 0,
-            entries: None,
+            listing: None,
             looked: Vec::new(),
         });
     }
@@ -279,11 +281,13 @@ impl Scene {
             return;
         }
         let mut learned = self.learned.clone();
-        learned.push(Learned::Run(DirectorySnapshot {
+        learned.push(JournalRecord::Run(DirectorySnapshot {
             run: self.header.id.clone(),
-            places: self.places.clone(),
+            entries: self.places.clone(),
         }));
-        store.learn(&learned, Mark::default(), false).unwrap();
+        store
+            .learn(&learned, JournalPosition::default(), false)
+            .unwrap();
         let contents = Contents::create(dir).unwrap();
         for content in &self.contents {
             contents.put(&mut content.as_slice()).unwrap();

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use backstory_graph::model::*;
-use backstory_store::{ActivityKey, Appender, Error, Home, RunRecord, SqliteStore, Store, Stream};
+use backstory_store::{
+    ActivityKey, Appender, Error, GraphStore, Home, RunRecord, SqliteStore, Stream,
+};
 
 use crate::report::processor_time;
 

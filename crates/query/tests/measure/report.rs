@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use backstory_query::answer::Scope;
 use backstory_query::{ancestry, influence};
-use backstory_store::{Home, SqliteStore, Store};
+use backstory_store::{Home, Maintenance, SqliteStore};
 
 /// Processor time of this process. Unlike elapsed time, it does not count what other processes do on the machine.
 pub fn processor_time() -> Duration {

@@ -9,7 +9,7 @@ use backstory_eventlog::event::Via;
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
 use backstory_files::Ident;
 use backstory_graph::model::*;
-use backstory_store::{Error, SqliteStore, Store};
+use backstory_store::{Error, GraphStore, SqliteStore};
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 
 use crate::report::processor_time;

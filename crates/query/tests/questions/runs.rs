@@ -15,8 +15,12 @@ fn a_run_is_found_by_id_name_and_beginning() {
         for (id, at) in [("aaaa1111", 10), ("aaaa2222", 30), ("bbbb3333", 20)] {
             Graph::default().append(store, id, at);
         }
-        store.set_name("aaaa1111", Some("nightly")).unwrap();
-        store.set_name("bbbb3333", Some("nightly")).unwrap();
+        store
+            .set_label("aaaa1111", backstory_store::Label::Name, Some("nightly"))
+            .unwrap();
+        store
+            .set_label("bbbb3333", backstory_store::Label::Name, Some("nightly"))
+            .unwrap();
         assert_eq!(resolve(store, None).unwrap(), "aaaa2222");
         assert_eq!(resolve(store, Some("nightly")).unwrap(), "bbbb3333");
         assert_eq!(resolve(store, Some("aaaa2")).unwrap(), "aaaa2222");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_graph::model::EntityKind;
-use backstory_store::facts::Held;
+use backstory_store::facts::Availability;
 use backstory_store::same_version;
 
 use super::{Difference, File, Found, Kind, Side};
@@ -84,7 +84,7 @@ fn said(file: Option<&File>) -> Option<Vec<u8>> {
         return Some(b"not there".to_vec());
     }
     let mut words = Vec::new();
-    if let Some(package) = file.held.as_ref().and_then(Held::package) {
+    if let Some(package) = file.held.as_ref().and_then(Availability::package) {
         words.push(format!(
             "{} {} ({})",
             package.name, package.version, package.manager

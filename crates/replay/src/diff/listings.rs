@@ -37,11 +37,11 @@ pub(super) fn of(
 ) -> Result<Vec<Listing>> {
     let places = store
         .directory_snapshot(run)?
-        .map(|s| s.places)
+        .map(|s| s.entries)
         .unwrap_or_default();
     let entries: HashMap<&[u8], _> = places
         .iter()
-        .filter_map(|place| Some((&*place.path, place.entries.as_ref()?)))
+        .filter_map(|place| Some((&*place.path, place.listing.as_ref()?)))
         .collect();
     let done = |entity: &Entity| used.get(&entity.id.0).copied().unwrap_or_default();
     let is_made = |entity: &Entity| entity.version > 0 || done(entity).made;

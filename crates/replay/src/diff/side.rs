@@ -12,7 +12,7 @@ use backstory_files::Ident;
 use backstory_graph::model::{Activity, Edge, Entity, EntityKind, Relation};
 use backstory_query::answer::{Lineage, Node, RunDetails, Scope};
 use backstory_query::{self as query};
-use backstory_store::facts::Held;
+use backstory_store::facts::Availability;
 use backstory_store::{ActivityKey, EntityKey, Store};
 
 use super::listings::{self, Listing};
@@ -57,7 +57,7 @@ pub struct File {
     /// The name of its content, if it is known.
     pub digest: Option<Digest>,
     /// Where it can be had.
-    pub held: Option<Held>,
+    pub held: Option<Availability>,
     /// It was executed.
     pub executed: bool,
     /// When it was first used, or complete if it was made, from the side's beginning.

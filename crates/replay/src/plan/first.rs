@@ -10,7 +10,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::Ident;
 use backstory_graph::model::{Certainty, Entity, EntityKind, Relation};
 use backstory_query::{self as query, RunContents, kind};
-use backstory_store::facts::{Listed, Looked, Place};
+use backstory_store::facts::{Listed, Looked, SnapshotEntry};
 use backstory_store::{ActivityKey, RunRecord, Store};
 use backstory_workflow::paths::{is_below_kernel, parent};
 
@@ -66,7 +66,7 @@ pub struct First {
     /// Everything that was there.
     pub paths: Vec<Before>,
     /// Directories and links on the way.
-    pub places: Vec<Place>,
+    pub places: Vec<SnapshotEntry>,
     /// Directories that processes of the run began in.
     pub stood: Vec<Bytes>,
     /// What was in the directories that it listed, by their paths without links.
@@ -82,13 +82,13 @@ pub struct First {
 impl First {
     /// How everything lay. Needs to know what the run made; `put_there`: what it made where something had been.
     fn lay(&mut self, held: &RunContents, put_there: &BTreeSet<Bytes>) {
-        let listings = held.places.iter();
+        let listings = held.snapshot.iter();
         self.listings = listings
-            .filter_map(|place| Some((place.path.clone(), place.entries.clone()?)))
+            .filter_map(|place| Some((place.path.clone(), place.listing.clone()?)))
             .collect();
-        self.looked = looked(&held.places);
+        self.looked = looked(&held.snapshot);
         self.places = held
-            .places
+            .snapshot
             .iter()
             .filter(|place| !below_any(&self.made, &place.path))
             // A link that the run put where another had been: where that one led is not told by it.
@@ -203,7 +203,7 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
     Ok(first)
 }
 
-fn looked(places: &[Place]) -> BTreeMap<Vec<u8>, Looked> {
+fn looked(places: &[SnapshotEntry]) -> BTreeMap<Vec<u8>, Looked> {
     let files = places.iter().flat_map(|place| {
         let path = |file: &Looked| [&place.path, &b"/"[..], &file.name].concat();
         place

@@ -17,7 +17,7 @@ use backstory_files::Digest;
 use backstory_query::{self as query, Role};
 use backstory_redaction as redaction;
 use backstory_store::Store;
-use backstory_store::facts::Held;
+use backstory_store::facts::Availability;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Lack, Result};
@@ -314,9 +314,9 @@ fn expected(
         if !plain || callers(&file.path) || !first::is_plain(&file.path) {
             continue;
         }
-        let digest = match (&file.digest, &file.held) {
+        let digest = match (&file.digest, &file.availability) {
             (Some(digest), _) => Ok(*digest),
-            (None, Held::Missing(why)) => Err(why.clone()),
+            (None, Availability::Missing(why)) => Err(why.clone()),
             (None, _) => Err("its content was not read".to_owned()),
         };
         // The last version of a path is the output; there is one with `last` at most, but names may join.

@@ -13,7 +13,7 @@ use backstory_files::Ident;
 use backstory_files::regular;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
-use backstory_store::facts::{Held, Looked, Package};
+use backstory_store::facts::{Availability, Looked, Package};
 use backstory_store::{Store, same_version};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
@@ -353,20 +353,20 @@ impl<'s> Builder<'s> {
             false => What::Copied(without_links(&before.path)),
         };
         let what = match known {
-            Some((Some(digest), Held::Kept | Held::Owned(_))) => {
+            Some((Some(digest), Availability::Stored | Availability::StoredPackage(_))) => {
                 match same && large && !before.changed {
                     true => Ok(from_here()),
                     false => self.kept(&digest),
                 }
             }
-            Some((digest, Held::Package(package))) => {
+            Some((digest, Availability::Package(package))) => {
                 match same || self.is_content(&before.path, digest) {
                     true => Ok(from_here()),
                     false => Err(missing_package(&package, now.is_some())),
                 }
             }
-            Some((_, Held::Missing(_))) if same => Ok(from_here()),
-            Some((_, Held::Missing(why))) => Err(why),
+            Some((_, Availability::Missing(_))) if same => Ok(from_here()),
+            Some((_, Availability::Missing(why))) => Err(why),
             _ if same => Ok(from_here()),
             _ => Err("nothing is known of its content".to_owned()),
         };
@@ -389,11 +389,11 @@ impl<'s> Builder<'s> {
     }
 
     /// What is known of its content: by its own identity, else by those that it had later in the run.
-    fn known(&self, before: &Before) -> Result<Option<(Option<Digest>, Held)>> {
+    fn known(&self, before: &Before) -> Result<Option<(Option<Digest>, Availability)>> {
         let mut found = query::known(self.store, before.ident.as_ref())?;
         for heir in &before.heirs {
             match found {
-                None | Some((_, Held::Missing(_))) => {
+                None | Some((_, Availability::Missing(_))) => {
                     found = query::known(self.store, Some(heir))?.or(found);
                 }
                 Some(_) => break,
@@ -409,7 +409,7 @@ impl<'s> Builder<'s> {
             return Ok(None);
         };
         for later in &before.written {
-            if let Some((Some(digest), Held::Kept | Held::Owned(_))) =
+            if let Some((Some(digest), Availability::Stored | Availability::StoredPackage(_))) =
                 query::known(self.store, Some(later))?
             {
                 self.notes.push(format!(

@@ -38,7 +38,7 @@ pub fn of(store: &dyn Store, header: &RunHeader, notes: &mut Vec<String>) -> Res
         return Ok(Stdin::Callers);
     };
     match query::known(store, Some(&ident))? {
-        Some((Some(digest), held)) if held.is_kept() => Ok(Stdin::Kept(digest.0)),
+        Some((Some(digest), held)) if held.is_stored() => Ok(Stdin::Kept(digest.0)),
         _ => {
             let path = Path::new(std::ffi::OsStr::from_bytes(target)).display();
             notes.push(format!(

@@ -118,10 +118,10 @@ impl<'s> Surroundings<'s> {
             let run = &recording.details.summary.id;
             let places = store
                 .directory_snapshot(run)?
-                .map(|s| s.places)
+                .map(|s| s.entries)
                 .unwrap_or_default();
             let known = places.into_iter().filter_map(|place| {
-                let names = place.entries?.into_iter().map(|entry| entry.name);
+                let names = place.listing?.into_iter().map(|entry| entry.name);
                 Some((place.path.to_vec(), names.collect()))
             });
             listings.insert(run.clone(), known.collect());

@@ -5,8 +5,7 @@
 //!        | length of the bytes, > 0  zstd frame
 //! ```
 //!
-//! A block is compressed if it is longer than [`SHORT`] and loses an eighth of its length: what saves less is not worth the
-//! time that each reader takes.
+//! A block is compressed if it is longer than [`SHORT`] and gets smaller.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -46,7 +45,7 @@ pub fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The zstd frame of `bytes`. `None` if it is not worth it, or zstd fails.
+/// The zstd frame of `bytes`. `None` if it is not smaller, or zstd fails.
 fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     if !(SHORT + 1..=LONGEST).contains(&bytes.len()) {
         return None;
@@ -60,7 +59,7 @@ fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
             slot.insert(compressor).compress(bytes).ok()
         }
     })?;
-    (frame.len() < bytes.len() / 8 * 7).then_some(frame)
+    (frame.len() + 2 < bytes.len()).then_some(frame)
 }
 
 /// The bytes of a block that reaches to the end of `reader`.

@@ -106,8 +106,11 @@ impl Block {
         let reverse = reader.small()?.checked_sub(1);
         let first = reader.small()?;
         let mut columns = Columns::take(&mut reader)?;
-        let ids = first..first.saturating_add(columns.count);
-        let members = ids.map(|id| columns.member(id)).collect::<Result<_>>()?;
+        // A collected `Result` would not reserve room.
+        let mut members = Vec::with_capacity(columns.count as usize);
+        for id in first..first.saturating_add(columns.count) {
+            members.push(columns.member(id)?);
+        }
         Ok(Block { reverse, members })
     }
 }
@@ -269,18 +272,16 @@ impl<'b> Columns<'b> {
             true => Some(self.previous_of(id)?),
             false => None,
         };
-        let count = if has(ALIASES) { self.counts.size()? } else { 0 };
-        let aliases = (0..count)
-            .map(|_| self.alias())
-            .collect::<Result<Vec<_>>>()?;
-        let names = if has(ALIASES) && has(BY_NAME) {
-            count + 1
-        } else {
-            0
-        };
-        let by_name = (0..names)
-            .map(|_| self.relations())
-            .collect::<Result<_>>()?;
+        let (mut aliases, mut by_name) = (Vec::new(), Vec::new());
+        if has(ALIASES) {
+            for _ in 0..self.counts.size()? {
+                aliases.push(self.alias()?);
+            }
+            // The relations by each name: the path's and the aliases'.
+            for _ in 0..if has(BY_NAME) { aliases.len() + 1 } else { 0 } {
+                by_name.push(self.relations()?);
+            }
+        }
         Ok(Member {
             version,
             number,

@@ -65,6 +65,9 @@ pub fn scan(segment: &[u8], only: Option<u8>, into: &mut Vec<Mention>) -> Result
     let mut counts = reader.column(entities)?;
     let mut firsts = reader.column(entities)?;
     let mut further = reader;
+    if only.is_none() {
+        into.reserve(entities);
+    }
     let (mut next, mut first, mut skipped) = (0u64, 0i64, 0usize);
     for _ in 0..entities {
         let position = next.saturating_add(positions.number()?);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
 
-use super::Learned;
+use super::JournalRecord;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"bsfacts1";
@@ -27,7 +27,7 @@ const SUMS: usize = 32;
 
 /// How far a journal was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Mark {
+pub struct JournalPosition {
     /// The journal's name; zeros before anything was read.
     pub journal: [u8; 16],
     /// Bytes.
@@ -55,7 +55,7 @@ impl Journal {
     }
 
     /// Appends what was learned, and makes it survive the death of the machine.
-    pub fn append(&mut self, learned: &[Learned]) -> Result<()> {
+    pub fn append(&mut self, learned: &[JournalRecord]) -> Result<()> {
         let bytes: Vec<u8> = learned.iter().flat_map(frame).collect();
         self.file
             .write_all(&bytes)
@@ -64,7 +64,7 @@ impl Journal {
     }
 }
 
-fn frame(learned: &Learned) -> Vec<u8> {
+fn frame(learned: &JournalRecord) -> Vec<u8> {
     let record = learned.encode();
     let mut bytes = b"bf".to_vec();
     bytes.extend((record.len() as u32).to_le_bytes());
@@ -74,17 +74,17 @@ fn frame(learned: &Learned) -> Vec<u8> {
 }
 
 /// What was learned as bytes, to hand to another store.
-pub fn to_bytes(learned: &[Learned]) -> Vec<u8> {
+pub fn to_bytes(learned: &[JournalRecord]) -> Vec<u8> {
     learned.iter().flat_map(frame).collect()
 }
 
 /// What [`to_bytes`] wrote; of other bytes, whatever whole records there are.
-pub fn from_bytes(bytes: &[u8]) -> Vec<Learned> {
+pub fn from_bytes(bytes: &[u8]) -> Vec<JournalRecord> {
     frames(bytes).0
 }
 
 /// Replaces the journal at `path` by one that holds this, under another name of its own.
-pub fn rewrite(path: &Path, learned: &[Learned]) -> Result<()> {
+pub fn rewrite(path: &Path, learned: &[JournalRecord]) -> Result<()> {
     let beside = path.with_extension(format!("new.{}", std::process::id()));
     let fail = |e| Error::io("write", path, e);
     let mut name = [0; 16];
@@ -111,17 +111,24 @@ pub fn rewrite(path: &Path, learned: &[Learned]) -> Result<()> {
 
 /// What was learned after `mark`, how far that is, and whether the reader must forget what it knew: this is another journal than
 /// it had read. No journal is an empty one.
-pub fn read_since(path: &Path, mark: Mark) -> Result<(Vec<Learned>, Mark, bool)> {
+pub fn read_since(
+    path: &Path,
+    mark: JournalPosition,
+) -> Result<(Vec<JournalRecord>, JournalPosition, bool)> {
     let fail = |e| Error::io("read", path, e);
     let mut file = match regular::open(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            return Ok((Vec::new(), Mark::default(), mark != Mark::default()));
+            return Ok((
+                Vec::new(),
+                JournalPosition::default(),
+                mark != JournalPosition::default(),
+            ));
         }
         opened => opened.map_err(fail)?,
     };
     let mut head = [0; HEADER];
     let known = file.read_exact(&mut head).is_ok() && head.starts_with(MAGIC);
-    let mut now = Mark::default();
+    let mut now = JournalPosition::default();
     now.journal.copy_from_slice(&head[8..]);
     let same = known && now.journal == mark.journal && mark.offset >= HEADER as u64;
     let from = if same { mark.offset } else { HEADER as u64 };
@@ -135,7 +142,7 @@ pub fn read_since(path: &Path, mark: Mark) -> Result<(Vec<Learned>, Mark, bool)>
 }
 
 /// The records of all whole frames, and where the last one ends.
-fn frames(bytes: &[u8]) -> (Vec<Learned>, usize) {
+fn frames(bytes: &[u8]) -> (Vec<JournalRecord>, usize) {
     let (mut at, mut end, mut found) = (0, 0, Vec::new());
     let mut left = bytes.len().saturating_mul(SUMS);
     while at + FRAME <= bytes.len() && left > 0 {
@@ -144,7 +151,7 @@ fn frames(bytes: &[u8]) -> (Vec<Learned>, usize) {
                 at += FRAME + record.len();
                 end = at;
                 // A record of a kind that a newer program writes says nothing to this one.
-                found.extend(Learned::decode(record));
+                found.extend(JournalRecord::decode(record));
             }
             None => at += 1,
         }
@@ -166,18 +173,18 @@ fn record_at<'b>(bytes: &'b [u8], left: &mut usize) -> Option<&'b [u8]> {
 mod tests {
     use super::*;
 
-    fn forgotten(n: usize) -> Learned {
-        Learned::Forgotten(format!("run{n}"))
+    fn forgotten(n: usize) -> JournalRecord {
+        JournalRecord::Forgotten(format!("run{n}"))
     }
 
     #[test]
     fn a_reader_learns_each_thing_once_however_the_journal_is_cut() {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("facts.log");
-        assert_eq!(read_since(&path, Mark::default()).unwrap().0, []);
+        assert_eq!(read_since(&path, JournalPosition::default()).unwrap().0, []);
         let mut journal = Journal::open(&path).unwrap();
         journal.append(&[forgotten(1), forgotten(2)]).unwrap();
-        let (learned, mark, _) = read_since(&path, Mark::default()).unwrap();
+        let (learned, mark, _) = read_since(&path, JournalPosition::default()).unwrap();
         assert_eq!(learned, [forgotten(1), forgotten(2)]);
         let before = fs::read(&path).unwrap();
         journal.append(&[forgotten(3)]).unwrap();
@@ -208,7 +215,7 @@ mod tests {
             .unwrap()
             .append(&[forgotten(1)])
             .unwrap();
-        let (_, mark, _) = read_since(&path, Mark::default()).unwrap();
+        let (_, mark, _) = read_since(&path, JournalPosition::default()).unwrap();
         rewrite(&path, &[forgotten(2)]).unwrap();
         let (learned, _, anew) = read_since(&path, mark).unwrap();
         assert_eq!((learned, anew), (vec![forgotten(2)], true));

@@ -1,64 +1,64 @@
-//! What is known of contents: which version has which digest, who keeps it, and why it is not kept where nobody does.
+//! Facts about contents: which version has which digest, where its content is available, and why not if it is not.
 //!
-//! Facts are about identities, not runs: what a thousand runs read is known once. They are learned after a run has ended and
-//! kept in a journal beside the logs ([`Journal`]), from which a database is filled again. `docs/formats/contents.md` draws it.
+//! A fact is about an identity, not about a run: a file that a thousand runs read has one fact. Facts are collected after a run
+//! has ended and appended to a journal beside the logs ([`Journal`]). A database is filled from the journal.
+//! `docs/formats/contents.md` describes both.
 
 mod journal;
 mod record;
 
 use backstory_eventlog::event::Bytes;
-use backstory_files::Digest;
-use backstory_files::Ident;
+use backstory_files::{Digest, Ident};
 
-pub use journal::{Journal, Mark, from_bytes, read_since, rewrite, to_bytes};
+pub use journal::{Journal, JournalPosition, from_bytes, read_since, rewrite, to_bytes};
 
-/// Something learned.
+/// A record of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Learned {
-    /// Of a version.
+pub enum JournalRecord {
+    /// A fact about a version.
     Fact(Fact),
-    /// Of a run: all its versions have been looked at.
+    /// The contents of a run were looked at; how its directories were.
     Run(DirectorySnapshot),
-    /// A run is forgotten, and with it what was learned of its directory_snapshots.
+    /// A run was removed, and its directory snapshot with it.
     Forgotten(String),
 }
 
-/// What is known of a version's content.
+/// What is known about a version's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// The version. Status-change time, mode and number of names do not matter here: see [`crate::same_version`].
+    /// The version, as [`crate::same_version`] compares it: status-change time, mode and number of links do not matter.
     pub ident: Ident,
-    /// The name of its content, if it was read.
+    /// The digest of its content, if the content was read.
     pub digest: Option<Digest>,
-    /// Where the content can be had.
-    pub held: Held,
+    /// Where the content is available.
+    pub availability: Availability,
 }
 
-/// Where a content can be had.
+/// Where a content is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held {
-    /// In the contents beside the store.
-    Kept,
-    /// From a package; it is not kept here.
+pub enum Availability {
+    /// In the store of contents.
+    Stored,
+    /// In a package; the store of contents does not have it.
     Package(Package),
-    /// In the contents beside the store, and it belongs to a package: everything was to be kept, or the package's manager does not know what
-    /// the file should hold.
-    Owned(Package),
-    /// Nowhere: why, in words for people.
+    /// In the store of contents, though the file belongs to a package: either the run stored all contents, or the package's
+    /// manager has no checksum of the file.
+    StoredPackage(Package),
+    /// Nowhere: the reason, in words for people.
     Missing(String),
 }
 
-impl Held {
-    /// Whether it is in the contents beside the store.
-    pub fn is_kept(&self) -> bool {
-        matches!(self, Held::Kept | Held::Owned(_))
+impl Availability {
+    /// Whether it is in the store of contents.
+    pub fn is_stored(&self) -> bool {
+        matches!(self, Availability::Stored | Availability::StoredPackage(_))
     }
 
-    /// The package that it belongs to.
+    /// The package that the file belongs to.
     pub fn package(&self) -> Option<&Package> {
         match self {
-            Held::Package(package) | Held::Owned(package) => Some(package),
-            Held::Kept | Held::Missing(_) => None,
+            Availability::Package(package) | Availability::StoredPackage(package) => Some(package),
+            Availability::Stored | Availability::Missing(_) => None,
         }
     }
 }
@@ -72,37 +72,37 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Whether the file's content was compared with the checksum that the package has for it.
+    /// Whether the file's content was compared with the package's checksum, and is equal.
     pub verified: bool,
 }
 
-/// How the paths of a run lay when it had ended.
+/// The directories and links that led to a run's files, as they were when the run had ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DirectorySnapshot {
     /// The run's id.
     pub run: String,
-    /// Every directory and symbolic link on the way to a file that the run used, in the order of their paths.
-    pub places: Vec<Place>,
+    /// Every directory and symbolic link on the path to a file that the run used, in the order of their paths.
+    pub entries: Vec<SnapshotEntry>,
 }
 
-/// A directory or symbolic link on the way to a file.
+/// A directory or symbolic link on the path to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SnapshotEntry {
     /// Absolute path.
     pub path: Bytes,
     /// Type and permission bits (`st_mode`).
     pub mode: u32,
-    /// Where it leads, if it is a link.
+    /// The text of a symbolic link.
     pub target: Option<Bytes>,
-    /// When a link was made or last changed itself, ns since 1970; 0 if that is not known, or it is a directory.
+    /// Modification time of a link itself, in ns since 1970. 0 if it is not known, and for directories.
     pub mtime: i64,
-    /// What was in it, in the order in which it was listed, if it is a directory of the user's that the run listed.
-    pub entries: Option<Vec<Listed>>,
-    /// Files in it that the run looked at and neither read nor made, in the order of their names.
+    /// The entries of a directory of the user's that the run listed, in the order of the listing.
+    pub listing: Option<Vec<Listed>>,
+    /// Files in the directory that the run looked at, but neither read nor made, in the order of their names.
     pub looked: Vec<Looked>,
 }
 
-/// A file that was only looked at: of its content nothing is known but this.
+/// A file that a run only looked at. Nothing else is known of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
     /// Its name.
@@ -111,31 +111,26 @@ pub struct Looked {
     pub mode: u32,
     /// Its size in bytes.
     pub size: u64,
-    /// Its last modification, ns since 1970.
+    /// Its modification time in ns since 1970.
     pub mtime: i64,
 }
 
-/// An entry of a directory.
+/// An entry of a directory's listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Its name.
     pub name: Bytes,
-    /// What it is: the type bits of `st_mode`; 0 if the listing did not tell.
+    /// The type bits of `st_mode`; 0 if the listing did not have the type.
     pub kind: u32,
     /// Its inode, if another name in the directories that the run listed is the same file; else 0.
     pub shared: u64,
 }
 
 impl Fact {
-    /// Whether this is to stand rather than `old`, which is of the same version: nothing that can be had is given up for a reason
-    /// why it cannot.
+    /// Whether this fact replaces `old`, which is about the same version. A fact that a content is missing never replaces one
+    /// that it is available.
     pub fn replaces(&self, old: &Fact) -> bool {
-        !matches!(
-            (&self.held, &old.held),
-            (
-                Held::Missing(_),
-                Held::Kept | Held::Package(_) | Held::Owned(_)
-            )
-        )
+        let missing = |fact: &Fact| matches!(fact.availability, Availability::Missing(_));
+        !missing(self) || missing(old)
     }
 }

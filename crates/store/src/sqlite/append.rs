@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::column;
 use super::names::{Names, Text};
-use crate::api::{Appender, Body};
+use crate::appender::{Appender, Body};
 use crate::codec::members::BLOCK;
 use crate::codec::{activity, reverse, stream};
 use crate::{Counts, Error, Result, RunKey};

@@ -5,17 +5,17 @@ use backstory_files::Ident;
 use rusqlite::{Connection, params};
 
 use super::{SqliteStore, inode_key};
-use crate::api::same_version;
 use crate::codec::RecordReader;
-use crate::facts::{DirectorySnapshot, Fact, Learned, Mark};
+use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
+use crate::same_version;
 use crate::{Error, Result};
 
 impl SqliteStore {
-    pub(super) fn mark(&self) -> Result<Mark> {
+    pub(super) fn mark(&self) -> Result<JournalPosition> {
         let found = self.all("SELECT journal, position FROM learned", [], |row| {
             Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))
         })?;
-        let mut mark = Mark::default();
+        let mut mark = JournalPosition::default();
         if let Some((journal, offset)) = found.first()
             && let Ok(journal) = journal.as_slice().try_into()
         {
@@ -24,7 +24,12 @@ impl SqliteStore {
         Ok(mark)
     }
 
-    pub(super) fn take_in(&mut self, learned: &[Learned], mark: Mark, anew: bool) -> Result<()> {
+    pub(super) fn take_in(
+        &mut self,
+        learned: &[JournalRecord],
+        mark: JournalPosition,
+        anew: bool,
+    ) -> Result<()> {
         self.cache.get_mut().any_facts = None;
         let path = self.path.clone();
         let fail = |e| Error::database("add facts about contents", &path, e);
@@ -38,15 +43,15 @@ impl SqliteStore {
         }
         for one in learned {
             match one {
-                Learned::Fact(fact) => replace(&tx, fact).map_err(fail)??,
-                Learned::Run(run) => {
+                JournalRecord::Fact(fact) => replace(&tx, fact).map_err(fail)??,
+                JournalRecord::Run(run) => {
                     let mut record = Vec::new();
                     run.encode(&mut record);
                     let insert =
                         "INSERT OR REPLACE INTO directory_snapshots (run, record) VALUES (?, ?)";
                     tx.execute(insert, params![run.run, record]).map_err(fail)?;
                 }
-                Learned::Forgotten(run) => {
+                JournalRecord::Forgotten(run) => {
                     tx.execute("DELETE FROM directory_snapshots WHERE run = ?1", [run])
                         .map_err(fail)?;
                 }

@@ -32,11 +32,11 @@ use backstory_graph::model::{Activity, ActivityId, Entity};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB};
 
-use crate::api::Body;
-use crate::facts::{DirectorySnapshot, Fact, Learned, Mark};
+use crate::appender::Body;
+use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{
-    ActivityKey, EntityKey, Error, Home, Reading, Result, Role, RunKey, RunRecord, Stats, Store,
-    Stream,
+    ActivityKey, ContentFacts, EntityKey, Error, GraphStore, Home, Label, Maintenance, ReadGuard,
+    Result, RunKey, RunRecord, StoreStats, Stream, VersionMatch,
 };
 
 /// A store in one SQLite file.
@@ -110,19 +110,7 @@ impl SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
-    /// A transaction: SQLite else locks the file, and looks whether its log is there, for each row that is read.
-    fn reading(&self) -> Result<Reading<'_>> {
-        if !self.conn.is_autocommit() {
-            return Ok(Reading::default());
-        }
-        self.conn
-            .execute_batch("BEGIN")
-            .map_err(|e| self.failed("begin to read", e))?;
-        // Nothing was written: should this fail, closing the connection ends it.
-        Ok(Reading::new(|| drop(self.conn.execute_batch("COMMIT"))))
-    }
-
+impl GraphStore for SqliteStore {
     fn append(
         &mut self,
         header: &RunHeader,
@@ -149,22 +137,50 @@ impl Store for SqliteStore {
         self.remove_run(id)
     }
 
-    fn set_name(&mut self, id: &str, name: Option<&str>) -> Result<()> {
-        self.update_run(id, "UPDATE runs SET name = ?2 WHERE id = ?1", name)
-    }
-
-    fn set_note(&mut self, id: &str, note: Option<&str>) -> Result<()> {
-        self.update_run(id, "UPDATE runs SET note = ?2 WHERE id = ?1", note)
-    }
-
-    fn run_ids(&self) -> Result<HashSet<String>> {
-        self.all_run_ids()
+    fn set_label(&mut self, id: &str, label: Label, text: Option<&str>) -> Result<()> {
+        let update = match label {
+            Label::Name => "UPDATE runs SET name = ?2 WHERE id = ?1",
+            Label::Note => "UPDATE runs SET note = ?2 WHERE id = ?1",
+        };
+        self.update_run(id, update, text)
     }
 
     fn runs(&self) -> Result<Vec<RunRecord>> {
         let mut runs = self.run_records("", [])?;
         crate::newest_first(&mut runs);
         Ok(runs)
+    }
+
+    fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
+        self.run_activities(run)
+    }
+
+    fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
+        self.run_entities(run)
+    }
+
+    fn stream(&self, key: ActivityKey) -> Result<Stream> {
+        self.one_stream(key)
+    }
+
+    fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
+        self.extended_records(run)
+    }
+
+    /// A transaction: SQLite else locks the file, and looks whether its log is there, for each row that is read.
+    fn reading(&self) -> Result<ReadGuard<'_>> {
+        if !self.conn.is_autocommit() {
+            return Ok(ReadGuard::default());
+        }
+        self.conn
+            .execute_batch("BEGIN")
+            .map_err(|e| self.failed("begin to read", e))?;
+        // Nothing was written: should this fail, closing the connection ends it.
+        Ok(ReadGuard::new(|| drop(self.conn.execute_batch("COMMIT"))))
+    }
+
+    fn run_ids(&self) -> Result<HashSet<String>> {
+        self.all_run_ids()
     }
 
     fn run(&self, id: &str) -> Result<Option<RunRecord>> {
@@ -187,24 +203,12 @@ impl Store for SqliteStore {
         Ok(runs)
     }
 
-    fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
-        self.run_activities(run)
-    }
-
-    fn entities(&self, run: RunKey) -> Result<Vec<Entity>> {
-        self.run_entities(run)
-    }
-
     fn activity(&self, key: ActivityKey) -> Result<Activity> {
         self.one_activity(key)
     }
 
     fn entity(&self, key: EntityKey) -> Result<Entity> {
         self.one_entity(key)
-    }
-
-    fn stream(&self, key: ActivityKey) -> Result<Stream> {
-        self.one_stream(key)
     }
 
     fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
@@ -215,35 +219,25 @@ impl Store for SqliteStore {
         self.entities_at(path)
     }
 
-    fn same(&self, ident: &Ident, role: Role) -> Result<Vec<EntityKey>> {
-        match role {
-            Role::Made => self.made_as(ident),
-            Role::Any => self.known_as(ident),
+    fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
+        match which {
+            VersionMatch::Made => self.made_as(ident),
+            VersionMatch::Any => self.known_as(ident),
         }
     }
+}
 
-    fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>> {
-        self.extended_records(run)
-    }
-
-    fn stats(&self) -> Result<Stats> {
-        self.totals()
-    }
-
-    fn forget_unreferred(&mut self) -> Result<()> {
-        *self.cache.get_mut() = cache::Cache::default();
-        self.forget_shared()
-    }
-
-    fn compact(&mut self) -> Result<()> {
-        self.give_room_back()
-    }
-
-    fn learn(&mut self, learned: &[Learned], mark: Mark, anew: bool) -> Result<()> {
+impl ContentFacts for SqliteStore {
+    fn learn(
+        &mut self,
+        learned: &[JournalRecord],
+        mark: JournalPosition,
+        anew: bool,
+    ) -> Result<()> {
         self.take_in(learned, mark, anew)
     }
 
-    fn learned(&self) -> Result<Mark> {
+    fn learned(&self) -> Result<JournalPosition> {
         self.mark()
     }
 
@@ -253,6 +247,10 @@ impl Store for SqliteStore {
 
     fn facts(&self) -> Result<Vec<Fact>> {
         self.all_facts()
+    }
+
+    fn directory_snapshot(&self, run: &str) -> Result<Option<DirectorySnapshot>> {
+        self.directory_snapshot_of(run)
     }
 
     fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>> {
@@ -270,9 +268,20 @@ impl Store for SqliteStore {
         runs.reverse();
         Ok(runs)
     }
+}
 
-    fn directory_snapshot(&self, run: &str) -> Result<Option<DirectorySnapshot>> {
-        self.directory_snapshot_of(run)
+impl Maintenance for SqliteStore {
+    fn stats(&self) -> Result<StoreStats> {
+        self.totals()
+    }
+
+    fn forget_unreferred(&mut self) -> Result<()> {
+        *self.cache.get_mut() = cache::Cache::default();
+        self.forget_shared()
+    }
+
+    fn compact(&mut self) -> Result<()> {
+        self.give_room_back()
     }
 }
 

@@ -9,11 +9,11 @@ use rusqlite::{OptionalExtension, Params, Row};
 
 use super::cache::{Inodes, Members, PAGE, Page};
 use super::{SqliteStore, bucket, column, names, range, version_key};
-use crate::api::same_version;
 use crate::codec::activity::{self, missing_text};
 use crate::codec::members::{self, BLOCK, Block, Member, VersionRef};
 use crate::codec::reverse::{self, Mention};
 use crate::codec::stream;
+use crate::same_version;
 use crate::{ActivityKey, EntityKey, Error, Result, RunKey, Stream};
 
 /// All blocks of entities that touch a directory, those of the latest run first.

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Params, Row, params};
 use super::{SqliteStore, range};
 use crate::codec::RecordReader;
 use crate::codec::members::Block;
-use crate::{Counts, Error, Result, RunKey, RunRecord, Stats};
+use crate::{Counts, Error, Result, RunKey, RunRecord, StoreStats};
 
 /// Tables whose keys begin with the run's number.
 const BY_RUN: [&str; 4] = ["members", "activities", "segments", "extended"];
@@ -97,7 +97,7 @@ impl SqliteStore {
         Ok(true)
     }
 
-    pub(super) fn totals(&self) -> Result<Stats> {
+    pub(super) fn totals(&self) -> Result<StoreStats> {
         let select = "SELECT count(*), total(activities), total(entities), total(edges), total(files_read), total(files_written) FROM runs";
         let number = |row: &Row<'_>, i| Ok::<u64, rusqlite::Error>(row.get::<_, f64>(i)? as u64);
         let counted = self.conn.query_row(select, [], |row| {
@@ -113,7 +113,7 @@ impl SqliteStore {
         let pages = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
         let bytes = self.conn.query_row(pages, [], |row| row.get::<_, i64>(0));
         match (counted, bytes) {
-            (Ok((runs, counts)), Ok(bytes)) => Ok(Stats {
+            (Ok((runs, counts)), Ok(bytes)) => Ok(StoreStats {
                 runs,
                 counts,
                 bytes: bytes as u64,

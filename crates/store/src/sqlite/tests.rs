@@ -6,8 +6,8 @@ use backstory_graph::model::*;
 use backstory_vocabulary::SuppressMode;
 
 use super::*;
+use crate::Appender;
 use crate::MemoryStore;
-use crate::api::Appender;
 
 mod hostile;
 

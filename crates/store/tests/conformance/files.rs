@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use backstory_store::{Error, Home, SqliteStore, Store};
+use backstory_store::{Error, GraphStore, Home, SqliteStore};
 
 use crate::graph::*;
 

@@ -1,6 +1,9 @@
-//! What every store promises, asked of each of them; and what the SQLite store promises of its files.
+//! The conformance suite: what every engine promises ([`promises`], [`facts`], [`random`]), and what the SQLite store promises
+//! of its files ([`files`], [`processes`]).
 #![allow(clippy::unwrap_used)]
 
+mod engines;
+mod facts;
 mod files;
 mod graph;
 mod processes;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use backstory_graph::model::*;
-use backstory_store::{Home, SqliteStore, Store};
+use backstory_store::{GraphStore, Home, Maintenance, SqliteStore};
 
 use crate::graph::*;
 

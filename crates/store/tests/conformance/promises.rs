@@ -1,19 +1,10 @@
-//! The promises of a store, one test each, run against every store.
+//! The promises of a store, one test each. Every engine keeps them.
 
 use backstory_graph::model::*;
-use backstory_store::{
-    ActivityKey, EntityKey, Error, Home, MemoryStore, Role, RunKey, SqliteStore, Store,
-};
-use backstory_vocabulary::ContentsMode;
+use backstory_store::{ActivityKey, EntityKey, Error, Label, RunKey, VersionMatch};
 
+use crate::engines::every_store;
 use crate::graph::*;
-
-fn every_store(check: impl Fn(&mut dyn Store)) {
-    check(&mut MemoryStore::default());
-    let tmp = tempfile::tempdir().unwrap();
-    let home = Home::open(tmp.path()).unwrap();
-    check(&mut SqliteStore::open(&home).unwrap());
-}
 
 fn key(run: RunKey, local: u32) -> EntityKey {
     EntityKey::new(run, EntityId(local))
@@ -269,16 +260,24 @@ fn versions_join_runs_by_identity_not_by_name_or_status_change() {
         reborn.birth = 69;
         let mut unknown_birth = made;
         unknown_birth.birth = 0;
-        assert_eq!(store.same(&moved, Role::Made).unwrap(), [key(first, 1)]);
-        let mut any = store.same(&made, Role::Any).unwrap();
+        assert_eq!(
+            store.same(&moved, VersionMatch::Made).unwrap(),
+            [key(first, 1)]
+        );
+        let mut any = store.same(&made, VersionMatch::Any).unwrap();
         any.sort();
         assert_eq!(any, [key(first, 1), key(second, 0)]);
         assert_eq!(
-            store.same(&unknown_birth, Role::Made).unwrap(),
+            store.same(&unknown_birth, VersionMatch::Made).unwrap(),
             [key(first, 1)]
         );
-        assert!(store.same(&other_size, Role::Any).unwrap().is_empty());
-        assert!(store.same(&reborn, Role::Any).unwrap().is_empty());
+        assert!(
+            store
+                .same(&other_size, VersionMatch::Any)
+                .unwrap()
+                .is_empty()
+        );
+        assert!(store.same(&reborn, VersionMatch::Any).unwrap().is_empty());
         // What is appended after a question was asked is found, too.
         let third = copy(
             store,
@@ -287,10 +286,10 @@ fn versions_join_runs_by_identity_not_by_name_or_status_change() {
             ("/new/name", moved),
             ("/d", ident(9, 90)),
         );
-        assert_eq!(store.same(&made, Role::Any).unwrap().len(), 3);
+        assert_eq!(store.same(&made, VersionMatch::Any).unwrap().len(), 3);
         assert!(
             store
-                .same(&made, Role::Any)
+                .same(&made, VersionMatch::Any)
                 .unwrap()
                 .contains(&key(third, 0))
         );
@@ -307,9 +306,14 @@ fn a_removed_run_is_gone_and_the_others_stay() {
         assert!(store.run("one").unwrap().is_none());
         assert!(store.at_path(b"/a").unwrap().is_empty());
         assert_eq!(store.at_path(b"/b").unwrap(), [key(second, 0)]);
-        assert!(store.same(&ident(2, 2), Role::Made).unwrap().is_empty());
+        assert!(
+            store
+                .same(&ident(2, 2), VersionMatch::Made)
+                .unwrap()
+                .is_empty()
+        );
         assert_eq!(
-            store.same(&ident(2, 2), Role::Any).unwrap(),
+            store.same(&ident(2, 2), VersionMatch::Any).unwrap(),
             [key(second, 0)]
         );
         let again = copy(store, "one", 1, ("/a", ident(1, 1)), ("/b", ident(2, 2)));
@@ -323,9 +327,9 @@ fn names_and_notes_can_be_changed() {
         copy(store, "one", 1, ("/a", ident(1, 1)), ("/b", ident(2, 2)));
         copy(store, "two", 9, ("/a", ident(1, 1)), ("/b", ident(2, 2)));
         for id in ["one", "two"] {
-            store.set_name(id, Some("nightly")).unwrap();
+            store.set_label(id, Label::Name, Some("nightly")).unwrap();
         }
-        store.set_note("one", Some("good")).unwrap();
+        store.set_label("one", Label::Note, Some("good")).unwrap();
         let ids: Vec<_> = store
             .runs_named("nightly")
             .unwrap()
@@ -337,9 +341,12 @@ fn names_and_notes_can_be_changed() {
             store.run("one").unwrap().unwrap().note.as_deref(),
             Some("good")
         );
-        store.set_name("two", None).unwrap();
+        store.set_label("two", Label::Name, None).unwrap();
         assert_eq!(store.runs_named("nightly").unwrap().len(), 1);
-        assert!(matches!(store.set_note("no", None), Err(Error::NoRun(_))));
+        assert!(matches!(
+            store.set_label("no", Label::Note, None),
+            Err(Error::NoRun(_))
+        ));
     });
 }
 
@@ -358,40 +365,5 @@ fn runs_are_listed_newest_first() {
             .map(|r| r.header.id)
             .collect();
         assert_eq!(ids, ["c", "b", "a"]);
-    });
-}
-
-#[test]
-fn runs_that_wait_for_their_contents_are_known_without_looking_at_the_others() {
-    use backstory_store::facts::{DirectorySnapshot, Learned};
-    every_store(|store| {
-        for (id, started, contents) in [
-            ("d", 9, Some(ContentsMode::Lazy)),
-            ("a", 1, Some(ContentsMode::Off)),
-            ("b", 5, Some(ContentsMode::All)),
-            ("c", 7, Some(ContentsMode::Lazy)),
-            ("e", 3, None),
-        ] {
-            let mut header = header(id, started);
-            header.modes.contents = contents;
-            store.append(&header, &end(), 0, &mut |_| Ok(())).unwrap();
-        }
-        let waiting = |store: &dyn Store| -> Vec<String> {
-            let runs = store.runs_without_contents().unwrap();
-            runs.into_iter().map(|run| run.header.id).collect()
-        };
-        assert_eq!(waiting(store), ["b", "c", "d"]);
-        let looked = DirectorySnapshot {
-            run: "c".to_owned(),
-            places: Vec::new(),
-        };
-        let mark = store.learned().unwrap();
-        store.learn(&[Learned::Run(looked)], mark, false).unwrap();
-        assert_eq!(waiting(store), ["b", "d"]);
-        let mark = store.learned().unwrap();
-        store
-            .learn(&[Learned::Forgotten("c".to_owned())], mark, false)
-            .unwrap();
-        assert_eq!(waiting(store), ["b", "c", "d"]);
     });
 }

@@ -1,12 +1,11 @@
-//! Random graphs come back the same from every store, also when they spill and share versions over runs.
+//! Random graphs come back the same from every engine, also when they share versions over runs.
 
 use backstory_eventlog::event::Via;
 use backstory_graph::model::*;
-use backstory_store::{
-    ActivityKey, EntityKey, Home, MemoryStore, Role, RunKey, SqliteStore, Store,
-};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store, VersionMatch};
 use proptest::prelude::*;
 
+use crate::engines::all_stores;
 use crate::graph::*;
 
 #[derive(Debug, Clone)]
@@ -140,7 +139,7 @@ fn compare(a: &dyn Store, b: &dyn Store, graph: &Random, run: RunKey) {
             sorted(b.at_path(&entity.path).unwrap())
         );
         if let Some(ident) = entity.ident {
-            for role in [Role::Made, Role::Any] {
+            for role in [VersionMatch::Made, VersionMatch::Any] {
                 assert_eq!(
                     sorted(a.same(&ident, role).unwrap()),
                     sorted(b.same(&ident, role).unwrap()),
@@ -154,23 +153,28 @@ fn compare(a: &dyn Store, b: &dyn Store, graph: &Random, run: RunKey) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn every_store_tells_the_same(runs in prop::collection::vec(random(), 1..4)) {
-        let tmp = tempfile::tempdir().unwrap();
-        let mut sqlite = SqliteStore::open(&Home::open(tmp.path()).unwrap()).unwrap();
-        let mut memory = MemoryStore::default();
+    fn every_engine_returns_the_same_graphs(runs in prop::collection::vec(random(), 1..4)) {
+        let mut stores = all_stores();
+        let (reference, others) = stores.split_at_mut(1);
+        let reference = &mut *reference[0].1;
         for (i, graph) in runs.iter().enumerate() {
             let head = header(&format!("run{i}"), i as i64);
-            let a = memory.append(&head, &end(), 0, &mut |sink| build(graph, sink)).unwrap();
-            let b = sqlite.append(&head, &end(), 0, &mut |sink| build(graph, sink)).unwrap();
-            prop_assert_eq!(a, b);
-            compare(&memory, &sqlite, graph, a);
+            let a = reference.append(&head, &end(), 0, &mut |sink| build(graph, sink)).unwrap();
+            for (_, other) in others.iter_mut() {
+                let b = other.append(&head, &end(), 0, &mut |sink| build(graph, sink)).unwrap();
+                prop_assert_eq!(a, b);
+                compare(reference, &**other, graph, a);
+            }
         }
-        let first = &runs[0];
-        compare(&memory, &sqlite, first, RunKey(1));
-        memory.remove("run0").unwrap();
-        sqlite.remove("run0").unwrap();
-        for (i, graph) in runs.iter().enumerate().skip(1) {
-            compare(&memory, &sqlite, graph, RunKey(i as u32 + 1));
+        for (_, other) in others.iter() {
+            compare(reference, &**other, &runs[0], RunKey(1));
+        }
+        reference.remove("run0").unwrap();
+        for (_, other) in others.iter_mut() {
+            other.remove("run0").unwrap();
+            for (i, graph) in runs.iter().enumerate().skip(1) {
+                compare(reference, &**other, graph, RunKey(i as u32 + 1));
+            }
         }
     }
 }

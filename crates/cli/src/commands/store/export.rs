@@ -9,8 +9,8 @@ use backstory_contents::Contents;
 use backstory_contents::transfer::{Kind, Writer};
 use backstory_files::Digest;
 use backstory_files::regular;
-use backstory_store::facts::{self, Fact, Held, Learned};
-use backstory_store::{RunRecord, Store};
+use backstory_store::facts::{self, Availability, Fact, JournalRecord};
+use backstory_store::{ContentFacts, GraphStore, RunRecord};
 
 use super::contents;
 use crate::args::store::StoreExportArgs;
@@ -54,7 +54,7 @@ pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
 }
 
 /// What is known of the runs' files.
-fn learned(current: &CurrentStore, runs: &[RunRecord]) -> Result<Vec<Learned>, Failure> {
+fn learned(current: &CurrentStore, runs: &[RunRecord]) -> Result<Vec<JournalRecord>, Failure> {
     let mut facts: HashMap<(u64, u64, i64, i64), Fact> = HashMap::new();
     let mut learned = Vec::new();
     for run in runs {
@@ -72,17 +72,17 @@ fn learned(current: &CurrentStore, runs: &[RunRecord]) -> Result<Vec<Learned>, F
             current
                 .store
                 .directory_snapshot(&run.header.id)?
-                .map(Learned::Run),
+                .map(JournalRecord::Run),
         );
     }
-    learned.extend(facts.into_values().map(Learned::Fact));
+    learned.extend(facts.into_values().map(JournalRecord::Fact));
     Ok(learned)
 }
 
 fn write(
     current: &CurrentStore,
     runs: &[RunRecord],
-    learned: &[Learned],
+    learned: &[JournalRecord],
     contents: Option<&Contents>,
     file: &mut File,
 ) -> io::Result<()> {
@@ -91,9 +91,9 @@ fn write(
     let mut written: HashSet<Digest> = HashSet::new();
     for one in learned {
         if let (
-            Learned::Fact(Fact {
+            JournalRecord::Fact(Fact {
                 digest: Some(digest),
-                held: Held::Kept | Held::Owned(_),
+                availability: Availability::Stored | Availability::StoredPackage(_),
                 ..
             }),
             Some(contents),

@@ -14,8 +14,8 @@ use backstory_eventlog::Log;
 use backstory_eventlog::event::Op;
 use backstory_files::Digest;
 use backstory_files::Ident;
-use backstory_store::facts::{self, Fact, Learned};
-use backstory_store::{self as store, RunRecord, Store};
+use backstory_store::facts::{self, Fact, JournalRecord};
+use backstory_store::{self as store, ContentFacts, GraphStore, Maintenance, RunRecord};
 
 use super::{contents, keep_lock};
 use crate::args::store::StoreGcArgs;
@@ -145,17 +145,17 @@ fn reclaim(
         .collect();
     let keep: HashSet<Digest> = live
         .iter()
-        .filter(|fact| fact.held.is_kept())
+        .filter(|fact| fact.availability.is_stored())
         .filter_map(|fact| fact.digest)
         .collect();
     if !dry && (live.len() < known.len() || !runs.is_empty()) {
-        let mut learned: Vec<Learned> = live.into_iter().map(Learned::Fact).collect();
+        let mut learned: Vec<JournalRecord> = live.into_iter().map(JournalRecord::Fact).collect();
         for run in &left {
             learned.extend(
                 current
                     .store
                     .directory_snapshot(&run.header.id)?
-                    .map(Learned::Run),
+                    .map(JournalRecord::Run),
             );
         }
         facts::rewrite(&current.home.facts_path(), &learned)?;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use backstory_contents::Contents;
 use backstory_contents::transfer::{Kind, Reader, Section};
 use backstory_eventlog::Log;
-use backstory_store::facts::{self, DirectorySnapshot, Fact, Journal, Learned};
-use backstory_store::{self as store, Home, SqliteStore, Store};
+use backstory_store::facts::{self, DirectorySnapshot, Fact, Journal, JournalRecord};
+use backstory_store::{self as store, ContentFacts, GraphStore, Home, Label, SqliteStore};
 
 use super::keep_lock;
 use crate::args::store::StoreImportArgs;
@@ -86,7 +86,7 @@ type Problem = Box<dyn std::error::Error + Send + Sync>;
 struct Import {
     home: Home,
     contents: Contents,
-    learned: Vec<Learned>,
+    learned: Vec<JournalRecord>,
     labels: Vec<(String, String)>,
     /// Runs that are new here.
     new: Vec<String>,
@@ -198,16 +198,18 @@ impl Import {
             let told = self
                 .learned
                 .iter()
-                .find(|one| matches!(one, Learned::Run(r) if r.run == *run));
+                .find(|one| matches!(one, JournalRecord::Run(r) if r.run == *run));
             fresh.push(told.cloned().unwrap_or_else(|| {
-                Learned::Run(DirectorySnapshot {
+                JournalRecord::Run(DirectorySnapshot {
                     run: run.clone(),
-                    places: Vec::new(),
+                    entries: Vec::new(),
                 })
             }));
         }
         for one in &self.learned {
-            let Learned::Fact(fact) = one else { continue };
+            let JournalRecord::Fact(fact) = one else {
+                continue;
+            };
             if database.fact(&fact.ident)?.is_none() && self.is_true(fact)? {
                 fresh.push(one.clone());
             }
@@ -218,7 +220,7 @@ impl Import {
 
     /// Nothing is said to be kept that is not.
     fn is_true(&self, fact: &Fact) -> Result<bool, Problem> {
-        match (fact.held.is_kept(), fact.digest) {
+        match (fact.availability.is_stored(), fact.digest) {
             (true, Some(digest)) => Ok(self.contents.has(&digest)?),
             (true, None) => Ok(false),
             _ => Ok(true),
@@ -234,10 +236,10 @@ impl Import {
         for (run, label) in self.labels.iter().filter(|(run, _)| self.new.contains(run)) {
             let (name, note) = label.split_once('\n').unwrap_or((label, ""));
             if !name.is_empty() && crate::commands::record::check_name(name).is_ok() {
-                database.set_name(run, Some(name))?;
+                database.set_label(run, Label::Name, Some(name))?;
             }
             if !note.is_empty() {
-                database.set_note(run, Some(note))?;
+                database.set_label(run, Label::Note, Some(note))?;
             }
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! `store stats`: how big the store is, and what takes the room.
 
+use backstory_store::{ContentFacts, Maintenance};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use backstory_store::Store;
-use backstory_store::facts::Held;
+use backstory_store::facts::Availability;
 
 use super::contents;
 use crate::args::store::StoreStatsArgs;
@@ -25,14 +25,19 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     let (logs, preserved) = sizes(&current.home.runs_dir());
     let facts_bytes = fs::metadata(current.home.facts_path()).map_or(0, |meta| meta.len());
     let facts = current.store.facts()?;
-    let held = |wanted: fn(&Held) -> bool| facts.iter().filter(|fact| wanted(&fact.held)).count();
-    let kept = held(Held::is_kept);
-    let packaged = held(|held| matches!(held, Held::Package(_)));
-    let missing = held(|held| matches!(held, Held::Missing(_)));
+    let held = |wanted: fn(&Availability) -> bool| {
+        facts
+            .iter()
+            .filter(|fact| wanted(&fact.availability))
+            .count()
+    };
+    let kept = held(Availability::is_stored);
+    let packaged = held(|held| matches!(held, Availability::Package(_)));
+    let missing = held(|held| matches!(held, Availability::Missing(_)));
     // What all kept versions would take if each were a copy.
     let versions: u64 = facts
         .iter()
-        .filter(|fact| fact.held.is_kept())
+        .filter(|fact| fact.availability.is_stored())
         .map(|fact| fact.ident.size.max(0) as u64)
         .sum();
     let ratio = match contents.stored {

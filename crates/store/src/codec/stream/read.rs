@@ -32,6 +32,7 @@ pub fn decode(
         lengths: reader.column(having(tag::has_length))?,
         froms: reader.column(having(tag::has_from))?,
     };
+    into.edges.reserve(having(tag::is_edge));
     for tag in tags {
         entries.take(*tag, into)?;
     }

@@ -67,6 +67,11 @@ pub fn is_inform(tag: u8) -> bool {
     (INFORMED_BY..DERIVED).contains(&(tag & KIND))
 }
 
+/// True if the tag is one of an edge.
+pub fn is_edge(tag: u8) -> bool {
+    tag & KIND < INFORMED_BY
+}
+
 /// True if the entry has a number among the `others`.
 pub fn has_other(tag: u8) -> bool {
     is_inform(tag) || tag & NEXT == 0

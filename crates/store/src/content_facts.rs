@@ -1,0 +1,59 @@
+//! The part of a store that has the facts about contents.
+//!
+//! The facts come from the journal `DIR/facts.log`: [`catch_up`] brings a store up to date with it. An engine must implement
+//! five methods; `with_content` and `runs_without_contents` have defaults.
+
+use backstory_files::{Digest, Ident};
+
+use crate::facts::{self, DirectorySnapshot, Fact, JournalPosition, JournalRecord};
+use crate::{GraphStore, Result, RunRecord};
+
+/// What a store knows about contents. Object safe.
+pub trait ContentFacts: GraphStore {
+    /// Adds records of the journal, atomically, and remembers how far the journal was read. With `anew`, everything that was
+    /// known before is removed first.
+    fn learn(&mut self, records: &[JournalRecord], read: JournalPosition, anew: bool)
+    -> Result<()>;
+
+    /// How far the journal was read.
+    fn learned(&self) -> Result<JournalPosition>;
+
+    /// The fact about a version's content.
+    fn fact(&self, ident: &Ident) -> Result<Option<Fact>>;
+
+    /// All facts.
+    fn facts(&self) -> Result<Vec<Fact>>;
+
+    /// The directory snapshot of a run. `None` if the run's contents were not looked at yet.
+    fn directory_snapshot(&self, run: &str) -> Result<Option<DirectorySnapshot>>;
+
+    /// The versions whose content has this digest, in no order.
+    fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>> {
+        let facts = self.facts()?.into_iter();
+        let alike = facts.filter(|fact| fact.digest == Some(*digest));
+        Ok(alike.map(|fact| fact.ident).collect())
+    }
+
+    /// Runs recorded with `--contents` other than `off`, whose contents were not looked at yet, the oldest first.
+    fn runs_without_contents(&self) -> Result<Vec<RunRecord>> {
+        let mut waiting = Vec::new();
+        for run in self.runs()?.into_iter().rev() {
+            if run.header.modes.stores_contents()
+                && self.directory_snapshot(&run.header.id)?.is_none()
+            {
+                waiting.push(run);
+            }
+        }
+        Ok(waiting)
+    }
+}
+
+/// Brings a store up to date with the journal of facts.
+pub fn catch_up(home: &crate::Home, store: &mut dyn crate::Store) -> Result<()> {
+    let before = store.learned()?;
+    let (records, read, anew) = facts::read_since(&home.facts_path(), before)?;
+    match read == before && records.is_empty() {
+        true => Ok(()),
+        false => store.learn(&records, read, anew),
+    }
+}

@@ -1,0 +1,247 @@
+//! The part of a store that has the runs and their graphs.
+//!
+//! An engine must implement eight methods. All other methods have defaults that read whole runs: they are right, and their
+//! time grows with the store. An engine overrides those that it can do faster.
+//!
+//! | must | default |
+//! | --- | --- |
+//! | `append`, `remove`, `set_label` | `reading`, `run_ids`, `run`, `run_by_key`, `run_id`, `runs_named` |
+//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `same` |
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_files::Ident;
+use backstory_graph::model::{
+    Activity, ActivityId, Derived, Edge, Entity, EntityKind, Inform, Relation,
+};
+
+use crate::appender::Body;
+use crate::{ActivityKey, EntityKey, Error, Result, RunKey, RunRecord};
+
+/// Everything one activity did, with the ids of its run, in the order it was appended.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Stream {
+    /// Its edges to the entities that it used and generated.
+    pub edges: Vec<Edge>,
+    /// Informs of which it is the receiver.
+    pub informed_by: Vec<Inform>,
+    /// Informs of which it is the sender.
+    pub informs: Vec<Inform>,
+    /// Versions that it derived from others.
+    pub derived: Vec<Derived>,
+}
+
+/// Which entities of an identity a caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VersionMatch {
+    /// Those that their own run generated.
+    Made,
+    /// All.
+    Any,
+}
+
+/// What a user can write on a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Label {
+    /// A name, by which commands find the run.
+    Name,
+    /// A note.
+    Note,
+}
+
+/// Keeps reads to one state of the store until it is dropped: see [`GraphStore::reading`].
+#[derive(Default)]
+pub struct ReadGuard<'s> {
+    end: Option<Box<dyn FnOnce() + 's>>,
+}
+
+impl<'s> ReadGuard<'s> {
+    /// A guard that calls `end` when it is dropped.
+    pub fn new(end: impl FnOnce() + 's) -> ReadGuard<'s> {
+        ReadGuard {
+            end: Some(Box::new(end)),
+        }
+    }
+}
+
+impl Drop for ReadGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end();
+        }
+    }
+}
+
+/// The runs of a store and their graphs. Object safe.
+pub trait GraphStore {
+    /// Appends a run, atomically; `body` emits its graph. If `body` or the store fails, the store is as it was.
+    ///
+    /// Errors: [`Error::Exists`] if the run is in the store; [`Error::Unannounced`] if the graph names an activity or entity
+    /// that it did not announce; those of `body`.
+    fn append(
+        &mut self,
+        header: &RunHeader,
+        end: &RunEnd,
+        log_bytes: u64,
+        body: &mut Body<'_>,
+    ) -> Result<RunKey>;
+
+    /// Removes a run from the graph, but not its log. False if the store does not have it.
+    fn remove(&mut self, id: &str) -> Result<bool>;
+
+    /// Writes a label on a run, or removes it. [`Error::NoRun`] if the store does not have the run.
+    fn set_label(&mut self, id: &str, label: Label, text: Option<&str>) -> Result<()>;
+
+    /// All runs, the newest first ([`newest_first`](crate::newest_first)).
+    fn runs(&self) -> Result<Vec<RunRecord>>;
+
+    /// The activities of a run in the order of their ids.
+    fn activities(&self, run: RunKey) -> Result<Vec<Activity>>;
+
+    /// The entities of a run in the order of their ids.
+    fn entities(&self, run: RunKey) -> Result<Vec<Entity>>;
+
+    /// What an activity did.
+    fn stream(&self, key: ActivityKey) -> Result<Stream>;
+
+    /// The extended records of a run (activity, time, kind, payload), in the order they were appended.
+    fn extended(&self, run: RunKey) -> Result<Vec<(ActivityId, Time, Bytes, Bytes)>>;
+
+    /// All reads see one state of the store while the guard is alive. They may also cost less.
+    fn reading(&self) -> Result<ReadGuard<'_>> {
+        Ok(ReadGuard::default())
+    }
+
+    /// The ids of all runs.
+    fn run_ids(&self) -> Result<HashSet<String>> {
+        Ok(self.runs()?.into_iter().map(|run| run.header.id).collect())
+    }
+
+    /// The run with this id.
+    fn run(&self, id: &str) -> Result<Option<RunRecord>> {
+        Ok(self.runs()?.into_iter().find(|run| run.header.id == id))
+    }
+
+    /// The run with this number.
+    fn run_by_key(&self, key: RunKey) -> Result<Option<RunRecord>> {
+        Ok(self.runs()?.into_iter().find(|run| run.key == key))
+    }
+
+    /// The id of the run with this number.
+    fn run_id(&self, key: RunKey) -> Result<Option<String>> {
+        Ok(self.run_by_key(key)?.map(|record| record.header.id))
+    }
+
+    /// The runs that have this name now, the newest first.
+    fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>> {
+        let mut runs = self.runs()?;
+        runs.retain(|run| run.name.as_deref() == Some(name));
+        Ok(runs)
+    }
+
+    /// One activity.
+    fn activity(&self, key: ActivityKey) -> Result<Activity> {
+        let all = self.activities(key.run())?;
+        let found = all.into_iter().nth(key.local().0 as usize);
+        found.ok_or(Error::Damaged("process (it is missing)"))
+    }
+
+    /// One entity.
+    fn entity(&self, key: EntityKey) -> Result<Entity> {
+        let all = self.entities(key.run())?;
+        let found = all.into_iter().nth(key.local().0 as usize);
+        found.ok_or(Error::Damaged("entity (it is missing)"))
+    }
+
+    /// The activities that used, generated or derived from an entity, in no order. True for an activity that generated or
+    /// removed it.
+    fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>> {
+        let (mut found, wanted) = (BTreeSet::new(), key.local());
+        for activity in self.activities(key.run())? {
+            let stream = self.stream(ActivityKey::new(key.run(), activity.id))?;
+            let edges = stream.edges.iter().filter(|edge| edge.entity == wanted);
+            found.extend(edges.map(|edge| (activity.id, !edge.relation.is_use())));
+            for derived in &stream.derived {
+                let ends = [(derived.entity, true), (derived.from, false)];
+                let here = ends.into_iter().filter(|(end, _)| *end == wanted);
+                found.extend(here.map(|(_, generated)| (activity.id, generated)));
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    /// Entities whose path or alias is this absolute path, those of the run appended last first.
+    fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+        let has = |entity: &Entity| {
+            let mut names = std::iter::once(&entity.path).chain(&entity.aliases);
+            names.any(|name| &**name == path)
+        };
+        entities_where(self, &has)
+    }
+
+    /// Entities of any run that are the same version of the same file ([`same_version`]), in no order.
+    fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
+        use EntityKind::*;
+        let same = |entity: &Entity| {
+            matches!(entity.kind, File | Directory | Symlink)
+                && entity.ident.is_some_and(|own| same_version(&own, ident))
+        };
+        let mut found = Vec::new();
+        for key in entities_where(self, &same)? {
+            if which == VersionMatch::Any || is_made(self, key)? {
+                found.push(key);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether two identities are of one content state of one file. Compares device, inode, size, modification time and, where
+/// both are known, birth. `link` and `chmod` change the status-change time but not the content, so it is not compared.
+pub fn same_version(a: &Ident, b: &Ident) -> bool {
+    let born_together = a.birth == 0 || b.birth == 0 || a.birth == b.birth;
+    (a.dev, a.ino, a.size, a.mtime) == (b.dev, b.ino, b.size, b.mtime) && born_together
+}
+
+/// All entities for which `wanted` is true, those of the run appended last first.
+fn entities_where<S: GraphStore + ?Sized>(
+    store: &S,
+    wanted: &dyn Fn(&Entity) -> bool,
+) -> Result<Vec<EntityKey>> {
+    let mut runs: Vec<RunKey> = store.runs()?.into_iter().map(|run| run.key).collect();
+    runs.sort_unstable_by_key(|run| Reverse(*run));
+    let mut found = Vec::new();
+    for run in runs {
+        let entities = store.entities(run)?;
+        let here = entities.iter().filter(|entity| wanted(entity));
+        found.extend(here.map(|entity| EntityKey::new(run, entity.id)));
+    }
+    Ok(found)
+}
+
+/// Whether the content of an entity came from its own run.
+fn is_made<S: GraphStore + ?Sized>(store: &S, key: EntityKey) -> Result<bool> {
+    for (activity, _) in store.touching(key)? {
+        let stream = store.stream(ActivityKey::new(key.run(), activity))?;
+        let mut edges = stream
+            .edges
+            .iter()
+            .filter(|edge| edge.entity == key.local());
+        let mut derived = stream.derived.iter();
+        if edges.any(|edge| makes(edge.relation)) || derived.any(|one| one.entity == key.local()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the relation gives its entity a content: written, created, or renamed to.
+pub(crate) fn makes(relation: Relation) -> bool {
+    matches!(
+        relation,
+        Relation::Write | Relation::Make | Relation::Rename
+    )
+}

@@ -1,0 +1,49 @@
+//! A run as a store lists it.
+
+use backstory_eventlog::run::{RunEnd, RunHeader};
+
+use crate::RunKey;
+
+/// How much a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Counts {
+    pub activities: u64,
+    pub entities: u64,
+    pub edges: u64,
+    /// Distinct paths of files that were read or executed.
+    pub files_read: u64,
+    /// Distinct paths of files that were written, created, removed, or the target of a rename.
+    pub files_written: u64,
+}
+
+/// A run as the store has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// Its number in the store.
+    pub key: RunKey,
+    /// The header of its log. The run's name may have changed since: see `name`.
+    pub header: RunHeader,
+    /// The end of its log.
+    pub end: RunEnd,
+    /// The name it has now.
+    pub name: Option<String>,
+    /// A note of the user's.
+    pub note: Option<String>,
+    /// Bytes of the finalized log.
+    pub log_bytes: u64,
+    /// What the graph does not know, beside `end.incomplete_because`: one sentence each.
+    pub unknown: Vec<String>,
+    /// How much it has.
+    pub counts: Counts,
+}
+
+/// The size of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct StoreStats {
+    pub runs: u64,
+    pub counts: Counts,
+    /// Bytes of the database.
+    pub bytes: u64,
+}

@@ -1,0 +1,130 @@
+//! What every engine promises about facts.
+
+use backstory_files::Digest;
+use backstory_store::Store;
+use backstory_store::facts::{
+    Availability, DirectorySnapshot, Fact, JournalPosition, JournalRecord,
+};
+
+use backstory_vocabulary::ContentsMode;
+
+use crate::engines::every_store;
+use crate::graph::*;
+
+fn fact(ino: u64, digest: u8, availability: Availability) -> Fact {
+    Fact {
+        ident: ident(ino, 50),
+        digest: Some(Digest([digest; 32])),
+        availability,
+    }
+}
+
+fn missing() -> Availability {
+    Availability::Missing("it was removed".to_owned())
+}
+
+fn position(offset: u64) -> JournalPosition {
+    JournalPosition {
+        journal: [3; 16],
+        offset,
+    }
+}
+
+fn learn(store: &mut dyn Store, facts: &[Fact]) {
+    let records: Vec<_> = facts.iter().cloned().map(JournalRecord::Fact).collect();
+    store.learn(&records, position(9), false).unwrap();
+}
+
+#[test]
+fn a_fact_is_found_by_its_version_and_by_its_digest() {
+    every_store(|store| {
+        assert_eq!(store.fact(&ident(1, 50)).unwrap(), None);
+        let facts = [
+            fact(1, 7, Availability::Stored),
+            fact(2, 7, missing()),
+            fact(3, 8, Availability::Stored),
+        ];
+        learn(store, &facts);
+        assert_eq!(store.learned().unwrap(), position(9));
+        let mut moved = facts[0].ident;
+        (moved.ctime, moved.nlink, moved.mode) = (999, 2, 0o100755);
+        let found = store.fact(&moved).unwrap().unwrap();
+        assert_eq!(found.digest, facts[0].digest);
+        assert_eq!(store.fact(&ident(1, 51)).unwrap(), None);
+        let mut alike: Vec<u64> = store
+            .with_content(&Digest([7; 32]))
+            .unwrap()
+            .iter()
+            .map(|ident| ident.ino)
+            .collect();
+        alike.sort_unstable();
+        assert_eq!(alike, [1, 2]);
+        assert_eq!(store.facts().unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn a_missing_content_does_not_replace_an_available_one() {
+    every_store(|store| {
+        learn(store, &[fact(1, 7, missing())]);
+        learn(store, &[fact(1, 7, Availability::Stored)]);
+        learn(store, &[fact(1, 7, missing())]);
+        let facts = store.facts().unwrap();
+        assert_eq!(facts.len(), 1);
+        assert_eq!(facts[0].availability, Availability::Stored);
+    });
+}
+
+#[test]
+fn a_new_journal_replaces_all_facts_of_the_old_one() {
+    every_store(|store| {
+        learn(store, &[fact(1, 7, Availability::Stored)]);
+        let snapshot = DirectorySnapshot {
+            run: "r".to_owned(),
+            entries: Vec::new(),
+        };
+        let run = JournalRecord::Run(snapshot.clone());
+        store.learn(&[run], position(20), true).unwrap();
+        assert_eq!(store.facts().unwrap(), []);
+        assert_eq!(store.directory_snapshot("r").unwrap(), Some(snapshot));
+        assert_eq!(store.learned().unwrap(), position(20));
+        store.learn(&[], position(30), true).unwrap();
+        assert_eq!(store.directory_snapshot("r").unwrap(), None);
+    });
+}
+
+#[test]
+fn runs_whose_contents_were_not_looked_at_are_listed_oldest_first() {
+    every_store(|store| {
+        for (id, started, contents) in [
+            ("d", 9, Some(ContentsMode::Lazy)),
+            ("a", 1, Some(ContentsMode::Off)),
+            ("b", 5, Some(ContentsMode::All)),
+            ("c", 7, Some(ContentsMode::Lazy)),
+            ("e", 3, None),
+        ] {
+            let mut header = header(id, started);
+            header.modes.contents = contents;
+            store.append(&header, &end(), 0, &mut |_| Ok(())).unwrap();
+        }
+        let waiting = |store: &dyn Store| -> Vec<String> {
+            let runs = store.runs_without_contents().unwrap();
+            runs.into_iter().map(|run| run.header.id).collect()
+        };
+        assert_eq!(waiting(store), ["b", "c", "d"]);
+        let looked = DirectorySnapshot {
+            run: "c".to_owned(),
+            entries: Vec::new(),
+        };
+        let mark = store.learned().unwrap();
+        store
+            .learn(&[JournalRecord::Run(looked)], mark, false)
+            .unwrap();
+        assert_eq!(waiting(store), ["b", "d"]);
+        let mark = store.learned().unwrap();
+        store
+            .learn(&[JournalRecord::Forgotten("c".to_owned())], mark, false)
+            .unwrap();
+        assert_eq!(waiting(store), ["b", "c", "d"]);
+    });
+}
