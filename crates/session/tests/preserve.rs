@@ -90,13 +90,11 @@ fn keeps_however_seen(script: &str) {
 }
 
 fn busybox() -> Option<String> {
-    let found = ["/bin/busybox", "/usr/bin/busybox"]
-        .into_iter()
-        .find(|p| Path::new(p).exists());
+    let found = backstory_testkit::busybox::busybox();
     if found.is_none() {
         eprintln!("SKIPPED: no static busybox");
     }
-    found.map(str::to_owned)
+    found.map(|path| path.display().to_string())
 }
 
 #[test]

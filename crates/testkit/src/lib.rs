@@ -5,6 +5,7 @@
 //! product, and nothing here shares code with what it tests.
 
 pub mod answer;
+pub mod busybox;
 pub mod fixtures;
 pub mod need;
 pub mod oracle;

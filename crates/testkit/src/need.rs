@@ -4,8 +4,13 @@ use std::env;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where `tool` is on the search path, if it is.
+use crate::busybox::busybox;
+
+/// Where `tool` is on the search path, if it is. `busybox` means a static one.
 pub fn find(tool: &str) -> Option<PathBuf> {
+    if tool == "busybox" {
+        return busybox().map(Path::to_owned);
+    }
     if tool.contains('/') {
         return Path::new(tool).exists().then(|| PathBuf::from(tool));
     }

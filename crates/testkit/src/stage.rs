@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::busybox::{busybox, is_installed};
 use crate::need::say;
 use crate::user::User;
 
@@ -25,6 +26,8 @@ pub struct Stage {
     directory: TempDir,
     user: User,
     binary: PathBuf,
+    /// Search path of commands: [`PATH`], after a directory with a static busybox where the installed one is dynamic.
+    path: String,
 }
 
 impl Stage {
@@ -48,7 +51,15 @@ impl Stage {
         }
         let staged = directory.path().join("bin/backstory");
         place(binary, &staged)?;
+        let mut path = PATH.to_owned();
+        if let Some(program) = busybox().filter(|program| !is_installed(program)) {
+            let first = directory.path().join("static");
+            user.directory(&first)?;
+            place(program, &first.join("busybox"))?;
+            path = format!("{}:{PATH}", first.display());
+        }
         Ok(Stage {
+            path,
             directory,
             user,
             binary: staged,
@@ -68,6 +79,15 @@ impl Stage {
     /// Whom commands run as.
     pub fn user(&self) -> User {
         self.user
+    }
+
+    /// The static busybox that commands of this place find by its name, if there is one.
+    pub fn busybox(&self) -> Option<PathBuf> {
+        let staged = self.path().join("static/busybox");
+        match staged.exists() {
+            true => Some(staged),
+            false => busybox().map(Path::to_owned),
+        }
     }
 
     /// A new directory of the user's inside the place.
@@ -92,7 +112,7 @@ impl Stage {
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env("PATH", PATH)
+            .env("PATH", &self.path)
             .env("HOME", self.path().join("home"))
             .env("LANG", "C.UTF-8")
             .env("TZ", "UTC");

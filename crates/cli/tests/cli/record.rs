@@ -309,8 +309,8 @@ fn secrets_among_the_arguments_are_not_stored() {
     let said = "'--password=s3cr3t-first' '--token' 's3cr3t-second' 'http://me:s3cr3t-third@host/' 'MY_DSN=s3cr3t-fourth' 'plain-argument'";
     // One seen by the recorder, one by the guard alone.
     let mut programs = vec!["/usr/bin/printf '%s '"];
-    if backstory_testkit::need::needs("a program without the recorder", &["/bin/busybox"]) {
-        programs.push(r#"/bin/busybox sh -c '/bin/busybox printf "%s " "$@"' sh"#);
+    if backstory_testkit::need::needs("a program without the recorder", &["busybox"]) {
+        programs.push(r#"busybox sh -c 'busybox printf "%s " "$@"' sh"#);
     }
     for program in programs {
         place.write("script", &format!("cat in >out; {program} {said}\n"));

@@ -13,13 +13,13 @@ fn a_supervisor_that_is_stopped_while_a_file_system_hangs_goes_on() {
     };
     let (Some(server), true) = (
         place.fixture("silent_server"),
-        need::needs(WHAT, &["/bin/busybox", "/dev/fuse", "timeout"]),
+        need::needs(WHAT, &["busybox", "/dev/fuse", "timeout"]),
     ) else {
         return;
     };
     place.write("a", "text\n");
     // The hanging program waits for the server itself. The guard resolves its path after that.
-    let command = "/bin/busybox cat m/x & sleep 0.5; kill -STOP $PPID; /bin/busybox cat a; kill -KILL $!; exit 3";
+    let command = "busybox cat m/x & sleep 0.5; kill -STOP $PPID; busybox cat a; kill -KILL $!; exit 3";
     place.write("command", command);
     let line = format!("mkdir m; {server} m timeout -s KILL 60 $B record -- sh command 2>err");
     let Some(answer) = place.shell_in_namespaces(WHAT, &line) else {

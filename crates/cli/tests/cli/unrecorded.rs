@@ -2,21 +2,16 @@
 //! observed.
 
 use super::Place;
-use backstory_testkit::need::{find, skipped};
+use backstory_testkit::need::{find, needs, skipped};
 use serde_json::Value;
 use std::process::Command;
 
-const BUSYBOX: &str = "/bin/busybox";
+const BUSYBOX: &str = "busybox";
 
 /// A stage with a static busybox and a file `a`. `None` without a static busybox.
 fn place() -> Option<Place> {
     let place = Place::new();
-    let runs = Command::new(BUSYBOX)
-        .arg("true")
-        .status()
-        .is_ok_and(|s| s.success());
-    if !runs {
-        skipped("a static shell", "there is no busybox");
+    if !needs("a static shell", &["busybox"]) {
         return None;
     }
     place.write_aged("a", "b\na\n");
@@ -61,7 +56,7 @@ fn a_static_shells_pipeline_leads_from_its_input_to_its_output() {
     let Some(place) = place() else { return };
     record(
         &place,
-        "/bin/busybox cat a | /bin/busybox sort > c; /bin/busybox cat b | /bin/busybox sort > d",
+        "busybox cat a | busybox sort > c; busybox cat b | busybox sort > d",
     );
     assert_eq!(came_from(&place, "c"), ["a"]);
     assert_eq!(came_from(&place, "d"), ["b"]);
@@ -71,14 +66,11 @@ fn a_static_shells_pipeline_leads_from_its_input_to_its_output() {
 #[test]
 fn a_loop_in_a_subshell_passes_on_what_it_reads() {
     let Some(place) = place() else { return };
-    record(
-        &place,
-        "/bin/busybox cat a | while read x; do echo $x; done > c",
-    );
+    record(&place, "busybox cat a | while read x; do echo $x; done > c");
     assert_eq!(came_from(&place, "c"), ["a"]);
     record(
         &place,
-        "/bin/busybox cat a | (while read x; do echo $x; done) | /bin/busybox cat > d",
+        "busybox cat a | (while read x; do echo $x; done) | busybox cat > d",
     );
     assert_eq!(came_from(&place, "d"), ["a"]);
 }
@@ -86,25 +78,25 @@ fn a_loop_in_a_subshell_passes_on_what_it_reads() {
 #[test]
 fn a_static_program_reads_and_writes_what_its_shell_opened_for_it() {
     let Some(place) = place() else { return };
-    record(&place, "/bin/busybox cat < a > c; /bin/busybox cat b");
+    record(&place, "busybox cat < a > c; busybox cat b");
     assert_eq!(came_from(&place, "c"), ["a"]);
-    record(&place, "exec 3> d; /bin/busybox cat a >&3; exec 3>&-");
+    record(&place, "exec 3> d; busybox cat a >&3; exec 3>&-");
     assert_eq!(came_from(&place, "d"), ["a"]);
 }
 
 #[test]
 fn what_a_static_shell_substitutes_came_from_the_command() {
     let Some(place) = place() else { return };
-    record(&place, "x=$(/bin/busybox cat a); echo $x > c");
+    record(&place, "x=$(busybox cat a); echo $x > c");
     assert_eq!(came_from(&place, "c"), ["a"]);
 }
 
 #[test]
 fn recorded_and_unrecorded_programs_share_a_pipe() {
     let Some(place) = place() else { return };
-    place.record("cat a | /bin/busybox sh -c '/bin/busybox cat | sort > c'");
+    place.record("cat a | busybox sh -c 'busybox cat | sort > c'");
     assert_eq!(came_from(&place, "c"), ["a"]);
-    record(&place, "cat a | sed s/a/A/ | /bin/busybox sort > d");
+    record(&place, "cat a | sed s/a/A/ | busybox sort > d");
     assert_eq!(came_from(&place, "d"), ["a"]);
 }
 
@@ -122,7 +114,7 @@ fn a_go_program_that_joins_two_others_joins_what_they_read_and_write() {
     let source = r#"package main
 import ("os"; "os/exec")
 func main() {
-    from, to := exec.Command("/bin/busybox", "cat", "a"), exec.Command("/bin/busybox", "sort")
+    from, to := exec.Command("busybox", "cat", "a"), exec.Command("busybox", "sort")
     to.Stdin, _ = from.StdoutPipe()
     file, _ := os.Create("c")
     to.Stdout = file
@@ -177,10 +169,10 @@ fn tree(place: &Place, name: &str) -> String {
 fn the_tree_tells_what_a_subshell_could_have_passed_on() {
     let Some(place) = place() else { return };
     for line in [
-        "{ read x < a; echo $x; } | /bin/busybox sort > c",
-        "/bin/busybox cat a | while read x; do echo $x; done > c",
-        "/bin/busybox cat a | (while read x; do echo $x; done) | /bin/busybox cat > c",
-        "(read x < a; echo $x; /bin/busybox cat b; true) | /bin/busybox sort > c",
+        "{ read x < a; echo $x; } | busybox sort > c",
+        "busybox cat a | while read x; do echo $x; done > c",
+        "busybox cat a | (while read x; do echo $x; done) | busybox cat > c",
+        "(read x < a; echo $x; busybox cat b; true) | busybox sort > c",
     ] {
         record(&place, line);
         let text = tree(&place, "c");

@@ -1,6 +1,6 @@
 //! Descriptors that a process has open without a recorder having seen how it got them.
 
-use crate::stage::{NOWHERE, Outcome, Seen, available, command, executor, spec, watch_with};
+use crate::stage::{NOWHERE, Outcome, Seen, command, executor, spec, static_busybox, watch_with};
 use backstory_abi::op;
 use backstory_guard::GuardSettings;
 use std::process::Command;
@@ -33,18 +33,18 @@ fn exec_of<T>(seen: &Outcome<T>, applet: &str) -> (u32, usize) {
 
 #[test]
 fn both_ends_of_a_static_shells_pipe_are_known_before_its_programs_run() {
-    if !available(&["/bin/busybox", "true"]) {
+    let Some(busybox) = static_busybox() else {
         return;
-    }
+    };
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = (dir.path().join("a"), dir.path().join("c"));
     std::fs::write(&from, "b\na\n").unwrap();
     let line = format!(
-        "/bin/busybox cat < {} | /bin/busybox sort > {}; true",
+        "{busybox} cat < {} | {busybox} sort > {}; true",
         from.display(),
         to.display()
     );
-    let seen = command(&["/bin/busybox", "sh", "-c", &line]);
+    let seen = command(&[busybox, "sh", "-c", &line]);
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "a\nb\n");
     let (cat, at) = exec_of(&seen, "cat");
     let cat = held(&seen, cat, at);
@@ -66,11 +66,11 @@ fn both_ends_of_a_static_shells_pipe_are_known_before_its_programs_run() {
 
 #[test]
 fn a_subshell_that_made_no_call_is_introduced_before_its_child() {
-    if !available(&["/bin/busybox", "true"]) {
+    let Some(busybox) = static_busybox() else {
         return;
-    }
-    let line = "(/bin/busybox sleep 0; true); true";
-    let seen = command(&["/bin/busybox", "sh", "-c", line]);
+    };
+    let line = format!("({busybox} sleep 0; true); true");
+    let seen = command(&[busybox, "sh", "-c", &line]);
     let shell = exec_of(&seen, "sh").0;
     let (sleep, _) = exec_of(&seen, "sleep");
     let born: Vec<_> = seen

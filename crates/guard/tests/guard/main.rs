@@ -16,26 +16,26 @@ mod views;
 
 use backstory_abi::op;
 use backstory_testkit::need::find;
-use stage::{available, command, executor, watch};
+use stage::{available, command, executor, static_busybox, watch};
 
 #[test]
 fn a_static_program_is_seen_from_its_exec_to_its_exit() {
-    if !available(&["/bin/busybox", "true"]) {
+    let Some(busybox) = static_busybox() else {
         return;
-    }
+    };
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("text").to_str().unwrap().to_owned();
     std::fs::write(&file, "hello").unwrap();
-    let seen = command(&["/bin/busybox", "cat", &file]);
+    let seen = command(&[busybox, "cat", &file]);
     assert_eq!(seen.result, (Some(0), "hello".to_owned()));
-    let pid = executor(&seen, "/bin/busybox");
-    assert_eq!(seen.list(op::ARGS, pid), ["/bin/busybox", "cat", &file]);
+    let pid = executor(&seen, busybox);
+    assert_eq!(seen.list(op::ARGS, pid), [busybox, "cat", &file]);
     assert!(
         seen.list(op::ENV, pid)
             .iter()
             .any(|v| v.starts_with("PATH="))
     );
-    let exec = seen.one(op::EXEC, "/bin/busybox");
+    let exec = seen.one(op::EXEC, busybox);
     assert_eq!((exec.record.arg, exec.predicted()), (3, None));
     let open = seen.one(op::OPEN, &file);
     assert_eq!(
@@ -61,14 +61,14 @@ fn a_static_program_is_seen_from_its_exec_to_its_exit() {
 
 #[test]
 fn the_exit_status_of_a_grandchild_is_exact() {
-    if !available(&["/bin/busybox", "true"]) {
+    let Some(busybox) = static_busybox() else {
         return;
-    }
+    };
     let seen = command(&[
-        "/bin/busybox",
+        busybox,
         "sh",
         "-c",
-        "/bin/busybox sh -c 'exit 7'; /bin/busybox sh -c 'kill -9 $$'; true",
+        &format!("{busybox} sh -c 'exit 7'; {busybox} sh -c 'kill -9 $$'; true"),
     ]);
     assert_eq!(seen.result.0, Some(0));
     let mut statuses: Vec<i32> = seen

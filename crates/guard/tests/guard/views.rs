@@ -1,6 +1,6 @@
 //! A path means what it means to the caller: under another root, or in another mount namespace.
 
-use crate::stage::{available, call, command, watch};
+use crate::stage::{available, call, command, static_busybox, watch};
 use backstory_abi::op;
 use std::ffi::CString;
 use std::io::Read;
@@ -12,13 +12,11 @@ use std::path::Path;
 /// A directory to be used as a root, with a static shell, and an absolute link that leads to
 /// another file than outside.
 fn jail() -> Option<tempfile::TempDir> {
-    if !available(&["/bin/busybox", "true"]) {
-        return None;
-    }
+    let busybox = static_busybox()?;
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("bin")).unwrap();
     std::fs::create_dir(dir.path().join("etc")).unwrap();
-    std::fs::copy("/bin/busybox", dir.path().join("bin/busybox")).unwrap();
+    std::fs::copy(busybox, dir.path().join("bin/busybox")).unwrap();
     std::fs::write(dir.path().join("etc/target"), "inside").unwrap();
     symlink("/etc/target", dir.path().join("etc/link")).unwrap();
     Some(dir)
@@ -29,20 +27,13 @@ fn in_a_chroot_an_absolute_link_stays_inside() {
     let Some(dir) = jail() else { return };
     let root = std::fs::canonicalize(dir.path()).unwrap();
     let root = root.to_str().unwrap();
-    if !available(&["/bin/busybox", "chroot", root, "/bin/busybox", "true"]) {
+    let busybox = static_busybox().unwrap();
+    if !available(&[busybox, "chroot", root, "/bin/busybox", "true"]) {
         return;
     }
     let script =
         "/bin/busybox cat /etc/link; cd /etc; /bin/busybox cat target /missing ../../etc/target";
-    let seen = command(&[
-        "/bin/busybox",
-        "chroot",
-        root,
-        "/bin/busybox",
-        "sh",
-        "-c",
-        script,
-    ]);
+    let seen = command(&[busybox, "chroot", root, "/bin/busybox", "sh", "-c", script]);
     assert!(seen.result.1.contains("insideinside"), "{}", seen.result.1);
     assert_eq!(
         seen.one(op::OPEN, &format!("{root}/etc/link")).predicted(),
@@ -101,9 +92,9 @@ fn in_a_sandbox_files_are_identified_as_the_sandbox_sees_them() {
 fn a_mount_in_a_new_namespace_hides_what_lies_under_it() {
     let Some(dir) = jail() else { return };
     let etc = dir.path().join("etc").to_str().unwrap().to_owned();
-    let script = format!(
-        "mount -t tmpfs none {etc} && /bin/busybox cat {etc}/target; echo x >{etc}/new; true"
-    );
+    let busybox = static_busybox().unwrap();
+    let script =
+        format!("mount -t tmpfs none {etc} && {busybox} cat {etc}/target; echo x >{etc}/new; true");
     let words = ["unshare", "-Urm", "/bin/sh", "-c", &script];
     if !available(&["unshare", "-Urm", "true"]) {
         return;

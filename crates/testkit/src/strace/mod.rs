@@ -9,7 +9,7 @@
 mod calls;
 mod facts;
 mod line;
-mod lookup;
+pub(crate) mod lookup;
 mod world;
 
 use std::ffi::OsStr;

@@ -118,7 +118,7 @@ fn where_shared_memory_is_full_a_command_runs_as_it_would_and_does_not_wait_for_
 /// Each of many processes that only the guard sees takes a descriptor of the supervisor.
 #[test]
 fn where_descriptors_are_few_a_crowd_runs_as_it_would() {
-    let busybox = "/bin/busybox";
+    let busybox = "busybox";
     if !need::needs("a crowd without a recorder", &[busybox]) {
         return;
     }

@@ -131,17 +131,17 @@ pub(super) fn a_file_system_that_hangs_is_told() {
         place.fixture("silent_server"),
         need::needs(
             "a file system that hangs",
-            &["/bin/busybox", "/dev/fuse", "timeout"],
+            &["busybox", "/dev/fuse", "timeout"],
         ),
     ) else {
         return;
     };
     // The command gives up, but the look-up on its behalf cannot. The server lives until that was
     // reported.
-    let inside = "$B record -- timeout -s KILL 0.5 /bin/busybox cat m/x; echo $?; \
+    let inside = "$B record -- timeout -s KILL 0.5 busybox cat m/x; echo $?; \
                   while ls $BACKSTORY_STORE/runs/*.part; do sleep 0.02; done >pending 2>&1";
     let line = format!(
-        "mkdir m; {server} m sh -c \"{}\"; $B record -- /bin/busybox true",
+        "mkdir m; {server} m sh -c \"{}\"; $B record -- busybox true",
         inside.replace('$', "\\$")
     );
     let Some(answer) = place.shell_in_namespaces("a file system that hangs", &line) else {

@@ -139,14 +139,11 @@ pub(super) fn what_cannot_be_decoded_is_told_by_name() {
 #[test]
 pub(super) fn shared_memory_that_was_cut_short_is_told() {
     let place = Place::new();
-    if !need::needs(
-        "a program without the recorder",
-        &["/bin/busybox", "/dev/shm"],
-    ) {
+    if !need::needs("a program without the recorder", &["busybox", "/dev/shm"]) {
         return;
     }
     let line = "echo >started; while [ ! -e go ]; do sleep 0.01; done; exit 3";
-    let mut command = place.command(&["record", "--", "/bin/busybox", "sh", "-c", line]);
+    let mut command = place.command(&["record", "--", "busybox", "sh", "-c", line]);
     let mut launcher = command.stderr(Stdio::null()).spawn().unwrap();
     assert!(eventually(PATIENCE, || place
         .work()
@@ -177,13 +174,13 @@ pub(super) fn shared_memory_that_was_cut_short_is_told() {
 fn a_static_program_in_another_root_without_the_guard_is_told() {
     let place = Place::new();
     let what = "a static program in another root";
-    if !need::needs(what, &["/bin/busybox", "unshare", "chroot"]) {
+    if !need::needs(what, &["busybox", "unshare", "chroot"]) {
         return;
     }
     if place.shell("unshare -Ur chroot / true").status != 0 {
         return need::skipped(what, "needs user namespaces");
     }
-    place.shell("mkdir -p r/bin; cp /bin/busybox r/bin/sh");
+    place.shell("mkdir -p r/bin; cp \"$(command -v busybox)\" r/bin/sh");
     place.tells_only_with(
         "",
         "--guard=off",
@@ -200,26 +197,28 @@ fn a_static_program_in_another_root_without_the_guard_is_told() {
 #[test]
 pub(super) fn a_static_program_without_the_guard_is_told() {
     let place = Place::new();
-    if !need::needs("a static program", &["/bin/busybox"]) {
+    if !need::needs("a static program", &["busybox"]) {
         return;
     }
+    let busybox = place.stage.busybox().unwrap();
+    let busybox = busybox.display();
     place.tells_only_with(
         "",
         "--guard=off",
-        "/bin/busybox true",
-        "without the guard, nothing that /bin/busybox did was recorded",
+        &format!("{busybox} true"),
+        &format!("without the guard, nothing that {busybox} did was recorded"),
     );
 }
 
 #[test]
 pub(super) fn a_program_that_may_not_be_read_is_told() {
     let place = Place::new();
-    if !need::needs("a static program", &["/bin/busybox"]) {
+    if !need::needs("a static program", &["busybox"]) {
         return;
     }
     place.write("in", "text\n");
     let line = "./busybox cat in";
-    place.shell("cp /bin/busybox busybox; chmod 0111 busybox");
+    place.shell("cp \"$(command -v busybox)\" busybox; chmod 0111 busybox");
     let answer = place.summarized(&format!("$B record -- {line}"));
     assert_eq!(
         (answer.status, answer.out.as_str()),
