@@ -19,7 +19,8 @@ fn a_supervisor_that_is_stopped_while_a_file_system_hangs_goes_on() {
     };
     place.write("a", "text\n");
     // The hanging program waits for the server itself. The guard resolves its path after that.
-    let command = "busybox cat m/x & sleep 0.5; kill -STOP $PPID; busybox cat a; kill -KILL $!; exit 3";
+    let command =
+        "busybox cat m/x & sleep 0.5; kill -STOP $PPID; busybox cat a; kill -KILL $!; exit 3";
     place.write("command", command);
     let line = format!("mkdir m; {server} m timeout -s KILL 60 $B record -- sh command 2>err");
     let Some(answer) = place.shell_in_namespaces(WHAT, &line) else {
