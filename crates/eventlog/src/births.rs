@@ -1,20 +1,21 @@
-//! Which process began as whose child, and when: from the headers of chunks and from what the supervisor saw.
+//! The parent and the start of each process, from the headers of chunks and the supervisor's
+//! records.
 
 use crate::stored_frames::StoredFrames;
 use crate::stream::{ThreadStream, head};
 use std::collections::HashMap;
 
-/// Processes by parent, and by the numbers they have in their own pid namespace.
+/// Processes by parent, and by their ids in their own pid namespace.
 #[derive(Debug, Default)]
 pub struct Births {
-    /// By parent: when, who.
+    /// By parent: time and process id of each child.
     children: HashMap<u32, Vec<(u64, u32)>>,
-    /// By parent's and own number inside a namespace: when, and the number outside.
+    /// By parent's and own id inside a namespace: time, and the id outside.
     inner: HashMap<(u32, u32), Vec<(u64, u32)>>,
 }
 
 impl Births {
-    /// From the chunks' headers.
+    /// Reads the chunks' headers.
     pub fn new(log: &StoredFrames, streams: &[ThreadStream]) -> Births {
         let mut births = Births::default();
         for stream in streams.iter().filter(|l| !l.guard) {
@@ -38,14 +39,14 @@ impl Births {
         births
     }
 
-    /// Notes that a process was seen with this parent.
+    /// Adds an observation: a process with this parent, at this time.
     pub fn seen(&mut self, pid: u32, parent: u32, time: u64) {
         self.children.entry(parent).or_default().push((time, pid));
     }
 
     /// The first child of a process that appeared after that time.
     pub fn child(&self, parent: u32, time: u64) -> Option<u32> {
-        // Another program of a child that was there before is no new child.
+        // A child that existed before and executed another program is no new child.
         let mut first = HashMap::new();
         for (seen, pid) in self.children.get(&parent)?.iter().filter(|c| c.1 != parent) {
             let earliest = first.entry(*pid).or_insert(*seen);
@@ -58,7 +59,8 @@ impl Births {
             .map(|c| c.0)
     }
 
-    /// A process id that a stream's owner saw, as the supervisor sees it: of the child of that number that appeared next, else last.
+    /// Converts a process id that a stream's owner saw to the supervisor's namespace. It is the
+    /// child of that id that appeared next, or else last.
     pub fn translate(&self, stream: &ThreadStream, pid: u32, time: u64) -> Option<u32> {
         let Some(own) = stream.inner else {
             return Some(pid);

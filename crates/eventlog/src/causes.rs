@@ -1,8 +1,9 @@
-//! Who came from whom: matching each recorder's start with the fork or exec that it must come after.
+//! Matches each recorder's start with the fork or exec that it must come after.
 //!
-//! Clocks of different cores may differ by a little, and process ids are used again. A start is matched with the latest cause
-//! that is not later by more than the clocks may differ: within so short a time no process starts, ends and is followed
-//! by another of the same id, and none starts and executes something else.
+//! Clocks of different cores may differ a little, and process ids are reused. A start is matched
+//! with the latest cause that is not later by more than the clocks may differ. Within so short a
+//! time no process starts, ends and is followed by another with the same id. Nor does one start and
+//! execute another program.
 
 use crate::stream::RecordPosition;
 use std::collections::HashMap;
@@ -10,72 +11,73 @@ use std::collections::HashMap;
 /// A fork, or an exec.
 #[derive(Debug, Clone, Copy)]
 pub struct StartCause {
-    /// Its record.
+    /// Position of its record.
     pub at: RecordPosition,
-    /// Its counter.
+    /// Its time-stamp counter.
     pub time: u64,
     /// Number of the recorder start that logged it; 0 for the guard.
     pub epoch: u64,
 }
 
 impl StartCause {
-    /// A start's own epoch, or a later one, can't have caused it; so no stream can come to wait for itself.
+    /// True if it can have caused the start. A start's own epoch, or a later one, cannot. So no
+    /// stream can wait for itself.
     fn may_precede(&self, start: &RecorderStart) -> bool {
         self.epoch == 0 || self.epoch < start.epoch
     }
 }
 
-/// A recorder's start in a process.
+/// The start of a recorder in a process.
 #[derive(Debug, Clone, Copy)]
 pub struct RecorderStart {
     /// The stream that begins with it.
     pub stream: u32,
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// Its number, rising with time whatever the clocks say.
+    /// Its number, which rises with time whatever the clocks say.
     pub epoch: u64,
-    /// Its counter.
+    /// Its time-stamp counter.
     pub time: u64,
-    /// After a fork; else after an exec.
+    /// True after a fork, false after an exec.
     pub forked: bool,
-    /// Its record.
+    /// Position of its record.
     pub at: RecordPosition,
 }
 
-/// Everything that makes processes and programs start, and the starts.
+/// All causes of starts, and all starts.
 #[derive(Debug, Default)]
 pub struct StartCauses {
     forks: HashMap<u32, Vec<StartCause>>,
     execs: HashMap<u32, Vec<StartCause>>,
     starts: Vec<RecorderStart>,
-    /// ThreadStreams of each epoch.
+    /// Thread streams of each epoch.
     streams: HashMap<u64, Vec<u32>>,
 }
 
 impl StartCauses {
-    /// Notes that a process was made.
+    /// Adds the creation of a process.
     pub fn fork(&mut self, child: u32, cause: StartCause) {
         self.forks.entry(child).or_default().push(cause);
     }
 
-    /// Notes that a process executed a program.
+    /// Adds the execution of a program.
     pub fn exec(&mut self, pid: u32, cause: StartCause) {
         self.execs.entry(pid).or_default().push(cause);
     }
 
-    /// Notes that a recorder started.
+    /// Adds the start of a recorder.
     pub fn start(&mut self, started: RecorderStart) {
         self.starts.push(started);
     }
 
-    /// Notes that a stream belongs to an epoch.
+    /// Adds a stream to an epoch.
     pub fn stream(&mut self, epoch: u64, stream: u32) {
         if epoch != 0 {
             self.streams.entry(epoch).or_default().push(stream);
         }
     }
 
-    /// Which streams may not start before which records.
+    /// The streams that must not start before certain records, with these records.
     pub fn gates(mut self, slack: u64) -> Vec<(RecordPosition, u32)> {
         let mut gates = Vec::new();
         for causes in self.forks.values_mut().chain(self.execs.values_mut()) {

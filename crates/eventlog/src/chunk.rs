@@ -1,35 +1,38 @@
-//! Chunks: what one thread (or the guard) logged, record after record, possibly cut off by death at any instruction.
+//! Chunks: the records of one thread or of the guard, possibly cut off by a death at any
+//! instruction.
 //!
-//! Invariant: whatever the bytes are, a walk ends, stays within them, and finds every whole record before the first damage.
+//! Invariant: a walk over any bytes ends, stays within them, and finds every whole record before
+//! the first damage.
 
 use backstory_abi::{
     self as abi, Chunk, DONE, F_ALL, F_IDENT, F_WHO, LIST, RESERVED, Record, Who, op_info,
 };
 use backstory_files::Ident;
 
-/// A chunk's bytes.
+/// The bytes of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkView<'a> {
     bytes: &'a [u8],
     limit: usize,
-    /// The last reservation did not fit: zeros at the end are no lost record.
+    /// The last reservation did not fit, so zeros at the end are no lost record.
     overrun: bool,
 }
 
-/// What was found on the way to the next record.
+/// Records that were skipped before the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SkippedRecords {
-    /// Records that a thread was killed in before they were valid, or that were overwritten.
+    /// Records whose thread was killed before they were valid, or that were overwritten.
     pub torn: u64,
     /// Whole records of operations that this version does not know.
     pub unknown: u64,
 }
 
 impl<'a> ChunkView<'a> {
-    /// The chunk in these bytes, and its header; none if they begin with none.
+    /// The chunk in these bytes, and its header. `None` if they do not begin with a chunk.
     pub fn new(bytes: &'a [u8]) -> Option<(Chunk, ChunkView<'a>)> {
         let head = Chunk::read(bytes).filter(|c| c.magic == abi::CHUNK_MAGIC)?;
-        // `next` is where the owner would have gone on; past the end it names a record that did not fit.
+        // `next` is the offset at which the owner would have continued. Past the end, it belongs to
+        // a record that did not fit.
         let next = usize::try_from(head.next).unwrap_or(usize::MAX);
         let limit = if next < Chunk::SIZE {
             bytes.len()
@@ -46,7 +49,7 @@ impl<'a> ChunkView<'a> {
         ))
     }
 
-    /// Records without a chunk around them.
+    /// Records without a chunk's header.
     pub fn bare(bytes: &'a [u8]) -> ChunkView<'a> {
         ChunkView {
             bytes,
@@ -55,12 +58,12 @@ impl<'a> ChunkView<'a> {
         }
     }
 
-    /// The bytes from a record's offset on, up to where records can be.
+    /// The bytes from a record's offset on, up to the end of the records.
     pub fn from(&self, offset: usize) -> &'a [u8] {
         self.bytes.get(offset..self.limit).unwrap_or(&[])
     }
 
-    /// The first record at or after `offset`: where it begins, and its fixed part.
+    /// The first record at or after `offset`: its offset, and its fixed part.
     pub fn next(&self, mut offset: usize, skipped: &mut SkippedRecords) -> Option<(usize, Record)> {
         while let Some(record) = Record::read(self.from(offset)) {
             let room = self.limit - offset;
@@ -70,7 +73,7 @@ impl<'a> ChunkView<'a> {
                     skipped.unknown += 1;
                     offset += usize::from(record.size);
                 }
-                // The owner died after it had written the size, before the rest.
+                // The owner died after it had written the size and before it had written the rest.
                 Judged::Begun => {
                     skipped.torn += 1;
                     offset += usize::from(record.size);
@@ -89,7 +92,8 @@ impl<'a> ChunkView<'a> {
         None
     }
 
-    /// The next offset at which a record begins whose strings are where they should be: what lies in a torn record may look like one.
+    /// The next offset at which a record begins whose strings are in their positions. The bytes of
+    /// a torn record may look like one.
     fn resync(&self, mut offset: usize) -> Option<usize> {
         while let Some(record) = Record::read(self.from(offset)) {
             if judge(&record, self.limit - offset) == Judged::Good
@@ -158,7 +162,7 @@ pub struct ChunkBuilder {
 }
 
 impl ChunkBuilder {
-    /// An empty chunk with this header; magic and `next` are set here.
+    /// An empty chunk with this header. `new` sets the magic number and `next`.
     pub fn new(head: Chunk) -> ChunkBuilder {
         let head = Chunk {
             magic: abi::CHUNK_MAGIC,
@@ -171,7 +175,7 @@ impl ChunkBuilder {
         }
     }
 
-    /// Appends a record; false (and nothing appended) if it does not fit.
+    /// Appends a record. Returns false, and appends nothing, if it does not fit.
     pub fn push(&mut self, record: &[u8]) -> bool {
         if self.bytes.len() + record.len() > abi::CHUNK_SIZE as usize {
             return false;
@@ -182,7 +186,7 @@ impl ChunkBuilder {
         true
     }
 
-    /// True if it has no record.
+    /// True without records.
     pub fn is_empty(&self) -> bool {
         self.bytes.len() == Chunk::SIZE
     }

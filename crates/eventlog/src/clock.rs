@@ -1,6 +1,6 @@
-//! From time-stamp counters to time.
+//! Converts time-stamp counters to time.
 //!
-//! Invariant: the conversion never decreases, even where the real-time clock was set back.
+//! Invariant: the conversion never decreases, even if the real-time clock was set back.
 
 use crate::event::Time;
 use crate::run::ClockPoint;
@@ -11,7 +11,7 @@ pub struct RunClock {
     lines: Vec<Line>,
 }
 
-/// From a reading on: where it was, and how fast real time went.
+/// The line from one reading on: its start, and the rate of real time.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     counter: u64,
@@ -22,7 +22,8 @@ struct Line {
 }
 
 impl RunClock {
-    /// From the readings of a log, in any order. With a single one, a counter is taken for nanoseconds; with none, for the time.
+    /// From the readings of a log, in any order. With one reading, a counter counts as nanoseconds;
+    /// without, as the time.
     pub fn new(mut points: Vec<ClockPoint>) -> RunClock {
         points.sort_by_key(|p| (p.counter, p.real));
         points.dedup_by_key(|p| p.counter);
@@ -52,7 +53,7 @@ impl RunClock {
         RunClock { lines }
     }
 
-    /// The time at which the counter stood there.
+    /// The time of this counter value.
     pub fn time(&self, counter: u64) -> Time {
         let after = self.lines.partition_point(|l| l.counter <= counter);
         match (
@@ -71,7 +72,7 @@ impl RunClock {
         }
     }
 
-    /// About how far the counter goes in so many nanoseconds.
+    /// The approximate number of counts in this many nanoseconds.
     pub fn counts(&self, nanoseconds: u64) -> u64 {
         let slope = self.lines.first().map_or(1.0, |l| l.slope);
         if slope > 0.0 {

@@ -1,4 +1,5 @@
-//! From a record to the operation it stands for. Knows the fields of every operation, and nothing of threads or time.
+//! Decodes a record into its operation. Knows the fields of every operation, and nothing of threads
+//! or time.
 
 use crate::event::{MetadataPart, Op, Outcome, PreserveMethod, Spawn, ThreadStep};
 use crate::record::RawRecord;
@@ -7,7 +8,7 @@ use backstory_abi::{self as abi, DONE, F_PREDICTED, Record, op};
 const AT_REMOVEDIR: i32 = 0x200;
 const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 
-/// What came of the call.
+/// The outcome of the call.
 pub fn outcome(raw: &RawRecord<'_>) -> Outcome {
     match raw.head.state {
         DONE if raw.head.flags & F_PREDICTED != 0 => Outcome::Predicted(raw.head.result),
@@ -16,7 +17,7 @@ pub fn outcome(raw: &RawRecord<'_>) -> Outcome {
     }
 }
 
-/// How the child of a `VFORK` record runs.
+/// The kind of child of a `VFORK` record.
 pub fn spawn(arg: i32) -> Spawn {
     match arg {
         abi::SPAWN_POSIX => Spawn::Posix,
@@ -27,12 +28,14 @@ pub fn spawn(arg: i32) -> Spawn {
     }
 }
 
-/// True if a child on its parent's memory did nothing after this record: it is another program now, or has ended.
+/// True if this is the last record of a child on its parent's memory: the child executes another
+/// program, or has ended.
 pub fn is_last_of_child(record: &Record) -> bool {
     record.op == op::EXIT || (record.op == op::EXEC && record.state != DONE)
 }
 
-/// The operation, if the record stands for one by itself; `ARGS`, `ENV`, `VFORK`, `VFORKED` and `EXEC` do not.
+/// The operation of a record that represents one alone. `ARGS`, `ENV`, `VFORK`, `VFORKED` and
+/// `EXEC` do not.
 pub fn operation(raw: &RawRecord<'_>) -> Option<Op> {
     let h = &raw.head;
     let (fd, arg, aux) = (h.fd, h.arg, h.aux);
@@ -255,7 +258,7 @@ fn named(raw: &RawRecord<'_>) -> Option<Op> {
     })
 }
 
-/// What the supervisor says of files and processes.
+/// The supervisor's statements about files and processes.
 fn told(raw: &RawRecord<'_>) -> Option<Op> {
     let h = &raw.head;
     let path = || raw.strings()[0].into();

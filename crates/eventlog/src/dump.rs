@@ -1,4 +1,5 @@
-//! A log as text, one line per record, for people who look for a fault. Not a format: it may change.
+//! Prints a log as text, one line for each record, for debugging. The output is no format and may
+//! change.
 
 use crate::chunk::{ChunkView, SkippedRecords};
 use crate::log::Log;
@@ -18,7 +19,7 @@ const FLAGS: [(u16, &str); 6] = [
     (F_OWN, "own"),
 ];
 
-/// Writes every record as it stands in the log, in the log's order, and what could not be read.
+/// Writes every record in the log's order, and the parts that could not be read.
 pub fn dump(log: &Log, out: &mut impl Write) -> Result<()> {
     let header = log.header();
     writeln!(

@@ -1,21 +1,21 @@
-//! What can go wrong with a log as a whole. Damage inside a log is no error: see [`crate::log::Damage`].
+//! Errors of a log as a whole. Damage inside a log is no error: see [`crate::log::Damage`].
 
 use std::path::{Path, PathBuf};
 
 /// A log could not be written or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file system refused.
+    /// The file system reported an error.
     #[error("cannot {operation} log {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         operation: &'static str,
         /// The log.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The file has content, and none of it is a frame of a log.
+    /// The file has content, but no frame of a log.
     #[error("{} is not a log of backstory", path.display())]
     NotALog {
         /// The file.
@@ -28,10 +28,10 @@ pub enum Error {
         path: PathBuf,
         /// Its version.
         found: u16,
-        /// The latest that can be read.
+        /// The latest version that can be read.
         known: u16,
     },
-    /// A frame would be longer than its length field can say.
+    /// The frame is longer than its length field can express.
     #[error("cannot append {bytes} bytes to log {} as one frame: too long", path.display())]
     TooLong {
         /// The log.
@@ -39,20 +39,20 @@ pub enum Error {
         /// Bytes of the frame's content.
         bytes: usize,
     },
-    /// A header or an end that JSON can't express.
+    /// A header or an end that JSON cannot express.
     #[error("cannot encode the {what} of log {}: {source}", path.display())]
     Encode {
-        /// Which frame.
+        /// The frame.
         what: &'static str,
         /// The log.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: serde_json::Error,
     },
 }
 
 impl Error {
-    /// Wraps what the file system said.
+    /// Wraps an error of the file system.
     pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io {

@@ -1,36 +1,41 @@
-//! What happened, one event at a time, whoever saw it.
+//! Events: the operations of a run, independent of their observer.
 //!
-//! An event is the decoded form of one record of the log: who, when, what, and what came of it. Paths and arguments are bytes
-//! as the program gave them. Nothing here knows how an event was captured beyond [`Via`].
+//! An event is the decoded form of one record of the log: process, time, operation and outcome.
+//! Paths and arguments are bytes as the program gave them. Only [`Via`] says how an event was
+//! captured.
 
 use backstory_files::Ident;
 
-/// Nanoseconds since 1970-01-01 UTC, converted from the log's time-stamp counter with the run's clock frames.
+/// Nanoseconds since 1970-01-01 UTC, converted from the log's time-stamp counter with the run's
+/// clock frames.
 pub type Time = i64;
 
-/// A process id as the supervisor's pid namespace numbers it. Reused over time: who it is follows from when.
+/// A process id in the supervisor's pid namespace. Ids are reused, so only id and time together
+/// identify a process.
 pub type Pid = u32;
 
-/// Ids above this stand for processes whose numbers nobody saw: no kernel gives such, and each means one process of one log.
+/// Ids above this represent processes whose ids were not observed. No kernel gives such ids, and
+/// each represents one process of one log.
 pub const UNNUMBERED: Pid = 1 << 30;
 
-/// Which way an event was observed.
+/// The observer of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Via {
-    /// By the recorder in the process.
+    /// The recorder in the process.
     Library,
-    /// By the guard's supervisor (a notified system call).
+    /// The guard's supervisor, through a notification.
     Kernel,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It returned this: at least 0, or `-errno`.
     Done(i32),
-    /// The supervisor concluded this from the file system; it did not see the call return.
+    /// The supervisor concluded this from the file system. It did not see the call return.
     Predicted(i32),
-    /// Not known: the process died in the call, or only the attempt was seen. A successful `exec` never returns.
+    /// Unknown: the process died in the call, or only the attempt was seen. A successful `exec`
+    /// never returns.
     Unknown,
 }
 
@@ -52,21 +57,22 @@ impl Outcome {
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// When the call began.
+    /// The start of the call.
     pub time: Time,
-    /// Process that did it.
+    /// Process id.
     pub pid: Pid,
-    /// Thread that did it.
+    /// Thread id.
     pub tid: Pid,
-    /// Who saw it.
+    /// The observer.
     pub via: Via,
-    /// What came of it.
+    /// The outcome of the call.
     pub outcome: Outcome,
-    /// What the log says of the file concerned; its meaning is the operation's (see `backstory_abi.h`).
+    /// The identity of the file concerned. Its exact meaning depends on the operation (see
+    /// `backstory_abi.h`).
     pub ident: Option<Ident>,
-    /// Path strings are absolute and resolved in the caller's view already (the guard did it).
+    /// Path strings are absolute, because the guard resolved them in the caller's view.
     pub resolved: bool,
-    /// What was done.
+    /// The operation.
     pub op: Op,
 }
 
@@ -76,7 +82,7 @@ pub type Bytes = Box<[u8]>;
 /// `AT_FDCWD`: a relative path starts at the current directory.
 pub const CWD: i32 = -100;
 
-/// How a child came to run on its parent's memory.
+/// The call by which a child came to run on its parent's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spawn {
     /// `vfork`
@@ -91,7 +97,7 @@ pub enum Spawn {
     Clone,
 }
 
-/// What a change of metadata touched.
+/// The kind of metadata that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetadataPart {
     /// Permission bits.
@@ -104,33 +110,34 @@ pub enum MetadataPart {
     Attributes,
 }
 
-/// What a thread did about a thread.
+/// An operation of a thread on a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadStep {
-    /// Made it.
+    /// A thread created it.
     Create,
-    /// Is it, and starts.
+    /// It starts.
     Start,
-    /// Waited for its end.
+    /// A thread waited for its end.
     Join,
 }
 
-/// How a content was kept.
+/// The method by which a content was preserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreserveMethod {
-    /// By another name of the file: who has it open may still write to it, which its size and modification time tell.
+    /// A hard link to the file. A process that has the file open may still write to it, which its
+    /// size and modification time show.
     Link,
-    /// By a copy that shares its blocks.
+    /// A copy that shares its blocks.
     Clone,
-    /// By a copy.
+    /// A copy.
     Copy,
 }
 
-/// An operation. `dir` is the directory descriptor a relative path starts at, or [`CWD`].
+/// An operation. `dir` is the directory descriptor from which a relative path starts, or [`CWD`].
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub enum Op {
-    /// A recorder started in this process (first event of an exec epoch or of a fork child).
+    /// A recorder started in this process: the first event of an exec epoch or of a fork child.
     Start {
         ppid: Pid,
         forked: bool,
@@ -149,11 +156,11 @@ pub enum Op {
         last: u32,
         flags: i32,
     },
-    /// First read from a descriptor since it was opened.
+    /// The first read from a descriptor since it was opened.
     Read {
         fd: i32,
     },
-    /// First write to a descriptor since it was opened.
+    /// The first write to a descriptor since it was opened.
     Write {
         fd: i32,
     },
@@ -238,7 +245,7 @@ pub enum Op {
         path: Bytes,
         mode: u32,
     },
-    /// `dir` itself is meant when `path` is empty; `link`: a symbolic link at the end of the path is not followed.
+    /// An empty `path` means `dir` itself. With `link`, a final symbolic link is not followed.
     Meta {
         dir: i32,
         path: Bytes,
@@ -268,7 +275,8 @@ pub enum Op {
     Namespace {
         flags: u32,
     },
-    /// Outcome: the child's pid. Follows every event of the parent before the fork; precedes every event of the child.
+    /// The outcome is the child's pid. Follows every event of the parent before the fork, and
+    /// precedes every event of the child.
     Fork {
         flags: u32,
         spawn: Option<Spawn>,
@@ -281,7 +289,7 @@ pub enum Op {
         args: Vec<Bytes>,
         env: Option<std::sync::Arc<[Bytes]>>,
     },
-    /// Outcome: the child's pid.
+    /// The outcome is the child's pid.
     Wait {
         status: i32,
         looked: bool,
@@ -347,36 +355,40 @@ pub enum Op {
     Opaque {
         name: Bytes,
     },
-    /// What the file system said of `path` (absolute) after the fact.
+    /// The identity of `path` (absolute), looked up after the run.
     Ident {
         path: Bytes,
     },
-    /// A process ended; `status` as `wait` reports it, if known.
+    /// A process ended. `status` is as wait(2) reports it, if known.
     Gone {
         status: Option<i32>,
     },
-    /// A process that only the supervisor saw begin.
+    /// A process whose start only the supervisor saw.
     Born {
         parent: Pid,
         exe: Bytes,
         cwd: Bytes,
     },
-    /// A process that has no recorder holds a descriptor, as the supervisor saw it: where it leads in the words of `/proc`, and how
-    /// it is open (`O_ACCMODE`, `O_PATH`, `O_CLOEXEC`), if that is known. `fd` -1 comes first: the process holds only as many as the
-    /// outcome says, and they follow; with flags 1 they are what the exec that comes next leaves it.
+    /// A process without a recorder holds a descriptor, as the supervisor saw it in `/proc`. The
+    /// event has its target and, if known, how it is open (`O_ACCMODE`, `O_PATH`, `O_CLOEXEC`).
+    ///
+    /// An event with `fd` -1 comes first: its outcome is the number of the process's descriptors,
+    /// which follow. With flags 1, they are the descriptors that the next exec leaves open.
     Hold {
         fd: i32,
         flags: Option<i32>,
         target: Bytes,
     },
-    /// The content of `path`, in the version that the event's identity names, before the process changed it: file `number` in the
-    /// run's directory of kept contents, unless the outcome is an error: then it could not be kept.
+    /// The content of `path` before the process changed it, in the version that the event's
+    /// identity names. It is the file `number` in the run's directory of preserved contents. If the
+    /// outcome is an error, the content could not be preserved.
     Kept {
         path: Bytes,
         number: i32,
         how: Option<PreserveMethod>,
     },
-    /// A fact from a source or an inspector: typed, application-specific, any payload. The graph stores it untouched.
+    /// A fact from a source or an inspector: typed, application-specific, with any payload. The
+    /// graph stores it unchanged.
     Extended {
         kind: Bytes,
         payload: Bytes,

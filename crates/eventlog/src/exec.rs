@@ -1,11 +1,12 @@
-//! Joining what an `exec` was given: its `ARGS` and `ENV` records come before it, in as many pieces as needed.
+//! Joins the arguments and environment of an `exec`: its `ARGS` and `ENV` records precede it, in as
+//! many pieces as needed.
 
 use crate::decode::halves;
 use crate::event::{Bytes, Op};
 use crate::record::RawRecord;
 use std::sync::Arc;
 
-/// Strings that arrive in records, the last of one record possibly going on in the next.
+/// Strings that arrive in records. The last string of a record may continue in the next.
 #[derive(Debug, Default)]
 pub struct Strings {
     whole: Vec<Bytes>,
@@ -40,14 +41,14 @@ impl Strings {
             .extend(self.open.take().map(Vec::into_boxed_slice));
     }
 
-    /// All of them.
+    /// All strings.
     pub fn finish(mut self) -> Vec<Bytes> {
         self.close();
         self.whole
     }
 }
 
-/// What the next `EXEC` of a thread will be given, as far as it was seen.
+/// The arguments and environment of a thread's next `EXEC`, as far as they were seen.
 #[derive(Debug, Default)]
 pub struct Pending {
     args: Option<Strings>,
@@ -61,7 +62,7 @@ impl Pending {
         self.args.get_or_insert_default().add(raw);
     }
 
-    /// Takes an `ENV` record: with the strings themselves, or naming ones that were logged before.
+    /// Takes an `ENV` record, which has the strings themselves or the hash of ones logged before.
     pub fn env(&mut self, raw: &RawRecord<'_>) {
         if self.env.is_none() && raw.list().next().is_none() {
             self.hash = Some(halves(raw));
@@ -70,12 +71,12 @@ impl Pending {
         }
     }
 
-    /// Completes the `EXEC`; `known` finds an environment by its hash.
+    /// Completes the `EXEC`. `known` finds an environment by its hash.
     pub fn exec(self, raw: &RawRecord<'_>, known: impl FnOnce(u64) -> Option<Arc<[Bytes]>>) -> Op {
         let mut args = Vec::new();
         if let Some(seen) = self.args {
             args = seen.finish();
-            // Empty arguments at the end look like padding; the number of arguments brings them back.
+            // Empty arguments at the end look like padding. The number of arguments restores them.
             let missing = usize::try_from(raw.head.arg)
                 .unwrap_or(0)
                 .saturating_sub(args.len());
@@ -98,5 +99,5 @@ impl Pending {
     }
 }
 
-/// Empty arguments that padding can hide, with room to spare; a damaged count must not ask for more.
+/// More empty arguments than padding can hide. A damaged count must not ask for more.
 const MOST_EMPTY: usize = 4096;

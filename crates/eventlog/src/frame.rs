@@ -1,20 +1,23 @@
-//! Frames: how a log is cut into pieces that can be checked and, after damage, found again.
+//! Frames: the pieces of a log. Each can be checked and, after damage, found again.
 //!
-//! A frame is a 16-byte header and a payload. The checksum covers the header's kind, version and length and the payload, so a
-//! frame is taken whole or not at all. `docs/formats/log.md` draws it.
+//! A frame is a 16-byte header and a payload. The checksum covers the header's kind, version and
+//! length, and the payload. So a frame is taken whole or not at all. `docs/formats/log.md` draws
+//! it.
 
 use std::ops::Range;
 
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"\xb5log";
-/// Version of the frames this crate writes; records inside chunks follow `backstory_abi::ABI_VERSION`.
+/// Version of the frames that this crate writes. Records inside chunks follow
+/// `backstory_abi::ABI_VERSION`.
 pub const VERSION: u16 = 1;
 /// Bytes before the payload.
 pub const HEADER: usize = 16;
-/// So many times a file's length is summed up in search of frames after damage; a crash leaves one place, and takes one sum.
+/// Bytes checksummed in search of frames after damage, as a multiple of the file's length. A crash
+/// leaves one damaged place, which takes one checksum.
 const EFFORT: usize = 32;
 
-/// What a frame holds.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
     /// JSON of a [`crate::run::RunHeader`].
@@ -23,9 +26,9 @@ pub enum FrameKind {
     Chunk = 2,
     /// A [`crate::run::ClockPoint`]: counter, real time.
     Clock = 3,
-    /// `IDENT` records taken after the end, more to come.
+    /// `IDENT` records taken after the end, with more to come.
     Idents = 4,
-    /// `IDENT` records taken after the end, the last of them: the log is resolved.
+    /// The last `IDENT` records taken after the end: the log's identities are resolved.
     Resolved = 5,
     /// JSON of a [`crate::run::RunEnd`].
     End = 6,
@@ -40,14 +43,14 @@ impl FrameKind {
     }
 }
 
-/// One undamaged frame: where its payload lies.
+/// One undamaged frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// None if a later version defined it.
+    /// `None` if a later version defined it.
     pub kind: Option<FrameKind>,
     /// Version of its content.
     pub version: u16,
-    /// The payload's place in the file.
+    /// Position of the payload in the file.
     pub payload: Range<usize>,
 }
 
@@ -70,12 +73,13 @@ fn checksum(head: &[u8], payload: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// The frame that begins at `at`, if one does and it is whole.
+/// The whole frame that begins at `at`. `None` if there is none.
 pub fn read(file: &[u8], at: usize) -> Option<Frame> {
     read_within(file, at, &mut { usize::MAX })
 }
 
-/// The same, if its payload is no longer than `effort`, of which that of a broken one is taken.
+/// The same, if its payload is no longer than `effort`. The length of a broken frame's payload is
+/// subtracted from `effort`.
 fn read_within(file: &[u8], at: usize, effort: &mut usize) -> Option<Frame> {
     let head = file.get(at..)?.first_chunk::<HEADER>()?;
     if head[0..4] != MAGIC {
@@ -100,17 +104,18 @@ fn read_within(file: &[u8], at: usize, effort: &mut usize) -> Option<Frame> {
     })
 }
 
-/// What a walk over a file finds.
+/// A piece of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPiece {
     /// An undamaged frame.
     Frame(Frame),
-    /// Bytes that are no frame, up to the next one or the end.
+    /// Bytes without a frame, up to the next one or the end.
     Garbage(Range<usize>),
 }
 
-/// Walks a file: every undamaged frame, and what lies between. In a file that was made to waste time, full of headers whose checksums
-/// are wrong, frames after the first broken ones may count as damage: the time is linear in the file's length.
+/// Walks a file: every undamaged frame, and the bytes in between. The time is linear in the file's
+/// length. Therefore, in a hostile file full of headers with wrong checksums, frames after the
+/// first broken ones may count as damage.
 pub fn walk(file: &[u8]) -> impl Iterator<Item = LogPiece> {
     let mut at = 0;
     let mut effort = file.len().saturating_mul(EFFORT);

@@ -1,4 +1,4 @@
-//! What the file system said of paths after a run's end, and what the programs there said that the kernel runs them with.
+//! The identities of paths after a run's end, and the interpreters of the programs there.
 
 use crate::chunk::{ChunkView, SkippedRecords};
 use crate::record::{NOFOLLOW, RawRecord};
@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 const FILE_TYPE: u32 = 0o170_000;
 const SYMLINK: u32 = 0o120_000;
 
-/// Two answers for a path: its last link followed, and not. `Some(None)`: it is not there.
+/// Two results for a path: with its final link followed, and not. `Some(None)`: no file is there.
 type Answers = [Option<Option<Ident>>; 2];
 
-/// Identities by path. What was asked for later replaces what was asked for before.
+/// Identities by path. A later look-up replaces an earlier one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Identities {
     paths: FxHashMap<Box<[u8]>, Answers>,
@@ -65,9 +65,11 @@ impl Identities {
         }
     }
 
-    /// What is known of a path, with its last link followed or not. None: it was not asked; `Some(None)`: it is not there.
+    /// The identity of a path, with its final link followed or not. `None` if it was not looked up,
+    /// `Some(None)` if no file is there.
     ///
-    /// One answer serves for the other where it must be the same: nothing there, or something that is no link.
+    /// One look-up serves both where the results must be the same: no file, or a file that is no
+    /// link.
     pub fn of(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
         let answers = self.paths.get(path)?;
         answers[usize::from(follow)].or_else(|| match (follow, answers[usize::from(!follow)]?) {
@@ -77,8 +79,8 @@ impl Identities {
         })
     }
 
-    /// What the kernel ran the program at `path` with, as the program's first bytes named it after the end: the interpreter of a
-    /// script, a dynamic loader. None if it runs by itself, or if nobody looked.
+    /// The interpreter of the program at `path`, as the program's first bytes named it after the
+    /// end: of a script, or a dynamic loader. `None` if it has none, or if it was not looked up.
     pub fn interpreter(&self, path: &[u8]) -> Option<&[u8]> {
         self.interpreters
             .get(path)
@@ -90,12 +92,12 @@ impl Identities {
         self.link_texts.get(path).map(|text| &**text)
     }
 
-    /// How many paths something is known of.
+    /// Number of paths with a result.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// True if nothing is known.
+    /// True without any result.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }

@@ -1,5 +1,6 @@
-//! What must be known of a whole log before its events can be put in order: which chunks belong to one thread, who forked
-//! whom, which program was started by which `exec`, and where each environment was logged.
+//! The index of a log, which must be complete before its events can be ordered. It has the chunks
+//! of each thread, the forks, the `exec` that started each program, and the position of each
+//! environment.
 //!
 //! Its size is bounded by the chunks, processes and environments of a run, not by its events.
 
@@ -11,34 +12,35 @@ use backstory_abi::Record;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
-/// What a `VFORK` record came to.
+/// The result of a `VFORK` record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpawnResult {
-    /// Result of the call: the child, or `-errno`; none if nobody knows.
+    /// Result of the call: the child, or `-errno`. `None` if it is unknown.
     pub result: Option<i32>,
 }
 
-/// See the module.
+/// The index, see the module.
 #[derive(Debug, Default)]
 pub struct LogIndex {
-    /// All streams, in the order in which the log mentions them first.
+    /// All streams, in the order of their first mention in the log.
     pub streams: Vec<ThreadStream>,
-    /// ThreadStreams that wait for a record: a child for its fork, a program for its exec, a thread for its process.
+    /// Thread streams that wait for a record: a child for its fork, a program for its exec, a
+    /// thread for its process.
     pub gates: FxHashMap<RecordPosition, Vec<u32>>,
-    /// What each `VFORK` came to.
+    /// The result of each `VFORK`.
     pub spawned: HashMap<RecordPosition, SpawnResult>,
-    /// ThreadStream and position of the first record of each environment.
+    /// Thread stream and position of the first record of each environment.
     pub environments: HashMap<u64, (u32, RecordPosition)>,
-    /// Processes in other pid namespaces, to translate their numbers.
+    /// Processes in other pid namespaces, for translating their ids.
     pub births: Births,
-    /// Children whose numbers nobody saw.
+    /// Number of children whose ids were not observed.
     pub unnumbered: u32,
-    /// What could not be understood.
+    /// Records that could not be understood.
     pub skipped: SkippedRecords,
 }
 
 impl LogIndex {
-    /// The next record of a stream at or after a place in it.
+    /// The next record of a stream at or after a position.
     pub fn next<'a>(
         &self,
         log: &'a StoredFrames,

@@ -1,10 +1,13 @@
-//! In: chunks of records from recorders and the guard. Out: a durable log, and the events in it.
+//! The event log. In: chunks of records from recorders and the guard. Out: a durable log, and its
+//! events.
 //!
-//! [`Writer`] appends frames: each is in the kernel's hands when the call returns. [`Log`] reads any prefix of a log and any
-//! damage to it, and [`Log::events`] yields what all threads did in one order of time. The format is drawn in
-//! `docs/formats/log.md`; the records inside chunks are defined by `backstory_abi.h`.
+//! - [`Writer`] appends frames. The kernel has a frame when the call returns.
+//! - [`Log`] reads any prefix of a log, with any damage.
+//! - [`Log::events`] yields the operations of all threads in one order of time.
 //!
-//! Absent on purpose: what events mean. That is the graph's.
+//! `docs/formats/log.md` draws the format. `backstory_abi.h` defines the records inside chunks.
+//!
+//! Absent: the meaning of events, which belongs to the graph.
 
 mod births;
 mod causes;

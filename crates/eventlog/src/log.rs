@@ -1,7 +1,8 @@
-//! Reading a log, whatever state a crash left it in.
+//! Reads a log, whatever state a crash left it in.
 //!
-//! Invariant: a log cut at any byte opens, and so does one with garbage anywhere in it; every undamaged frame is read, and
-//! [`Log::damage`] says what was not. Only a file with content and no frame at all, or of a later format, is refused.
+//! Invariant: a log cut at any byte opens, and so does one with garbage anywhere in it. Every
+//! undamaged frame is read, and [`Log::damage`] reports the rest. Only a file without any frame, or
+//! of a later format, is refused.
 
 use crate::chunk::SkippedRecords;
 use crate::error::Error;
@@ -16,7 +17,7 @@ use std::sync::OnceLock;
 
 pub use crate::stored_frames::Damage;
 
-/// An open log: what it held when it was opened.
+/// An open log, with its content at the time of opening.
 #[derive(Debug)]
 pub struct Log {
     frames: StoredFrames,
@@ -30,22 +31,23 @@ impl Log {
         Ok(Log { frames, index })
     }
 
-    /// What was known before the command started; blank if that frame is damaged (see [`Damage::no_header`]).
+    /// The facts known before the command started. Blank if that frame is damaged (see
+    /// [`Damage::no_header`]).
     pub fn header(&self) -> &RunHeader {
         self.frames.header()
     }
 
-    /// How the run ended, if the log got that far.
+    /// The end of the run. `None` if the log has no end.
     pub fn end(&self) -> Option<&RunEnd> {
         self.frames.end()
     }
 
-    /// True if identities of the paths in it have been taken after the end.
+    /// True if the identities of its paths have been taken after the end.
     pub fn resolved(&self) -> bool {
         self.frames.resolved()
     }
 
-    /// What could not be read. Walks all records at first use.
+    /// The parts that could not be read. Walks all records at the first call.
     pub fn damage(&self) -> Damage {
         let SkippedRecords { torn, unknown } = self.index().skipped;
         Damage {
@@ -55,17 +57,18 @@ impl Log {
         }
     }
 
-    /// Every event, all threads merged in order of time. Memory is bounded by the number of threads and processes, not of events.
+    /// Every event, with all threads merged in order of time. The memory is bounded by the number
+    /// of threads and processes, not of events.
     pub fn events(&self) -> Events<'_> {
         Events::new(&self.frames, self.index(), self.is_whole())
     }
 
-    /// True if nothing is known to be missing.
+    /// True if no part is known to be missing.
     fn is_whole(&self) -> bool {
         self.damage().is_none() && self.end().is_none_or(|e| e.lost == 0)
     }
 
-    /// What the file system said of paths after the end.
+    /// The identities of paths after the end.
     pub fn identities(&self) -> Identities {
         let places = self.frames.idents().iter();
         Identities::read(places.map(|place| self.frames.bytes(place)))
@@ -76,7 +79,7 @@ impl Log {
         self.frames.len()
     }
 
-    /// True if it has no bytes at all.
+    /// True for a log without any byte.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

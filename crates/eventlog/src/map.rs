@@ -1,4 +1,4 @@
-//! A log's bytes in memory, read when they are touched.
+//! The bytes of a log in memory, read when they are accessed.
 #![allow(unsafe_code)]
 
 use crate::error::Error;
@@ -7,16 +7,17 @@ use backstory_files::regular;
 use memmap2::Mmap;
 use std::path::Path;
 
-/// Miri maps no files: there a log is read into memory, and the rest of this crate runs as it is.
+/// Miri cannot map files. There a log is read into memory, and the rest of this crate runs
+/// unchanged.
 #[cfg(miri)]
 type Mmap = Vec<u8>;
 
-/// The bytes that a log had when it was opened.
+/// The bytes of a log at the time of opening.
 #[derive(Debug)]
 pub struct MappedFile(Option<Mmap>);
 
 impl MappedFile {
-    /// Maps a file; an empty one is no bytes.
+    /// Maps a file. An empty file gives no bytes.
     pub fn open(path: &Path) -> Result<MappedFile, Error> {
         let file = regular::open(path).map_err(Error::io("open", path))?;
         let length = file.metadata().map_err(Error::io("look at", path))?.len();
@@ -25,8 +26,9 @@ impl MappedFile {
         }
         #[cfg(miri)]
         let map = regular::read(path).map_err(Error::io("map", path))?;
-        // SAFETY: logs are private to their owner and only ever appended to, so the mapped range neither changes nor goes away.
-        // Whoever shortens one while it is read gets this process killed by SIGBUS, never wrong memory.
+        // SAFETY: logs are private to their owner and only ever appended to. So the mapped range
+        // neither changes nor disappears. If the owner shortens one while it is read, SIGBUS kills
+        // this process, but it never reads wrong memory.
         #[cfg(not(miri))]
         let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
         Ok(MappedFile(Some(map)))

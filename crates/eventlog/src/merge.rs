@@ -1,8 +1,14 @@
-//! All threads' records as one sequence of events, in order of time.
+//! Merges all threads' records into one sequence of events, in order of time.
 //!
-//! Invariants: times never decrease. Events of a thread keep its order. A child's events come after its fork, a program's
-//! after its exec, a thread's after its process's start, whatever the clocks of different cores say. Ties go to what the log
-//! mentions first. Held in memory: a few words per stream, and what the next `exec` of a thread is given.
+//! Invariants, whatever the clocks of different cores say:
+//!
+//! - Times never decrease.
+//! - Events of a thread keep their order.
+//! - A child's events come after its fork, a program's after its exec, a thread's after its
+//!   process's start.
+//! - In a tie, the stream that the log mentions first comes first.
+//!
+//! The memory holds a few words for each stream, and the arguments of a thread's next `exec`.
 
 use crate::decode;
 use crate::event::{Bytes, Event, Op, Outcome, Via};
@@ -17,31 +23,33 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Environments that are kept decoded; further ones are decoded again when they are named again.
+/// Environments that stay decoded. Others are decoded again when they are named again.
 const KEPT_ENVIRONMENTS: usize = 64;
-/// Chunks of the guard over which one environment may spread, among what else happens meanwhile.
+/// Most chunks of the guard over which one environment may spread, among other records.
 const GUARD_CHUNKS: usize = 64;
 
-/// How far a stream is.
+/// The progress of a stream.
 #[derive(Debug, Default)]
 struct Progress<'a> {
     cursor: Cursor<'a>,
-    /// Its next record, and its time. One that is late (its stream had to wait, or a clock went back) comes at once.
+    /// Its next record, and its time. A late record (its stream had to wait, or a clock went back)
+    /// comes at once.
     head: Option<(u64, RecordPosition)>,
-    /// The bytes from that record on, if its chunk is at hand.
+    /// The bytes from that record on, if its chunk is loaded.
     bytes: Option<&'a [u8]>,
-    /// The guard's chunk, sorted: its records are of many threads.
+    /// The guard's chunk, sorted, because its records belong to many threads.
     sorted: VecDeque<(u64, RecordPosition)>,
     /// Children running on this thread's memory, the innermost last.
     children: Vec<u32>,
-    /// The innermost has ended or become another program: the next record is not its own.
+    /// The innermost child has ended or executed another program, so the next record is not its
+    /// own.
     left: bool,
     pending: Option<Box<Pending>>,
     shut: bool,
 }
 
 impl Progress<'_> {
-    /// Lets a child go whose `VFORKED` was lost. The index goes by the same rule.
+    /// Removes a child whose `VFORKED` was lost. The index follows the same rule.
     fn leave(&mut self, next: &Record) {
         if std::mem::take(&mut self.left) && next.op != op::VFORKED {
             self.children.pop();
@@ -54,16 +62,16 @@ impl Progress<'_> {
 #[derive(Debug)]
 pub struct Events<'a> {
     log: &'a StoredFrames,
-    /// Nothing of the log is known to be missing.
+    /// True if no part of the log is known to be missing.
     whole: bool,
     index: &'a LogIndex,
     progress: Vec<Progress<'a>>,
-    /// ThreadStreams not started, the first to start last.
+    /// Thread streams that have not started, the first to start last.
     unstarted: Vec<(u64, u32)>,
     running: BinaryHeap<Reverse<(u64, u32)>>,
-    /// ThreadStreams that would run if a record of another stream had come.
+    /// Thread streams that wait for a record of another stream.
     waiting: BTreeSet<(u64, u32)>,
-    /// What the guard saw of each thread's next `exec`.
+    /// The guard's records about each thread's next `exec`.
     watched: HashMap<(u32, u32), Pending>,
     environments: HashMap<u64, Arc<[Bytes]>>,
     now: u64,
@@ -138,7 +146,7 @@ impl<'a> Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// Moves a stream on to its next record, and says when that is.
+    /// Moves a stream on to its next record, and returns its time.
     fn advance(&mut self, stream: u32) -> Option<u64> {
         let stream_of = &self.index.streams[stream as usize];
         let progress = &mut self.progress[stream as usize];
@@ -159,7 +167,7 @@ impl<'a> Events<'a> {
     fn take(&mut self) -> Option<(u32, RecordPosition, Option<&'a [u8]>)> {
         self.admit();
         while self.running.is_empty() {
-            // Only a damaged log gets here: what a stream waited for is missing.
+            // Only in a damaged log: the record that a stream waits for is missing.
             let (_, stream) = self.waiting.pop_first()?;
             self.start(stream);
         }
@@ -177,7 +185,7 @@ impl<'a> Events<'a> {
         Some((stream, at, bytes))
     }
 
-    /// Lets the streams go on that waited for this record.
+    /// Releases the streams that waited for this record.
     fn open_gates(&mut self, at: RecordPosition) {
         let index = self.index;
         for stream in index.gates.get(&at).into_iter().flatten() {
@@ -225,7 +233,7 @@ impl<'a> Events<'a> {
                 }
             }
             op::VFORKED => {
-                // One whose VFORK was lost still made a child.
+                // A child whose VFORK was lost was still created.
                 if self.progress[number as usize].children.pop().is_some() {
                     return None;
                 }
@@ -304,7 +312,7 @@ impl<'a> Events<'a> {
             .exec(raw, |hash| self.environment(hash))
     }
 
-    /// An outcome that is a process id, as the supervisor sees that process.
+    /// An outcome that is a process id, converted to the supervisor's namespace.
     fn translated(&self, stream: &ThreadStream, raw: &RawRecord<'_>, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Done(pid) if pid > 0 && stream.inner.is_some() => {
@@ -323,7 +331,7 @@ impl<'a> Events<'a> {
     fn kill(&self, stream: &ThreadStream, raw: &RawRecord<'_>) -> Option<Op> {
         match decode::operation(raw)? {
             Op::Kill { pid, signal } if pid > 0 && stream.inner.is_some() => {
-                // Someone whom nothing else is known of: as if it were anyone.
+                // A process of which nothing else is known keeps its id.
                 let outer = self
                     .index
                     .births
@@ -343,7 +351,8 @@ impl<'a> Events<'a> {
         }
         let strings: Arc<[Bytes]> = match self.read_environment(hash) {
             Some(strings) => strings.finish().into(),
-            // An empty one is never logged with strings; a log without loss that has none for this hash means just that.
+            // An empty environment is never logged with strings. In a log without loss, a hash
+            // without strings means the empty one.
             None => self.whole.then(Arc::default)?,
         };
         if self.environments.len() >= KEPT_ENVIRONMENTS {
@@ -353,13 +362,13 @@ impl<'a> Events<'a> {
         Some(strings)
     }
 
-    /// Collects an environment from where it was first logged: up to the `EXEC` it was logged for.
+    /// Collects an environment from its first position up to the `EXEC` that it was logged for.
     fn read_environment(&self, hash: u64) -> Option<Strings> {
         let (number, start) = *self.index.environments.get(&hash)?;
         let stream = self.index.streams.get(number as usize)?;
         let who = record_at(self.log, start)?.who;
         let mut strings = Strings::default();
-        // The guard may go on in its next chunk, a thread stays in its stream.
+        // The guard may continue in its next chunk, a thread stays in its stream.
         let reach = if stream.guard { GUARD_CHUNKS } else { 1 };
         let streams = self.index.streams[number as usize..]
             .iter()

@@ -263,7 +263,7 @@ pub mod undecoded {
     pub const RING_OPERATION: &str = "an unknown operation of io_uring";
 }
 
-/// All names of [`undecoded`], with what is unknown if they were used.
+/// All names of [`undecoded`], with the facts that are unknown if they were used.
 pub const UNDECODED: &[(&str, &str)] = &[
     (
         undecoded::TRACER_MEMORY,

@@ -1,4 +1,4 @@
-//! Records: one operation each, as bytes. Reading them within bounds, and building them.
+//! Records: one operation each, as bytes. Reads them within bounds, and builds them.
 
 use backstory_abi::{
     self as abi, DONE, F_CUT, F_IDENT, F_MORE, F_PREDICTED, F_RESOLVED, F_WHO, RESERVED, Record,
@@ -6,18 +6,18 @@ use backstory_abi::{
 };
 use backstory_files::Ident;
 
-/// Bytes a record can have: what fits into a chunk after its header.
+/// Most bytes in a record: a chunk without its header.
 pub const MAX: usize = abi::CHUNK_SIZE as usize - abi::Chunk::SIZE;
 
-/// `AT_SYMLINK_NOFOLLOW`: in an `IDENT` record's `arg`, the path's last link was not followed.
+/// `AT_SYMLINK_NOFOLLOW`: in an `IDENT` record's `arg`, the path's final link was not followed.
 pub const NOFOLLOW: i32 = 0x100;
 
-/// A record, taken apart. Its strings are still in `body`.
+/// A parsed record. Its strings are still in `body`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RawRecord<'a> {
     /// The fixed part.
     pub head: Record,
-    /// Who did it, where the supervisor wrote it.
+    /// Process and thread, in a record of the supervisor.
     pub who: Option<Who>,
     /// The file concerned.
     pub ident: Option<Ident>,
@@ -26,7 +26,7 @@ pub struct RawRecord<'a> {
 }
 
 impl<'a> RawRecord<'a> {
-    /// Takes apart the record that begins these bytes; none if it does not lie within them.
+    /// Parses the record that begins these bytes. `None` if it does not lie within them.
     pub fn parse(bytes: &'a [u8]) -> Option<RawRecord<'a>> {
         let head = Record::read(bytes)?;
         let mut body = bytes.get(Record::SIZE..usize::from(head.size))?;
@@ -48,7 +48,7 @@ impl<'a> RawRecord<'a> {
         })
     }
 
-    /// The next string of a body, without its NUL, and what follows it.
+    /// The next string of a body, without its NUL, and the bytes after it.
     pub fn string(body: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         match body.iter().position(|b| *b == 0) {
             Some(end) => (&body[..end], &body[end + 1..]),
@@ -56,14 +56,14 @@ impl<'a> RawRecord<'a> {
         }
     }
 
-    /// The record's first two strings; empty where there is none.
+    /// The first two strings of the record. A missing string is empty.
     pub fn strings(&self) -> [&'a [u8]; 2] {
         let (first, rest) = RawRecord::string(self.body);
         [first, RawRecord::string(rest).0]
     }
 
-    /// The strings of a list (`ARGS`, `ENV`). Where `aux` does not say how many bytes they have, empty strings at the end can't
-    /// be told from padding, and are left out.
+    /// The strings of a list (`ARGS`, `ENV`). If `aux` does not give their length, empty strings at
+    /// the end look like padding and are left out.
     pub fn list(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let told = self
             .body
@@ -83,13 +83,13 @@ impl<'a> RawRecord<'a> {
         })
     }
 
-    /// True if the last string goes on in the thread's next record of this operation.
+    /// True if the last string continues in the thread's next record of this operation.
     pub fn more(&self) -> bool {
         self.head.flags & F_MORE != 0
     }
 }
 
-/// Builds records, one after the other, in memory that it keeps.
+/// Builds records one after the other, in reused memory.
 ///
 /// ```
 /// use backstory_eventlog::record::RecordBuilder;
@@ -108,12 +108,12 @@ pub struct RecordBuilder {
 }
 
 impl RecordBuilder {
-    /// A builder with nothing begun.
+    /// A builder without a record.
     pub fn new() -> RecordBuilder {
         RecordBuilder::default()
     }
 
-    /// Begins a record: reserved, every field 0.
+    /// Begins a record: reserved, with every field 0.
     pub fn start(&mut self, op: u16, time: u64) -> &mut Self {
         self.head = Record {
             state: RESERVED,
@@ -127,13 +127,13 @@ impl RecordBuilder {
         self
     }
 
-    /// Who did it.
+    /// Sets process and thread.
     pub fn who(&mut self, who: Who) -> &mut Self {
         self.who = Some(who);
         self
     }
 
-    /// The file concerned.
+    /// Sets the file concerned.
     pub fn ident(&mut self, ident: &Ident) -> &mut Self {
         self.ident = Some(*ident);
         self
@@ -157,32 +157,33 @@ impl RecordBuilder {
         self
     }
 
-    /// The call returned this: the record is done.
+    /// Sets the call's result. The record is done.
     pub fn result(&mut self, result: i32) -> &mut Self {
         self.head.state = DONE;
         self.head.result = result;
         self
     }
 
-    /// What an operation says while its outcome is not known (`EXEC`): the record stays reserved.
+    /// Sets `result` of an operation whose outcome is not known (`EXEC`). The record stays
+    /// reserved.
     pub fn says(&mut self, value: i32) -> &mut Self {
         self.head.result = value;
         self
     }
 
-    /// The supervisor concludes that the call returned this: the record is done.
+    /// Sets the result that the supervisor concluded. The record is done.
     pub fn predicted(&mut self, result: i32) -> &mut Self {
         self.head.flags |= F_PREDICTED;
         self.result(result)
     }
 
-    /// The paths are absolute, as resolved for the caller.
+    /// Marks the paths as absolute, resolved for the caller.
     pub fn resolved(&mut self) -> &mut Self {
         self.head.flags |= F_RESOLVED;
         self
     }
 
-    /// The last string goes on in the next record.
+    /// Marks the last string as continued in the next record.
     pub fn more(&mut self) -> &mut Self {
         self.head.flags |= F_MORE;
         self
@@ -194,7 +195,8 @@ impl RecordBuilder {
         self
     }
 
-    /// Adds a string. What does not fit is cut, and the record says so; a NUL within ends it.
+    /// Adds a string. A string that does not fit is cut, and the record marked. A NUL within ends
+    /// it.
     pub fn string(&mut self, string: &[u8]) -> &mut Self {
         let string = RawRecord::string(string).0;
         let fits = self.room().saturating_sub(1).min(string.len());
@@ -213,12 +215,14 @@ impl RecordBuilder {
         self.aux(fits as u32)
     }
 
-    /// Bytes that strings may still take. The last 8 of a record are kept for NULs of strings that are cut.
+    /// Bytes left for strings. The last 8 bytes of a record are reserved for the NULs of cut
+    /// strings.
     pub fn room(&self) -> usize {
         (MAX - 8 - Record::SIZE - Who::SIZE - Ident::SIZE).saturating_sub(self.body.len())
     }
 
-    /// The record, padded; of a list, `aux` says how many bytes it has. Its bytes stay valid until the next [`RecordBuilder::start`].
+    /// The padded record. For a list, `aux` has the number of its bytes. The bytes stay valid until
+    /// the next [`RecordBuilder::start`].
     pub fn finish(&mut self) -> &[u8] {
         if matches!(self.head.op, op::ARGS | op::ENV) {
             self.head.aux = self.body.len() as u32;
@@ -235,13 +239,13 @@ impl RecordBuilder {
         }
         self.bytes.extend_from_slice(&self.body);
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
-        // Room is kept so that this can't exceed MAX, which fits.
+        // The reserved bytes keep the size within MAX, which fits.
         self.head.size = self.bytes.len() as u16;
         self.bytes[..Record::SIZE].copy_from_slice(&self.head.to_bytes());
         &self.bytes
     }
 
-    /// What the file system says of a path: its identity, or the errno with which it is not there. Finished.
+    /// A finished record of a path's identity, or of the errno of its look-up.
     pub fn identity(
         &mut self,
         time: u64,
@@ -259,7 +263,7 @@ impl RecordBuilder {
         self.finish()
     }
 
-    /// The text of a symbolic link, as it is after the run. Finished.
+    /// A finished record of the text of a symbolic link, as it is after the run.
     pub fn link_text(&mut self, time: u64, path: &[u8], text: &[u8]) -> &[u8] {
         self.start(op::LINK_TEXT, time)
             .string(path)
@@ -268,7 +272,7 @@ impl RecordBuilder {
         self.finish()
     }
 
-    /// What the kernel runs a program with, as the program's first bytes name it. Finished.
+    /// A finished record of a program's interpreter, as the program's first bytes name it.
     pub fn runs(&mut self, time: u64, program: &[u8], interpreter: &[u8]) -> &[u8] {
         self.start(op::RUNS, time)
             .string(program)

@@ -1,7 +1,7 @@
-//! The frames of a log, as they stand in the file: where each is, and what the small ones say.
+//! The frames of a log, as they stand in the file.
 //!
-//! In: the bytes of a log, whatever state a crash left them in. Out: the header, the end, the clock's readings, and the place of
-//! each chunk of records. What the records mean is read by other modules.
+//! In: the bytes of a log, whatever state a crash left them in. Out: the header, the end, the
+//! clock's readings, and the position of each chunk. Other modules read the records.
 
 use crate::chunk;
 use crate::clock::RunClock;
@@ -13,21 +13,23 @@ use crate::run::{ClockPoint, RunEnd, RunHeader};
 use std::ops::Range;
 use std::path::Path;
 
-/// Counts that pass in days, whatever the frequency: what lies so far after the last clock reading was scribbled over.
+/// Counts that pass in days at any frequency. A record so far after the last clock reading was
+/// overwritten.
 const DAYS: u64 = 1 << 50;
 
-/// What of a log could not be read.
+/// The parts of a log that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Damage {
     /// Bytes between undamaged frames, or after the last.
     pub bytes: u64,
-    /// Places where such bytes are.
+    /// Number of places with such bytes.
     pub places: u64,
-    /// The header is not among the undamaged frames; [`Log::header`] is a blank.
+    /// True if the header is damaged. [`Log::header`] is blank then.
     pub no_header: bool,
-    /// Undamaged frames of a kind or version that this program does not know, or whose content it can't read.
+    /// Undamaged frames of a kind or version that this program does not know, or with unreadable
+    /// content.
     pub unknown_frames: u64,
-    /// Records that a thread was killed in before they said anything.
+    /// Records whose thread was killed before they were valid.
     pub torn_records: u64,
     /// Records of operations that this program does not know.
     pub unknown_records: u64,
@@ -39,7 +41,7 @@ impl Damage {
         *self == Damage::default()
     }
 
-    /// What could not be read, as a reason why the record is not complete. `None` if every byte was understood.
+    /// The damage as a reason why the record is not complete. `None` if every byte was understood.
     pub fn reason(&self) -> Option<Reason> {
         if self.is_none() {
             return None;
@@ -66,7 +68,7 @@ impl Damage {
     }
 }
 
-/// The frames that a log held when it was opened.
+/// The frames of a log at the time of opening.
 #[derive(Debug)]
 pub struct StoredFrames {
     map: MappedFile,
@@ -77,7 +79,7 @@ pub struct StoredFrames {
     resolved: bool,
     points: Vec<ClockPoint>,
     clock: RunClock,
-    /// Of the frames alone.
+    /// Damage of the frames alone.
     damage: Damage,
 }
 
@@ -141,7 +143,7 @@ impl StoredFrames {
         Ok(())
     }
 
-    /// Notes what a frame says; none if it can't be understood.
+    /// Takes the content of a frame. `None` if it cannot be understood.
     fn take(&mut self, frame: &frame::Frame, content: &[u8]) -> Option<()> {
         let known = match frame.kind? {
             FrameKind::Chunk | FrameKind::Idents | FrameKind::Resolved => {
@@ -155,14 +157,14 @@ impl StoredFrames {
         match frame.kind? {
             FrameKind::Header => {
                 let header = serde_json::from_slice(content).ok()?;
-                // The first one counts: nobody writes a second.
+                // The first one counts: no process writes a second.
                 if self.damage.no_header {
                     self.header = header;
                     self.damage.no_header = false;
                 }
             }
             FrameKind::Chunk => {
-                // Offsets in chunks are small numbers; no recorder's chunk is larger.
+                // Offsets in chunks are small numbers, because no recorder's chunk is larger.
                 chunk::ChunkView::new(content)
                     .filter(|_| content.len() <= backstory_abi::CHUNK_SIZE as usize)?;
                 self.chunks.push(frame.payload.clone());
@@ -182,17 +184,18 @@ impl StoredFrames {
         Some(())
     }
 
-    /// What was known before the command started; blank if that frame is damaged (see [`Damage::no_header`]).
+    /// The facts known before the command started. Blank if that frame is damaged (see
+    /// [`Damage::no_header`]).
     pub fn header(&self) -> &RunHeader {
         &self.header
     }
 
-    /// How the run ended, if the log got that far.
+    /// The end of the run. `None` if the log has no end.
     pub fn end(&self) -> Option<&RunEnd> {
         self.end.as_ref()
     }
 
-    /// True if identities of the paths in it have been taken after the end.
+    /// True if the identities of its paths have been taken after the end.
     pub fn resolved(&self) -> bool {
         self.resolved
     }
@@ -202,12 +205,12 @@ impl StoredFrames {
         self.map.bytes().len()
     }
 
-    /// What of the frames could not be read.
+    /// The parts of the frames that could not be read.
     pub fn damage(&self) -> Damage {
         self.damage
     }
 
-    /// A record's counter, unless it is one that no clock of this machine can have shown: then none.
+    /// A record's counter. `None` if no clock of this machine can have shown it.
     pub fn plausible(&self, counter: u64) -> Option<u64> {
         let latest = self
             .points

@@ -1,4 +1,4 @@
-//! Streams of records: which chunks belong to one thread, and how a stream is read from its beginning to its end.
+//! Streams of records: the chunks of one thread, and reading them from beginning to end.
 
 use crate::chunk::{ChunkView, SkippedRecords};
 use crate::record::RawRecord;
@@ -7,29 +7,30 @@ use backstory_abi::{Chunk, Record};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Where a record is.
+/// The position of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordPosition {
     /// Number of the chunk in the log.
     pub chunk: u32,
-    /// Where in the chunk it begins.
+    /// Offset of the record in the chunk.
     pub offset: u32,
 }
 
-/// A sequence of chunks in which records are in the order in which they were made: a thread's, or one chunk of the guard.
+/// A sequence of chunks whose records are in the order of their creation: those of a thread, or one
+/// chunk of the guard.
 #[derive(Debug, Clone)]
 pub struct ThreadStream {
     /// Numbers of its chunks in the log, in order.
     pub chunks: Vec<u32>,
-    /// Recorder start it belongs to; 0 for the guard.
+    /// Number of the recorder start that it belongs to; 0 for the guard.
     pub epoch: u64,
-    /// Process as the supervisor sees it, if that is known; else as it sees itself.
+    /// Process id in the supervisor's namespace, if that is known; else in its own.
     pub pid: u32,
-    /// The thread.
+    /// Thread id.
     pub tid: u32,
-    /// The process's own number, if it lives in another pid namespace.
+    /// The process's own id, if it lives in another pid namespace.
     pub inner: Option<u32>,
-    /// True for the guard's: its records carry who did them.
+    /// True for the guard's stream, whose records name their processes.
     pub guard: bool,
     /// Counter of its first record.
     pub start: u64,
@@ -38,7 +39,7 @@ pub struct ThreadStream {
 }
 
 impl ThreadStream {
-    /// A cursor that stands before a record of this stream.
+    /// A cursor before a record of this stream.
     pub fn cursor_at(&self, at: RecordPosition) -> Cursor<'static> {
         let chunk = self
             .chunks
@@ -53,18 +54,18 @@ impl ThreadStream {
     }
 }
 
-/// How far a stream has been read: which of its chunks, and where in that.
+/// The reading position in a stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cursor<'a> {
     /// Index into the stream's chunks.
     pub chunk: u32,
-    /// Where the next record may begin; 0 before the first.
+    /// Offset at which the next record may begin; 0 before the first.
     pub offset: u32,
-    /// That chunk, once it was looked at.
+    /// That chunk, once it was read.
     pub view: Option<ChunkView<'a>>,
 }
 
-/// The next record of these chunks at or after a place in them.
+/// The next record of these chunks at or after a position.
 pub fn next_record<'a>(
     log: &'a StoredFrames,
     chunks: &[u32],
@@ -102,12 +103,13 @@ pub fn record_at(log: &StoredFrames, at: RecordPosition) -> Option<RawRecord<'_>
     RawRecord::parse(view.from(at.offset as usize))
 }
 
-/// Which chunks belong together. A chunk that was appended twice counts once: the later copy has all that the earlier had.
+/// Groups the chunks into streams. A chunk that was appended twice counts once: the later copy has
+/// all records of the earlier.
 pub fn streams(log: &StoredFrames) -> Vec<ThreadStream> {
     let heads: Vec<Chunk> = log.chunks().iter().map(|c| head(log, c)).collect();
     let mut copies = HashMap::new();
     for (number, chunk) in heads.iter().enumerate() {
-        // Who writes without a clock is told apart by the first record.
+        // A thread without a clock is distinguished by its first record.
         let first = ChunkView::new(log.bytes(&log.chunks()[number]))
             .filter(|_| chunk.taken == 0)
             .and_then(|(_, view)| view.next(Chunk::SIZE, &mut SkippedRecords::default()))
@@ -167,7 +169,7 @@ pub fn streams(log: &StoredFrames) -> Vec<ThreadStream> {
     streams
 }
 
-/// A chunk's header; it was seen to be there when the log was opened.
+/// The header of a chunk, which was checked when the log was opened.
 pub fn head(log: &StoredFrames, chunk: &Range<usize>) -> Chunk {
     Chunk::read(log.bytes(chunk)).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! One pass over one stream, to learn what the order of events depends on: forks, spawns, execs, starts, environments.
+//! One pass over one stream, which finds everything that determines the order of events: forks,
+//! spawns, execs, starts, environments.
 
 use crate::births::Births;
 use crate::causes::{RecorderStart, StartCause, StartCauses};
@@ -9,7 +10,7 @@ use crate::stored_frames::StoredFrames;
 use crate::stream::{Cursor, RecordPosition, ThreadStream, next_record, record_at, streams};
 use backstory_abi::{DONE, F_CHILD, RESERVED, Record, op};
 
-/// Reads every record's fixed part once.
+/// Reads the fixed part of every record once.
 pub fn index(log: &StoredFrames) -> LogIndex {
     let streams = streams(log);
     let births = Births::new(log, &streams);
@@ -19,13 +20,14 @@ pub fn index(log: &StoredFrames) -> LogIndex {
         ..LogIndex::default()
     };
     let mut causes = StartCauses::default();
-    // The guard's first: it may have seen the child that a thread died with.
+    // The guard's streams come first: the guard may have seen the child of a thread that died.
     let (guards, threads): (Vec<u32>, Vec<u32>) =
         (0..index.streams.len() as u32).partition(|l| index.streams[*l as usize].guard);
     for stream in guards.into_iter().chain(threads) {
         StreamWalk::new(log, &mut index, &mut causes, stream).run();
     }
-    // Clocks of cores differ by less; nothing starts and executes something else in so short a time.
+    // Clocks of cores differ by less. No process starts and executes another program in so short a
+    // time.
     let slack = if log.points().len() < 2 {
         0
     } else {
@@ -38,17 +40,17 @@ pub fn index(log: &StoredFrames) -> LogIndex {
     index
 }
 
-/// An `EXEC` that may have succeeded: where, when, whose.
+/// An `EXEC` that may have succeeded: position, time, process.
 type Exec = (RecordPosition, u64, u32);
 
-/// A `VFORK`.
+/// A `VFORK` that has not returned.
 struct OpenSpawn {
     at: RecordPosition,
     time: u64,
-    /// How many `EXEC`s and records were before.
+    /// Number of `EXEC`s and records before it.
     execs: usize,
     records: usize,
-    /// What the child says is its number, since it executed something.
+    /// The child's own id, which it logged when it executed a program.
     child: Option<u32>,
 }
 
@@ -58,16 +60,16 @@ pub struct StreamWalk<'a> {
     index: &'a mut LogIndex,
     causes: &'a mut StartCauses,
     stream: u32,
-    /// `VFORK`s that have not come back.
+    /// `VFORK`s that have not returned.
     calls: Vec<OpenSpawn>,
-    /// How many records have gone by.
+    /// Number of records passed.
     records: usize,
-    /// The innermost child has ended or become another program.
+    /// The innermost child has ended or executed another program.
     left: bool,
 }
 
 impl<'a> StreamWalk<'a> {
-    /// Over one stream of `index`, to which and to `causes` it adds what it finds.
+    /// A pass over one stream of `index`. It adds its findings to `index` and `causes`.
     pub fn new(
         log: &'a StoredFrames,
         index: &'a mut LogIndex,
@@ -92,7 +94,8 @@ impl<'a> StreamWalk<'a> {
         let mut skipped = self.index.skipped;
         let mut first = None;
         let mut last = 0;
-        // StartCauses that this stream's process (or a child in it) makes; who it was is known when the VFORKs have come back.
+        // Causes that this stream's process, or a child in it, makes. The process is known once the
+        // VFORKs have returned.
         let mut execs: Vec<Exec> = Vec::new();
         while let Some((at, record)) =
             next_record(self.log, &stream.chunks, &mut cursor, &mut skipped)
@@ -171,7 +174,7 @@ impl<'a> StreamWalk<'a> {
         self.causes.stream(stream.epoch, self.stream);
     }
 
-    /// Who did it, where the record says so.
+    /// The process, where the record names it.
     fn who(&self, stream: &ThreadStream, at: RecordPosition) -> Option<u32> {
         let raw = record_at(self.log, at).filter(|_| stream.guard)?;
         raw.who.map(|w| w.pid)
@@ -190,7 +193,7 @@ impl<'a> StreamWalk<'a> {
         }
     }
 
-    /// A child on its parent's memory executes something, and says who it is.
+    /// Handles a child on its parent's memory that executes a program and logs its own id.
     fn name_itself(&mut self, stream: &ThreadStream, exec: &Record) {
         let says = exec.flags & F_CHILD != 0 && exec.state == RESERVED && exec.result > 0;
         if let Some(call) = self.calls.last_mut().filter(|_| says) {
@@ -201,7 +204,7 @@ impl<'a> StreamWalk<'a> {
         }
     }
 
-    /// A `VFORK` has come back: what lies between was the child's.
+    /// Handles the return of a `VFORK`: the records in between were the child's.
     fn back(&mut self, stream: &ThreadStream, time: u64, record: &Record, execs: &mut [Exec]) {
         let Some(call) = self.calls.pop() else { return };
         let result = match (record.state == DONE).then_some(record.result) {
@@ -211,7 +214,7 @@ impl<'a> StreamWalk<'a> {
                 .births
                 .translate(stream, child as u32, time)
                 .and_then(number),
-            // `system` and `popen` do not say.
+            // `system` and `popen` do not return the child's id.
             _ => self.born_since(stream, &call),
         };
         let result = result.or_else(|| self.unnumbered(&call));
@@ -222,7 +225,7 @@ impl<'a> StreamWalk<'a> {
         );
     }
 
-    /// A `VFORK` has come back, and the record that says so was lost.
+    /// Handles the return of a `VFORK` whose record was lost.
     fn return_lost(&mut self, stream: &ThreadStream, execs: &mut [Exec]) {
         let Some(call) = self.calls.pop() else { return };
         let result = self
@@ -235,7 +238,8 @@ impl<'a> StreamWalk<'a> {
         );
     }
 
-    /// The first child of this process that was seen after a call; who an inner call's caller is, is not known yet.
+    /// The first child of this process that was seen after a call. The caller of an inner call is
+    /// not known yet.
     fn born_since(&self, stream: &ThreadStream, call: &OpenSpawn) -> Option<i32> {
         let child = self.index.births.child(stream.pid, call.time);
         call.child
@@ -243,7 +247,8 @@ impl<'a> StreamWalk<'a> {
             .and_then(number)
     }
 
-    /// A child that did something, and whose number nobody saw: what it did must not become its parent's.
+    /// An id for a child with operations whose own id was not observed. Its operations must not
+    /// become its parent's.
     fn unnumbered(&mut self, call: &OpenSpawn) -> Option<i32> {
         if self.records <= call.records + 1 {
             return None;
@@ -252,7 +257,8 @@ impl<'a> StreamWalk<'a> {
         number(UNNUMBERED + self.index.unnumbered)
     }
 
-    /// The thread died in its `VFORK`s, or sits there still: the innermost child is the rest of the stream's owner.
+    /// Handles a thread that died in its `VFORK`s, or is still there: the innermost child has the
+    /// rest of the stream.
     fn never_back(&mut self, stream: &ThreadStream, execs: &mut [Exec]) {
         let mut parent = stream.pid;
         let mut calls = std::mem::take(&mut self.calls).into_iter().peekable();

@@ -1,9 +1,14 @@
-//! Appending to a log.
+//! Appends to a log.
 //!
-//! Invariant: when a method returns `Ok`, its frame is in the kernel's hands: it survives the death of this process (not of the
-//! machine; that takes [`Writer::sync`]). So a chunk of the arena may be freed as soon as [`Writer::chunk`] has returned, and
-//! nothing is buffered here: a frame is one gathering write. The file is opened for appending, so two writers of one log
-//! (a keeper and whoever resolves the run) can't overwrite each other. A frame that did not fit on the disk is taken back whole.
+//! Invariants:
+//!
+//! - When a method returns `Ok`, the kernel has its frame. The frame survives the death of this
+//!   process, and after [`Writer::sync`] also a power loss. So a chunk of the arena may be freed as
+//!   soon as [`Writer::chunk`] has returned.
+//! - Nothing is buffered here: a frame is one gathering write.
+//! - The file is opened for appending, so two writers of one log cannot overwrite each other. Such
+//!   writers are a keeper, and the process that resolves identities.
+//! - A frame that did not fit on the disk is taken back whole.
 
 use crate::error::Error;
 use crate::frame::{self, FrameKind};
@@ -15,7 +20,7 @@ use std::io::{IoSlice, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Longest `IDENT` frame; more records are spread over several.
+/// Longest `IDENT` frame, in bytes. More records are spread over several.
 const IDENTS_FRAME: usize = 1 << 20;
 
 /// Appends frames to a log.
@@ -23,12 +28,14 @@ const IDENTS_FRAME: usize = 1 << 20;
 pub struct Writer {
     file: File,
     path: PathBuf,
-    /// The frames that end the file and may be taken back, the last one last: chunks and clocks, with their bytes.
+    /// The frames at the end of the file that may be taken back, the last one last: chunks and
+    /// clocks, with their lengths.
     recent: VecDeque<(FrameKind, u64)>,
 }
 
 impl Writer {
-    /// So many frames can be taken back: with the room of as many of the smallest chunks, an end has enough.
+    /// Most frames that can be taken back. The space of as many of the smallest chunks suffices for
+    /// an end.
     pub const RECENT: usize = 256;
 
     /// Makes a new log, readable by its owner only, and writes its header. The file must not exist.
@@ -51,7 +58,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Opens an existing log, which the caller has read, to append to it. What a crash left at its end stays where it is; readers skip it.
+    /// Opens an existing log, which the caller has read, to append to it. Torn bytes at its end
+    /// stay, and readers skip them.
     pub fn reopen(path: impl AsRef<Path>) -> Result<Writer, Error> {
         let path = path.as_ref();
         let file = OpenOptions::new()
@@ -65,19 +73,19 @@ impl Writer {
         })
     }
 
-    /// Where the log is.
+    /// The path of the log.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Appends a chunk as it is: its header and records up to the last one. A chunk that is appended again (grown, or after a
-    /// crash that hid whether it had been) replaces its earlier copy for readers.
+    /// Appends a chunk as it is: its header and its records up to the last one. If a chunk is
+    /// appended again (grown, or after a crash), readers take the later copy.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.frame(FrameKind::Chunk, ABI_VERSION as u16, bytes)
     }
 
-    /// Takes back the frame that this writer appended last, so that what matters more has room on a full disk, and says what it
-    /// was. `None` if it was neither chunk nor clock, or too many were taken back already.
+    /// Takes back the frame that this writer appended last, to make room on a full disk. Returns
+    /// its kind. `None` if it was neither chunk nor clock, or if too many were taken back already.
     pub fn take_back(&mut self) -> Result<Option<FrameKind>, Error> {
         let Some((kind, bytes)) = self.recent.pop_back() else {
             return Ok(None);
@@ -87,14 +95,15 @@ impl Writer {
         Ok(Some(kind))
     }
 
-    /// Cuts what was appended last. Nobody else appends to a log that has no end.
+    /// Cuts off the last frame. No other process appends to a log without an end.
     fn shorten(&self, bytes: u64) -> std::io::Result<()> {
         let length = self.file.metadata()?.len();
         self.file.set_len(length.saturating_sub(bytes))
     }
 
-    /// Appends a pair of clock readings. Two or more are needed to turn counters into time: write one at the start, one at the
-    /// end, and some between. A reading also bounds the counters of all chunks that were appended before it.
+    /// Appends a pair of clock readings. Two or more are needed to convert counters to time: one at
+    /// the start, one at the end, and some between. A reading also bounds the counters of all
+    /// chunks appended before it.
     pub fn clock(&mut self, point: ClockPoint) -> Result<(), Error> {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&point.counter.to_le_bytes());
@@ -113,19 +122,20 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends the (last) `IDENT` records taken after the end, and with them the mark that the log is resolved.
+    /// Appends the last `IDENT` records taken after the end, and marks the log's identities as
+    /// resolved.
     pub fn resolved(&mut self, records: &[u8]) -> Result<(), Error> {
         self.idents(records)?;
         self.frame(FrameKind::Resolved, ABI_VERSION as u16, &[])
     }
 
-    /// Appends the end of the run. A later one replaces it for readers.
+    /// Appends the end of the run. Readers take the last one.
     pub fn end(&mut self, end: &RunEnd) -> Result<(), Error> {
         let json = serde_json::to_vec(end).map_err(|source| self.encode("end", source))?;
         self.frame(FrameKind::End, frame::VERSION, &json)
     }
 
-    /// Makes everything appended so far survive the death of the machine.
+    /// Makes everything appended so far survive a power loss.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.file.sync_data().map_err(Error::io("sync", &self.path))
     }
@@ -150,7 +160,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Keeps what can be taken back.
+    /// Remembers a frame that can be taken back.
     fn remember(&mut self, kind: FrameKind, bytes: u64) {
         if !matches!(kind, FrameKind::Chunk | FrameKind::Clock) {
             self.recent.clear();
@@ -162,7 +172,8 @@ impl Writer {
         self.recent.push_back((kind, bytes));
     }
 
-    /// Both pieces by one system call where the kernel takes them at once, as it does unless the disk is full.
+    /// Writes both pieces by one system call where the kernel takes them at once, as it does unless
+    /// the disk is full.
     fn write(&mut self, head: &[u8], payload: &[u8]) -> std::io::Result<()> {
         let mut pieces = [IoSlice::new(head), IoSlice::new(payload)];
         let mut rest = &mut pieces[..];
@@ -179,7 +190,7 @@ impl Writer {
                 Err(error) => error,
             };
             if written > 0 && self.shorten(written).is_err() {
-                // Readers skip what is torn; what lies before it can't be cut off any more.
+                // Readers skip the torn bytes. The frames before them cannot be cut off any more.
                 self.recent.clear();
             }
             return Err(failed);
@@ -188,7 +199,7 @@ impl Writer {
     }
 }
 
-/// How many of these bytes to put into one frame: as many whole records as fit, and at least one.
+/// The number of these bytes for one frame: as many whole records as fit, and at least one.
 fn whole_records(records: &[u8]) -> usize {
     let mut end = 0;
     while let Some(record) = records.get(end..).and_then(backstory_abi::Record::read) {

@@ -1,4 +1,4 @@
-//! A log survives what a crash does to it: everything that was whole is read, the rest is reported, nothing panics.
+//! A log survives a crash: every whole part is read, the rest is reported, and no reader panics.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn pids(log: &Log) -> Vec<u32> {
     log.events().map(|e| e.pid).collect()
 }
 
-/// Where each frame begins, and the end.
+/// The position of each frame, and the end.
 fn borders(bytes: &[u8]) -> Vec<usize> {
     let mut at = 0;
     let mut borders = vec![0];
@@ -102,7 +102,7 @@ fn a_damaged_frame_costs_only_itself() {
 fn garbage_between_frames_is_skipped_and_counted() {
     let (scratch, bytes) = sample();
     let borders = borders(&bytes);
-    // Among it the beginning of a frame that never came.
+    // This contains the beginning of an incomplete frame.
     let garbage = [
         b"xyz".as_slice(),
         &frame::MAGIC,

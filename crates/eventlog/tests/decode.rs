@@ -1,4 +1,4 @@
-//! Every operation comes out as it went in.
+//! Every operation is decoded as it was encoded.
 
 mod common;
 
@@ -347,7 +347,7 @@ fn every_operation_is_an_event_or_part_of_one() {
         stream.record(info.number, 1, |b| {
             b.aux(1).result(0).string(b"x").string(b"y");
         });
-        // `RUNS` is only in what resolves a log.
+        // `RUNS` occurs only among resolved identities.
         let none = matches!(info.number, op::ARGS | op::ENV | op::RUNS);
         assert_eq!(
             log.add(&stream).events().len(),
@@ -431,7 +431,7 @@ fn arguments_and_environment_are_joined_from_their_pieces() {
     stream.record(op::EXEC, 6, |b| {
         b.arg(6).string(b"/bin/cc");
     });
-    // Another one in the same environment, without arguments that anyone could read.
+    // Another program in the same environment, with unreadable arguments.
     let mut other = ThreadStream::new(2, 20, 20);
     other.record(op::ENV, 1, |b| {
         b.fd(77).arg(-1).result(0);
@@ -472,7 +472,7 @@ fn an_environment_that_is_not_in_the_log_is_unknown_if_something_was_lost() {
     stream.record(op::EXEC, 2, |b| {
         b.string(b"/bin/ld");
     });
-    // Nothing was lost: it can only be the empty one.
+    // No record was lost, so it can only be the empty one.
     assert_eq!(
         exec_of(&log.add(&stream).events()),
         [(vec![], Some(vec![]))]

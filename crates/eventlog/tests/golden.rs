@@ -1,7 +1,8 @@
-//! Logs of every version that was ever written stay readable: `fixtures/logs/<version>/`.
+//! Logs of every version stay readable: `fixtures/logs/<version>/`.
 //!
-//! `pipeline.log` is `sh -c 'cp a b'` as recorded by guard and recorders; `pipeline.txt` is what must be read from it. After a
-//! change of the format, add a folder (`cargo test -p backstory-eventlog --test golden -- --ignored` writes it), keep the old.
+//! `pipeline.log` is `sh -c 'cp a b'` as recorded by guard and recorders. `pipeline.txt` is its
+//! expected content. After a change of the format, add a folder and keep the old one. `cargo test
+//! -p backstory-eventlog --test golden -- --ignored` writes it.
 
 mod common;
 
@@ -65,7 +66,7 @@ fn ident(ino: u64, ctime: i64, size: i64) -> Ident {
     }
 }
 
-/// What the supervisor saw.
+/// The supervisor's records.
 fn guard() -> ThreadStream {
     let mut guard = ThreadStream::guard(0);
     guard.by(100, 100).record(op::BORN, 1_000, |b| {
@@ -272,7 +273,7 @@ fn write_the_golden_log() {
     let folder = folder(frame::VERSION);
     std::fs::create_dir_all(&folder).expect("folder");
     let path = folder.join("pipeline.log");
-    // A log that is there is never changed; how it is printed may be.
+    // An existing log is never changed; its printed form may change.
     if !path.exists() {
         write(&path);
     }

@@ -1,4 +1,5 @@
-//! Whatever processes do, and however the clocks of the cores they run on differ, the log tells it in the order it happened.
+//! The log reports operations in their true order, whatever the processes do, and however the
+//! clocks of their cores differ.
 
 mod common;
 
@@ -8,18 +9,18 @@ use common::{Scratch, ThreadStream};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Steps lie so far apart; what must be told apart by cause, not by clock, only [`SOON`].
+/// Distance between steps. Steps that only a cause can order are only [`SOON`] apart.
 const STEP: u64 = 10_000;
 const SOON: u64 = 100;
-/// Clocks differ by at most so much in either direction.
+/// Greatest difference of clocks in either direction.
 const SKEW: u64 = 1_000;
-/// Few, so that they are used again and again.
+/// Few ids, so that they are reused often.
 const PIDS: std::ops::RangeInclusive<u32> = 2..=6;
 
-/// What one step does, to whom, and by how much the clocks of that moment are off.
+/// The action of one step, its process, and the errors of the clocks at that moment.
 type Step = (u8, prop::sample::Index, [u64; 4]);
 
-/// The machine: who lives, what they log, and what truly happened.
+/// The machine: living processes, their logs, and the true history.
 struct World {
     streams: Vec<ThreadStream>,
     alive: Vec<(u32, usize)>,
@@ -139,7 +140,7 @@ proptest! {
         steps.iter().for_each(|s| world.step(s));
         let mut log = Scratch::new();
         log.clock(0);
-        // The order in which chunks are drained says nothing.
+        // The order in which chunks are drained carries no information.
         let mut order: Vec<usize> = (0..world.streams.len()).collect();
         order.sort_by_key(|i| (*i as u64 + 1).wrapping_mul(shuffle | 1));
         order.iter().for_each(|i| {

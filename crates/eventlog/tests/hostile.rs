@@ -1,4 +1,4 @@
-//! Logs that somebody made to harm their reader: it ends soon, takes memory in proportion to the file, and says what is damaged.
+//! Reading a hostile log ends soon, takes memory in proportion to the file, and reports the damage.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn a_million_promises_are_not_each_summed_up() {
     for left in (0..count).rev() {
         bytes.extend(promise(left * frame::HEADER as u32));
     }
-    // Summing up each would take some eight thousand gigabytes.
+    // Computing each checksum would take some eight thousand gigabytes.
     let log = open(&scratch.dir.path().join("promises"), &bytes);
     assert_eq!(log.damage().bytes, (bytes.len() - good.len()) as u64);
     assert!(!log.damage().no_header);
@@ -62,7 +62,7 @@ fn a_chunk_larger_than_any_is_not_read() {
 
 #[test]
 fn a_chunk_of_records_that_all_look_torn_is_read_in_one_go() {
-    // Every eighth byte begins a record that is good by itself and reaches to the end, but has no string.
+    // At every eighth byte begins a valid record that reaches to the end, but has no string.
     let size = backstory_abi::CHUNK_SIZE as usize;
     let mut bytes = vec![0xff; size];
     for at in (Chunk::SIZE..size).step_by(8) {

@@ -1,4 +1,4 @@
-//! Events come in an order that makes sense, whatever the order of chunks and clocks.
+//! Events come in a sensible order, whatever the order of chunks and clocks.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn threads_are_merged_by_time_and_keep_their_own_order() {
     let (mut a, mut b) = (ThreadStream::new(1, 10, 10), ThreadStream::new(2, 20, 20));
     open(&mut a, 1, "a1");
     open(&mut a, 5, "a5");
-    // A clock that went back within a thread does not change what the thread did first.
+    // A clock that went back within a thread does not change the order of the thread's operations.
     open(&mut a, 4, "a4");
     open(&mut b, 2, "b2");
     open(&mut b, 6, "b6");
@@ -137,7 +137,7 @@ fn a_program_comes_after_its_exec_even_if_its_clock_is_behind() {
 #[test]
 fn a_chain_of_execs_is_not_taken_for_clocks_that_differ() {
     let mut log = Scratch::new();
-    // The first exec was not logged; the second start's cause is not the first one's.
+    // The first exec was not logged, so the second start's cause is not the first one's.
     let mut streams: Vec<ThreadStream> = (1..=3)
         .map(|epoch| ThreadStream::new(epoch, 10, 10))
         .collect();
@@ -304,7 +304,7 @@ fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
     );
     assert_eq!(events[0].outcome, Outcome::Done(11));
 
-    // Nobody saw it: the call's outcome is unknown, and nobody is invented.
+    // No observer saw it: the call's outcome is unknown, and no process is invented.
     let mut log = Scratch::new();
     log.add(&parent);
     let events = log.events();
@@ -315,7 +315,7 @@ fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
     assert_eq!(events[0].outcome, Outcome::Unknown);
 }
 
-/// A killed parent's children are the supervisor's by the time that anybody looks.
+/// The children of a killed parent belong to the supervisor when they are examined.
 #[test]
 fn the_child_of_a_parent_that_was_killed_meanwhile_says_itself_who_it_is() {
     let mut log = Scratch::new();
@@ -395,7 +395,7 @@ fn what_a_child_without_a_number_did_is_not_its_parents() {
         b.result(0);
     });
     open(&mut parent, 4, "parent");
-    // It did nothing that is known: then nobody is invented.
+    // It has no known operation, so no process is invented.
     parent.record(op::VFORK, 5, |b| {
         b.arg(SPAWN_SYSTEM).result(0);
     });
@@ -417,7 +417,7 @@ fn what_a_child_without_a_number_did_is_not_its_parents() {
     assert_eq!(events[0].outcome, Outcome::Done(child as i32));
     assert_eq!(events[3].outcome, Outcome::Unknown);
 
-    // The guard saw it: then it has its number.
+    // The guard saw it, so its id is known.
     let mut guard = ThreadStream::guard(0);
     guard.record(op::BORN, 2, |b| {
         b.fd(11).arg(10).result(0).string(b"").string(b"");

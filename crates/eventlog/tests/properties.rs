@@ -1,4 +1,4 @@
-//! What holds for every log, tried on many.
+//! Properties of every log, tried on many.
 
 mod common;
 
@@ -27,7 +27,7 @@ struct Made {
 
 fn made() -> impl Strategy<Value = Made> {
     let ops = proptest::sample::select(OPS);
-    // Numbers that meet often, so that processes fork, execute and reuse ids.
+    // Numbers from a small range, so that processes fork, execute and reuse ids.
     let small = prop_oneof![0..6i32, any::<i32>()];
     let fields = (small.clone(), any::<i32>(), any::<u32>());
     let time = prop_oneof![0..50u64, any::<u64>()];
@@ -91,7 +91,7 @@ fn log_of(chunks: &[Vec<u8>]) -> Scratch {
     log
 }
 
-/// Reads all that can be read.
+/// Reads everything that can be read.
 fn exhaust(log: &Log) -> Vec<Event> {
     let events: Vec<Event> = log.events().collect();
     log.identities();

@@ -1,4 +1,5 @@
-//! How fast a log is read. Run by hand: `cargo test --release -p backstory-eventlog --test speed -- --ignored --nocapture`.
+//! Measures the speed of reading a log. Run by hand: `cargo test --release -p backstory-eventlog
+//! --test speed -- --ignored --nocapture`.
 
 mod common;
 
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 const THREADS: u32 = 200;
 const CHUNKS: u32 = 12;
-/// The promise, events a second.
+/// The promised rate, events per second.
 const LEAST: f64 = 3e6;
 
 /// A log of threads that open, read and close files, their chunks interleaved.

@@ -8,7 +8,7 @@ use backstory_eventlog::run::{ClockPoint, RunHeader};
 use backstory_eventlog::{Log, Writer, chunk};
 use std::path::PathBuf;
 
-/// A log in a directory that goes away with it.
+/// A log in a temporary directory.
 pub struct Scratch {
     pub dir: tempfile::TempDir,
     pub writer: Writer,
@@ -21,7 +21,7 @@ impl Scratch {
         Scratch { dir, writer }
     }
 
-    /// With a header of one's own.
+    /// With a changed header.
     pub fn with(change: impl FnOnce(&mut RunHeader)) -> Scratch {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mut header = header();
@@ -39,7 +39,7 @@ impl Scratch {
         self
     }
 
-    /// Counters are time, in ns.
+    /// Adds a reading in which counters are ns.
     pub fn clock(&mut self, counter: u64) -> &mut Self {
         self.writer
             .clock(ClockPoint {
@@ -101,7 +101,7 @@ impl ThreadStream {
         })
     }
 
-    /// What follows was done by this process.
+    /// Sets the process of the following records.
     pub fn by(&mut self, pid: u32, tid: u32) -> &mut Self {
         self.who = Some(Who {
             pid,
