@@ -17,9 +17,9 @@ by `BACKSTORY_BLESS=1 cargo test -p backstory --test reasons_page`. Real program
 reason in `crates/cli/tests/cli/reasons.rs`.
 
 Two facts do not make a run incomplete. `show` names the *peers*: the addresses of processes outside
-the run. What these processes did for it is not followed. `show` also names the programs whose
-*look-ups* are unknown, because no recorder was in them; `--lookups=all` records them. What
-backstory never notices is in [limits.md](limits.md), marked *silent* there.
+the run. Their work for the run is not followed. `show` also names the programs whose *look-ups*
+are unknown, because no recorder was in them; `--lookups=all` records them. Limits that a run never
+mentions are in [limits.md](limits.md), marked *silent* there.
 
 | sentence | what is unknown, and why |
 | --- | --- |

@@ -92,7 +92,7 @@ reasons! {
     /// Processes outlive the recording.
     Detached { /** How many, with their verb. */ processes: String }
         says "{processes} still running when recording stopped"
-        means "What these processes did after `--detach-after`, or after the supervisor and the keeper died, is unknown.";
+        means "The operations of these processes after `--detach-after`, or after the supervisor and the keeper died, are unknown.";
     /// The log could not be written.
     LogFailed { /** What failed. */ error: String }
         says "{error}"
@@ -151,7 +151,7 @@ reasons! {
     /// Something that can't be decoded was used.
     Undecoded { /** A name in [`UNDECODED`]. */ what: String }
         says "{what} was used, which cannot be decoded"
-        means "What the program did with it is unknown. The table below lists the names.";
+        means "The program's use of it is unknown. The table below lists the names.";
     /// A warning: the machine's clock was set.
     ClockSet { /** `back` or `forward`. */ which: &'static str, /** How far. */ seconds: u64 }
         says "the machine's clock was set {which} by {seconds} s during the recording; the times of the run are those of the clock before"
