@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_that_is_already_told_is_not_repeated() {
+    fn a_reported_cause_is_not_repeated() {
         let inner = std::io::Error::other("no space");
         let outer = std::io::Error::other(Wrapped(inner));
         assert_eq!(chain(&outer), "append: no space");

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_field_by_field_is_what_a_value_would_be() {
+    fn json_written_field_by_field_equals_a_serialized_value() {
         let value = Value::Object(vec![
             ("n", u64::MAX.into()),
             ("t", Value::Time(-1_500_000_000)),

@@ -78,7 +78,7 @@ fn share(bench: &Bench, case: &Case) -> Share {
 
 #[test]
 #[ignore = "takes a minute or more; its figures are for docs/replay.md"]
-fn what_is_not_said_to_differ_comes_back_as_it_was() {
+fn every_command_of_the_corpus_not_listed_as_different_comes_back() {
     let bench = common::bench(User::ordinary());
     let (mut total, mut unexpected) = ((0, 0, 0, 0), Vec::new());
     for (case, (same, known, said)) in each::each(corpus::all(), |case| share(&bench, case)) {

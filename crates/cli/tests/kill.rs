@@ -233,7 +233,7 @@ fn a_killed_launcher_takes_the_command_with_it_and_leaves_a_truthful_run() {
 }
 
 #[test]
-fn a_run_whose_every_part_was_killed_is_still_told() {
+fn a_run_whose_processes_were_all_killed_is_still_reported() {
     let bench = common::bench(User::ordinary());
     let mut started = start(&bench, &STEADY, 100);
     let command = children(started.supervisor);

@@ -191,7 +191,7 @@ fn nothing_is_missed_and_nothing_invented() {
 }
 
 #[test]
-fn what_goes_through_a_ring_is_told() {
+fn operations_through_a_ring_are_reported() {
     let bench = common::bench(User::ordinary());
     let wrong: Vec<String> = rings::RINGS
         .iter()
@@ -207,7 +207,7 @@ fn what_goes_through_a_ring_is_told() {
 }
 
 #[test]
-fn who_cannot_be_traced_is_told_all_the_same() {
+fn an_untraceable_process_is_still_reported() {
     let bench = common::bench(User::ordinary());
     let wrong: Vec<String> = stated::STATED
         .iter()
@@ -310,7 +310,7 @@ fn a_kind_of_event_that_is_dropped_is_missed() {
 }
 
 #[test]
-fn what_was_done_by_one_name_and_is_told_of_another_is_invented() {
+fn an_operation_reported_under_another_name_is_invented() {
     if !needs("the oracle's own test", &["strace"]) {
         return;
     }

@@ -64,7 +64,7 @@ fn samples() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_is_put_comes_back_after_the_store_is_opened_anew() {
+fn a_content_comes_back_after_the_store_is_reopened() {
     let (_tmp, store, digests) = with(&samples());
     let anew = Contents::open(store.dir()).unwrap();
     for (digest, bytes) in digests.iter().zip(samples()) {
@@ -97,7 +97,7 @@ fn a_content_is_kept_once_and_compressed_where_that_pays() {
 }
 
 #[test]
-fn what_is_in_an_unfinished_batch_can_be_asked_for() {
+fn a_content_in_an_unfinished_batch_can_be_read() {
     let (_tmp, store, _) = with(&[]);
     for bytes in [noise(1, 10), noise(2, record::SMALL * 2)] {
         let (digest, size) = store.put(&mut &bytes[..]).unwrap();
@@ -330,7 +330,7 @@ fn garbage_collection_keeps_what_is_asked_for_and_gives_the_rest_back() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_swept() {
+fn a_killed_writers_remains_are_swept() {
     let (_tmp, store, _) = with(&[]);
     let left = store.dir().join("new.1.2.3");
     fs::write(&left, "half").unwrap();

@@ -313,7 +313,7 @@ fn a_reservation_that_did_not_fit_is_no_record_and_no_loss() {
 }
 
 #[test]
-fn what_lies_after_next_is_not_read() {
+fn bytes_after_next_are_not_read() {
     let mut bytes = chunk(1).chunk.bytes().to_vec();
     let stale = bytes[Chunk::SIZE..].to_vec();
     bytes.extend_from_slice(&stale);

@@ -255,7 +255,7 @@ fn fixed(path: &Path) -> Vec<(Option<FrameKind>, u16, Vec<u8>)> {
 }
 
 #[test]
-fn what_is_written_today_is_the_newest_golden_log() {
+fn the_newest_golden_log_is_what_the_writer_writes() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let path = dir.path().join("log");
     write(&path);

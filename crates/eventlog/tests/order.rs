@@ -179,7 +179,7 @@ fn a_thread_comes_after_its_process_has_started() {
 }
 
 #[test]
-fn what_a_vfork_child_does_is_its_own() {
+fn a_vfork_childs_operations_are_its_own() {
     let mut log = Scratch::new();
     let mut stream = ThreadStream::new(1, 10, 10);
     open(&mut stream, 1, "before");
@@ -317,7 +317,7 @@ fn the_child_of_a_vfork_that_never_came_back_is_found_by_its_parent() {
 
 /// The children of a killed parent belong to the supervisor when they are examined.
 #[test]
-fn the_child_of_a_parent_that_was_killed_meanwhile_says_itself_who_it_is() {
+fn the_child_of_a_killed_parent_names_itself() {
     let mut log = Scratch::new();
     let mut parent = ThreadStream::new(1, 10, 10);
     parent.record(op::VFORK, 1, |_| {});
@@ -351,7 +351,7 @@ fn the_child_of_a_parent_that_was_killed_meanwhile_says_itself_who_it_is() {
 }
 
 #[test]
-fn what_follows_a_spawned_program_is_the_parents_even_if_the_return_was_lost() {
+fn records_after_a_spawned_program_are_the_parents_even_if_the_return_was_lost() {
     let mut log = Scratch::new();
     let (mut parent, mut earlier, mut child) = (
         ThreadStream::new(1, 10, 10),
@@ -385,7 +385,7 @@ fn what_follows_a_spawned_program_is_the_parents_even_if_the_return_was_lost() {
 }
 
 #[test]
-fn what_a_child_without_a_number_did_is_not_its_parents() {
+fn a_child_without_a_known_id_does_not_count_as_its_parent() {
     let mut parent = ThreadStream::new(1, 10, 10);
     parent.record(op::VFORK, 1, |b| {
         b.arg(SPAWN_POPEN).result(0);

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_asked_to_end_takes_away_what_is_not_finished_and_nothing_else() {
+    fn a_signal_removes_unfinished_files_and_no_others() {
         let place = tempfile::tempdir().unwrap();
         let done = UnfinishedFile::make(place.path()).unwrap();
         done.file.persist(place.path().join("done")).unwrap();

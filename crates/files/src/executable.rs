@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn this_programs_loader_is_found_and_cut_headers_are_none() {
+    fn this_programs_loader_is_found_and_a_cut_header_names_no_loader() {
         let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let head = &whole[..HEAD];
         let found = interpreter(head).expect("a dynamically linked test");

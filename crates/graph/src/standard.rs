@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoding_and_decoding_are_inverse() {
         let end = |number, keeps| {
             let entity = EntityId(number);
             Some(StandardEnd { entity, keeps })

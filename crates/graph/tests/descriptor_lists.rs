@@ -90,7 +90,7 @@ fn pipeline(scene: &mut Scene) {
 }
 
 #[test]
-fn what_goes_through_a_static_shells_pipe_is_not_lost() {
+fn flows_through_a_static_shells_pipe_are_not_lost() {
     let mut scene = unrecorded(&["sh"]);
     pipeline(&mut scene);
     assert_eq!(
@@ -147,7 +147,7 @@ fn a_pipe_that_its_maker_still_holds_is_for_the_others() {
 }
 
 #[test]
-fn what_a_command_substitution_reads_is_the_shells() {
+fn a_command_substitutions_input_flows_to_the_shell() {
     let mut scene = unrecorded(&["sh"]);
     born(&mut scene, 3, 2);
     list(&mut scene, 3, true, &[(1, WRONLY, "pipe:[7]"), NULL]);
@@ -168,7 +168,7 @@ fn what_a_command_substitution_reads_is_the_shells() {
 }
 
 #[test]
-fn a_child_that_nobody_met_between_two_pipes_is_its_parent() {
+fn an_unobserved_child_between_two_pipes_counts_as_its_parent() {
     let mut scene = unrecorded(&["sh"]);
     born(&mut scene, 3, 2);
     list(&mut scene, 3, true, &[(1, WRONLY, "pipe:[7]"), NULL]);
@@ -273,7 +273,7 @@ fn a_child_can_write_what_its_static_parent_opened_for_it() {
 }
 
 #[test]
-fn what_is_not_on_a_list_was_closed() {
+fn a_descriptor_missing_from_a_list_was_closed() {
     let mut scene = unrecorded(&["go"]);
     scene.kernel_open(2, "/w/a", RDONLY);
     list(&mut scene, 2, false, &[NULL]);
@@ -346,7 +346,7 @@ fn output(before: Ident, after: Ident) -> String {
 }
 
 #[test]
-fn what_others_wrote_to_inherited_output_right_after_the_end_is_not_the_commands() {
+fn writes_to_inherited_output_after_the_end_are_not_the_commands() {
     let before = ident(7, START - STEP, START - SLACK / 2);
     assert!(
         output(before, before).contains("filter#1 Write? log@0"),
@@ -380,7 +380,7 @@ fn a_socket_that_is_not_there_is_missing_and_no_peer() {
 }
 
 #[test]
-fn a_static_server_and_who_connects_by_another_spelling_are_joined() {
+fn a_static_server_and_its_client_by_another_spelling_are_joined() {
     let mut scene = unrecorded(&["server"]);
     scene.kernel_open(2, "/w/a", RDONLY);
     let bind = Op::Bind {

@@ -109,7 +109,7 @@ fn a_links_own_times_are_not_those_of_its_target() {
 
 /// As runc does it, all of it seen by the kernel alone: the new root is put over the old one, which is then taken away below it.
 #[test]
-fn what_the_kernel_tells_of_a_container_is_named_as_outside() {
+fn kernel_facts_in_a_container_are_named_as_outside() {
     let mut s = Scene::new(&["tool"]);
     s.fork(2, 3);
     let (path, now) = (bytes("/w/rootfs"), bytes("/w/rootfs"));

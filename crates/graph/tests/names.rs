@@ -41,7 +41,7 @@ fn a_file_that_lost_another_name_is_still_the_one_that_was_read() {
 }
 
 #[test]
-fn a_later_change_by_somebody_else_leaves_it_unknown() {
+fn a_later_change_by_another_process_leaves_it_unknown() {
     let s = loses_its_other_name(|s| s.time + STEP / 2);
     let graph = s.graph();
     let first = graph
@@ -351,7 +351,7 @@ fn read_before_another_was_kept(goes: impl FnOnce(&mut Scene)) -> Option<u64> {
 }
 
 #[test]
-fn what_is_kept_by_a_name_is_not_what_had_it_before() {
+fn a_content_preserved_by_name_is_not_the_former_file_of_that_name() {
     let old = START - 9 * STEP;
     assert_eq!(
         read_before_another_was_kept(|_| ()),
@@ -399,7 +399,7 @@ fn exchange(s: &mut Scene, from: &str, to: &str) {
 }
 
 #[test]
-fn what_lies_below_two_directories_that_are_exchanged_is_below_the_other_one_then() {
+fn files_below_two_exchanged_directories_change_places() {
     let mut s = Scene::new(&["sh"]);
     for name in ["s/d", "t/d", "t/e"] {
         s.writes(2, name, OUT);
@@ -441,7 +441,7 @@ fn by_names(s: &Scene, path: &[u8]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_is_done_by_one_hard_link_was_not_done_by_the_other() {
+fn an_operation_by_one_hard_link_is_not_one_by_the_other() {
     let mut s = Scene::new(&["sh"]);
     s.open(2, "new", OUT, 3);
     s.write(2, 3);
@@ -467,7 +467,7 @@ fn what_is_done_by_one_hard_link_was_not_done_by_the_other() {
 }
 
 #[test]
-fn who_uses_a_file_by_its_new_name_did_not_use_it_by_the_old() {
+fn a_use_by_a_new_name_is_not_one_by_the_old() {
     let mut s = Scene::new(&["sh"]);
     s.kernel_open(2, "old", OUT);
     s.rename(2, "old", "new");
@@ -488,7 +488,7 @@ fn who_uses_a_file_by_its_new_name_did_not_use_it_by_the_old() {
 }
 
 #[test]
-fn what_is_done_through_a_symbolic_link_is_done_to_the_file_it_leads_to() {
+fn an_operation_through_a_symbolic_link_is_one_on_its_target() {
     let mut s = Scene::new(&["sh"]);
     s.symlink(2, "real", "soft");
     s.writes(2, "soft", OUT);

@@ -103,7 +103,7 @@ fn a_replaced_file_comes_from_the_temporary_one() {
 }
 
 #[test]
-fn what_is_appended_to_keeps_what_it_had() {
+fn an_appended_file_derives_from_its_former_version() {
     let mut s = Scene::new(&["tee", "-a"]);
     s.writes(2, "log", WRONLY | CREAT | APPEND);
     check(
@@ -114,7 +114,7 @@ fn what_is_appended_to_keeps_what_it_had() {
 }
 
 #[test]
-fn what_is_truncated_forgets_what_it_had() {
+fn a_truncated_file_does_not_derive_from_its_former_version() {
     let mut s = Scene::new(&["sh"]);
     s.reads(2, "log");
     s.writes(2, "log", OUT);
@@ -126,7 +126,7 @@ fn what_is_truncated_forgets_what_it_had() {
 }
 
 #[test]
-fn what_is_emptied_and_could_not_have_been_made_was_there_before() {
+fn a_file_truncated_without_o_creat_existed_before() {
     let mut s = Scene::new(&["dd"]);
     s.writes(2, "there", WRONLY | TRUNC);
     s.writes(2, "made", OUT);
@@ -143,7 +143,7 @@ fn what_is_emptied_and_could_not_have_been_made_was_there_before() {
 }
 
 #[test]
-fn what_is_read_after_writing_did_not_flow_into_it() {
+fn a_read_after_a_write_did_not_flow_into_it() {
     // A writes g, B reads g and writes h, A reads h: a cycle of programs, none in time.
     let mut s = Scene::new(&["sh"]);
     s.runs(2, 3, &["A"]);
@@ -181,7 +181,7 @@ fn a_redirection_belongs_to_the_program_it_is_for() {
 }
 
 #[test]
-fn what_a_program_began_with_is_told_where_it_differs_from_its_parents() {
+fn inherited_descriptors_are_recorded_where_they_differ_from_the_parents() {
     use backstory_graph::standard::{KIND, decode};
     // sh: cat < in | sort >> out, then true, which has what sh has.
     let mut s = Scene::new(&["sh"]);
@@ -225,7 +225,7 @@ fn what_a_program_began_with_is_told_where_it_differs_from_its_parents() {
 }
 
 #[test]
-fn what_a_shell_opened_for_its_child_and_did_not_write_is_told() {
+fn a_file_that_a_shell_opened_for_its_child_is_reported() {
     use backstory_graph::standard::{GIVEN, decode_given};
     // dash: sort > a; { echo; sort; } > b: it opens the output itself, and writes to the second.
     let mut s = Scene::new(&["dash"]);
@@ -461,7 +461,7 @@ fn two_writers_at_once_share_a_version() {
 }
 
 #[test]
-fn what_is_not_there_is_missing() {
+fn a_file_that_does_not_exist_is_missing() {
     let mut s = Scene::new(&["cc"]);
     let open = Op::Open {
         dir: CWD,
@@ -762,7 +762,7 @@ impl Programs {
 }
 
 #[test]
-fn what_the_kernel_runs_a_program_with_was_executed_too() {
+fn a_programs_interpreter_was_executed_too() {
     let mut s = Scene::new(&["sh"]);
     s.runs(2, 3, &["script"]);
     let mut programs = Programs::default();

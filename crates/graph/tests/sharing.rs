@@ -77,7 +77,7 @@ fn a_thread_that_executes_takes_its_directory_with_it() {
 }
 
 #[test]
-fn who_shares_a_directory_is_moved_once_when_it_is_renamed() {
+fn a_shared_working_directory_is_moved_once_by_a_rename() {
     let mut s = Scene::new(&["tool"]);
     chdir(&mut s, 2, "/w/d");
     clone(&mut s, 2, 3, CLONE_FS);
@@ -87,7 +87,7 @@ fn who_shares_a_directory_is_moved_once_when_it_is_renamed() {
 }
 
 #[test]
-fn what_one_opens_all_who_share_the_table_can_read() {
+fn a_descriptor_is_usable_by_all_threads_that_share_the_table() {
     let mut s = Scene::new(&["tool"]);
     clone(&mut s, 2, 3, CLONE_FILES);
     s.open(3, "in", RDONLY, 5);
@@ -106,7 +106,7 @@ fn what_one_opens_all_who_share_the_table_can_read() {
 }
 
 #[test]
-fn what_is_opened_again_by_its_descriptor_is_the_same_file() {
+fn a_file_reopened_by_its_descriptor_is_the_same_file() {
     let mut s = Scene::new(&["tool"]);
     s.open(2, "a", O_PATH, 3);
     s.open(2, "/proc/self/fd/3", RDONLY, 4);

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_stays_as_long_as_one_name_is_left_that_nobody_was_let_remove() {
+    fn a_file_stays_while_one_name_has_not_been_released() {
         let dir = tempfile::tempdir().unwrap();
         let [one, two, sub] = ["one", "two", "sub"].map(|name| dir.path().join(name));
         fs::write(&one, "content").unwrap();

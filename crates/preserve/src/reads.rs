@@ -482,14 +482,14 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn who_executes_itself_again_is_not_taken_for_us() {
+    fn a_process_that_executes_itself_is_not_taken_for_the_supervisor() {
         let mut known = ReadSet::default();
         known.read_interpreter(b"/proc/self/exe");
         assert!(known.files.is_empty(), "the loader of the supervisor");
     }
 
     #[test]
-    fn a_program_names_its_interpreter_and_a_pipe_in_its_place_makes_nobody_wait() {
+    fn a_pipe_in_the_place_of_an_interpreter_delays_no_look_up() {
         let dir = tempfile::tempdir().unwrap();
         let [script, pipe] = ["script", "pipe"].map(|name| dir.path().join(name));
         std::fs::write(&script, "#!/etc/passwd\n").unwrap();

@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_is_told_by_its_name() {
+    fn a_library_is_recognized_by_its_name() {
         for name in ["/lib/libm.so.6", "/x/a.so", "/lib64/ld-linux-x86-64.so.2"] {
             assert!(is_library(name.as_bytes()), "{name}");
         }

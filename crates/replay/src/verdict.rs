@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_each_time_is_told_by_what_was_read() {
+    fn a_varying_difference_is_explained_by_its_inputs() {
         let random = source(Relation::Read, EntityKind::Device, b"/dev/urandom").unwrap();
         assert!(random.contains("randomness"));
         assert!(

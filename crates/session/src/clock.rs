@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_was_set_is_told_and_one_that_drifts_is_not() {
+    fn a_set_clock_is_reported_and_a_drifting_one_is_not() {
         let told = |difference| set_by(difference).map(|reason| reason.to_string());
         assert_eq!((told(900_000_000), told(-900_000_000)), (None, None));
         assert!(

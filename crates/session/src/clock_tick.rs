@@ -95,8 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_in_this_tick_is_seen_by_whatever_word_names_it_and_the_next_is_waited_for()
-    {
+    fn a_change_in_this_tick_is_found_through_any_word_and_waited_out() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         let name = file.to_str().unwrap();

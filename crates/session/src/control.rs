@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sees_that_the_end_was_left_reads_all_of_it() {
+    fn a_reader_that_sees_the_phase_reads_the_whole_summary() {
         let control = control();
         let left = RunEnd {
             warnings: vec!["w".repeat(100)],

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_in_the_log_however_much_it_is() {
+    fn everything_written_is_in_the_log_however_long() {
         let mut place = place();
         let mut builder = RecordBuilder::new();
         let mut writer = ChunkWriter::new(Arc::clone(&place.stock));
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_owner_has_lent_is_kept_until_the_end() {
+    fn a_dead_owners_shared_chunk_stays_until_the_end() {
         let mut place = place();
         let pid = dead();
         let index = take(&place, pid, pid, 1, 7);
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_a_chunk_gets_one() {
+    fn a_thread_that_waits_for_a_chunk_gets_one() {
         let place = place();
         let arena = &place.stock.arena;
         let pid = dead();
@@ -598,10 +598,10 @@ mod tests {
     }
 
     #[test]
-    fn on_a_full_disk_the_end_of_a_run_is_told_whatever_filled_it() {
+    fn a_full_disk_has_room_for_the_end_of_a_run_whatever_filled_it() {
         let Some(dir) = std::env::var_os("SMALL_PLACE").map(PathBuf::from) else {
             is_run_in_a_small_place(
-                "drain::tests::on_a_full_disk_the_end_of_a_run_is_told_whatever_filled_it",
+                "drain::tests::a_full_disk_has_room_for_the_end_of_a_run_whatever_filled_it",
             );
             return;
         };

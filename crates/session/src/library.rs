@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_could_rename_the_directory_another_is_used() {
+    fn a_directory_that_others_can_rename_is_not_used() {
         let place = tempfile::tempdir().unwrap();
         for (mode, wanted) in [
             (0o777, false),

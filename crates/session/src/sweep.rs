@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arena_goes_only_when_nobody_records_and_nothing_can_come_of_it() {
+    fn an_arena_is_removed_only_when_unused_and_useless() {
         let dir = tempfile::tempdir().unwrap();
         let gone = dir.path().join("gone/r.log.part");
         let day = KEPT + Duration::from_secs(60);

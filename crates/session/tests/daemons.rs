@@ -72,7 +72,7 @@ fn readers_of_our_output_see_its_end_when_the_command_closes_it() {
 }
 
 #[test]
-fn what_is_to_be_done_afterwards_finds_the_finalized_log() {
+fn the_background_command_finds_the_finalized_log() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard, "--after"]);
         let mut command = run.command(&[]);

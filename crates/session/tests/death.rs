@@ -56,7 +56,7 @@ fn a_killed_supervisor_is_replaced_by_the_keeper() {
 }
 
 #[test]
-fn whoever_is_stopped_goes_on() {
+fn a_stopped_process_continues() {
     for guard in MODES {
         let run = Run::new(&["--guard", guard]);
         let launcher = waiting(&run);
@@ -235,7 +235,7 @@ fn a_run_that_is_being_recorded_is_not_recovered() {
 
 /// Kills in the middle of watched calls: the remaining process responds to them, and no call fails.
 #[test]
-fn calls_in_progress_are_answered_whoever_dies() {
+fn calls_in_progress_get_a_response_whichever_process_dies() {
     let script = "import os, sys\nopen('started', 'w').close()\n\
                   while not os.path.exists('go'):\n\
                   \tfd = os.open('/etc/hostname', os.O_RDONLY); os.close(fd)\n\

@@ -47,7 +47,7 @@ fn keeps(content: &[u8], words: &[&str], expected: &[&[u8]]) {
 }
 
 #[test]
-fn what_sort_reads_and_writes_at_once_is_kept() {
+fn a_file_that_sort_reads_and_writes_at_once_is_preserved() {
     let short = b"b\na\nc\n";
     keeps(short, &["sort", "-o", "data", "data"], &[short]);
     let long = long();
@@ -62,7 +62,7 @@ fn what_sort_reads_and_writes_at_once_is_kept() {
 }
 
 #[test]
-fn what_is_read_through_another_descriptor_before_the_first_write_is_kept() {
+fn a_version_read_through_another_descriptor_before_the_first_write_is_preserved() {
     if !backstory_testkit::need::needs("contents changed from Python", &["python3"]) {
         return;
     }
@@ -88,7 +88,7 @@ fn what_is_read_through_another_descriptor_before_the_first_write_is_kept() {
 }
 
 #[test]
-fn what_is_only_appended_to_is_not_copied_at_the_first_write_either() {
+fn an_appended_file_is_not_copied_at_the_first_write_either() {
     let run = Run::new(&["--contents", "lazy"]);
     fs::write(run.path("data"), long()).unwrap();
     run.shell("for i in 1 2 3; do echo $i >> data; done");
@@ -135,7 +135,7 @@ fn keeps_so_many(script: &str, many: usize) {
 }
 
 #[test]
-fn what_keeps_a_name_that_the_run_knows_is_not_copied() {
+fn a_file_that_keeps_a_known_name_is_not_copied() {
     keeps_so_many("cp -al a b; cat b/* >/dev/null; rm -r b", 0);
     keeps_so_many("cp -al a b; cat a/* >/dev/null; rm -r b", 0);
     keeps_so_many(
@@ -145,7 +145,7 @@ fn what_keeps_a_name_that_the_run_knows_is_not_copied() {
 }
 
 #[test]
-fn what_loses_its_last_name_later_is_kept_then() {
+fn a_file_that_loses_its_last_name_later_is_preserved_then() {
     keeps_so_many("cp -al a b; cat b/* >/dev/null; rm -r b; rm -r a", 20);
     keeps_so_many(
         "cp -al a b; cat b/* >/dev/null; rm -r a & rm -r b; wait",
@@ -181,7 +181,7 @@ fn a_directory_that_is_gone_does_not_make_everything_worth_keeping() {
 }
 
 #[test]
-fn what_has_another_name_that_nobody_has_told_of_is_copied() {
+fn a_file_with_an_unknown_second_name_is_copied() {
     let (run, script) = (
         Run::new(&["--contents", "lazy"]),
         "cat data >/dev/null; rm data",

@@ -161,14 +161,14 @@ fn does_not_keep(script: &str) {
 }
 
 #[test]
-fn what_nobody_has_read_is_not_kept() {
+fn an_unread_content_is_not_preserved() {
     does_not_keep("echo new > data");
     does_not_keep("rm data");
     does_not_keep("cat /dev/null; echo other > other; mv other data; echo more > data");
 }
 
 #[test]
-fn what_is_changed_in_part_and_was_there_before_is_kept_though_nobody_read_it() {
+fn an_unread_file_that_is_changed_in_part_is_preserved() {
     keeps_however_seen("echo more >> data");
     keeps_however_seen("printf over | dd of=data conv=notrunc 2>/dev/null; echo more >> data");
     // Preserved once, not before each further line, and without the contents that the run made.
@@ -179,7 +179,7 @@ fn what_is_changed_in_part_and_was_there_before_is_kept_though_nobody_read_it() 
 }
 
 #[test]
-fn a_long_file_that_is_appended_to_is_not_copied_and_that_is_told() {
+fn a_long_file_that_is_appended_to_is_not_copied_and_that_is_reported() {
     let run = Run::new(&["--contents", "lazy"]);
     let file = fs::File::create(run.path("log")).unwrap();
     file.set_len(1 << 30).unwrap();
@@ -189,7 +189,7 @@ fn a_long_file_that_is_appended_to_is_not_copied_and_that_is_told() {
 }
 
 #[test]
-fn what_the_run_made_and_nobody_read_is_not_kept() {
+fn an_unread_content_that_the_run_made_is_not_preserved() {
     let run = Run::new(&["--contents", "lazy"]);
     run.shell("for i in 1 2 3; do echo $i > made; rm made; done; mkdir d; cd d; echo x > y; rm y");
     assert_eq!(kept(&run).len(), 0);
@@ -197,7 +197,7 @@ fn what_the_run_made_and_nobody_read_is_not_kept() {
 }
 
 #[test]
-fn what_only_its_maker_has_read_is_not_kept() {
+fn data_read_only_by_its_writer_is_not_preserved() {
     let script = |turns: u32| {
         let wait = format!("i=0; while [ $((i+=1)) -lt {turns} ]; do :; done");
         format!(
@@ -217,7 +217,7 @@ fn what_only_its_maker_has_read_is_not_kept() {
 }
 
 #[test]
-fn what_others_wrote_and_its_maker_read_is_kept() {
+fn a_content_written_by_others_and_read_by_its_maker_is_preserved() {
     let mut others = vec!["sh".to_owned()];
     others.extend(busybox().map(|busybox| format!("{busybox} sh")));
     for other in others {
@@ -236,7 +236,7 @@ fn what_others_wrote_and_its_maker_read_is_kept() {
 }
 
 #[test]
-fn what_a_process_beside_it_does_with_what_its_maker_has_read_is_noticed() {
+fn another_process_changing_a_file_its_maker_read_is_noticed() {
     if !backstory_testkit::need::needs("two processes side by side", &["python3"]) {
         return;
     }
@@ -263,7 +263,7 @@ fn what_a_process_beside_it_does_with_what_its_maker_has_read_is_noticed() {
 }
 
 #[test]
-fn what_others_read_through_a_descriptor_of_its_maker_is_kept() {
+fn a_content_read_through_its_makers_descriptor_is_preserved() {
     let script = "echo 1 > made; exec 3< made; cat <&3; rm made";
     assert_eq!(kept_of("made", &["sh", "-c", script]), ["1\n"]);
     let script = "echo 1 > made; exec 3< made; exec 4<&3 3<&-; sh -c 'cat <&4; echo 2 > made'";
@@ -290,7 +290,7 @@ fn what_others_read_through_a_descriptor_of_its_maker_is_kept() {
 }
 
 #[test]
-fn what_takes_the_inode_of_a_removed_file_is_not_taken_for_it() {
+fn a_file_with_the_inode_of_a_removed_one_is_another_file() {
     let made = "echo 1 > made; read x < made; rm made";
     let script = format!("{made}; sh -c 'echo 2 > other'; read x < other; echo 3 > other");
     assert_eq!(kept_of("other", &["sh", "-c", &script]), ["2\n"]);
@@ -309,7 +309,7 @@ fn asks(run: &Run, before: &str, program: &str) -> Option<usize> {
 }
 
 #[test]
-fn who_changes_what_the_run_made_and_nobody_read_asks_once_not_for_each_file() {
+fn a_process_changing_unread_made_files_asks_once_not_for_each_file() {
     let run = Run::new(&["--contents", "lazy"]);
     let made = "mkdir d; i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i > d/$i; done";
     let Some(asked) = asks(&run, made, "rm -r d") else {
@@ -321,7 +321,7 @@ fn who_changes_what_the_run_made_and_nobody_read_asks_once_not_for_each_file() {
 }
 
 #[test]
-fn who_changes_what_was_read_asks_for_each_file() {
+fn a_process_changing_read_files_asks_for_each_file() {
     let run = Run::new(&["--contents", "lazy"]);
     let made = "mkdir d; i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo $i > d/$i; done; cat d/* >/dev/null";
     let Some(asked) = asks(&run, made, "rm -r d") else {
@@ -332,7 +332,7 @@ fn who_changes_what_was_read_asks_for_each_file() {
 }
 
 #[test]
-fn what_lies_on_another_file_system_is_kept_by_copying() {
+fn a_file_on_another_file_system_is_preserved_by_copying() {
     let mut run = Run::new(&["--contents", "lazy"]);
     let here = std::mem::replace(&mut run.dir, tempfile::tempdir_in("/dev/shm").unwrap());
     let device = |path: &Path| fs::metadata(path).unwrap().dev();
@@ -408,7 +408,7 @@ fn a_file_that_is_changed_through_a_mapping_is_kept() {
 }
 
 #[test]
-fn what_a_child_reads_in_a_directory_of_its_own_is_kept() {
+fn a_childs_reads_in_its_own_directory_are_preserved() {
     let cut = "open('data','w').write('new')";
     keeps_from_python(&format!(
         "import os,subprocess\nos.mkdir('d')\nos.link('data','d/inner')\nsubprocess.run(['cat','inner'],cwd='d',close_fds=False)\n{cut}"
@@ -429,7 +429,7 @@ fn files_that_change_places_stay_readable() {
 }
 
 #[test]
-fn what_a_spawned_child_truncates_is_kept() {
+fn a_file_that_a_spawned_child_truncates_is_preserved() {
     keeps_from_python(
         "import os\nopen('data').read()\na=[(os.POSIX_SPAWN_OPEN,1,'data',os.O_WRONLY|os.O_TRUNC,420)]\n\
          os.waitpid(os.posix_spawn('/bin/echo',['echo','new'],os.environ,file_actions=a),0)",
@@ -437,7 +437,7 @@ fn what_a_spawned_child_truncates_is_kept() {
 }
 
 #[test]
-fn a_supervisor_that_is_killed_while_it_keeps_contents_disturbs_nobody() {
+fn a_supervisor_killed_while_it_preserves_disturbs_no_program() {
     let run = Run::new(&["--contents", "lazy"]);
     let script = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); (echo $i > f$i); read x < f$i; echo $x new > f$i; done; exit 5";
     let mut launcher = run.command(&["sh", "-c", script]).spawn().unwrap();
@@ -463,7 +463,7 @@ fn a_supervisor_that_is_killed_while_it_keeps_contents_disturbs_nobody() {
 }
 
 #[test]
-fn a_content_that_cannot_be_kept_is_told_and_disturbs_nobody() {
+fn a_content_that_cannot_be_preserved_is_reported_and_disturbs_no_program() {
     let (run, _, _) = run(&["--contents", "lazy"]);
     // A file in the place of the directory.
     fs::write(run.path(&format!("{}.kept", run.id)), "").unwrap();

@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn finalized_and_unfinished_logs_are_told_apart() {
+    fn finalized_and_unfinished_logs_are_distinguished() {
         let tmp = tempfile::tempdir().unwrap();
         let home = Home::open(tmp.path()).unwrap();
         fs::write(home.log_path("aaaaaaaa"), "").unwrap();

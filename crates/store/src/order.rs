@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_time_since_boot_the_calendar_decides_and_then_who_came_last() {
+    fn without_a_time_since_boot_the_calendar_and_then_the_order_decide() {
         let runs = vec![
             run(1, "a", 0, 300),
             run(2, "a", 0, 100),

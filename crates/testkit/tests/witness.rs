@@ -32,7 +32,7 @@ fn about(bench: &Bench, trace: &Trace, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_shell_line_did_is_told() {
+fn the_operations_of_a_shell_line_are_reported() {
     let case = sh(
         "line",
         "cat <a >new; mv new d/moved; rm b; [ -e none ]; ln d/x hard; chmod 600 a; cd d; cat ../absent 2>/dev/null; true",
@@ -57,7 +57,7 @@ fn what_a_shell_line_did_is_told() {
 }
 
 #[test]
-fn the_process_tree_is_told() {
+fn the_process_tree_is_reported() {
     let case = sh(
         "tree",
         "(cat a; exit 3); sh -c 'kill -9 $$'; cat b & wait; exit 7",

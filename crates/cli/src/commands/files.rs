@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_in_the_system_is_always_listed() {
+    fn changed_system_files_are_always_listed() {
         let files = [
             file("/etc/hosts", &[Access::Read]),
             file("/etc/new", &[Access::Write]),

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_install_themselves_is_not_the_systems() {
+    fn files_that_users_install_are_not_system_files() {
         assert!(
             is_system(b"/usr/lib/x.so") && is_system(b"/dev/null") && is_system(b"/etc/passwd")
         );

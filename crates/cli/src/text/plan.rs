@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn who_started_a_command_is_not_crowded_out() {
+    fn the_starter_of_a_command_is_always_shown() {
         let mut steps: Vec<Branch> = (0..20).map(|node| step(node, false)).collect();
         steps.push(step(20, true));
         let (shown, rest) = first_few(&steps, 12);

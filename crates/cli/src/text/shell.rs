@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_sets_by_itself_is_left_out() {
+    fn variables_that_a_shell_sets_itself_are_left_out() {
         assert_eq!(
             line(
                 &[b"ls"],

@@ -137,7 +137,7 @@ fn effects_read_the_other_way() {
 }
 
 #[test]
-fn a_file_nobody_made_says_so() {
+fn a_file_without_a_recorded_maker_says_so() {
     let lineage = Lineage {
         nodes: vec![file("/w/in", 0)],
         roots: 1,
@@ -199,7 +199,7 @@ fn the_same_version_in_another_run_is_looked_through() {
 }
 
 #[test]
-fn what_only_could_have_happened_is_counted_and_told_when_asked_for() {
+fn possible_links_are_counted_and_shown_on_request() {
     let mut lineage = pipeline();
     lineage.links[1].certainty = Certainty::Possible;
     let text = drawn(&lineage, Direction::Of, false);
@@ -260,7 +260,7 @@ fn a_pipe_is_a_way_and_no_stop() {
 }
 
 #[test]
-fn what_derives_from_an_older_version_does_not_hide_who_could_have_written_this_one() {
+fn an_older_versions_derivation_does_not_hide_a_possible_writer() {
     let nodes = vec![
         file("/w/out", 2),
         file("/w/out", 1),
@@ -293,7 +293,7 @@ fn what_derives_from_an_older_version_does_not_hide_who_could_have_written_this_
 }
 
 #[test]
-fn who_opened_a_file_to_write_that_stayed_as_it_was_is_only_counted() {
+fn a_write_open_of_an_unchanged_file_is_only_counted() {
     let nodes = vec![
         file("/w/out", 1),
         command("cc", 1),
@@ -323,7 +323,7 @@ fn who_opened_a_file_to_write_that_stayed_as_it_was_is_only_counted() {
 }
 
 #[test]
-fn a_socket_is_a_way_to_who_was_recorded_at_its_other_end() {
+fn a_socket_leads_to_the_recorded_process_at_its_other_end() {
     let socket = |path: &str| {
         let mut node = file(path, 1);
         if let Node::Entity { kind, .. } = &mut node {
@@ -367,7 +367,7 @@ fn a_socket_is_a_way_to_who_was_recorded_at_its_other_end() {
 }
 
 #[test]
-fn what_was_seen_does_not_make_the_rest_of_a_line_certain() {
+fn a_seen_word_does_not_make_the_other_words_certain() {
     let mut pipe = file("pipe:1", 1);
     let Node::Entity { kind, .. } = &mut pipe else {
         panic!()
@@ -516,7 +516,7 @@ fn build() -> Lineage {
 }
 
 #[test]
-fn what_no_person_would_read_is_cut_to_what_is_nearest_and_counted() {
+fn a_tree_too_long_to_read_is_cut_to_the_nearest_nodes_and_counted() {
     let text = drawn(&build(), Direction::Of, false);
     assert!(text.lines().count() <= PAGE, "{text}");
     assert!(

@@ -44,7 +44,7 @@ fn runs_that_follow_each_other_at_once_are_joined() {
 }
 
 #[test]
-fn a_file_that_got_other_times_leads_to_who_wrote_it() {
+fn a_file_with_changed_times_leads_to_its_writer() {
     if !needs("times set by path", &["python3"]) {
         return;
     }
@@ -69,7 +69,7 @@ fn a_file_that_its_run_wrote_and_dated_leads_to_that_run() {
 }
 
 #[test]
-fn a_file_that_a_static_program_dated_leads_to_who_wrote_it() {
+fn a_file_dated_by_a_static_program_leads_to_its_writer() {
     if !needs("times set by a static program", &["busybox"]) {
         return;
     }
@@ -92,7 +92,7 @@ fn touch_opens_what_it_dates_and_is_part_of_the_way() {
 }
 
 #[test]
-fn a_file_whose_mode_changed_unseen_leads_to_who_wrote_it() {
+fn a_file_whose_mode_changed_outside_a_recording_leads_to_its_writer() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     place.record("echo x > f");
@@ -103,7 +103,7 @@ fn a_file_whose_mode_changed_unseen_leads_to_who_wrote_it() {
 }
 
 #[test]
-fn a_file_that_was_moved_unseen_leads_to_who_wrote_it() {
+fn a_file_moved_outside_a_recording_leads_to_its_writer() {
     let place = Place::new();
     place.record("echo x > e");
     place.run(&["files"]);
@@ -114,7 +114,7 @@ fn a_file_that_was_moved_unseen_leads_to_who_wrote_it() {
 }
 
 #[test]
-fn a_file_that_was_moved_after_it_was_read_leads_to_who_wrote_it() {
+fn a_file_moved_after_it_was_read_leads_to_its_writer() {
     for moves in [
         "mv f moved",
         "mkdir d; mv f d",

@@ -33,7 +33,7 @@ fn of_a_copy_names_the_original_and_the_command() {
 }
 
 #[test]
-fn what_others_write_to_the_commands_output_is_not_its_own() {
+fn other_processes_writes_to_the_commands_output_are_not_its_own() {
     let place = Place::new();
     place.write("a", "text\n");
     // The shell writes just before and just after the command, within one tick of the file system's
@@ -62,7 +62,7 @@ fn what_others_write_to_the_commands_output_is_not_its_own() {
 }
 
 #[test]
-fn what_an_unseen_program_writes_to_its_output_is_its_own() {
+fn an_unobserved_programs_output_is_its_own() {
     if !backstory_testkit::need::needs("output of a static program", &["busybox"]) {
         return;
     }
@@ -381,7 +381,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn what_was_never_seen_is_not_found() {
+fn an_unrecorded_path_is_not_found() {
     let place = Place::new();
     place.record("true");
     place

@@ -43,7 +43,7 @@ fn names(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn of_two_runs_the_later_is_the_newer_though_the_clock_was_set_back_between_them() {
+fn the_later_run_is_newer_though_the_clock_was_set_back() {
     let place = Place::new();
     if !permitted(&place) {
         return;
@@ -123,7 +123,7 @@ fn set_back(log: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_log_whose_clock_was_set_back_within_it_is_told_in_its_order() {
+fn a_log_whose_clock_was_set_back_keeps_its_order() {
     let place = Place::new();
     place.write("in", "one\n");
     let run = place.record("cat in > middle; sleep 0.2; cat middle > out");

@@ -60,7 +60,7 @@ fn come_back(lines: &[&str]) {
 }
 
 #[test]
-fn what_was_renamed_linked_or_removed_comes_back() {
+fn a_file_renamed_linked_or_removed_comes_back() {
     come_back(&[
         "mv a moved; mv b d/b",
         "exec mv d e",
@@ -73,7 +73,7 @@ fn what_was_renamed_linked_or_removed_comes_back() {
 }
 
 #[test]
-fn what_was_written_beside_and_renamed_over_comes_back() {
+fn a_file_written_beside_and_renamed_over_comes_back() {
     // `sed` opens its temporary file for reading, too. Its content is one version under two names.
     come_back(&["sed -i s/one/1/ a d/x", "echo n > t; ln t final; rm t"]);
 }
@@ -81,7 +81,7 @@ fn what_was_written_beside_and_renamed_over_comes_back() {
 /// While a file is open for writing, all its names lead to one version. The record must know which
 /// names it kept.
 #[test]
-fn what_keeps_another_name_than_it_was_written_by_comes_back() {
+fn a_file_that_keeps_another_name_than_its_first_comes_back() {
     come_back(&[
         "exec 3>t; echo x >&3; ln t final; rm t",
         "exec 3>t; echo x >&3; mv t u; ln u v; rm v",
@@ -102,7 +102,7 @@ fn what_keeps_another_name_than_it_was_written_by_comes_back() {
 }
 
 #[test]
-fn what_was_emptied_without_being_made_comes_back() {
+fn a_file_emptied_without_being_made_comes_back() {
     come_back(&[
         "dd if=/dev/null of=a conv=nocreat status=none",
         "printf x | dd of=d/x conv=nocreat status=none",
@@ -111,7 +111,7 @@ fn what_was_emptied_without_being_made_comes_back() {
 }
 
 #[test]
-fn what_was_changed_by_a_name_for_what_is_open_comes_back() {
+fn a_file_changed_through_dev_fd_comes_back() {
     come_back(&[
         "exec 3<b; echo more >> /dev/fd/3",
         "exec 3<b 4<a; echo new > /proc/self/fd/3; cat <&4 > copy",
@@ -125,7 +125,7 @@ fn what_was_changed_by_a_name_for_what_is_open_comes_back() {
 /// A program that copies, packs or lists a tree sees that two names are one file, even in two
 /// directories. It reads the file once.
 #[test]
-fn what_has_names_in_two_directories_comes_back() {
+fn a_file_with_names_in_two_directories_comes_back() {
     let tar = "tar --sort=none -cf t.tar t";
     for line in [
         "cp -a t u; ls -R u > l",
@@ -153,7 +153,7 @@ fn what_has_names_in_two_directories_comes_back() {
 
 /// With `RESOLVE_IN_ROOT`, an absolute path and one that leads above start at the given directory.
 #[test]
-fn what_was_opened_below_a_directory_as_its_root_comes_back() {
+fn a_file_opened_with_resolve_in_root_comes_back() {
     let place = Place::furnished();
     let Some(program) = place.fixture("open_how") else {
         return;
@@ -175,7 +175,7 @@ fn what_was_opened_below_a_directory_as_its_root_comes_back() {
 
 /// Opened with O_PATH only. The name that stands for the descriptor shows that it was read.
 #[test]
-fn what_was_read_by_a_name_for_what_is_open_comes_back() {
+fn a_file_read_through_dev_fd_comes_back() {
     if !needs("the replay of a file opened again", &["python3"]) {
         return;
     }
@@ -190,7 +190,7 @@ fn what_was_read_by_a_name_for_what_is_open_comes_back() {
 
 /// The listing of a directory by a program without the recorder is not seen, but the open is.
 #[test]
-fn what_a_static_program_takes_as_a_directory_tells_it_comes_back() {
+fn a_static_programs_directory_order_comes_back() {
     if !needs("the replay of a static program's listing", &["busybox"]) {
         return;
     }
@@ -204,7 +204,7 @@ fn what_a_static_program_takes_as_a_directory_tells_it_comes_back() {
 
 /// A second name that no process used is no file of its own. Archives store the time of a link.
 #[test]
-fn what_has_two_names_or_is_a_link_of_some_age_is_packed_and_copied_alike() {
+fn hard_links_and_old_symbolic_links_are_packed_and_copied_alike() {
     for line in [
         "tar cf t.tar d soft",
         "mkdir c; cp -a d soft c; stat -c '%n %h %Y' c/soft c/d c/d/* > told",
@@ -222,7 +222,7 @@ fn what_has_two_names_or_is_a_link_of_some_age_is_packed_and_copied_alike() {
 }
 
 #[test]
-fn what_was_read_and_changed_in_place_comes_back() {
+fn a_file_read_and_changed_in_place_comes_back() {
     come_back(&[
         "exec 3<>a; read line <&3; echo \"$line again\" >&3",
         "cat a > copy; printf XY | dd of=a bs=2 seek=1 conv=notrunc status=none",
@@ -234,7 +234,7 @@ fn what_was_read_and_changed_in_place_comes_back() {
 }
 
 #[test]
-fn what_was_changed_without_being_read_comes_back() {
+fn a_file_changed_without_being_read_comes_back() {
     come_back(&[
         "touch a new",
         "echo more >> a",
@@ -245,7 +245,7 @@ fn what_was_changed_without_being_read_comes_back() {
 }
 
 #[test]
-fn what_is_taken_as_a_directory_tells_it_comes_back() {
+fn a_directorys_order_comes_back() {
     come_back(&[
         "tar cf t.tar a d",
         "ls -U d > second",
@@ -260,7 +260,7 @@ fn what_is_taken_as_a_directory_tells_it_comes_back() {
 }
 
 #[test]
-fn what_only_was_stood_in_or_tried_comes_back() {
+fn directories_that_were_only_entered_or_tried_come_back() {
     come_back(&[
         "(cd d; exec pwd) > where",
         "readlink soft dangling > links; test -d d && echo yes > is",
@@ -269,7 +269,7 @@ fn what_only_was_stood_in_or_tried_comes_back() {
 }
 
 #[test]
-fn what_the_caller_gave_it_to_print_to_is_the_callers_affair() {
+fn a_redirected_output_belongs_to_the_caller() {
     let place = Place::furnished();
     let printed = place.path("printed");
     let run = {

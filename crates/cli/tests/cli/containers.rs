@@ -266,7 +266,7 @@ fn an_ordinary_user_runs_an_image_without_any_of_the_original_files() {
 }
 
 #[test]
-fn an_image_has_what_was_used_and_no_more_with_the_users_files_apart() {
+fn an_image_has_exactly_the_used_files_with_the_users_files_apart() {
     if !needs("layers of an image", &["tar"]) {
         return;
     }
@@ -337,7 +337,7 @@ fn reprounzip_unpacks_a_pack_and_runs_it() {
 }
 
 #[test]
-fn a_container_of_what_nobody_kept_is_an_error_that_says_what_is_missing() {
+fn a_container_without_stored_contents_is_an_error_that_names_the_missing_file() {
     let place = Place::new();
     place.write_aged("in", "a\n");
     place.keep("sort in > out", &["--contents=off"]);
@@ -381,7 +381,7 @@ fn a_content_that_is_damaged_in_the_store_is_never_exported() {
 
 /// A large content is not read whole before it is written out.
 #[test]
-fn damage_that_is_met_in_the_middle_of_a_content_is_told_by_the_file_s_name() {
+fn damage_in_the_middle_of_a_content_names_the_file() {
     let place = Place::new();
     let text: String = (0..400_000u32)
         .map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761)))

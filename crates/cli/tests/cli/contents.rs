@@ -114,7 +114,7 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_its_directory() {
 
 /// Two names of one file are one file: a process reads by one name what another wrote by the other.
 #[test]
-fn what_was_written_by_one_name_of_a_file_is_what_is_read_by_the_other() {
+fn a_file_written_by_one_name_is_read_by_the_other() {
     let [write, change] = ["echo two > b", "echo three > b"];
     let by_busybox = |line: &str| format!("busybox sh -c '{line}'");
     let others = [
@@ -193,7 +193,7 @@ fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {
 
 /// The file that was read is gone, and the path of the new one says nothing about it.
 #[test]
-fn what_was_read_by_a_name_that_is_gone_is_found_by_the_other_one() {
+fn a_file_read_by_a_removed_name_is_found_by_the_other() {
     let place = Place::new();
     fs::create_dir(place.path("a")).unwrap();
     place.write_aged("a/one", "as it was read\n");
@@ -226,7 +226,7 @@ fn contents_are_kept_without_being_asked_for() {
 }
 
 #[test]
-fn what_was_read_and_given_other_times_without_the_recorder_is_had_from_what_it_is_now() {
+fn a_read_file_with_times_set_by_a_static_program_is_stored_from_its_present_state() {
     if !backstory_testkit::need::needs("times set by a static program", &["busybox"]) {
         return;
     }
@@ -242,7 +242,7 @@ fn what_was_read_and_given_other_times_without_the_recorder_is_had_from_what_it_
 }
 
 #[test]
-fn what_a_package_verifies_is_named_and_not_kept_unless_asked_for() {
+fn a_verified_file_of_a_package_is_named_and_stored_only_on_request() {
     if !std::path::Path::new("/var/lib/dpkg/info/coreutils.md5sums").exists() {
         backstory_testkit::need::skipped("package identity", "there is no dpkg");
         return;
@@ -277,7 +277,7 @@ fn what_a_package_verifies_is_named_and_not_kept_unless_asked_for() {
 }
 
 #[test]
-fn what_a_package_owns_and_cannot_verify_is_kept_and_named() {
+fn an_unverifiable_file_of_a_package_is_stored_and_named() {
     let place = Place::new();
     fs::create_dir_all(place.path("node_modules/@s/x")).unwrap();
     place

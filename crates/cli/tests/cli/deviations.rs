@@ -52,7 +52,7 @@ fn an_argument_a_variable_or_another_command_changes_what_comes_out() {
 }
 
 #[test]
-fn what_was_not_touched_is_there_only_if_it_is_asked_for() {
+fn an_untouched_file_is_in_the_replay_only_on_request() {
     let (place, run) = recorded("cat in > out");
     place.write("never", "nobody read this\n");
     let other = ["--", "sh", "-c", "cat never > out"];
@@ -110,7 +110,7 @@ fn a_program_that_the_run_did_not_use_is_named_with_where_it_is() {
 
 /// An unrelated compiler writes into `/tmp` all the time.
 #[test]
-fn what_comes_and_goes_on_the_machine_meanwhile_disturbs_no_replay_beside_it() {
+fn changes_on_the_machine_disturb_no_running_replay() {
     let (place, run) = recorded("cat in > out");
     let passing = |i: u32| place.path(&format!("passing-{i}"));
     let over = AtomicBool::new(false);
@@ -152,7 +152,7 @@ fn the_network_is_there_only_if_it_is_asked_for() {
 }
 
 #[test]
-fn where_namespaces_are_denied_the_container_is_named_as_the_way_out() {
+fn denied_namespaces_suggest_the_container_export() {
     if !needs("a replay without namespaces", &["unshare"]) {
         return;
     }
@@ -316,7 +316,7 @@ fn endless(place: &Place, run: &str) -> std::process::Child {
 }
 
 #[test]
-fn what_is_interrupted_leaves_nothing() {
+fn an_interrupted_replay_leaves_no_files() {
     use std::os::unix::process::ExitStatusExt;
     let (place, run) = recorded("cat in > out");
     let mut child = endless(&place, &run);
@@ -336,7 +336,7 @@ fn what_is_interrupted_leaves_nothing() {
 /// A signal to the replay alone, or the loss of its terminal, ends it like any program. Its command
 /// ends with it, and no file stays.
 #[test]
-fn what_is_asked_to_end_leaves_nothing() {
+fn a_replay_that_is_ended_leaves_no_files() {
     use rustix::process::Signal;
     use std::os::unix::process::ExitStatusExt;
     let (place, run) = recorded("cat in > out");
@@ -350,7 +350,7 @@ fn what_is_asked_to_end_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_replay_left_goes_with_the_next() {
+fn a_killed_replays_remains_go_with_the_next() {
     let (place, run) = recorded("cat in > out");
     let again = std::path::PathBuf::from(place.path("../home/again"));
     let mut child = endless(&place, &run);
@@ -382,7 +382,7 @@ fn what_a_killed_replay_left_goes_with_the_next() {
 }
 
 #[test]
-fn what_never_ran_cannot_be_replayed() {
+fn a_command_that_never_ran_cannot_be_replayed() {
     let place = Place::new();
     place.run(&["record", "--contents=lazy", "--", "./no-such-program"]);
     place.run(&["index", "--wait"]);

@@ -22,7 +22,7 @@ fn diff(place: &Place, args: &[&str]) -> Value {
 }
 
 #[test]
-fn what_the_next_run_made_anew_at_once_was_left_by_the_one_before_and_is_not_told_to_differ() {
+fn a_file_remade_at_once_by_the_next_run_is_no_difference() {
     if !backstory_testkit::need::needs("two runs before anybody looks", &["flock"]) {
         return;
     }
@@ -135,7 +135,7 @@ fn outputs_are_compared_by_the_names_that_they_kept() {
 
 /// No file that was read differs. The directory that `ls` and the shell listed does.
 #[test]
-fn names_that_came_to_a_listed_directory_are_told_with_what_they_fed() {
+fn new_names_in_a_listed_directory_are_reported_with_their_effects() {
     let place = Place::new();
     std::fs::create_dir(place.path("d")).unwrap();
     place.stage.user().owns(place.path("d").as_ref()).unwrap();
@@ -163,7 +163,7 @@ fn names_that_came_to_a_listed_directory_are_told_with_what_they_fed() {
 }
 
 #[test]
-fn arguments_environment_and_commands_are_told_apart() {
+fn arguments_environment_and_commands_are_distinguished() {
     let place = Place::new();
     place.write_aged("in", "b\na\n");
     place.write_aged(
@@ -202,7 +202,7 @@ fn arguments_environment_and_commands_are_told_apart() {
 
 /// One kind of difference after the other: a change between two runs of one line is reported first.
 #[test]
-fn each_kind_of_difference_is_told_by_its_word() {
+fn each_kind_of_difference_has_its_word() {
     let place = Place::new();
     let changes: [(&str, &str, &str, &str); 4] = [
         (
@@ -243,7 +243,7 @@ fn each_kind_of_difference_is_told_by_its_word() {
 }
 
 #[test]
-fn another_library_is_told_as_one() {
+fn another_library_is_reported_as_a_library() {
     if !needs("two versions of a library", &["gcc"]) {
         return;
     }
@@ -272,7 +272,7 @@ fn another_library_is_told_as_one() {
 
 /// `setarch` makes the kernel report another version.
 #[test]
-fn another_kernel_is_told_before_all_else() {
+fn another_kernel_is_reported_first() {
     if !needs("two kernels", &["setarch"]) {
         return;
     }
@@ -322,7 +322,7 @@ fn work_done_in_two_directories_is_the_same_work() {
 }
 
 #[test]
-fn what_cannot_be_compared_says_what_to_give() {
+fn runs_that_cannot_be_compared_name_the_missing_argument() {
     let place = Place::new();
     let a = place.record("true");
     place.run(&["diff", &a]).is_error(2, &["--in"]);

@@ -365,7 +365,7 @@ fn ten_stages_are_ten_rules_in_every_workflow_language() {
 }
 
 #[test]
-fn backups_are_made_caches_are_not_and_what_changes_in_place_is_told_once() {
+fn backups_are_outputs_caches_are_not_and_changes_in_place_are_noted_once() {
     if !needs("export make", &["make"]) {
         return;
     }
@@ -415,7 +415,7 @@ fn an_export_of_a_file_has_only_what_it_came_from() {
 }
 
 #[test]
-fn what_a_driver_wrote_itself_is_not_lost() {
+fn a_drivers_own_output_is_not_lost() {
     let place = Place::new();
     place.write_aged("in", "b\na\n");
     for shell in ["sh", "bash"] {
@@ -553,7 +553,7 @@ fn pictures_and_data_are_what_their_tools_read() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_said() {
+fn an_impossible_export_is_reported() {
     let place = pipeline();
     place
         .run(&["export", "bpmn"])

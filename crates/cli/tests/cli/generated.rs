@@ -175,7 +175,7 @@ fn sources() -> std::path::PathBuf {
 const SYMBOLS: &str = "lib/debug/usr/bin/backstory.debug";
 
 #[test]
-fn what_is_installed_lies_where_distributions_have_it_and_can_be_taken_away() {
+fn installed_files_lie_in_standard_places_and_can_be_uninstalled() {
     if !backstory_testkit::need::needs("make install", &["make", "install", "readelf"]) {
         return;
     }

@@ -48,7 +48,7 @@ impl Place {
 }
 
 #[test]
-fn what_is_not_kept_is_named_with_the_reason() {
+fn a_content_that_is_not_stored_has_a_reason() {
     let place = Place::new();
     place.write_aged("in", "as it was read\n");
     place.write_aged("stays", "as it stays\n");
@@ -72,7 +72,7 @@ fn what_is_not_kept_is_named_with_the_reason() {
 }
 
 #[test]
-fn files_tell_the_digest_of_each_version_and_all_keeps_those_that_nobody_read() {
+fn files_shows_each_versions_digest_and_contents_all_stores_unread_ones() {
     let place = Place::new();
     place.keep(
         "printf first | dd of=f 2>/dev/null; printf second | dd of=f 2>/dev/null; rm f; printf third > f",
@@ -154,7 +154,7 @@ fn runs_of_some_age_are_forgotten_with_their_contents() {
 }
 
 #[test]
-fn who_stores_contents_may_be_killed_at_any_change_and_nothing_is_lost() {
+fn storing_contents_may_be_killed_at_any_change_without_loss() {
     if !needs("kills while contents are stored", &["strace"]) {
         return;
     }
@@ -177,7 +177,7 @@ fn who_stores_contents_may_be_killed_at_any_change_and_nothing_is_lost() {
 }
 
 #[test]
-fn who_collects_garbage_or_imports_may_be_killed_at_any_change() {
+fn garbage_collection_or_import_may_be_killed_at_any_change() {
     if !needs("kills while contents are collected", &["strace"]) {
         return;
     }

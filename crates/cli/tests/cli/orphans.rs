@@ -3,7 +3,7 @@
 use super::Place;
 
 #[test]
-fn what_a_child_does_is_known_though_its_parent_died_making_it() {
+fn a_child_is_recorded_though_its_parent_died_forking_it() {
     for guard in ["on", "off"] {
         for how in ["fork", "vfork"] {
             let place = Place::new();

@@ -12,67 +12,61 @@ use super::{Answer, Place};
 
 /// The test that provokes each reason.
 const PROVOKED: &[(&str, fn())] = &[
-    (
-        "NoFilter",
-        lacks::where_no_filter_can_be_had_the_recorder_alone_is_told,
-    ),
+    ("NoFilter", lacks::a_missing_filter_is_reported),
     (
         "NoGuard",
-        lacks::without_a_thread_to_spare_neither_guard_nor_drainer_are_told,
+        lacks::a_missing_guard_or_drainer_thread_is_reported,
     ),
     (
         "NotDrained",
-        lacks::without_a_thread_to_spare_neither_guard_nor_drainer_are_told,
+        lacks::a_missing_guard_or_drainer_thread_is_reported,
     ),
-    ("GuardSilent", lacks::a_guard_that_cannot_log_is_told),
+    ("GuardSilent", lacks::a_guard_that_cannot_log_is_reported),
     (
         "KeeperWithoutListener",
-        lacks::a_keeper_that_was_not_given_the_guard_is_told,
+        lacks::a_keeper_without_the_listener_is_reported,
     ),
-    ("SupervisorDied", deaths::a_dead_supervisor_is_told),
-    ("KeeperDied", deaths::a_dead_keeper_is_told),
-    ("BothDied", deaths::the_death_of_both_is_told),
+    ("SupervisorDied", deaths::a_dead_supervisor_is_reported),
+    ("KeeperDied", deaths::a_dead_keeper_is_reported),
+    ("BothDied", deaths::the_death_of_both_is_reported),
     (
         "EndUnseen",
-        deaths::a_supervisor_that_dies_before_it_starts_anything_is_told,
+        deaths::a_supervisor_that_dies_before_the_start_is_reported,
     ),
-    ("Detached", deaths::daemons_that_recording_left_are_told),
-    ("LogFailed", logs::a_full_disk_is_told),
+    (
+        "Detached",
+        deaths::daemons_that_outlive_the_recording_are_reported,
+    ),
+    ("LogFailed", logs::a_full_disk_is_reported),
     (
         "NotFinalized",
-        logs::a_log_that_could_not_be_finalized_is_told_and_found,
+        logs::a_log_that_could_not_be_finalized_is_reported_and_found,
     ),
-    (
-        "CutShort",
-        programs::shared_memory_that_was_cut_short_is_told,
-    ),
+    ("CutShort", programs::truncated_shared_memory_is_reported),
     (
         "Lost",
         lacks::operations_that_could_not_be_logged_are_counted,
     ),
     (
         "Unwatched",
-        programs::a_static_program_without_the_guard_is_told,
+        programs::a_static_program_without_the_guard_is_reported,
     ),
-    (
-        "Unreadable",
-        programs::a_program_that_may_not_be_read_is_told,
-    ),
+    ("Unreadable", programs::an_unreadable_program_is_reported),
     (
         "Unread",
-        lacks::memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up,
+        lacks::memory_that_is_filled_too_late_is_reported_and_delays_no_process,
     ),
-    ("SlowFileSystem", lacks::a_file_system_that_hangs_is_told),
-    ("Killed", logs::a_killed_recording_is_told),
+    ("SlowFileSystem", lacks::a_hanging_file_system_is_reported),
+    ("Killed", logs::a_killed_recording_is_reported),
     (
         "ArenaDamaged",
-        logs::a_killed_recording_whose_memory_is_garbage_is_told,
+        logs::a_killed_recording_with_damaged_memory_is_reported,
     ),
-    ("NoEnd", logs::a_log_that_was_cut_is_told),
-    ("LogDamaged", logs::a_log_that_was_cut_is_told),
+    ("NoEnd", logs::a_log_that_was_cut_is_reported),
+    ("LogDamaged", logs::a_log_that_was_cut_is_reported),
     (
         "Undecoded",
-        programs::what_cannot_be_decoded_is_told_by_name,
+        programs::an_interface_that_cannot_be_decoded_is_reported_by_name,
     ),
     (
         "PrivilegeLost",
@@ -80,7 +74,7 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
     (
         "ListenerRefused",
-        programs::a_program_that_wanted_a_listener_is_told,
+        programs::a_program_that_was_refused_a_listener_is_reported,
     ),
 ];
 

@@ -340,7 +340,7 @@ fn secrets_among_the_arguments_are_not_stored() {
 }
 
 #[test]
-fn what_is_called_by_number_is_told_once_whatever_the_guard() {
+fn a_call_by_number_is_recorded_once_in_every_guard_mode() {
     let place = Place::new();
     let Some(program) = place.fixture("by_number") else {
         return;
@@ -377,7 +377,7 @@ fn what_is_called_by_number_is_told_once_whatever_the_guard() {
 }
 
 #[test]
-fn what_ends_a_moment_after_its_command_is_waited_for_by_who_asks() {
+fn a_question_waits_for_a_process_that_is_about_to_end() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     place.record("cp in out; sleep 0.15 >/dev/null 2>&1 &");

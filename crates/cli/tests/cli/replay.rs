@@ -49,7 +49,7 @@ impl Place {
 }
 
 #[test]
-fn what_was_only_appended_to_cut_or_moved_comes_back() {
+fn a_file_only_appended_to_cut_or_moved_comes_back() {
     let by_name = r#"perl -e 'truncate "in", 3'"#;
     for line in ["echo two >> in", "truncate -s 3 in", by_name, "mv in out"] {
         if line == by_name && !backstory_testkit::need::needs("a file cut by its name", &["perl"]) {
@@ -62,7 +62,7 @@ fn what_was_only_appended_to_cut_or_moved_comes_back() {
 }
 
 #[test]
-fn what_was_made_right_before_the_recording_comes_back() {
+fn a_file_made_right_before_the_recording_comes_back() {
     for turn in 0..10 {
         let place = Place::new();
         let line = format!("echo {turn} > in; $B record --name it --contents=lazy -- cp in out");
@@ -98,7 +98,7 @@ fn a_run_without_contents_says_what_to_do() {
 }
 
 #[test]
-fn what_is_asked_for_and_was_not_there_is_named() {
+fn a_requested_file_that_did_not_exist_is_named() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     place.write_aged("never", "nobody read this\n");
@@ -120,7 +120,7 @@ fn what_is_asked_for_and_was_not_there_is_named() {
 }
 
 #[test]
-fn what_differs_is_named_with_what_fed_it() {
+fn a_difference_is_named_with_its_inputs() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     let run = place.keep(
@@ -157,7 +157,7 @@ fn the_network_is_not_there_and_nothing_of_the_users_is_written_to() {
 /// Java does so. If an open may either find or make a file that is removed later, the open alone
 /// does not show which happened.
 #[test]
-fn what_was_made_without_a_word_and_removed_was_not_there_before() {
+fn a_file_opened_or_made_and_then_removed_did_not_exist_before() {
     for line in [
         "sleep 0.05; exec 3<>made; read x <&3; echo x >&3; exec 3>&-; rm made; cat in > out",
         // An existing file is not taken for one that the run made.
@@ -171,7 +171,7 @@ fn what_was_made_without_a_word_and_removed_was_not_there_before() {
 
 /// Python considers a compiled module current by the size and the time of its source.
 #[test]
-fn what_was_only_looked_at_is_as_it_was() {
+fn a_file_that_was_only_looked_up_is_unchanged() {
     let place = Place::new();
     place.write_aged("looked", "some text\n");
     std::os::unix::fs::symlink("looked", place.path("link")).unwrap();
@@ -180,7 +180,7 @@ fn what_was_only_looked_at_is_as_it_was() {
 
 /// `ps` and other programs that look for processes: the process ids differ at another moment.
 #[test]
-fn what_lists_directories_that_the_kernel_makes_up_comes_back() {
+fn a_program_that_lists_kernel_directories_comes_back() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     let run = place.keep(

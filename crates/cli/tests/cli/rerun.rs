@@ -50,7 +50,7 @@ impl Place {
 }
 
 #[test]
-fn what_is_up_to_date_is_left_alone() {
+fn a_current_step_is_not_executed() {
     let place = made();
     assert_eq!(place.states("both", &[]), ["current", "current", "current"]);
     let text = place.run(&["rerun", "both"]);
@@ -203,7 +203,7 @@ fn the_answer_in_json_is_alone_on_standard_output() {
 }
 
 #[test]
-fn what_comes_out_the_same_goes_no_further() {
+fn an_unchanged_output_makes_no_further_step_stale() {
     let place = made();
     place.write_aged("left", "a\nb\nb\n");
     assert_eq!(place.states("both", &[]), ["current", "current", "same"]);
@@ -217,7 +217,7 @@ fn a_touched_input_with_the_same_content_is_no_change() {
 }
 
 #[test]
-fn what_was_looked_for_and_is_there_now_counts() {
+fn a_formerly_missing_file_that_exists_now_counts() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     place.keep("cat in more > out 2>/dev/null; true", &["--contents=lazy"]);
@@ -232,7 +232,7 @@ fn what_was_looked_for_and_is_there_now_counts() {
 /// This includes the look-ups of the shell that started the steps. Once the shell has looked again,
 /// the change is known.
 #[test]
-fn what_a_script_looked_for_and_is_there_now_counts() {
+fn a_file_that_a_script_missed_and_that_exists_now_counts() {
     let place = Place::new();
     place.write("in", "text\n");
     place.write_aged(
@@ -307,7 +307,7 @@ fn three_runs() -> Place {
 }
 
 #[test]
-fn what_was_done_again_in_part_can_be_done_again() {
+fn a_partial_rerun_can_be_repeated() {
     let place = three_runs();
     for (text, first) in [("c\nb\n", "b\n"), ("c\nb\nd\n", "b\n"), ("d\nc\n", "c\n")] {
         place.write_aged("in", text);
@@ -327,7 +327,7 @@ fn what_was_done_again_in_part_can_be_done_again() {
 }
 
 #[test]
-fn what_another_run_made_again_since_is_no_longer_what_was_read() {
+fn a_file_remade_by_another_run_is_no_longer_the_one_read() {
     let place = three_runs();
     place.write_aged("in", "z\ny\n");
     place.rerun("first", &[]);
@@ -369,7 +369,7 @@ fn a_directory_that_was_listed_has_changed_if_names_came_or_went() {
 
 /// The running step is ended, too: it does not go on, and no other step starts.
 #[test]
-fn what_is_asked_to_end_asks_the_steps_at_work() {
+fn a_signal_to_rerun_ends_the_running_steps() {
     for signal in [Signal::TERM, Signal::HUP] {
         let place = Place::new();
         place.write_aged("in", "b\na\n");

@@ -18,7 +18,7 @@ fn root_records_and_asks_as_others_do() {
 }
 
 #[test]
-fn a_command_that_goes_on_as_another_user_prints_nothing_of_ours() {
+fn a_command_that_changes_its_user_prints_no_message_of_backstory() {
     let Some(place) = Place::of_root() else {
         return;
     };

@@ -28,7 +28,7 @@ fn nothing_is_lost(fixture: &str, then: impl Fn(&Place, &str)) {
 }
 
 #[test]
-fn what_threads_do_that_begin_in_a_sandbox_is_known() {
+fn threads_that_start_in_a_sandbox_are_recorded() {
     nothing_is_lost("sandbox_threads", |place, guard| {
         for name in ["c", "t0", "t1", "t2", "t3"] {
             assert!(place.wrote(name), "{guard}: {name}");
@@ -37,7 +37,7 @@ fn what_threads_do_that_begin_in_a_sandbox_is_known() {
 }
 
 #[test]
-fn what_children_do_that_are_forked_in_a_sandbox_and_execute_nothing_is_known() {
+fn children_forked_in_a_sandbox_without_exec_are_recorded() {
     nothing_is_lost("sandbox_forks", |place, guard| {
         for name in ["f0", "f1", "f2", "g"] {
             assert!(place.wrote(name), "{guard}: {name}");

@@ -226,7 +226,7 @@ fn a_crate_is_valid_holds_the_files_and_answers_sparql_as_of_does() {
 }
 
 #[test]
-fn a_timeline_is_read_by_perfettos_classes_and_leads_from_who_wrote_to_who_read() {
+fn a_timeline_is_read_by_perfettos_classes_and_leads_from_writers_to_readers() {
     let Some(python) = python(
         "export perfetto",
         "perfetto.protos.perfetto.trace.perfetto_trace_pb2",
@@ -272,7 +272,7 @@ fn a_timeline_is_read_by_perfettos_classes_and_leads_from_who_wrote_to_who_read(
 }
 
 #[test]
-fn a_document_about_contents_that_nobody_has_is_an_error() {
+fn a_document_about_missing_contents_is_an_error() {
     let place = Place::new();
     place.write_aged("in", "a\n");
     place.write_aged("run.sh", "sort in > out\n");

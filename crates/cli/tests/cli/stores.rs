@@ -281,7 +281,7 @@ fn a_store_in_a_file_system_of_fuse_works_for_many_at_once() {
 }
 
 #[test]
-fn what_was_left_in_sqlite_s_log_is_brought_in_behind_a_question() {
+fn the_write_ahead_log_is_checkpointed_after_a_question() {
     let place = Place::new();
     place.record("true");
     assert_eq!(place.run(&["log"]).status, 0);

@@ -135,7 +135,7 @@ fn a_command_that_handles_the_interrupt_decides_itself() {
 }
 
 #[test]
-fn quitting_is_told_by_the_shell() {
+fn the_shell_reports_a_quit_command() {
     both(|terminal| {
         terminal.type_in("ulimit -c 0; $R sh -c 'echo go\"\"es; exec sleep 100'\n");
         terminal.shows("goes");

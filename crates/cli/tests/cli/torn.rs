@@ -83,7 +83,7 @@ fn clear(path: &Path) {
 }
 
 #[test]
-fn who_exports_may_be_killed_at_any_change_and_leaves_the_whole_or_nothing() {
+fn an_export_killed_at_any_change_leaves_the_whole_or_nothing() {
     let Some(place) = recorded() else { return };
     let out = place.work().join("export");
     for format in FORMATS {
@@ -170,7 +170,7 @@ fn let_go(held: &Child) {
 }
 
 #[test]
-fn who_exports_and_is_asked_to_end_leaves_nothing_and_ends_of_it() {
+fn an_export_ended_by_a_signal_leaves_no_file() {
     let Some(place) = recorded() else { return };
     let run = place.json(&["show", "--json"])["run"]
         .as_str()
@@ -199,7 +199,7 @@ fn who_exports_and_is_asked_to_end_leaves_nothing_and_ends_of_it() {
 }
 
 #[test]
-fn what_a_killed_export_left_goes_with_the_next_and_what_another_is_writing_stays() {
+fn a_killed_exports_remains_go_with_the_next_and_a_running_ones_stay() {
     let Some(place) = recorded() else { return };
     assert!(place.kill_in("write", 2, &["export", "oci", "-o", "export"]));
     let there = left(&place.work());
@@ -221,7 +221,7 @@ fn what_a_killed_export_left_goes_with_the_next_and_what_another_is_writing_stay
 }
 
 #[test]
-fn where_the_disk_is_full_an_export_is_an_error_that_names_it_and_nothing_is_left() {
+fn an_export_to_a_full_disk_is_an_error_and_leaves_no_file() {
     let Some(place) = recorded() else { return };
     for format in FORMATS {
         clear(&place.work().join("export"));

@@ -85,7 +85,7 @@ fn a_static_program_reads_and_writes_what_its_shell_opened_for_it() {
 }
 
 #[test]
-fn what_a_static_shell_substitutes_came_from_the_command() {
+fn a_static_shells_substitution_came_from_the_command() {
     let Some(place) = place() else { return };
     record(&place, "x=$(busybox cat a); echo $x > c");
     assert_eq!(came_from(&place, "c"), ["a"]);
@@ -101,7 +101,7 @@ fn recorded_and_unrecorded_programs_share_a_pipe() {
 }
 
 #[test]
-fn what_a_recorded_shell_asks_of_nobody_stays_unasked() {
+fn a_recorded_shell_makes_no_needless_request() {
     let place = Place::new();
     let run = place.record("for i in 1 2 3; do /bin/true; done; (/bin/true); /bin/true | /bin/cat");
     let log = place.run(&["log", "--raw", &run]).out;
@@ -213,7 +213,7 @@ fn a_static_program_that_removes_an_empty_directory_was_seen_to() {
 }
 
 #[test]
-fn nobody_is_said_to_have_made_what_only_the_kernel_makes() {
+fn files_that_only_the_kernel_makes_have_no_maker() {
     if place().is_none() {
         return;
     }
@@ -238,7 +238,7 @@ fn nobody_is_said_to_have_made_what_only_the_kernel_makes() {
 
 /// Its whole path is too long for one system call.
 #[test]
-fn what_lies_deeper_than_a_path_may_be_long_is_in_the_record() {
+fn a_file_deeper_than_path_max_is_in_the_record() {
     let Some(place) = place() else { return };
     let (directory, name) = ("d".repeat(200), "n".repeat(250));
     let mut deep = place.work();

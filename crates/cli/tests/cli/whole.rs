@@ -91,7 +91,7 @@ fn a_target_that_cannot_be_written_is_named_and_nothing_is_left() {
 }
 
 #[test]
-fn a_run_whose_files_nobody_has_is_exported_wholly_or_not_at_all() {
+fn a_run_without_its_files_is_exported_wholly_or_not_at_all() {
     let place = Place::new();
     place.write_aged("in", "b\na\n");
     assert_eq!(
@@ -206,7 +206,7 @@ fn an_incomplete_run_is_exported_with_a_warning_that_says_why() {
 }
 
 #[test]
-fn what_comes_through_a_pipe_is_whole_or_nothing() {
+fn an_import_through_a_pipe_is_whole_or_nothing() {
     let place = Place::new();
     place.write_aged("in", "a\n");
     // CWL cannot express the name of the last one. The output before it must not be in the pipe

@@ -182,7 +182,7 @@ fn each_level_has_as_much_as_it_says() {
 }
 
 #[test]
-fn what_ninja_runs_are_the_steps_and_its_own_records_are_nobodys() {
+fn ninjas_commands_are_the_steps_and_its_own_files_are_left_out() {
     if !needs("a build by ninja", &["ninja", "gcc"]) {
         return;
     }
@@ -218,7 +218,7 @@ fn what_ninja_runs_are_the_steps_and_its_own_records_are_nobodys() {
 /// As in Automake's makefiles: `gcc` writes the included files into a dependency file, which only
 /// the next `make` reads.
 #[test]
-fn what_a_makefile_of_automake_keeps_for_itself_is_nobodys_result() {
+fn automakes_internal_files_are_no_results() {
     if !needs("a build by a makefile of Automake", &["make", "gcc"]) {
         return;
     }
@@ -300,7 +300,7 @@ fn make_in_other_directories_is_looked_through_though_its_shell_asks_others_for_
 
 /// As node does at its end: it writes no byte to the run's output, after others have run.
 #[test]
-fn where_a_run_printed_to_is_no_output_of_it_though_nothing_was_written_there() {
+fn an_unused_redirected_output_is_no_output() {
     if !needs("a write of no bytes", &["python3"]) {
         return;
     }
@@ -316,7 +316,7 @@ fn where_a_run_printed_to_is_no_output_of_it_though_nothing_was_written_there() 
 }
 
 #[test]
-fn what_snakemake_runs_are_the_steps_and_its_own_helpers_and_records_are_nobodys() {
+fn snakemakes_commands_are_the_steps_and_its_own_files_are_left_out() {
     let Some(program) = engine("a run of snakemake", "snakemake") else {
         return;
     };

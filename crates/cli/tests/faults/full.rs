@@ -68,7 +68,7 @@ const CHANGED: &str = "set -u; store=$1; mount -t tmpfs -o size=1m,mode=700 none
     $FIX/backstory show --store \"$store\" | grep 'not kept'; $FIX/backstory store verify --store \"$store\" >/dev/null; echo code=$code verify=$?";
 
 #[test]
-fn a_content_that_the_store_has_no_room_for_is_told_and_its_program_not_disturbed() {
+fn a_content_without_space_in_the_store_is_reported_and_disturbs_no_program() {
     let namespaces = Command::new("unshare").args(["-rm", "true"]).status();
     if !namespaces.is_ok_and(|status| status.success()) {
         skipped("a content that finds no room", "no user namespaces here");

@@ -256,7 +256,7 @@ fn run(seeds: impl Iterator<Item = u64>) {
 }
 
 #[test]
-fn whoever_is_killed_at_whatever_moment_the_store_opens_and_the_run_is_truthful() {
+fn after_a_kill_at_any_moment_the_store_opens_and_the_run_is_truthful() {
     run(0..50);
 }
 

@@ -102,7 +102,7 @@ impl History {
 }
 
 #[test]
-fn what_grows_is_noticed_and_what_only_begins_large_is_not() {
+fn growth_is_noticed_and_a_large_start_is_not() {
     let history = |sizes: &mut dyn Iterator<Item = u64>| {
         let mut history = History::new("it");
         for size in sizes {

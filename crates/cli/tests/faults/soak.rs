@@ -298,7 +298,7 @@ fn soak(length: Duration, seed: u64) {
 
 #[test]
 #[ignore = "minutes: with make test-all, or scripts/soak --minutes N"]
-fn in_hours_of_use_nothing_breaks_and_nothing_grows() {
+fn hours_of_use_break_nothing_and_grow_nothing() {
     if needs("soak", &["musl-gcc"]) {
         let minutes = number(MINUTES, 10).clamp(1, 20);
         soak(Duration::from_secs(60 * minutes), number(SEED, 1));

@@ -65,7 +65,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             Case("by-number"),
             Test(
                 "crates/cli/tests/cli/record.rs",
-                "what_is_called_by_number_is_told_once_whatever_the_guard",
+                "a_call_by_number_is_recorded_once_in_every_guard_mode",
             ),
             Test(
                 "crates/recorder/tests/recorder/files.rs",
@@ -128,7 +128,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
             Case("watchers"),
             Test(
                 "crates/cli/tests/cli/reasons/programs.rs",
-                "a_scanner_that_is_asked_about_every_open_is_told_and_works_as_alone",
+                "a_fanotify_scanner_is_reported_and_works_as_alone",
             ),
         ],
     ),
@@ -253,7 +253,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         "set-user-id, as root",
         &[Test(
             "crates/cli/tests/cli/bad_input/privileges.rs",
-            "as_root_nothing_is_lost_and_nobody_named",
+            "as_root_no_privilege_is_lost_and_no_program_named",
         )],
     ),
     (
@@ -299,7 +299,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         &[
             Test(
                 "crates/cli/tests/cli/reasons/lacks.rs",
-                "memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up",
+                "memory_that_is_filled_too_late_is_reported_and_delays_no_process",
             ),
             Test(
                 "crates/guard/tests/guard/slow_memory.rs",
@@ -311,7 +311,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         "who forbids new code",
         &[Test(
             "crates/recorder/tests/recorder/unchanged.rs",
-            "where_new_code_is_forbidden_libc_stays_as_it_is",
+            "forbidden_executable_mappings_leave_libc_unchanged",
         )],
     ),
     ("sanitizers", &[Case("sanitized"), Foreign("sanitizers")]),
@@ -324,7 +324,7 @@ const ADVERSARIES: &[(&str, &[By])] = &[
         "who scribbles over the recorder's memory",
         &[Test(
             "crates/cli/tests/security/hostile.rs",
-            "a_program_that_scribbles_over_the_arena_kills_and_hangs_nobody",
+            "a_program_that_overwrites_the_arena_kills_and_hangs_no_process",
         )],
     ),
 ];

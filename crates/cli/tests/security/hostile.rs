@@ -60,7 +60,7 @@ fn first_log(store: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_program_that_scribbles_over_the_arena_kills_and_hangs_nobody() {
+fn a_program_that_overwrites_the_arena_kills_and_hangs_no_process() {
     if !needs("hostile", &["gcc"]) {
         return;
     }

@@ -124,7 +124,7 @@ fn local_socket(pid: u32, inode: &str) -> Option<String> {
 }
 
 #[test]
-fn what_records_has_no_socket_or_pipe_that_others_can_reach() {
+fn recording_processes_have_no_socket_or_pipe_that_others_can_reach() {
     let bench = common::bench(User::ordinary());
     const WAITS: Case = sh(
         "reached",
@@ -234,7 +234,7 @@ fn stand_in() -> PathBuf {
 }
 
 #[test]
-fn a_store_that_somebody_else_owns_is_not_recorded_into() {
+fn a_store_of_another_user_is_not_recorded_into() {
     if !suite_is_root() {
         skipped("somebody else's store", "the suite was not started as root");
         return;

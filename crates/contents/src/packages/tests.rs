@@ -202,7 +202,7 @@ fn asked(manager: &mut dyn Manager, path: &Path) -> Option<(String, bool)> {
 }
 
 #[test]
-fn what_cargo_unpacked_is_verified_by_the_archive_that_its_index_has_the_checksum_of() {
+fn files_that_cargo_unpacked_are_verified_by_their_indexed_archive() {
     let tmp = tempfile::tempdir().unwrap();
     let registry = tmp.path().join("registry");
     let bytes = archive(&[("src/lib.rs", "hello\n"), ("Cargo.toml", "changed since\n")]);
@@ -240,7 +240,7 @@ fn what_cargo_unpacked_is_verified_by_the_archive_that_its_index_has_the_checksu
 }
 
 #[test]
-fn what_npm_unpacked_is_verified_by_the_archive_in_its_cache() {
+fn files_that_npm_unpacked_are_verified_by_the_cached_archive() {
     let tmp = tempfile::tempdir().unwrap();
     let root = tmp.path();
     let bytes = archive(&[("index.js", "hello\n")]);

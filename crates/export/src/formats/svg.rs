@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_from_something_stands_behind_it_also_where_there_is_a_cycle() {
+    fn a_result_stands_after_its_origin_even_in_a_cycle() {
         let arrow = |from, to| (from, to, Certainty::Seen);
         assert_eq!(
             layers(4, &[arrow(0, 1), arrow(1, 2), arrow(0, 2), arrow(2, 3)]),

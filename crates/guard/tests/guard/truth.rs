@@ -177,7 +177,7 @@ fn predictions_come_true_in_memory_where_missing_names_are_not_cached() {
 }
 
 /// Gives this thread alone the ids of an ordinary user.
-fn become_nobody() {
+fn change_to_user_nobody() {
     assert_eq!(call(libc::SYS_setgroups, [0; 5]), 0);
     assert_eq!(call(libc::SYS_setresgid, [65534, 65534, 65534, 0, 0]), 0);
     assert_eq!(call(libc::SYS_setresuid, [65534, 65534, 65534, 0, 0]), 0);
@@ -200,11 +200,11 @@ fn predictions_come_true_for_a_user_without_rights() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     prepare(dir.path());
-    compare(become_nobody, dir.path());
+    compare(change_to_user_nobody, dir.path());
 }
 
 #[test]
-fn predictions_come_true_for_an_owner_who_is_not_root() {
+fn predictions_come_true_for_an_owner_other_than_root() {
     if !root() {
         return;
     }
@@ -215,7 +215,7 @@ fn predictions_come_true_for_an_owner_who_is_not_root() {
     std::fs::read_dir(dir.path())
         .unwrap()
         .for_each(|entry| own(&entry.unwrap().path()));
-    compare(become_nobody, dir.path());
+    compare(change_to_user_nobody, dir.path());
 }
 
 fn ident_of(outcome: &Outcome<(u64, u64)>, op: u16, path: &str) -> (u64, u64) {

@@ -158,7 +158,7 @@ fn another_version_of_the_same_inode_is_not_joined() {
 }
 
 #[test]
-fn what_was_made_later_is_no_origin() {
+fn a_later_version_is_no_origin() {
     every_store(|store| {
         let (a, b, c) = (nowhere("a"), nowhere("b"), nowhere("c"));
         copy(
@@ -223,7 +223,7 @@ fn the_newest_version_of_a_path_is_meant() {
 }
 
 #[test]
-fn what_all_runs_made_of_a_file_is_told() {
+fn uses_reports_results_of_all_runs() {
     every_store(|store| {
         let a = nowhere("a");
         copy(

@@ -111,7 +111,7 @@ fn details_name_peers_and_processes_with_unknown_lookups() {
 }
 
 #[test]
-fn files_are_told_in_the_promised_words_once_per_path_and_certainty() {
+fn files_has_the_promised_words_once_per_path_and_certainty() {
     every_store(|store| {
         let mut graph = Graph::default();
         let p = graph.activity(None, 1, "/bin/p", 0);
@@ -213,7 +213,7 @@ fn each_name_of_a_file_has_its_own_words() {
 }
 
 #[test]
-fn what_lost_one_of_its_names_was_left_by_the_other() {
+fn a_file_that_lost_one_name_is_an_output_by_the_other() {
     every_store(|store| {
         let mut graph = Graph::default();
         let p = graph.activity(None, 1, "/bin/p", 0);

@@ -83,7 +83,7 @@ fn a_vfork_childs_deeds_stand_between_two_marks_in_its_parents_chunk() {
 }
 
 #[test]
-fn a_spawned_child_is_recorded_and_so_is_what_it_was_told_to_open() {
+fn a_spawned_child_and_its_file_actions_are_recorded() {
     let run = run("spawn");
     let marks: Vec<_> = story(&run)
         .into_iter()
@@ -234,7 +234,7 @@ fn shells_and_what_they_start_are_recorded() {
 }
 
 #[test]
-fn after_a_jump_out_of_system_what_follows_is_the_processes_own() {
+fn after_a_jump_out_of_system_records_belong_to_the_process() {
     let dir = folder();
     let binary = program("jumps");
     let run = record(&mut command(dir.path(), &[binary.to_str().unwrap()])).fine();
@@ -257,7 +257,7 @@ fn entry_that_is_wide_only(dir: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_loader_is_told_where_we_are_where_it_is_known_which_it_is() {
+fn a_known_loader_gets_the_full_path_of_the_recorder() {
     let dir = folder();
     let entry = entry_that_is_wide_only(dir.path());
     let script = dir.path().join("script");

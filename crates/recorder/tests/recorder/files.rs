@@ -225,7 +225,7 @@ fn copies_of_descriptors_are_logged() {
 }
 
 #[test]
-fn what_a_file_was_before_its_status_changed_is_logged() {
+fn a_files_identity_before_a_status_change_is_logged() {
     let run = run("files");
     for name in ["META", "LINK"] {
         let all = run.of(name);
@@ -277,7 +277,7 @@ fn a_program_that_uses_no_stream_logs_nothing() {
 }
 
 #[test]
-fn what_streams_do_by_themselves_is_logged() {
+fn reads_and_writes_of_stdio_streams_are_logged() {
     let run = run("streams");
     let opens = run.of("OPEN");
     let input = opens
@@ -341,7 +341,7 @@ fn channels_are_logged_with_both_ends() {
 }
 
 #[test]
-fn what_libc_opens_for_its_locales_is_logged() {
+fn libcs_opens_for_locales_are_logged() {
     if !std::path::Path::new("/usr/lib/locale/C.utf8/LC_CTYPE").exists() {
         return;
     }

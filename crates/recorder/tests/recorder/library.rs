@@ -57,7 +57,7 @@ fn the_library_needs_no_other_and_hardly_any_relocation() {
 }
 
 #[test]
-fn what_the_library_asks_of_libc_may_be_missing() {
+fn the_recorder_needs_no_symbol_of_libc() {
     let undefined = tool("nm", &["-D", "--undefined-only", library()]);
     let asked: BTreeSet<_> = undefined.lines().map(|l| l.trim()).collect();
     let allowed = BTreeSet::from([

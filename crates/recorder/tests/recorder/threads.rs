@@ -137,7 +137,7 @@ fn nothing_is_logged_after_the_runs_end() {
 }
 
 #[test]
-fn in_strict_runs_only_what_the_guard_does_not_watch_is_logged() {
+fn in_strict_runs_the_recorder_logs_only_unwatched_calls() {
     let dir = folder();
     let arena = Arena {
         chunks: 8,
@@ -228,7 +228,7 @@ fn a_library_that_is_not_at_home_still_records_and_has_its_gate_there_if_it_can(
 }
 
 #[test]
-fn what_a_sandboxed_program_executes_is_left_alone() {
+fn a_sandboxed_programs_child_program_is_left_alone() {
     let Some(binary) = program_with("sandboxed", "cc", &[]) else {
         return;
     };

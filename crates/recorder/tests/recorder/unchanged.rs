@@ -70,7 +70,7 @@ fn the_users_own_preloads_stay_as_they_are() {
 }
 
 #[test]
-fn a_list_of_a_programs_libraries_has_none_of_ours() {
+fn a_list_of_a_programs_libraries_lacks_the_recorder() {
     for line in [
         "ldd /bin/cat | sed 's/ (0x.*//'",
         "LD_TRACE_LOADED_OBJECTS=1 /bin/cat | sed 's/ (0x.*//'",
@@ -123,7 +123,7 @@ fn a_pointer_to_nowhere_is_the_kernels_to_refuse() {
 }
 
 #[test]
-fn where_new_code_is_forbidden_libc_stays_as_it_is() {
+fn forbidden_executable_mappings_leave_libc_unchanged() {
     let binary = program("no_new_code");
     let binary = binary.to_str().unwrap();
     same(|dir| command(dir, &[binary]));
@@ -181,7 +181,7 @@ fn a_library_of_the_users_stands_before_ours_and_both_work() {
 }
 
 #[test]
-fn what_another_user_can_not_load_is_not_handed_on() {
+fn a_library_that_another_user_cannot_load_is_not_passed_on() {
     let dir = folder();
     // Only root can become another user.
     let user = Command::new("setpriv")

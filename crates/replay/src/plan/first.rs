@@ -302,14 +302,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_below_something_made_was_not_there() {
+    fn a_path_below_a_made_directory_did_not_exist_before() {
         let made = BTreeSet::from([Bytes::from(&b"/w/d"[..])]);
         assert!(below_any(&made, b"/w/d/x") && below_any(&made, b"/w/d"));
         assert!(!below_any(&made, b"/w/dd") && !below_any(&made, b"/w"));
     }
 
     #[test]
-    fn what_the_kernel_makes_up_is_no_plain_path() {
+    fn kernel_file_systems_have_no_plain_paths() {
         assert!(is_plain(b"/home/u/x") && !is_plain(b"/proc/self/maps") && !is_plain(b"pipe:1"));
     }
 }

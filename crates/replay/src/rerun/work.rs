@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failure_nothing_more_is_begun() {
+    fn after_a_failure_no_step_starts() {
         use std::os::unix::ffi::OsStrExt;
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (dir.path().join("a"), dir.path().join("b"));

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_heard_of_after_it_was_executed_is_known() {
+    fn a_program_observed_after_its_exec_is_known() {
         let mut elsewhere = ProgramsInOtherRoots::default();
         elsewhere.heard(7, 1, 1);
         elsewhere.does(7, 1, ProgramEvent::Root);

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_still_write_into_a_dead_owners_chunk() {
+    fn a_dead_owners_chunk_with_a_writer_is_kept() {
         type Records = &'static [(u16, u16, i32)];
         let none = HashMap::new();
         let me = std::process::id() as Pid;

@@ -117,7 +117,7 @@ fn chunk(records: &[(&[&str], bool)], told: bool) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_dying_program_left_half_written_holds_no_secret() {
+fn a_torn_record_holds_no_secret() {
     let whole = chunk(
         &[
             (&["A=1", "MY_TOKEN=0123456789abcdef"], false),

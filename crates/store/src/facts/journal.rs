@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_read_another_journal_begins_anew() {
+    fn a_reader_of_another_journal_starts_over() {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("facts.log");
         Journal::open(&path)

@@ -179,7 +179,7 @@ fn without_space_an_append_fails_and_changes_nothing() {
 }
 
 #[test]
-fn what_only_a_removed_run_referred_to_is_forgotten_and_its_room_given_back() {
+fn rows_that_only_a_removed_run_used_are_deleted_and_their_space_freed() {
     let tmp = tempfile::tempdir().unwrap();
     let mut store = store(&tmp);
     let length = || {

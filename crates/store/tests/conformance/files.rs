@@ -195,7 +195,7 @@ fn a_rollback_journal_serves_as_well() {
 }
 
 #[test]
-fn who_is_waited_for_leaves_the_log_to_the_next() {
+fn an_indexer_that_is_waited_for_leaves_the_checkpoint_to_the_next() {
     let tmp = tempfile::tempdir().unwrap();
     let home = Home::open(tmp.path()).unwrap();
     drop(SqliteStore::open(&home).unwrap());

@@ -145,7 +145,7 @@ fn the_last_announcement_wins() {
 }
 
 #[test]
-fn what_was_not_announced_cannot_be_named() {
+fn an_unannounced_child_is_not_named() {
     every_store(|store| {
         let none = &mut |sink: &mut backstory_store::Appender<'_>| {
             sink.activity(&activity(0, None))?;

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_that_is_not_told_is_missed() {
+    fn an_unreported_fact_counts_as_missed() {
         let mut verdict = Verdict::default();
         let lines = [line("/nowhere/a", &[Word::Read], Certainty::Seen)];
         compare(

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_loader_tries_for_its_processor_is_its_own_business() {
+    fn a_loaders_hardware_variants_are_not_compared() {
         for path in [
             "/lib/haswell",
             "/usr/lib/x86_64-linux-gnu/avx512_1/x86_64",

@@ -158,7 +158,7 @@ fn an_arena_full_of_garbage_is_no_reason_to_lose_the_log() {
 }
 
 #[test]
-fn without_its_arena_a_cut_off_log_is_all_there_is() {
+fn a_cut_log_without_its_arena_is_recovered_as_it_is() {
     let cut = Cut::new();
     fs::remove_file(&cut.arena).unwrap();
     cut.is_told();

@@ -49,7 +49,7 @@ fn with_an_older_kernel_the_recorder_works_alone_and_says_so() {
 }
 
 #[test]
-fn where_somebody_listens_already_the_recorder_works_alone_and_says_so() {
+fn under_another_listener_the_recorder_works_alone_and_says_so() {
     without("listener", "already");
 }
 

@@ -33,7 +33,7 @@ pub(in super::super) fn a_program_that_loses_its_privilege_is_named() {
 }
 
 #[test]
-fn nobody_is_named_who_loses_nothing() {
+fn no_program_is_named_that_loses_no_privilege() {
     let Some(program) = set_user_id() else { return };
     let place = Place::new();
     let help = [program, "--help"];
@@ -63,7 +63,7 @@ fn nobody_is_named_who_loses_nothing() {
 }
 
 #[test]
-fn as_root_nothing_is_lost_and_nobody_named() {
+fn as_root_no_privilege_is_lost_and_no_program_named() {
     let (Some(place), Some(program)) = (Place::of_root(), set_user_id()) else {
         return;
     };

@@ -73,7 +73,7 @@ fn with_little_address_space_a_command_runs_as_it_would_or_not_at_all() {
 
 /// Processes of a user namespace are counted apart, so that other tests of this user do not matter.
 #[test]
-fn where_no_threads_can_be_had_a_command_runs_as_it_would_or_not_at_all() {
+fn a_command_without_spare_threads_runs_as_alone_or_not_at_all() {
     let within = "unshare -U prlimit --nproc";
     if !need::needs("few processes", &["unshare", "prlimit"]) {
         return;
@@ -94,7 +94,7 @@ fn where_no_threads_can_be_had_a_command_runs_as_it_would_or_not_at_all() {
 }
 
 #[test]
-fn where_shared_memory_is_full_a_command_runs_as_it_would_and_does_not_wait_for_more() {
+fn full_shared_memory_neither_changes_nor_delays_a_command() {
     // From none at all to the few chunks with which a recording begins.
     let line = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (cat in >out; sleep 0.1) & done; wait; find /usr/lib -name nothing 2>/dev/null; echo said; exit 3";
     let place = Place::new();
@@ -117,7 +117,7 @@ fn where_shared_memory_is_full_a_command_runs_as_it_would_and_does_not_wait_for_
 
 /// Each of many processes that only the guard sees takes a descriptor of the supervisor.
 #[test]
-fn where_descriptors_are_few_a_crowd_runs_as_it_would() {
+fn many_processes_with_few_descriptors_run_as_alone() {
     let busybox = "busybox";
     if !need::needs("a crowd without a recorder", &[busybox]) {
         return;

@@ -51,7 +51,7 @@ fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
 }
 
 #[test]
-pub(super) fn a_dead_supervisor_is_told() {
+pub(super) fn a_dead_supervisor_is_reported() {
     is_told_when_killed(
         |_, supervisor| vec![supervisor],
         "the supervisor died; from then on only calls that the recorder wraps were recorded",
@@ -59,12 +59,12 @@ pub(super) fn a_dead_supervisor_is_told() {
 }
 
 #[test]
-pub(super) fn a_dead_keeper_is_told() {
+pub(super) fn a_dead_keeper_is_reported() {
     is_told_when_killed(|keeper, _| vec![keeper], "the keeper died");
 }
 
 #[test]
-pub(super) fn the_death_of_both_is_told() {
+pub(super) fn the_death_of_both_is_reported() {
     is_told_when_killed(
         |keeper, supervisor| vec![keeper, supervisor],
         "the supervisor and the keeper died",
@@ -73,7 +73,7 @@ pub(super) fn the_death_of_both_is_told() {
 
 /// There never was a command: `record` reports that, and so does its log.
 #[test]
-pub(super) fn a_supervisor_that_dies_before_it_starts_anything_is_told() {
+pub(super) fn a_supervisor_that_dies_before_the_start_is_reported() {
     let place = Place::new();
     let Some(kernel) = place.fixture("kernel_without") else {
         return;
@@ -89,7 +89,7 @@ pub(super) fn a_supervisor_that_dies_before_it_starts_anything_is_told() {
 }
 
 #[test]
-pub(super) fn daemons_that_recording_left_are_told() {
+pub(super) fn daemons_that_outlive_the_recording_are_reported() {
     let place = Place::new();
     for (daemons, sentence) in [
         (1, "1 process was still running when recording stopped"),

@@ -8,7 +8,7 @@ const EPOLL_CREATE1_FAILS: &str = "291=24";
 const SENDMSG_FAILS: &str = "46=1";
 
 #[test]
-pub(super) fn where_no_filter_can_be_had_the_recorder_alone_is_told() {
+pub(super) fn a_missing_filter_is_reported() {
     let place = Place::new();
     let Some(kernel) = place.fixture("kernel_without") else {
         return;
@@ -23,7 +23,7 @@ pub(super) fn where_no_filter_can_be_had_the_recorder_alone_is_told() {
 }
 
 #[test]
-pub(super) fn without_a_thread_to_spare_neither_guard_nor_drainer_are_told() {
+pub(super) fn a_missing_guard_or_drainer_thread_is_reported() {
     let place = Place::new();
     let Some(kernel) = place.fixture("kernel_without") else {
         return;
@@ -40,7 +40,7 @@ pub(super) fn without_a_thread_to_spare_neither_guard_nor_drainer_are_told() {
 }
 
 #[test]
-pub(super) fn a_guard_that_cannot_log_is_told() {
+pub(super) fn a_guard_that_cannot_log_is_reported() {
     let place = Place::new();
     let Some(kernel) = place.fixture("kernel_without") else {
         return;
@@ -56,7 +56,7 @@ pub(super) fn a_guard_that_cannot_log_is_told() {
 }
 
 #[test]
-pub(super) fn a_keeper_that_was_not_given_the_guard_is_told() {
+pub(super) fn a_keeper_without_the_listener_is_reported() {
     let place = Place::new();
     let Some(kernel) = place.fixture("kernel_without") else {
         return;
@@ -90,7 +90,7 @@ pub(super) fn operations_that_could_not_be_logged_are_counted() {
 }
 
 #[test]
-pub(super) fn memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up() {
+pub(super) fn memory_that_is_filled_too_late_is_reported_and_delays_no_process() {
     let Some(place) = Place::of_root() else {
         return;
     };
@@ -123,7 +123,7 @@ pub(super) fn memory_that_nobody_fills_in_time_is_told_and_holds_nobody_up() {
 }
 
 #[test]
-pub(super) fn a_file_system_that_hangs_is_told() {
+pub(super) fn a_hanging_file_system_is_reported() {
     let Some(place) = Place::with_file_servers() else {
         return;
     };

@@ -11,7 +11,7 @@ use backstory_testkit::procs::eventually;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
-pub(super) fn a_full_disk_is_told() {
+pub(super) fn a_full_disk_is_reported() {
     let place = Place::new();
     let line = "mkdir full; mount -t tmpfs -o size=160k none $PWD/full || exit 9; i=0; \
                 $B record --store full/s -- sh -c 'while [ $((i+=1)) -lt 400 ]; do cat /etc/hostname >out; done'; \
@@ -34,7 +34,7 @@ pub(super) fn a_full_disk_is_told() {
 }
 
 #[test]
-pub(super) fn a_log_that_could_not_be_finalized_is_told_and_found() {
+pub(super) fn a_log_that_could_not_be_finalized_is_reported_and_found() {
     let place = Place::new();
     place.record("true");
     let runs = place.stage.store().join("runs");
@@ -62,7 +62,7 @@ pub(super) fn a_log_that_could_not_be_finalized_is_told_and_found() {
 }
 
 #[test]
-pub(super) fn a_killed_recording_is_told() {
+pub(super) fn a_killed_recording_is_reported() {
     let cut = Cut::new();
     cut.place
         .is_told("the recording was killed; operations after that are unknown");
@@ -71,7 +71,7 @@ pub(super) fn a_killed_recording_is_told() {
 }
 
 #[test]
-pub(super) fn a_killed_recording_whose_memory_is_garbage_is_told() {
+pub(super) fn a_killed_recording_with_damaged_memory_is_reported() {
     let cut = Cut::new();
     if !cut.arena.exists() {
         return need::skipped("arenas", "needs /dev/shm");
@@ -83,7 +83,7 @@ pub(super) fn a_killed_recording_whose_memory_is_garbage_is_told() {
 }
 
 #[test]
-pub(super) fn a_log_that_was_cut_is_told() {
+pub(super) fn a_log_that_was_cut_is_reported() {
     let place = Place::new();
     let run = place.record("cat /etc/hostname >out");
     place.quiet();

@@ -56,7 +56,7 @@ pub(super) fn names() -> Vec<&'static str> {
 }
 
 #[test]
-fn a_scanner_that_is_asked_about_every_open_is_told_and_works_as_alone() {
+fn a_fanotify_scanner_is_reported_and_works_as_alone() {
     let Some(place) = Place::of_root() else {
         return;
     };
@@ -89,7 +89,7 @@ fn a_scanner_that_is_asked_about_every_open_is_told_and_works_as_alone() {
 }
 
 #[test]
-pub(super) fn what_cannot_be_decoded_is_told_by_name() {
+pub(super) fn an_interface_that_cannot_be_decoded_is_reported_by_name() {
     let place = Place::new();
     place.write("a", "text\n");
     place.write("b", "text\n");
@@ -137,7 +137,7 @@ pub(super) fn what_cannot_be_decoded_is_told_by_name() {
 }
 
 #[test]
-pub(super) fn shared_memory_that_was_cut_short_is_told() {
+pub(super) fn truncated_shared_memory_is_reported() {
     let place = Place::new();
     if !need::needs("a program without the recorder", &["busybox", "/dev/shm"]) {
         return;
@@ -171,7 +171,7 @@ pub(super) fn shared_memory_that_was_cut_short_is_told() {
 /// In the supervisor's root the path leads to a dynamic program. In the other root the file is gone
 /// when it is looked up.
 #[test]
-fn a_static_program_in_another_root_without_the_guard_is_told() {
+fn a_static_program_in_another_root_without_the_guard_is_reported() {
     let place = Place::new();
     let what = "a static program in another root";
     if !need::needs(what, &["busybox", "unshare", "chroot"]) {
@@ -195,7 +195,7 @@ fn a_static_program_in_another_root_without_the_guard_is_told() {
 }
 
 #[test]
-pub(super) fn a_static_program_without_the_guard_is_told() {
+pub(super) fn a_static_program_without_the_guard_is_reported() {
     let place = Place::new();
     if !need::needs("a static program", &["busybox"]) {
         return;
@@ -211,7 +211,7 @@ pub(super) fn a_static_program_without_the_guard_is_told() {
 }
 
 #[test]
-pub(super) fn a_program_that_may_not_be_read_is_told() {
+pub(super) fn an_unreadable_program_is_reported() {
     let place = Place::new();
     if !need::needs("a static program", &["busybox"]) {
         return;
@@ -234,7 +234,7 @@ pub(super) fn a_program_that_may_not_be_read_is_told() {
 }
 
 #[test]
-pub(super) fn a_program_that_wanted_a_listener_is_told() {
+pub(super) fn a_program_that_was_refused_a_listener_is_reported() {
     let place = Place::new();
     let Some(program) = place.fixture("own_listener") else {
         return;

@@ -97,7 +97,7 @@ fn in_a_script_only_the_secret_words_are_replaced() {
 }
 
 #[test]
-fn what_is_no_secret_is_kept_as_it_is() {
+fn a_value_that_is_no_secret_is_unchanged() {
     for words in [
         &["gcc", "-c", "main.c", "-o", "main.o", "-DN=1"][..],
         &["ssh", "-o", "PasswordAuthentication=no", "user@host:path"],
