@@ -14,11 +14,11 @@ use backstory_workflow::tools::knowledge;
 
 use crate::Result;
 use crate::plan::Plan;
-use crate::root::left::Left;
+use crate::root::results::ReplayedFile;
 
 /// How an output came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum OutputState {
     /// Bit by bit as recorded.
     Identical,
     /// Not as recorded.
@@ -31,11 +31,11 @@ pub enum State {
 
 /// An output of the recorded run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct OutputVerdict {
     /// Its path.
     pub path: Bytes,
     /// How it came out.
-    pub state: State,
+    pub state: OutputState,
     /// If it is not identical: what the recorded run was seen to use that is not the same each time, on the way to it.
     pub fed_by: Vec<String>,
 }
@@ -44,7 +44,7 @@ pub struct Output {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
     /// The recorded outputs, in the order in which they were made.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputVerdict>,
     /// Files that the replay left and the recorded run did not.
     pub new: Vec<Bytes>,
 }
@@ -52,7 +52,12 @@ pub struct Verdict {
 impl Verdict {
     /// Every output is as recorded, as far as that is known.
     pub fn is_identical(&self) -> bool {
-        let fine = |output: &Output| matches!(output.state, State::Identical | State::Unknown(_));
+        let fine = |output: &OutputVerdict| {
+            matches!(
+                output.state,
+                OutputState::Identical | OutputState::Unknown(_)
+            )
+        };
         self.outputs.iter().all(fine)
     }
 }
@@ -61,13 +66,14 @@ impl Verdict {
 const REMOVED: &str = "the recorded run made it, but it was removed or replaced before its content could be taken: ask for it (`backstory contents`) before you remove it";
 
 /// Compares what was left with what was recorded.
-pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
-    let found: HashMap<&[u8], &Left> = left.iter().map(|left| (&*left.path, left)).collect();
+pub fn judge(store: &dyn Store, plan: &Plan, left: &[ReplayedFile]) -> Result<Verdict> {
+    let found: HashMap<&[u8], &ReplayedFile> =
+        left.iter().map(|left| (&*left.path, left)).collect();
     let kept: HashMap<&[u8], Digest> = plan
         .entries
         .iter()
         .filter_map(|entry| match &entry.what {
-            crate::plan::What::Kept(digest) => Some((&*entry.path, Digest(*digest))),
+            crate::plan::EntrySource::Stored(digest) => Some((&*entry.path, Digest(*digest))),
             _ => None,
         })
         .collect();
@@ -80,22 +86,22 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
             None => kept.get(&*expected.real).copied(),
         };
         let state = match (&expected.digest, now) {
-            (_, None) => State::Missing,
-            (Err(why), Some(_)) => State::Unknown(why.clone()),
-            (Ok(then), Some(now)) if *then == now => State::Identical,
-            (Ok(_), Some(_)) => State::Different,
+            (_, None) => OutputState::Missing,
+            (Err(why), Some(_)) => OutputState::Unknown(why.clone()),
+            (Ok(then), Some(now)) if *then == now => OutputState::Identical,
+            (Ok(_), Some(_)) => OutputState::Different,
         };
         let fed_by = match state {
-            State::Different | State::Missing => {
+            OutputState::Different | OutputState::Missing => {
                 let sources = match &mut sources {
                     Some(sources) => sources,
-                    none => none.insert(Sources::of(store, &plan.run)?),
+                    none => none.insert(NondeterministicSources::of(store, &plan.run)?),
                 };
                 sources.behind(store, &plan.run, &expected.path)?
             }
             _ => Vec::new(),
         };
-        verdict.outputs.push(Output {
+        verdict.outputs.push(OutputVerdict {
             path: expected.path.clone(),
             state,
             fed_by,
@@ -109,11 +115,13 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
     let gone: HashSet<&[u8]> = plan.gone.iter().map(|path| &**path).collect();
     let new = left.iter().filter(|left| !known.contains(&*left.path));
     let (made, new): (Vec<_>, Vec<_>) = new.partition(|left| gone.contains(&*left.path));
-    verdict.outputs.extend(made.into_iter().map(|left| Output {
-        path: left.path.as_slice().into(),
-        state: State::Unknown(REMOVED.to_owned()),
-        fed_by: Vec::new(),
-    }));
+    verdict
+        .outputs
+        .extend(made.into_iter().map(|left| OutputVerdict {
+            path: left.path.as_slice().into(),
+            state: OutputState::Unknown(REMOVED.to_owned()),
+            fed_by: Vec::new(),
+        }));
     verdict.new = new
         .into_iter()
         .map(|left| left.path.as_slice().into())
@@ -122,10 +130,10 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[Left]) -> Result<Verdict> {
 }
 
 /// What each activity of a run used that is not the same each time.
-struct Sources(HashMap<ActivityKey, BTreeSet<String>>);
+struct NondeterministicSources(HashMap<ActivityKey, BTreeSet<String>>);
 
-impl Sources {
-    fn of(store: &dyn Store, run: &str) -> Result<Sources> {
+impl NondeterministicSources {
+    fn of(store: &dyn Store, run: &str) -> Result<NondeterministicSources> {
         let record = store
             .run(run)?
             .ok_or_else(|| query::Error::NoRun(run.to_owned()))?;
@@ -147,7 +155,7 @@ impl Sources {
             }
             all.insert(key, sources);
         }
-        Ok(Sources(all))
+        Ok(NondeterministicSources(all))
     }
 
     fn behind(&self, store: &dyn Store, run: &str, path: &[u8]) -> Result<Vec<String>> {

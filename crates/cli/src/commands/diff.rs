@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use backstory_query::answer::RunDetails;
-use backstory_replay::diff::{self, Diff, Difference, Kind, Subject};
+use backstory_replay::diff::{self, Diff, DiffSubject, Difference, DifferenceKind};
 
 use super::{Outcome, answer};
 use crate::args::lineage::DiffArgs;
@@ -29,8 +29,8 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
             let path = || PathBuf::from(&args.a);
             let (x, y) = (current.run(Some(x))?, current.run(Some(y))?);
             (
-                Subject::File(path(), Some(x)),
-                Subject::File(path(), Some(y)),
+                DiffSubject::File(path(), Some(x)),
+                DiffSubject::File(path(), Some(y)),
             )
         }
         _ => {
@@ -60,7 +60,7 @@ pub fn store_contents(current: &mut CurrentStore) {
 }
 
 /// `PATH@RUN`, a run, else a file.
-fn subject(current: &CurrentStore, wanted: &OsStr) -> Result<Subject, Failure> {
+fn subject(current: &CurrentStore, wanted: &OsStr) -> Result<DiffSubject, Failure> {
     let bytes = wanted.as_bytes();
     if let Some(at) = bytes
         .iter()
@@ -69,7 +69,7 @@ fn subject(current: &CurrentStore, wanted: &OsStr) -> Result<Subject, Failure> {
         && let Ok(run) = std::str::from_utf8(&bytes[at + 1..])
         && let Ok(run) = current.run(Some(run).filter(|run| !run.is_empty()))
     {
-        return Ok(Subject::File(
+        return Ok(DiffSubject::File(
             OsStr::from_bytes(&bytes[..at]).into(),
             Some(run),
         ));
@@ -77,9 +77,9 @@ fn subject(current: &CurrentStore, wanted: &OsStr) -> Result<Subject, Failure> {
     let path = Path::new(wanted);
     let name = wanted.to_str().filter(|name| !name.contains('/'));
     match name.map(|name| current.run(Some(name))) {
-        Some(Ok(run)) => Ok(Subject::Run(run)),
+        Some(Ok(run)) => Ok(DiffSubject::Run(run)),
         Some(Err(failure)) if !path.exists() => Err(failure),
-        _ => Ok(Subject::File(path.to_owned(), None)),
+        _ => Ok(DiffSubject::File(path.to_owned(), None)),
     }
 }
 
@@ -186,7 +186,7 @@ fn lines(
             style.paint(role, shown.trim_matches('\''))
         )?;
     }
-    if difference.kind == Kind::Output {
+    if difference.kind == DifferenceKind::Output {
         let named = |&at: &usize| {
             let from = &diff.differences[at];
             format!("{} {}", from.kind.word(), shell::quote(&from.of))

@@ -53,7 +53,7 @@ pub struct Played {
     /// How long the command ran, in ns.
     took: u64,
     /// What it left.
-    left: Vec<backstory_replay::root::left::Left>,
+    left: Vec<backstory_replay::root::results::ReplayedFile>,
 }
 
 /// How the process inside is to run the command.
@@ -235,7 +235,7 @@ fn take_away(own: &Path) {
     for name in [PLAN, RESULT] {
         let _ = fs::remove_file(own.join(name));
     }
-    for name in ["root", STORE, backstory_replay::root::left::FILES] {
+    for name in ["root", STORE, backstory_replay::root::results::FILES] {
         let _ = fs::remove_dir_all(own.join(name));
     }
     let _ = fs::remove_dir(own);
@@ -305,9 +305,9 @@ fn play(
 /// The standard input that the run had.
 fn stdin(current: &CurrentStore, plan: &Plan) -> Result<Stdio, Failure> {
     Ok(match &plan.stdin {
-        Stdin::Callers => Stdio::inherit(),
+        Stdin::Inherited => Stdio::inherit(),
         Stdin::Empty => Stdio::null(),
-        Stdin::Kept(digest) => {
+        Stdin::Stored(digest) => {
             let mut object =
                 Contents::open(&current.home.contents_dir())?.read(&Digest(*digest))?;
             let mut file: File = tempfile::tempfile()?;

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use backstory_replay::rerun::work::{self, Done, Progress, Runner};
-use backstory_replay::rerun::{self, Step};
+use backstory_replay::rerun::execution::{self, StepOutcome, StepProgress, StepRunner};
+use backstory_replay::rerun::{self, PlannedStep};
 
 use super::diff::store_contents;
 use super::{Outcome, answer};
@@ -51,8 +51,10 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
         style: Style::of_stdout(),
         quiet: args.json,
     };
-    let done = work::bring_up_to_date(&steps, args.jobs, &runner, &mut tells);
-    let failed = done.iter().any(|done| matches!(done, Done::Failed(_)));
+    let done = execution::bring_up_to_date(&steps, args.jobs, &runner, &mut tells);
+    let failed = done
+        .iter()
+        .any(|done| matches!(done, StepOutcome::Failed(_)));
     if args.json {
         let lines = steps.iter().zip(&done).map(|(step, done)| {
             Value::Object(vec![
@@ -62,7 +64,7 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
             ])
         });
         answer(|out| json::lines(out, lines))?;
-    } else if done.iter().all(|done| *done == Done::Current) {
+    } else if done.iter().all(|done| *done == StepOutcome::Current) {
         answer(|out| {
             writeln!(
                 out,
@@ -72,13 +74,20 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
             )
         })?;
     }
-    if let Some(at) = done.iter().position(|done| matches!(done, Done::Failed(_))) {
+    if let Some(at) = done
+        .iter()
+        .position(|done| matches!(done, StepOutcome::Failed(_)))
+    {
         let how = match &done[at] {
-            Done::Failed(Ok(status)) => format!("status {status}"),
-            Done::Failed(Err(why)) => why.clone(),
+            StepOutcome::Failed(Ok(status)) => format!("status {status}"),
+            StepOutcome::Failed(Err(why)) => why.clone(),
             _ => String::new(),
         };
-        let left = match done.iter().filter(|done| **done == Done::NotBegun).count() {
+        let left = match done
+            .iter()
+            .filter(|done| **done == StepOutcome::NotBegun)
+            .count()
+        {
             0 => String::new(),
             1 => "; a step was not begun, what others made is left".to_owned(),
             several => format!("; {several} steps were not begun, what others made is left"),
@@ -91,17 +100,17 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
     Ok(u8::from(failed))
 }
 
-fn word(done: &Done) -> &'static str {
+fn word(done: &StepOutcome) -> &'static str {
     match done {
-        Done::Current => "current",
-        Done::Again(different) if different.is_empty() => "same",
-        Done::Again(_) => "again",
-        Done::Failed(_) => "failed",
-        Done::NotBegun => "not begun",
+        StepOutcome::Current => "current",
+        StepOutcome::Again(different) if different.is_empty() => "same",
+        StepOutcome::Again(_) => "again",
+        StepOutcome::Failed(_) => "failed",
+        StepOutcome::NotBegun => "not begun",
     }
 }
 
-fn planned(steps: &[Step], at: usize, step: &Step) -> Value {
+fn planned(steps: &[PlannedStep], at: usize, step: &PlannedStep) -> Value {
     let reasons = step.reasons.iter().map(|reason| {
         Value::Object(vec![
             ("about", reason.subject().into()),
@@ -129,7 +138,7 @@ fn planned(steps: &[Step], at: usize, step: &Step) -> Value {
 }
 
 /// `stale`, `current`, or `waits` for what a stale step will make.
-fn standing(steps: &[Step], at: usize) -> &'static str {
+fn standing(steps: &[PlannedStep], at: usize) -> &'static str {
     let mut above = vec![at];
     let mut seen = vec![false; steps.len()];
     while let Some(now) = above.pop() {
@@ -147,7 +156,7 @@ fn standing(steps: &[Step], at: usize) -> &'static str {
 /// So many reasons are told one by one.
 const SHOWN: usize = 5;
 
-fn explain(steps: &[Step], style: Style, out: &mut impl Write) -> io::Result<()> {
+fn explain(steps: &[PlannedStep], style: Style, out: &mut impl Write) -> io::Result<()> {
     for (at, step) in steps.iter().enumerate() {
         let standing = standing(steps, at);
         let role = match standing {
@@ -203,8 +212,8 @@ struct Records {
     apart: bool,
 }
 
-impl Runner for Records {
-    fn run(&self, step: &Step) -> io::Result<i32> {
+impl StepRunner for Records {
+    fn run(&self, step: &PlannedStep) -> io::Result<i32> {
         for directory in &step.directories {
             std::fs::create_dir_all(OsStr::from_bytes(directory))?;
         }
@@ -258,7 +267,7 @@ struct Tells {
 }
 
 impl Tells {
-    fn say(&self, role: Role, word: &str, step: &Step) {
+    fn say(&self, role: Role, word: &str, step: &PlannedStep) {
         if !self.quiet {
             let script = step.script.replace('\n', "; ");
             let line = format!(
@@ -273,18 +282,20 @@ impl Tells {
     }
 }
 
-impl Progress for Tells {
-    fn begins(&mut self, step: &Step) {
+impl StepProgress for Tells {
+    fn begins(&mut self, step: &PlannedStep) {
         self.say(Role::Dim, "begins", step);
     }
 
-    fn done(&mut self, step: &Step, done: &Done) {
+    fn done(&mut self, step: &PlannedStep, done: &StepOutcome) {
         match done {
-            Done::Current => {}
-            Done::Again(different) if different.is_empty() => self.say(Role::Good, "same", step),
-            Done::Again(_) => self.say(Role::Good, "again", step),
-            Done::Failed(_) => self.say(Role::Bad, "failed", step),
-            Done::NotBegun => {}
+            StepOutcome::Current => {}
+            StepOutcome::Again(different) if different.is_empty() => {
+                self.say(Role::Good, "same", step)
+            }
+            StepOutcome::Again(_) => self.say(Role::Good, "again", step),
+            StepOutcome::Failed(_) => self.say(Role::Bad, "failed", step),
+            StepOutcome::NotBegun => {}
         }
     }
 }

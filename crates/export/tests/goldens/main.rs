@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod render;
+#[path = "../../../workflow/tests/literal/scene.rs"]
 mod scene;
 
 use backstory_vocabulary::ContentsMode;

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use backstory_eventlog::event::Bytes;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::{Command, Difference, Found, Kind, Side, variables};
+use super::{DiffSide, Difference, DifferenceKind, Findings, SideCommand, variables};
 
 /// Finds out which commands belong together, and what they differ in.
-pub fn compare(a: &Side, b: &Side, found: &mut Found) {
+pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     let mut open = (Vec::new(), Vec::new());
-    let shape = |side: &Side| -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
-        let of = |command: &Command| (program(command), command.argv.clone());
+    let shape = |side: &DiffSide| -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+        let of = |command: &SideCommand| (program(command), command.argv.clone());
         side.commands.iter().map(of).collect()
     };
     for op in capture_diff_slices(Algorithm::Myers, &shape(a), &shape(b)) {
@@ -52,9 +52,9 @@ pub fn compare(a: &Side, b: &Side, found: &mut Found) {
 }
 
 /// Commands that have no equal: paired by their programs, in order; what is left ran on one side only.
-fn flush(a: &Side, b: &Side, open: &mut (Vec<usize>, Vec<usize>), found: &mut Found) {
+fn flush(a: &DiffSide, b: &DiffSide, open: &mut (Vec<usize>, Vec<usize>), found: &mut Findings) {
     let (old, new) = std::mem::take(open);
-    let programs = |side: &Side, which: &[usize]| -> Vec<Vec<u8>> {
+    let programs = |side: &DiffSide, which: &[usize]| -> Vec<Vec<u8>> {
         which
             .iter()
             .map(|&at| program(&side.commands[at]))
@@ -87,7 +87,7 @@ fn flush(a: &Side, b: &Side, open: &mut (Vec<usize>, Vec<usize>), found: &mut Fo
 }
 
 /// What a command is called: the last component of its program's path, since the same tool may be in two places.
-fn program(command: &Command) -> Vec<u8> {
+fn program(command: &SideCommand) -> Vec<u8> {
     let path = command.activity.exec_path.as_deref();
     let path = path.or(command.activity.argv.first().map(|arg| &**arg));
     let path = path.unwrap_or_default();
@@ -97,20 +97,21 @@ fn program(command: &Command) -> Vec<u8> {
         .to_vec()
 }
 
-fn line(command: &Command) -> Vec<u8> {
+fn line(command: &SideCommand) -> Vec<u8> {
     command.argv.join(&b' ')
 }
 
-fn alone(command: &Command, first: bool, found: &mut Found) {
+fn alone(command: &SideCommand, first: bool, found: &mut Findings) {
     let text = Some(line(command));
     let (a, b) = if first { (text, None) } else { (None, text) };
-    let mut difference = Difference::new(Kind::Command, program(command), a, b, command.at);
+    let mut difference =
+        Difference::new(DifferenceKind::Command, program(command), a, b, command.at);
     difference.activities.push(command.key);
     found.differences.push(difference);
 }
 
 /// What two commands that belong together differ in.
-fn pair(a: &Command, b: &Command, found: &mut Found) {
+fn pair(a: &SideCommand, b: &SideCommand, found: &mut Findings) {
     let at = a.at.min(b.at);
     let name = program(a);
     let mut push = |kind, of: Vec<u8>, x: Option<Vec<u8>>, y: Option<Vec<u8>>, at| {
@@ -120,7 +121,7 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
     };
     if a.argv != b.argv {
         push(
-            Kind::Arguments,
+            DifferenceKind::Arguments,
             name.clone(),
             Some(line(a)),
             Some(line(b)),
@@ -129,7 +130,7 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
     }
     if a.cwd != b.cwd {
         push(
-            Kind::Directory,
+            DifferenceKind::Directory,
             name.clone(),
             Some(a.cwd.clone()),
             Some(b.cwd.clone()),
@@ -147,10 +148,10 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
         if x != y && a.activity.parent.is_some() {
             let of = [variable, b" of ", &name].concat();
             let own = |value: Option<&&[u8]>| value.map(|value| value.to_vec());
-            push(Kind::Variable, of, own(x), own(y), at);
+            push(DifferenceKind::Variable, of, own(x), own(y), at);
         }
     }
-    let gone = |command: &Command| -> BTreeSet<Bytes> {
+    let gone = |command: &SideCommand| -> BTreeSet<Bytes> {
         command.activity.env_unset.iter().cloned().collect()
     };
     let (was, is) = (gone(a), gone(b));
@@ -164,7 +165,7 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
             })
         };
         push(
-            Kind::Variable,
+            DifferenceKind::Variable,
             of,
             said(was.contains(variable)),
             said(is.contains(variable)),
@@ -173,14 +174,14 @@ fn pair(a: &Command, b: &Command, found: &mut Found) {
     }
     let (x, y) = (ending(a), ending(b));
     if x != y {
-        let end = |command: &Command| {
+        let end = |command: &SideCommand| {
             command.activity.interval.end - command.activity.interval.start + command.at
         };
-        push(Kind::Exit, name, x, y, end(a).min(end(b)));
+        push(DifferenceKind::Exit, name, x, y, end(a).min(end(b)));
     }
 }
 
-fn ending(command: &Command) -> Option<Vec<u8>> {
+fn ending(command: &SideCommand) -> Option<Vec<u8>> {
     let activity = &command.activity;
     match (activity.exit, activity.signal) {
         (_, Some(signal)) => Some(format!("signal {signal}").into_bytes()),

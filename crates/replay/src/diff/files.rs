@@ -6,23 +6,28 @@ use backstory_graph::model::EntityKind;
 use backstory_store::facts::Availability;
 use backstory_store::same_version;
 
-use super::{Difference, File, Found, Kind, Side};
+use super::{DiffSide, Difference, DifferenceKind, Findings, SideFile};
 
 /// Whether two files held the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Same {
+enum SameContent {
     Yes,
     No,
     Unknown,
 }
 
 /// Compares what was used and what was left.
-pub fn compare(a: &Side, b: &Side, found: &mut Found) {
+pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     each(&a.inputs, &b.inputs, false, found);
     each(&a.outputs, &b.outputs, true, found);
 }
 
-fn each(a: &BTreeMap<Vec<u8>, File>, b: &BTreeMap<Vec<u8>, File>, output: bool, found: &mut Found) {
+fn each(
+    a: &BTreeMap<Vec<u8>, SideFile>,
+    b: &BTreeMap<Vec<u8>, SideFile>,
+    output: bool,
+    found: &mut Findings,
+) {
     let names: BTreeSet<&Vec<u8>> = a.keys().chain(b.keys()).collect();
     for name in names {
         let (old, new) = (a.get(name), b.get(name));
@@ -30,17 +35,17 @@ fn each(a: &BTreeMap<Vec<u8>, File>, b: &BTreeMap<Vec<u8>, File>, output: bool, 
             (Some(old), Some(new)) => same(old, new),
             // What only one side looked for and neither found makes no difference.
             (Some(one), None) | (None, Some(one)) if one.kind == EntityKind::Missing => continue,
-            _ => Same::No,
+            _ => SameContent::No,
         };
         match same {
-            Same::Unknown => found.unknown.push(name.clone()),
-            Same::Yes if output => found.same_outputs.push(name.clone()),
-            Same::Yes => {}
-            Same::No => {
+            SameContent::Unknown => found.unknown.push(name.clone()),
+            SameContent::Yes if output => found.same_outputs.push(name.clone()),
+            SameContent::Yes => {}
+            SameContent::No => {
                 let file = old.into_iter().chain(new);
                 let at = file.clone().map(|file| file.at).min().unwrap_or_default();
                 let kind = match output {
-                    true => Kind::Output,
+                    true => DifferenceKind::Output,
                     false => kind(name, file.clone().any(|file| file.executed)),
                 };
                 let mut difference = Difference::new(kind, name.clone(), said(old), said(new), at);
@@ -51,34 +56,34 @@ fn each(a: &BTreeMap<Vec<u8>, File>, b: &BTreeMap<Vec<u8>, File>, output: bool, 
     }
 }
 
-fn kind(name: &[u8], executed: bool) -> Kind {
+fn kind(name: &[u8], executed: bool) -> DifferenceKind {
     let base = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
     let library = base.windows(3).any(|part| part == b".so");
     match executed {
-        _ if library => Kind::Library,
-        true => Kind::Program,
-        false => Kind::Input,
+        _ if library => DifferenceKind::Library,
+        true => DifferenceKind::Program,
+        false => DifferenceKind::Input,
     }
 }
 
-fn same(a: &File, b: &File) -> Same {
+fn same(a: &SideFile, b: &SideFile) -> SameContent {
     if (a.kind == EntityKind::Missing) != (b.kind == EntityKind::Missing) {
-        return Same::No;
+        return SameContent::No;
     }
     if a.kind == EntityKind::Missing {
-        return Same::Yes;
+        return SameContent::Yes;
     }
     match (a.digest, b.digest, &a.ident, &b.ident) {
-        (Some(x), Some(y), ..) if x == y => Same::Yes,
-        (Some(_), Some(_), ..) => Same::No,
-        (_, _, Some(x), Some(y)) if same_version(x, y) => Same::Yes,
-        (_, _, Some(x), Some(y)) if x.size != y.size => Same::No,
-        _ => Same::Unknown,
+        (Some(x), Some(y), ..) if x == y => SameContent::Yes,
+        (Some(_), Some(_), ..) => SameContent::No,
+        (_, _, Some(x), Some(y)) if same_version(x, y) => SameContent::Yes,
+        (_, _, Some(x), Some(y)) if x.size != y.size => SameContent::No,
+        _ => SameContent::Unknown,
     }
 }
 
 /// A version in words: the package it is from, else its content's name and size.
-fn said(file: Option<&File>) -> Option<Vec<u8>> {
+fn said(file: Option<&SideFile>) -> Option<Vec<u8>> {
     let file = file?;
     if file.kind == EntityKind::Missing {
         return Some(b"not there".to_vec());

@@ -10,13 +10,13 @@ use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{ActivityKey, Store};
 use backstory_workflow::paths::parent;
 
-use super::side::Use;
-use super::{Difference, Found, Kind, Side};
+use super::side::FileUse;
+use super::{DiffSide, Difference, DifferenceKind, Findings};
 use crate::Result;
 
 /// A directory that was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
+pub struct DirectoryListing {
     /// Absolute path.
     pub path: Bytes,
     /// The names in it.
@@ -32,9 +32,9 @@ pub(super) fn of(
     store: &dyn Store,
     run: &str,
     entities: &[Entity],
-    used: &HashMap<u32, Use>,
+    used: &HashMap<u32, FileUse>,
     listers: HashMap<u32, Vec<ActivityKey>>,
-) -> Result<Vec<Listing>> {
+) -> Result<Vec<DirectoryListing>> {
     let places = store
         .directory_snapshot(run)?
         .map(|s| s.entries)
@@ -72,7 +72,7 @@ pub(super) fn of(
             .collect();
         let gone = removed().filter(|entity| parent(&entity.path) == &*directory.path);
         names.extend(gone.map(|entity| last(&entity.path).to_vec()));
-        found.push(Listing {
+        found.push(DirectoryListing {
             path: directory.path.clone(),
             names,
             by,
@@ -83,7 +83,7 @@ pub(super) fn of(
 }
 
 /// Compares what was found in directories that both sides listed.
-pub(super) fn compare(a: &Side, b: &Side, found: &mut Found) {
+pub(super) fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     let both = |name: &Vec<u8>| Some((a.listings.get(name)?, b.listings.get(name)?));
     let names: BTreeMap<&Vec<u8>, _> = a
         .listings
@@ -95,15 +95,20 @@ pub(super) fn compare(a: &Side, b: &Side, found: &mut Found) {
             continue;
         }
         let (only_a, only_b) = (only(x, y), only(y, x));
-        let mut difference =
-            Difference::new(Kind::Listing, name.clone(), only_a, only_b, x.at.min(y.at));
+        let mut difference = Difference::new(
+            DifferenceKind::Listing,
+            name.clone(),
+            only_a,
+            only_b,
+            x.at.min(y.at),
+        );
         difference.activities = x.by.iter().chain(&y.by).copied().collect();
         found.differences.push(difference);
     }
 }
 
 /// The names that only the first one has, if there are any.
-fn only(one: &Listing, other: &Listing) -> Option<Vec<u8>> {
+fn only(one: &DirectoryListing, other: &DirectoryListing) -> Option<Vec<u8>> {
     let names: Vec<&[u8]> = one
         .names
         .difference(&other.names)

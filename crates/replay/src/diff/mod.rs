@@ -1,6 +1,6 @@
 //! What two runs, or the makings of two versions of a file, differ in, and where that began.
 //!
-//! In: two [`Side`]s. Out: [`Difference`]s in the order in which they can have mattered: what the first program started with, then
+//! In: two [`DiffSide`]s. Out: [`Difference`]s in the order in which they can have mattered: what the first program started with, then
 //! whatever each program got and did, by the time from the beginning. Commands are aligned as the lines of a text are, by program and
 //! arguments; what is left between them by program alone. Files are aligned by path.
 
@@ -15,14 +15,14 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::answer::RunDetails;
 use backstory_store::{ActivityKey, Store};
 
-pub use listings::Listing;
-pub use side::{Command, File, Side, Subject};
+pub use listings::DirectoryListing;
+pub use side::{DiffSide, DiffSubject, SideCommand, SideFile};
 
 use crate::Result;
 
 /// What sort of difference it is, in the order in which those at one moment are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum DifferenceKind {
     /// Kernel, processor or distribution.
     Machine,
     /// A variable that the run's command began with.
@@ -49,22 +49,22 @@ pub enum Kind {
     Output,
 }
 
-impl Kind {
+impl DifferenceKind {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Machine => "machine",
-            Kind::Environment => "environment",
-            Kind::Directory => "directory",
-            Kind::Arguments => "arguments",
-            Kind::Variable => "variable",
-            Kind::Program => "program",
-            Kind::Library => "library",
-            Kind::Input => "input",
-            Kind::Listing => "listing",
-            Kind::Command => "command",
-            Kind::Exit => "exit",
-            Kind::Output => "output",
+            DifferenceKind::Machine => "machine",
+            DifferenceKind::Environment => "environment",
+            DifferenceKind::Directory => "directory",
+            DifferenceKind::Arguments => "arguments",
+            DifferenceKind::Variable => "variable",
+            DifferenceKind::Program => "program",
+            DifferenceKind::Library => "library",
+            DifferenceKind::Input => "input",
+            DifferenceKind::Listing => "listing",
+            DifferenceKind::Command => "command",
+            DifferenceKind::Exit => "exit",
+            DifferenceKind::Output => "output",
         }
     }
 }
@@ -73,7 +73,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// What sort.
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     /// Of what: a path, a variable, a command.
     pub of: Vec<u8>,
     /// How it was on the first side; none: not at all.
@@ -92,7 +92,7 @@ pub struct Difference {
 
 impl Difference {
     fn new(
-        kind: Kind,
+        kind: DifferenceKind,
         of: impl Into<Vec<u8>>,
         a: Option<Vec<u8>>,
         b: Option<Vec<u8>>,
@@ -112,7 +112,10 @@ impl Difference {
 
     /// True of what was there before any program ran: it can have had a part in everything.
     pub fn is_general(&self) -> bool {
-        matches!(self.kind, Kind::Machine | Kind::Environment)
+        matches!(
+            self.kind,
+            DifferenceKind::Machine | DifferenceKind::Environment
+        )
     }
 }
 
@@ -132,9 +135,9 @@ pub struct Diff {
 }
 
 /// Compares two sides. Of `outputs`, at most so many are followed to what fed them.
-pub fn diff(store: &dyn Store, a: &Subject, b: &Subject) -> Result<Diff> {
-    let (a, b) = (Side::load(store, a)?, Side::load(store, b)?);
-    let mut found = Found::default();
+pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff> {
+    let (a, b) = (DiffSide::load(store, a)?, DiffSide::load(store, b)?);
+    let mut found = Findings::default();
     surroundings(&a, &b, &mut found);
     commands::compare(&a, &b, &mut found);
     files::compare(&a, &b, &mut found);
@@ -154,7 +157,7 @@ pub fn diff(store: &dyn Store, a: &Subject, b: &Subject) -> Result<Diff> {
 
 /// What has been found so far.
 #[derive(Debug, Default)]
-struct Found {
+struct Findings {
     differences: Vec<Difference>,
     unknown: Vec<Vec<u8>>,
     same_outputs: Vec<Vec<u8>>,
@@ -163,9 +166,14 @@ struct Found {
 /// Outputs that are followed to what fed them; of more, that would be told by nobody.
 const FOLLOWED: usize = 50;
 
-fn feed(store: &dyn Store, a: &Side, b: &Side, differences: &mut [Difference]) -> Result<()> {
+fn feed(
+    store: &dyn Store,
+    a: &DiffSide,
+    b: &DiffSide,
+    differences: &mut [Difference],
+) -> Result<()> {
     let outputs: Vec<usize> = (0..differences.len())
-        .filter(|&at| differences[at].kind == Kind::Output)
+        .filter(|&at| differences[at].kind == DifferenceKind::Output)
         .take(FOLLOWED)
         .collect();
     for at in outputs {
@@ -179,7 +187,7 @@ fn feed(store: &dyn Store, a: &Side, b: &Side, differences: &mut [Difference]) -
             }
         }
         differences[at].fed_by = (0..differences.len())
-            .filter(|&from| from != at && differences[from].kind < Kind::Exit)
+            .filter(|&from| from != at && differences[from].kind < DifferenceKind::Exit)
             .filter(|&from| {
                 let from = &differences[from];
                 from.paths.iter().any(|path| paths.contains(path))
@@ -202,7 +210,7 @@ fn variables<'v>(pairs: &'v [Bytes]) -> BTreeMap<&'v [u8], &'v [u8]> {
     all.filter(|(name, _)| !NOISE.contains(name)).collect()
 }
 
-fn surroundings(a: &Side, b: &Side, found: &mut Found) {
+fn surroundings(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     let (Some(x), Some(y)) = (a.runs.last(), b.runs.last()) else {
         return;
     };
@@ -217,9 +225,13 @@ fn surroundings(a: &Side, b: &Side, found: &mut Found) {
     ];
     for (what, a, b) in machine.into_iter().filter(|(_, a, b)| a != b) {
         let (a, b) = (a.clone().into_bytes(), b.clone().into_bytes());
-        found
-            .differences
-            .push(Difference::new(Kind::Machine, what, Some(a), Some(b), 0));
+        found.differences.push(Difference::new(
+            DifferenceKind::Machine,
+            what,
+            Some(a),
+            Some(b),
+            0,
+        ));
     }
     let (was, is) = (variables(&x.environment), variables(&y.environment));
     let names: std::collections::BTreeSet<&[u8]> = was.keys().chain(is.keys()).copied().collect();
@@ -227,9 +239,13 @@ fn surroundings(a: &Side, b: &Side, found: &mut Found) {
         let (a, b) = (was.get(name), is.get(name));
         if a != b {
             let own = |value: Option<&&[u8]>| value.map(|value| value.to_vec());
-            found
-                .differences
-                .push(Difference::new(Kind::Environment, name, own(a), own(b), 0));
+            found.differences.push(Difference::new(
+                DifferenceKind::Environment,
+                name,
+                own(a),
+                own(b),
+                0,
+            ));
         }
     }
 }

@@ -15,7 +15,7 @@ use backstory_query::{self as query};
 use backstory_store::facts::Availability;
 use backstory_store::{ActivityKey, EntityKey, Store};
 
-use super::listings::{self, Listing};
+use super::listings::{self, DirectoryListing};
 use crate::Result;
 
 /// Stands in arguments for a file that is not there any more.
@@ -23,7 +23,7 @@ pub const TEMPORARY: &[u8] = b"<temporary file>";
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
+pub enum DiffSubject {
     /// A run, by its id.
     Run(String),
     /// A version of a file, and what it came from: the newest, or the newest that this run used or made.
@@ -32,7 +32,7 @@ pub enum Subject {
 
 /// A program that ran.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Command {
+pub struct SideCommand {
     /// Its activity.
     pub key: ActivityKey,
     /// As recorded.
@@ -47,7 +47,7 @@ pub struct Command {
 
 /// A version of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct File {
+pub struct SideFile {
     /// Absolute path.
     pub path: Bytes,
     /// What it is; [`EntityKind::Missing`] if it was looked for and not there.
@@ -66,28 +66,28 @@ pub struct File {
 
 /// One side.
 #[derive(Debug)]
-pub struct Side {
+pub struct DiffSide {
     /// The runs that it is from, oldest first.
     pub runs: Vec<RunDetails>,
     /// What ran, in the order in which it began.
-    pub commands: Vec<Command>,
+    pub commands: Vec<SideCommand>,
     /// What was there before, by its name from the run's directory.
-    pub inputs: BTreeMap<Vec<u8>, File>,
+    pub inputs: BTreeMap<Vec<u8>, SideFile>,
     /// What was left, by its name from the run's directory.
-    pub outputs: BTreeMap<Vec<u8>, File>,
+    pub outputs: BTreeMap<Vec<u8>, SideFile>,
     /// Directories that were listed, by their names from the run's directory.
-    pub listings: BTreeMap<Vec<u8>, Listing>,
+    pub listings: BTreeMap<Vec<u8>, DirectoryListing>,
 }
 
 /// Which part of the runs is compared; everything if none.
-struct Part {
+struct SidePart {
     activities: HashSet<ActivityKey>,
     entities: HashSet<EntityKey>,
 }
 
-impl Part {
-    fn of(lineage: &Lineage) -> Part {
-        let mut part = Part {
+impl SidePart {
+    fn of(lineage: &Lineage) -> SidePart {
+        let mut part = SidePart {
             activities: HashSet::new(),
             entities: HashSet::new(),
         };
@@ -101,12 +101,12 @@ impl Part {
     }
 }
 
-impl Side {
+impl DiffSide {
     /// Reads what is compared.
-    pub fn load(store: &dyn Store, subject: &Subject) -> Result<Side> {
+    pub fn load(store: &dyn Store, subject: &DiffSubject) -> Result<DiffSide> {
         let (runs, part) = match subject {
-            Subject::Run(run) => (vec![run.clone()], None),
-            Subject::File(path, run) => {
+            DiffSubject::Run(run) => (vec![run.clone()], None),
+            DiffSubject::File(path, run) => {
                 let lineage = lineage(store, path, run.as_deref())?;
                 let mut runs: Vec<String> = Vec::new();
                 for node in &lineage.nodes {
@@ -115,7 +115,7 @@ impl Side {
                         runs.push(run.clone());
                     }
                 }
-                (runs, Some(Part::of(&lineage)))
+                (runs, Some(SidePart::of(&lineage)))
             }
         };
         let mut details = Vec::new();
@@ -123,7 +123,7 @@ impl Side {
             details.push(query::details(store, &run)?);
         }
         details.sort_by_key(|run| run.summary.started);
-        let mut side = Side {
+        let mut side = DiffSide {
             runs: details,
             commands: Vec::new(),
             inputs: BTreeMap::new(),
@@ -148,12 +148,13 @@ impl Side {
         self.runs.last().map_or(b"", |run| &run.summary.cwd)
     }
 
-    fn read(&mut self, store: &dyn Store, run: usize, part: Option<&Part>) -> Result<()> {
+    fn read(&mut self, store: &dyn Store, run: usize, part: Option<&SidePart>) -> Result<()> {
         let id = self.runs[run].summary.id.clone();
         let record = store.run(&id)?.ok_or(query::Error::NoRun(id.clone()))?;
         let mut entities = store.entities(record.key)?;
         // What all of the run did, and what is compared of it.
-        let (mut all, mut used): (HashMap<u32, Use>, HashMap<u32, Use>) = Default::default();
+        let (mut all, mut used): (HashMap<u32, FileUse>, HashMap<u32, FileUse>) =
+            Default::default();
         let mut listers: HashMap<u32, Vec<ActivityKey>> = HashMap::new();
         let mut activities = Vec::new();
         for activity in store.activities(record.key)? {
@@ -224,7 +225,7 @@ impl Side {
             }
         });
         let argv = argv.collect();
-        self.commands.push(Command {
+        self.commands.push(SideCommand {
             argv,
             cwd: self.name(&activity.cwd),
             at: (activity.interval.start - self.began()).max(0),
@@ -233,7 +234,7 @@ impl Side {
         });
     }
 
-    fn file(&mut self, store: &dyn Store, entity: &Entity, used: &Use) -> Result<()> {
+    fn file(&mut self, store: &dyn Store, entity: &Entity, used: &FileUse) -> Result<()> {
         let plain = matches!(
             entity.kind,
             EntityKind::File | EntityKind::Symlink | EntityKind::Missing
@@ -246,7 +247,7 @@ impl Side {
         }
         let known = query::known(store, entity.ident.as_ref())?;
         let (digest, held) = known.map_or((None, None), |(digest, held)| (digest, Some(held)));
-        let file = File {
+        let file = SideFile {
             path: entity.path.clone(),
             kind: entity.kind,
             ident: entity.ident,
@@ -263,7 +264,7 @@ impl Side {
                 } else {
                     &entity.aliases[at - 1]
                 };
-                let named = File {
+                let named = SideFile {
                     path: path.clone(),
                     ..file.clone()
                 };
@@ -294,7 +295,7 @@ impl Side {
     pub fn behind(
         &self,
         store: &dyn Store,
-        output: &File,
+        output: &SideFile,
     ) -> Result<(HashSet<Bytes>, HashSet<ActivityKey>)> {
         use std::os::unix::ffi::OsStrExt;
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(&output.path));
@@ -331,7 +332,7 @@ fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
 
 /// What was done with an entity.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Use {
+pub(super) struct FileUse {
     pub(super) first: Time,
     /// When it was complete: what was read until then can be in it.
     complete: Time,
@@ -341,9 +342,9 @@ pub(super) struct Use {
     pub(super) deleted: bool,
 }
 
-impl Default for Use {
-    fn default() -> Use {
-        Use {
+impl Default for FileUse {
+    fn default() -> FileUse {
+        FileUse {
             first: Time::MAX,
             complete: 0,
             read: false,
@@ -354,7 +355,7 @@ impl Default for Use {
     }
 }
 
-impl Use {
+impl FileUse {
     fn add(&mut self, edge: &Edge) {
         self.first = self.first.min(edge.interval.start);
         match edge.relation {

@@ -11,16 +11,16 @@ use backstory_files::executable;
 use backstory_files::regular;
 use backstory_workflow::paths::is_tool;
 
-use super::first::{Before, First};
-use super::source::{Builder, MOST_LINKS, host, without_links};
-use super::{Entry, What};
+use super::builder::{MOST_LINKS, PlanBuilder, host, without_links};
+use super::initial_state::{InitialPath, InitialState};
+use super::{EntrySource, PlanEntry};
 
 /// Entries of a listed directory that are put there although nobody used them; of more, the listing is not the point.
 const LISTED: usize = 10_000;
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// Whatever the kernel opens to run what was executed, where the record lacks it: this machine's.
-    pub fn interpreters(&mut self, first: &First) {
+    pub fn interpreters(&mut self, first: &InitialState) {
         let executed = first.paths.iter().filter(|before| before.executed);
         let mut waiting: Vec<Vec<u8>> = executed.map(|before| self.real(&before.path)).collect();
         let mut seen = BTreeSet::new();
@@ -47,14 +47,14 @@ impl Builder<'_> {
     fn head(&self, path: &[u8]) -> Option<Vec<u8>> {
         let mut head = Vec::new();
         match &self.entries.get(path)?.what {
-            What::Kept(digest) | What::Part(digest, _) => {
+            EntrySource::Stored(digest) | EntrySource::StoredPart(digest, _) => {
                 let object = self.contents.as_ref()?.read(&Digest(*digest)).ok()?;
                 object
                     .take(executable::HEAD as u64)
                     .read_to_end(&mut head)
                     .ok()?;
             }
-            What::Shown(from) | What::Copied(from) => {
+            EntrySource::Mounted(from) | EntrySource::Copied(from) => {
                 let file = regular::open(host(from)).ok()?;
                 file.take(executable::HEAD as u64)
                     .read_to_end(&mut head)
@@ -72,7 +72,7 @@ impl Builder<'_> {
             if self
                 .entries
                 .get(&real)
-                .is_some_and(|entry| entry.what != What::Directory)
+                .is_some_and(|entry| entry.what != EntrySource::Directory)
             {
                 return;
             }
@@ -86,7 +86,7 @@ impl Builder<'_> {
                 Some((end, target)) => {
                     self.put(
                         &real[..end],
-                        What::Link(target.as_os_str().as_bytes().to_vec()),
+                        EntrySource::Link(target.as_os_str().as_bytes().to_vec()),
                         0o777,
                         0,
                     );
@@ -98,7 +98,7 @@ impl Builder<'_> {
                         );
                         self.put(
                             &real,
-                            What::Shown(without_links(&real)),
+                            EntrySource::Mounted(without_links(&real)),
                             meta.mode() & 0o7777,
                             0,
                         );
@@ -118,7 +118,7 @@ impl Builder<'_> {
             };
             self.put(
                 &path,
-                What::Link(target.as_os_str().as_bytes().to_vec()),
+                EntrySource::Link(target.as_os_str().as_bytes().to_vec()),
                 0o777,
                 0,
             );
@@ -127,7 +127,7 @@ impl Builder<'_> {
     }
 
     /// Names in a listed directory that nobody used, if they can still be told: programs that take what they find see them.
-    pub(super) fn listed(&mut self, before: &Before, first: &First) {
+    pub(super) fn listed(&mut self, before: &InitialPath, first: &InitialState) {
         let touched: BTreeSet<&[u8]> = first
             .made
             .iter()
@@ -169,7 +169,7 @@ impl Builder<'_> {
     /// nothing to lose, and what was read by two names is the same twice.
     pub(super) fn join_names(&mut self) {
         let mut first: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
-        let is_blank = |what: &What| matches!(what, What::Blank(_));
+        let is_blank = |what: &EntrySource| matches!(what, EntrySource::Zeros(_));
         let mut shared = std::mem::take(&mut self.shared);
         shared.retain(|(_, path)| self.entries.contains_key(path));
         // One that has content before those that have none.
@@ -180,13 +180,15 @@ impl Builder<'_> {
                 continue;
             };
             let (other, own) = (&self.entries[of].what, &self.entries[&path].what);
-            if !matches!(own, What::Blank(_) | What::Kept(_)) || !is_blank(own) && own != other {
+            if !matches!(own, EntrySource::Zeros(_) | EntrySource::Stored(_))
+                || !is_blank(own) && own != other
+            {
                 continue;
             }
             self.entries.remove(&path);
-            self.also.push(Entry {
+            self.also.push(PlanEntry {
                 path,
-                what: What::Also(of.clone()),
+                what: EntrySource::HardLink(of.clone()),
                 mode: 0,
                 mtime: 0,
             });
@@ -208,16 +210,16 @@ impl Builder<'_> {
         let bits = now.as_ref().map_or(mode, MetadataExt::mode) & 0o7777;
         let bits = |other| if bits == 0 { other } else { bits };
         match mode & 0o170_000 {
-            0o040_000 => self.put(path, What::Directory, bits(0o755), mtime),
+            0o040_000 => self.put(path, EntrySource::Directory, bits(0o755), mtime),
             0o120_000 => {
                 // Where it leads, nobody looked.
                 let target = fs::read_link(host(path))
                     .map_or(b"nowhere".to_vec(), |to| to.into_os_string().into_vec());
-                self.put(path, What::Link(target), 0o777, mtime);
+                self.put(path, EntrySource::Link(target), 0o777, mtime);
             }
             0o100_000 => {
                 let size = now.filter(fs::Metadata::is_file).map_or(0, |now| now.len());
-                self.put(path, What::Blank(size), bits(0o644), mtime);
+                self.put(path, EntrySource::Zeros(size), bits(0o644), mtime);
             }
             _ => {}
         }

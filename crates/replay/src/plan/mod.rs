@@ -3,10 +3,10 @@
 //!
 //! [`first`] says what was at each path before the run, [`source`] where its content can be had.
 
-mod first;
+mod builder;
+mod initial_state;
 mod machine;
-mod source;
-mod stdin;
+mod standard_input;
 
 use std::collections::{HashMap, HashSet, hash_map};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Lack, Result};
 
-pub use stdin::Stdin;
+pub use standard_input::Stdin;
 
 /// What is done differently from the recorded run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,32 +53,32 @@ impl Deviations {
 
 /// What is put at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum What {
+pub enum EntrySource {
     /// A directory.
     Directory,
     /// A symbolic link with this text.
     Link(Vec<u8>),
     /// A file with a content of the store.
-    Kept([u8; 32]),
+    Stored([u8; 32]),
     /// The beginning of a content of the store, up to this size.
-    Part([u8; 32], u64),
+    StoredPart([u8; 32], u64),
     /// This machine's file, shown there and not to be written to.
-    Shown(Vec<u8>),
+    Mounted(Vec<u8>),
     /// A copy of this machine's file.
     Copied(Vec<u8>),
     /// A file of this size whose content nobody read.
-    Blank(u64),
+    Zeros(u64),
     /// Another name of the file at this path.
-    Also(Vec<u8>),
+    HardLink(Vec<u8>),
 }
 
 /// Something that was there before the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct PlanEntry {
     /// Where: an absolute path.
     pub path: Vec<u8>,
-    /// What.
-    pub what: What,
+    /// EntrySource.
+    pub what: EntrySource,
     /// Permission bits.
     pub mode: u32,
     /// Last modification, ns since 1970; 0 if it is not known.
@@ -87,7 +87,7 @@ pub struct Entry {
 
 /// A file that the run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedOutput {
     /// Its path.
     pub path: Bytes,
     /// The same without links in it.
@@ -114,7 +114,7 @@ pub struct Plan {
     /// What the machine is called.
     pub host: String,
     /// What is there, in the order in which it can be made.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PlanEntry>,
     /// Directories, and the order in which a listing told what is in them.
     pub orders: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
     /// The directory of the contents.
@@ -131,7 +131,7 @@ pub struct Plan {
     pub stdin: Stdin,
     /// What was recorded of it.
     #[serde(skip)]
-    pub expected: Vec<Expected>,
+    pub expected: Vec<ExpectedOutput>,
     /// Where the files really stand that the run made, too, and that were gone or replaced when it had ended: also if somebody else did
     /// that before they were read.
     pub gone: Vec<Bytes>,
@@ -163,9 +163,9 @@ pub fn plan(
     }
     let held = query::contents(store, run)?;
     let mut notes = Vec::new();
-    let first = first::before(store, &record, &held)?;
-    let stdin = stdin::of(store, header, &mut notes)?;
-    let mut builder = source::Builder::new(store, &contents, deviations, &header.cwd)?;
+    let first = initial_state::before(store, &record, &held)?;
+    let stdin = standard_input::of(store, header, &mut notes)?;
+    let mut builder = builder::PlanBuilder::new(store, &contents, deviations, &header.cwd)?;
     builder.places(&first);
     builder.files(&first)?;
     builder.interpreters(&first);
@@ -290,7 +290,7 @@ fn environment(
     env
 }
 
-fn gone(held: &query::RunContents, builder: &source::Builder<'_>) -> Vec<Bytes> {
+fn gone(held: &query::RunContents, builder: &builder::PlanBuilder<'_>) -> Vec<Bytes> {
     let gone = held
         .files
         .iter()
@@ -301,17 +301,17 @@ fn gone(held: &query::RunContents, builder: &source::Builder<'_>) -> Vec<Bytes> 
 fn expected(
     held: &query::RunContents,
     header: &RunHeader,
-    builder: &source::Builder<'_>,
-) -> Vec<Expected> {
+    builder: &builder::PlanBuilder<'_>,
+) -> Vec<ExpectedOutput> {
     use backstory_graph::model::EntityKind;
-    let mut outputs: Vec<Expected> = Vec::new();
+    let mut outputs: Vec<ExpectedOutput> = Vec::new();
     let mut places: HashMap<&Bytes, usize> = HashMap::new();
     let mut further = Vec::new();
     let callers = |path: &[u8]| header.descriptors.iter().any(|(_, target)| target == path);
     for file in &held.files {
         let plain = file.kind == EntityKind::File && file.role == Role::Output;
         // Where the command's own output went is its caller's affair.
-        if !plain || callers(&file.path) || !first::is_plain(&file.path) {
+        if !plain || callers(&file.path) || !initial_state::is_plain(&file.path) {
             continue;
         }
         let digest = match (&file.digest, &file.availability) {
@@ -324,7 +324,7 @@ fn expected(
             hash_map::Entry::Occupied(known) => outputs[*known.get()].digest = digest.clone(),
             hash_map::Entry::Vacant(place) => {
                 place.insert(outputs.len());
-                outputs.push(Expected {
+                outputs.push(ExpectedOutput {
                     real: builder.real(&file.path),
                     path: file.path.clone(),
                     digest: digest.clone(),
@@ -337,8 +337,8 @@ fn expected(
     let mut reals: HashSet<_> = outputs.iter().map(|known| known.real.clone()).collect();
     for (path, digest) in further {
         let real = builder.real(path);
-        if first::is_plain(path) && !callers(path) && reals.insert(real.clone()) {
-            outputs.push(Expected {
+        if initial_state::is_plain(path) && !callers(path) && reals.insert(real.clone()) {
+            outputs.push(ExpectedOutput {
                 real,
                 path: path.clone(),
                 digest,

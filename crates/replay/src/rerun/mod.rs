@@ -1,11 +1,11 @@
 //! A result brought up to date: of the recorded steps behind it, those are done again whose circumstances have changed.
 //!
-//! In: a store and a path. Out: [`Step`]s with the reasons why they are stale ([`plan`]), and their execution ([`work::bring_up_to_date`])
-//! through a [`work::Runner`]. The steps are those that `export` writes: what a person would have written.
+//! In: a store and a path. Out: [`PlannedStep`]s with the reasons why they are stale ([`plan`]), and their execution ([`execution::bring_up_to_date`])
+//! through a [`execution::StepRunner`]. The steps are those that `export` writes: what a person would have written.
 
-mod stale;
-mod whole;
-pub mod work;
+pub mod execution;
+mod staleness;
+mod whole_run;
 
 use backstory_vocabulary::ContentsMode;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,11 +19,11 @@ use backstory_workflow::{Error as WorkflowError, Selection, Subject};
 
 use crate::Result;
 
-pub use stale::Reason;
+pub use staleness::Reason;
 
 /// Something that is done to make files from files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PlannedStep {
     /// A short name, after its first output.
     pub name: String,
     /// What is run, for a shell that stands in the step's directory; one line for each command.
@@ -49,7 +49,7 @@ pub struct Step {
 }
 
 /// What is behind a path, and which of it is stale. `env`: variables that are to be different.
-pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<Vec<Step>> {
+pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<Vec<PlannedStep>> {
     let selection = Selection::load(store, &Subject::Path(path), &[], false)?;
     let workflow = selection.workflow(&Globs::new::<String>(&[])?);
     if workflow.steps.is_empty() {
@@ -63,7 +63,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         .flat_map(|(at, step)| step.outputs.iter().map(move |output| (output, at)))
         .collect();
     let made: HashSet<&Bytes> = maker.keys().copied().collect();
-    let surroundings = stale::Surroundings::new(store, recordings, &made, env)?;
+    let check = staleness::StalenessCheck::new(store, recordings, &made, env)?;
     let mut steps = Vec::new();
     // Which of them are done again, or may be.
     let mut moving: Vec<bool> = Vec::new();
@@ -89,8 +89,8 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
                 .map(|&from| (from, input.clone()))
         });
         let fed_by: Vec<(usize, Bytes)> = fed_by.collect();
-        let had = surroundings.had(step)?;
-        let mut reasons = surroundings.reasons(step)?;
+        let had = check.had(step)?;
+        let mut reasons = check.reasons(step)?;
         // What is to be made again is looked at when it has been. What is not, and is not what was read, was made by somebody else.
         let others = fed_by.iter().filter(|(from, path)| {
             moving.get(*from) == Some(&false) && had.get(path).is_some_and(|had| !had.same)
@@ -98,15 +98,15 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         reasons.extend(others.map(|(_, path)| Reason::InputChanged(path.clone())));
         let waits = |(from, _): &(usize, Bytes)| moving.get(*from) != Some(&false);
         moving.push(!reasons.is_empty() || fed_by.iter().any(waits));
-        steps.push(Step {
+        steps.push(PlannedStep {
             name: step.name.clone(),
             script: script.join("\n"),
             cwd: base.clone(),
-            env: stale::environment(&recording.details.environment, env),
+            env: staleness::environment(&recording.details.environment, env),
             run: recording.details.summary.id.clone(),
             contents: recording.details.modes.contents,
             directories: step.directories.clone(),
-            outputs: surroundings.outputs(step)?,
+            outputs: check.outputs(step)?,
             fed_by,
             had: had
                 .into_iter()
@@ -119,7 +119,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
     for (run, reason) in workflow
         .steps
         .iter()
-        .map(|step| surroundings.guides(step))
+        .map(|step| check.guides(step))
         .collect::<Result<Vec<_>>>()?
         .into_iter()
         .flatten()
@@ -127,5 +127,5 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         guided.entry(run).or_default().push(reason);
     }
     let runs: Vec<usize> = workflow.steps.iter().map(|step| step.run).collect();
-    Ok(whole::joined(steps, &runs, recordings, guided))
+    Ok(whole_run::joined(steps, &runs, recordings, guided))
 }

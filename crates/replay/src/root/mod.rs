@@ -1,19 +1,19 @@
 //! The place a replay runs in: namespaces of its own, and a file system with nothing in it but what the run used.
 //!
 //! Two processes build it. [`enter`] is for the first, which gives up what it can see of the machine; its child, the first process of
-//! the new pid namespace, calls [`build`], then [`become_user`], then runs the command, then [`left::collect`]s what it left. Neither
+//! the new pid namespace, calls [`build`], then [`become_user`], then runs the command, then [`results::collect`]s what it left. Neither
 //! needs a privilege. When the child ends, everything is gone but what was collected.
 //!
 //! Invariant: nothing of the machine can be changed from inside: what is shown of it is shown read-only.
 
-pub mod left;
+pub mod results;
 
-mod carry;
+mod copy_out;
 mod devices;
-mod fill;
-mod host;
+mod host_files;
+mod listing_order;
 mod network;
-mod order;
+mod populate;
 
 use std::fs;
 use std::io;
@@ -101,7 +101,7 @@ pub fn build(plan: &Plan, own: &Path) -> Result<()> {
         .map_err(Error::build("change the root to", &root))?;
     rustix::process::chdir("/").map_err(Error::build("enter", at("/")))?;
     devices::make(plan)?;
-    fill::fill(plan)?;
+    populate::fill(plan)?;
     unmount(HOST, UnmountFlags::DETACH).map_err(Error::build("leave", at(HOST)))?;
     fs::remove_dir(HOST).map_err(Error::io("remove", at(HOST)))?;
     if !plan.network {

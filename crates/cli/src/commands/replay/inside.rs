@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use backstory_replay::root::{self, OWN, left::Snapshot};
+use backstory_replay::root::{self, OWN, results::RootSnapshot};
 use backstory_session as session;
 use backstory_store::{Home, SqliteStore};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -87,7 +87,7 @@ fn tell(path: &Path, played: &Played) -> Outcome {
 
 fn play(job: &Job) -> Result<Played, Failure> {
     let plan = &job.plan;
-    let snapshot = Snapshot::take(plan)?;
+    let snapshot = RootSnapshot::take(plan)?;
     root::become_user(plan)?;
     let began = Instant::now();
     let mut played = match job.record {

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_replay::plan::Plan;
-use backstory_replay::root::left::FILES;
-use backstory_replay::verdict::{Output, State, Verdict};
+use backstory_replay::root::results::FILES;
+use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
 
 use super::{Played, STORE};
 use crate::commands::{Outcome, answer};
@@ -55,14 +55,14 @@ impl Report<'_> {
     }
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        let output = |output: &Output| {
+        let output = |output: &OutputVerdict| {
             Value::Object(vec![
                 ("path", (&output.path).into()),
                 ("state", word(&output.state).into()),
                 (
                     "why",
                     match &output.state {
-                        State::Unknown(why) => why.into(),
+                        OutputState::Unknown(why) => why.into(),
                         _ => Value::Null,
                     },
                 ),
@@ -97,7 +97,7 @@ impl Report<'_> {
         let count = outputs.len();
         let unknown = outputs
             .iter()
-            .filter(|o| matches!(o.state, State::Unknown(_)))
+            .filter(|o| matches!(o.state, OutputState::Unknown(_)))
             .count();
         let noun = if count == 1 { "output" } else { "outputs" };
         if self.is_identical() && unknown == 0 {
@@ -117,7 +117,7 @@ impl Report<'_> {
         } else {
             let same = outputs
                 .iter()
-                .filter(|o| o.state == State::Identical)
+                .filter(|o| o.state == OutputState::Identical)
                 .count();
             writeln!(
                 out,
@@ -139,9 +139,9 @@ impl Report<'_> {
             writeln!(out, "  the command could not be started: {why}")?;
         }
         self.differing(style, out)?;
-        let why = |output: &&Output| matches!(output.state, State::Unknown(_));
+        let why = |output: &&OutputVerdict| matches!(output.state, OutputState::Unknown(_));
         for output in outputs.iter().filter(why).take(SHOWN) {
-            if let State::Unknown(why) = &output.state {
+            if let OutputState::Unknown(why) = &output.state {
                 writeln!(
                     out,
                     "  {} {}: {why}",
@@ -189,8 +189,10 @@ impl Report<'_> {
     }
 
     fn differing(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
-        let wrong = |output: &&Output| matches!(output.state, State::Different | State::Missing);
-        let wrong: Vec<&Output> = self.verdict.outputs.iter().filter(wrong).collect();
+        let wrong = |output: &&OutputVerdict| {
+            matches!(output.state, OutputState::Different | OutputState::Missing)
+        };
+        let wrong: Vec<&OutputVerdict> = self.verdict.outputs.iter().filter(wrong).collect();
         for (at, output) in wrong.iter().take(SHOWN).enumerate() {
             let first = if at == 0 && wrong.len() > 1 {
                 "first "
@@ -229,11 +231,11 @@ fn os(path: &Path) -> Value {
     path.as_os_str().as_bytes().into()
 }
 
-fn word(state: &State) -> &'static str {
+fn word(state: &OutputState) -> &'static str {
     match state {
-        State::Identical => "identical",
-        State::Different => "different",
-        State::Missing => "missing",
-        State::Unknown(_) => "unknown",
+        OutputState::Identical => "identical",
+        OutputState::Different => "different",
+        OutputState::Missing => "missing",
+        OutputState::Unknown(_) => "unknown",
     }
 }

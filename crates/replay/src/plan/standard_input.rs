@@ -14,11 +14,11 @@ use crate::Result;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stdin {
     /// From whoever asked for the replay.
-    Callers,
+    Inherited,
     /// Nothing is there to be read.
     Empty,
     /// A content of the store.
-    Kept([u8; 32]),
+    Stored([u8; 32]),
 }
 
 /// What it was: a file's content if it is kept, nothing if it was nothing, else the caller's, of which the notes tell.
@@ -35,16 +35,16 @@ pub fn of(store: &dyn Store, header: &RunHeader, notes: &mut Vec<String>) -> Res
         return Ok(Stdin::Empty);
     }
     let Some(ident) = header.descriptor_files.get(at).copied().flatten() else {
-        return Ok(Stdin::Callers);
+        return Ok(Stdin::Inherited);
     };
     match query::known(store, Some(&ident))? {
-        Some((Some(digest), held)) if held.is_stored() => Ok(Stdin::Kept(digest.0)),
+        Some((Some(digest), held)) if held.is_stored() => Ok(Stdin::Stored(digest.0)),
         _ => {
             let path = Path::new(std::ffi::OsStr::from_bytes(target)).display();
             notes.push(format!(
                 "standard input was {path}, whose content is not kept: yours is used"
             ));
-            Ok(Stdin::Callers)
+            Ok(Stdin::Inherited)
         }
     }
 }

@@ -17,8 +17,8 @@ use backstory_store::facts::{Availability, Looked, Package};
 use backstory_store::{Store, same_version};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use super::first::{Before, First, is_plain};
-use super::{Deviations, Entry, What};
+use super::initial_state::{InitialPath, InitialState, is_plain};
+use super::{Deviations, EntrySource, PlanEntry};
 use crate::{Error, Result};
 
 /// Smaller files are copied: showing this machine's own costs as much, and cannot be changed by the program.
@@ -28,13 +28,13 @@ const SMALL: i64 = 16 << 10;
 pub(super) const MOST_LINKS: usize = 40;
 
 /// Collects what is put where.
-pub struct Builder<'s> {
+pub struct PlanBuilder<'s> {
     store: &'s dyn Store,
     pub(super) contents: Option<Contents>,
     deviations: &'s Deviations,
     cwd: Vec<u8>,
-    pub(super) entries: BTreeMap<Vec<u8>, Entry>,
-    pub(super) also: Vec<Entry>,
+    pub(super) entries: BTreeMap<Vec<u8>, PlanEntry>,
+    pub(super) also: Vec<PlanEntry>,
     lacking: Vec<(Bytes, String)>,
     notes: Vec<String>,
     pub(super) orders: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
@@ -42,20 +42,20 @@ pub struct Builder<'s> {
     pub(super) shared: Vec<(u64, Vec<u8>)>,
 }
 
-impl<'s> Builder<'s> {
+impl<'s> PlanBuilder<'s> {
     /// An empty root. `cwd` is what relative paths of `deviations` start from.
     pub fn new(
         store: &'s dyn Store,
         contents: &Path,
         deviations: &'s Deviations,
         cwd: &[u8],
-    ) -> Result<Builder<'s>> {
+    ) -> Result<PlanBuilder<'s>> {
         let contents = match Contents::open(contents) {
             Ok(contents) => Some(contents),
             Err(backstory_contents::Error::None(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Builder {
+        Ok(PlanBuilder {
             store,
             contents,
             deviations,
@@ -70,11 +70,11 @@ impl<'s> Builder<'s> {
     }
 
     /// Directories and links, and those above them.
-    pub fn places(&mut self, first: &First) {
+    pub fn places(&mut self, first: &InitialState) {
         for place in first.places.iter().filter(|place| is_plain(&place.path)) {
             let what = match &place.target {
-                Some(target) => What::Link(target.to_vec()),
-                None => What::Directory,
+                Some(target) => EntrySource::Link(target.to_vec()),
+                None => EntrySource::Directory,
             };
             self.put(&place.path, what, place.mode & 0o7777, place.mtime);
         }
@@ -103,7 +103,7 @@ impl<'s> Builder<'s> {
             }
             let next = [&at[..], b"/", &part].concat();
             match self.entries.get(&next).map(|entry| &entry.what) {
-                Some(What::Link(target)) if links < MOST_LINKS => {
+                Some(EntrySource::Link(target)) if links < MOST_LINKS => {
                     links += 1;
                     if target.starts_with(b"/") {
                         at.clear();
@@ -126,15 +126,15 @@ impl<'s> Builder<'s> {
             if !self.entries.contains_key(part) && part != b"/" && !part.is_empty() {
                 let now = fs::symlink_metadata(Path::new(std::ffi::OsStr::from_bytes(part)));
                 let mode = now.map_or(0o755, |now| now.mode() & 0o7777);
-                self.put(part, What::Directory, mode, 0);
+                self.put(part, EntrySource::Directory, mode, 0);
             }
         }
     }
 
-    pub(super) fn put(&mut self, path: &[u8], what: What, mode: u32, mtime: i64) {
+    pub(super) fn put(&mut self, path: &[u8], what: EntrySource, mode: u32, mtime: i64) {
         let path = match what {
             // A link is where the directory leads that it is in.
-            What::Link(_) => {
+            EntrySource::Link(_) => {
                 let name = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
                 [&self.real(&path[..name])[..], &path[name..]].concat()
             }
@@ -146,7 +146,7 @@ impl<'s> Builder<'s> {
         }
         self.entries.insert(
             path.clone(),
-            Entry {
+            PlanEntry {
                 path,
                 what,
                 mode,
@@ -156,7 +156,7 @@ impl<'s> Builder<'s> {
     }
 
     /// Everything else that was there.
-    pub fn files(&mut self, first: &First) -> Result<()> {
+    pub fn files(&mut self, first: &InitialState) -> Result<()> {
         let mut replaced: BTreeMap<Vec<u8>, &Path> = BTreeMap::new();
         for (old, new) in &self.deviations.inputs {
             let cwd = Path::new(std::ffi::OsStr::from_bytes(&self.cwd));
@@ -178,8 +178,8 @@ impl<'s> Builder<'s> {
                 self.one(before, first)?;
             }
             for alias in &before.aliases {
-                let what = What::Also(self.real(&before.path));
-                self.also.push(Entry {
+                let what = EntrySource::HardLink(self.real(&before.path));
+                self.also.push(PlanEntry {
                     path: self.real(alias),
                     what,
                     mode: 0,
@@ -189,7 +189,7 @@ impl<'s> Builder<'s> {
         }
         // What the kernel makes up it makes up again.
         let lists_files =
-            |before: &&Before| before.listed && is_plain(&[&before.path, &b"/"[..]].concat());
+            |before: &&InitialPath| before.listed && is_plain(&[&before.path, &b"/"[..]].concat());
         for before in first.paths.iter().filter(lists_files) {
             self.listed(before, first);
         }
@@ -200,7 +200,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn replace(&mut self, before: &Before, new: &Path) -> Result<()> {
+    fn replace(&mut self, before: &InitialPath, new: &Path) -> Result<()> {
         let fail = |source| Error::Input {
             path: new.to_owned(),
             source,
@@ -211,12 +211,12 @@ impl<'s> Builder<'s> {
             return Err(fail(std::io::Error::other("it is no regular file")));
         }
         regular::open(&path).map_err(fail)?;
-        let what = What::Copied(without_links(path.as_os_str().as_bytes()));
+        let what = EntrySource::Copied(without_links(path.as_os_str().as_bytes()));
         self.put(&before.path, what, meta.permissions().mode() & 0o7777, 0);
         Ok(())
     }
 
-    fn one(&mut self, before: &Before, first: &First) -> Result<()> {
+    fn one(&mut self, before: &InitialPath, first: &InitialState) -> Result<()> {
         match before.kind {
             EntityKind::Directory => self.directory(before),
             EntityKind::Symlink => self.link(before),
@@ -230,7 +230,7 @@ impl<'s> Builder<'s> {
         Ok(())
     }
 
-    fn directory(&mut self, before: &Before) {
+    fn directory(&mut self, before: &InitialPath) {
         let now = fs::metadata(host(&before.path))
             .ok()
             .filter(|now| now.is_dir());
@@ -244,7 +244,7 @@ impl<'s> Builder<'s> {
         if known.is_none() {
             self.put(
                 &before.path,
-                What::Directory,
+                EntrySource::Directory,
                 mode.unwrap_or(0o755) & 0o7777,
                 0,
             );
@@ -253,7 +253,7 @@ impl<'s> Builder<'s> {
     }
 
     /// What was looked at has the time that it had.
-    fn date(&mut self, before: &Before) {
+    fn date(&mut self, before: &InitialPath) {
         let path = match before.kind {
             EntityKind::Symlink => before.path.to_vec(),
             _ => self.real(&before.path),
@@ -263,7 +263,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn link(&mut self, before: &Before) {
+    fn link(&mut self, before: &InitialPath) {
         if self.entries.contains_key(&*before.path) {
             return self.date(before);
         }
@@ -274,7 +274,7 @@ impl<'s> Builder<'s> {
         match target {
             Some(target) => self.put(
                 &before.path,
-                What::Link(target.as_os_str().as_bytes().to_vec()),
+                EntrySource::Link(target.as_os_str().as_bytes().to_vec()),
                 0o777,
                 before.ident.map_or(0, |ident| ident.mtime),
             ),
@@ -286,15 +286,15 @@ impl<'s> Builder<'s> {
     }
 
     /// What was only looked at, as it was when the run had ended: caches tell by size and time whether they are older than what they are of.
-    fn as_it_was(&mut self, before: &Before, looked: &Looked) {
+    fn as_it_was(&mut self, before: &InitialPath, looked: &Looked) {
         if !self.entries.contains_key(&self.real(&before.path)) {
-            let what = What::Blank(looked.size);
+            let what = EntrySource::Zeros(looked.size);
             self.put(&before.path, what, looked.mode & 0o7777, looked.mtime);
         }
     }
 
     /// What was only looked at, where nothing was taken down of it: there, with its size and times if they can still be told.
-    fn blank(&mut self, before: &Before) {
+    fn blank(&mut self, before: &InitialPath) {
         if self.entries.contains_key(&self.real(&before.path)) {
             return;
         }
@@ -302,13 +302,13 @@ impl<'s> Builder<'s> {
         let mode = before.ident.map(|ident| ident.mode);
         match now {
             Some(now) if now.is_dir() => {
-                self.put(&before.path, What::Directory, now.mode() & 0o7777, 0)
+                self.put(&before.path, EntrySource::Directory, now.mode() & 0o7777, 0)
             }
             Some(now) if now.is_symlink() => {
                 self.link(before);
                 // Whoever looked at it may have seen what it leads to.
                 let real = self.real(&before.path);
-                let target = Before {
+                let target = InitialPath {
                     path: without_links(&real).into(),
                     ..before.clone()
                 };
@@ -322,8 +322,8 @@ impl<'s> Builder<'s> {
                 let mtime = now.mtime() * 1_000_000_000 + now.mtime_nsec();
                 let what =
                     match self.deviations.allow_host && regular::open(host(&before.path)).is_ok() {
-                        true => What::Copied(without_links(&before.path)),
-                        false => What::Blank(now.len()),
+                        true => EntrySource::Copied(without_links(&before.path)),
+                        false => EntrySource::Zeros(now.len()),
                     };
                 self.put(&before.path, what, now.mode() & 0o7777, mtime);
             }
@@ -332,7 +332,7 @@ impl<'s> Builder<'s> {
                 let mtime = before.ident.map_or(0, |ident| ident.mtime);
                 self.put(
                     &before.path,
-                    What::Blank(size),
+                    EntrySource::Zeros(size),
                     mode.unwrap_or(0o644) & 0o7777,
                     mtime,
                 );
@@ -340,7 +340,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn content(&mut self, before: &Before) -> Result<()> {
+    fn content(&mut self, before: &InitialPath) -> Result<()> {
         let known = self.known(before)?;
         let now = look(&before.path);
         let same = match (&now, &before.ident) {
@@ -349,8 +349,8 @@ impl<'s> Builder<'s> {
         };
         let large = before.ident.is_some_and(|ident| ident.size >= SMALL);
         let from_here = || match large && !before.changed {
-            true => What::Shown(without_links(&before.path)),
-            false => What::Copied(without_links(&before.path)),
+            true => EntrySource::Mounted(without_links(&before.path)),
+            false => EntrySource::Copied(without_links(&before.path)),
         };
         let what = match known {
             Some((Some(digest), Availability::Stored | Availability::StoredPackage(_))) => {
@@ -389,7 +389,7 @@ impl<'s> Builder<'s> {
     }
 
     /// What is known of its content: by its own identity, else by those that it had later in the run.
-    fn known(&self, before: &Before) -> Result<Option<(Option<Digest>, Availability)>> {
+    fn known(&self, before: &InitialPath) -> Result<Option<(Option<Digest>, Availability)>> {
         let mut found = query::known(self.store, before.ident.as_ref())?;
         for heir in &before.heirs {
             match found {
@@ -404,7 +404,7 @@ impl<'s> Builder<'s> {
 
     /// What was not read, was not kept, and is changed by the run: as much as it held of what the run left in its place. If that is not
     /// what it held, what comes out is not what was recorded.
-    fn remains(&mut self, before: &Before) -> Result<Option<What>> {
+    fn remains(&mut self, before: &InitialPath) -> Result<Option<EntrySource>> {
         let Some(size) = before.ident.map(|ident| ident.size.max(0) as u64) else {
             return Ok(None);
         };
@@ -416,16 +416,16 @@ impl<'s> Builder<'s> {
                     "the run wrote into {} and was not seen to read it, so what it held before was not kept: its first {size} bytes are those that the run left",
                     shown(&before.path)
                 ));
-                return Ok(Some(What::Part(digest.0, size)));
+                return Ok(Some(EntrySource::StoredPart(digest.0, size)));
             }
         }
         Ok(None)
     }
 
-    fn kept(&self, digest: &Digest) -> std::result::Result<What, String> {
+    fn kept(&self, digest: &Digest) -> std::result::Result<EntrySource, String> {
         let contents = self.contents.as_ref();
         match contents.map(|contents| contents.size(digest)) {
-            Some(Ok(Some(_))) => Ok(What::Kept(digest.0)),
+            Some(Ok(Some(_))) => Ok(EntrySource::Stored(digest.0)),
             Some(Err(error)) => Err(error.to_string()),
             _ => Err("its content was kept, and is not in the store any more; `backstory store verify` lists what is damaged".to_owned()),
         }
@@ -443,11 +443,11 @@ impl<'s> Builder<'s> {
     }
 
     /// What is put where, what cannot be had, and what the user has to know.
-    pub fn finish(self) -> (Vec<Entry>, Vec<(Bytes, String)>, Vec<String>) {
-        let (mut entries, files): (Vec<Entry>, Vec<Entry>) = self
+    pub fn finish(self) -> (Vec<PlanEntry>, Vec<(Bytes, String)>, Vec<String>) {
+        let (mut entries, files): (Vec<PlanEntry>, Vec<PlanEntry>) = self
             .entries
             .into_values()
-            .partition(|entry| matches!(entry.what, What::Directory | What::Link(_)));
+            .partition(|entry| matches!(entry.what, EntrySource::Directory | EntrySource::Link(_)));
         entries.extend(files);
         entries.extend(self.also);
         (entries, self.lacking, self.notes)

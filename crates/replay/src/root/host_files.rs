@@ -16,7 +16,7 @@ use crate::{Error, Result};
 
 /// Shows the rest of the machine beside what the plan put there.
 pub fn rest(plan: &Plan) -> Result<()> {
-    let mut rest = Rest {
+    let mut rest = HostFiles {
         plan,
         trees: Vec::new(),
     };
@@ -24,13 +24,13 @@ pub fn rest(plan: &Plan) -> Result<()> {
     rest.protect()
 }
 
-struct Rest<'p> {
+struct HostFiles<'p> {
     plan: &'p Plan,
     /// Directories that are shown with all that is mounted below them.
     trees: Vec<PathBuf>,
 }
 
-impl Rest<'_> {
+impl HostFiles<'_> {
     /// What the directory `from` has and `to` has not.
     fn beside(&mut self, from: &Path, to: &Path) -> Result<()> {
         // A directory that cannot be listed has nothing that could be shown.

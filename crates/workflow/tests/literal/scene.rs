@@ -1,12 +1,16 @@
 //! A literal run, built in a few lines: activities, files and edges as the graph has them.
 //!
 //! In: calls that name programs, paths and times. Out: a store that holds the run, and a contents directory that holds its files.
-//! Nothing of the scene exists on the machine: all paths lie below `/w` or are those of programs that no test executes.
+//!
+//! Nothing of an ordinary scene exists on the machine. A scene in a directory ([`Scene::inside`]) writes its files there, so that
+//! their recorded identities are those of the disk. Tests of several crates include this file.
+#![allow(dead_code)]
 
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use backstory_contents::Contents;
+use backstory_contents::{Contents, digest_of};
 use backstory_eventlog::event::{Bytes, Via};
 use backstory_eventlog::run::{Machine, Modes, RunEnd, RunHeader};
 use backstory_files::Ident;
@@ -31,6 +35,10 @@ pub struct Scene {
     pub extended: Vec<(ActivityId, Vec<u8>, Vec<u8>)>,
     pub learned: Vec<JournalRecord>,
     pub places: Vec<SnapshotEntry>,
+    /// The moment at which the run starts.
+    start: i64,
+    /// The scene's files are written to the disk.
+    real: bool,
     /// The indexer has stored what the files held.
     pub stored: bool,
     contents: Vec<Vec<u8>>,
@@ -40,11 +48,12 @@ pub fn bytes(text: &str) -> Bytes {
     text.as_bytes().into()
 }
 
-fn interval(start: i64, end: i64) -> Interval {
-    Interval {
-        start: START + start * 1_000_000,
-        end: START + end * 1_000_000,
-    }
+/// Writes a file and takes its identity.
+fn written(path: &Path, content: &str) -> Ident {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    std::fs::write(path, content).unwrap();
+    let all = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    Ident::from(&statx(CWD, path, AtFlags::empty(), all).unwrap())
 }
 
 impl Scene {
@@ -93,8 +102,29 @@ impl Scene {
             extended: Vec::new(),
             learned: Vec::new(),
             places: Vec::new(),
+            start: START,
+            real: false,
             stored: true,
             contents: Vec::new(),
+        }
+    }
+
+    /// A run of now in a directory of the machine, to which its files are written.
+    pub fn inside(directory: &Path, id: &str, command: &[&str]) -> Scene {
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        let mut scene = Scene::new(id, command);
+        scene.start = now.as_nanos() as i64;
+        scene.header.started = scene.start;
+        scene.header.cwd = directory.as_os_str().as_bytes().to_vec();
+        scene.real = true;
+        scene
+    }
+
+    /// Milliseconds after the run's start.
+    fn interval(&self, start: i64, end: i64) -> Interval {
+        Interval {
+            start: self.start + start * 1_000_000,
+            end: self.start + end * 1_000_000,
         }
     }
 
@@ -112,7 +142,7 @@ impl Scene {
                 from,
                 to: id,
                 why: Informed::Fork,
-                time: interval(start, end).start,
+                time: self.interval(start, end).start,
             });
         }
         self.activities.push(Activity {
@@ -125,7 +155,7 @@ impl Scene {
             env_set: Vec::new(),
             env_unset: Vec::new(),
             cwd: self.header.cwd.as_slice().into(),
-            interval: interval(start, end),
+            interval: self.interval(start, end),
             exit: Some(0),
             signal: None,
             execed: false,
@@ -182,15 +212,26 @@ impl Scene {
             mode,
             nlink: 1,
         };
+        let ident = match self.real {
+            true => written(Path::new(path), content),
+            false => ident,
+        };
         self.entities[id.0 as usize].ident = Some(ident);
-        let digest = blake3::hash(content.as_bytes());
+        let (digest, _) = digest_of(&mut content.as_bytes()).unwrap();
         self.contents.push(content.as_bytes().to_vec());
         self.learned.push(JournalRecord::Fact(Fact {
             ident,
-            digest: Some(backstory_files::Digest(*digest.as_bytes())),
+            digest: Some(digest),
             availability: Availability::Stored,
         }));
         id
+    }
+
+    /// The last content is not stored, for this reason.
+    pub fn missing(&mut self, why: &str) {
+        if let Some(JournalRecord::Fact(fact)) = self.learned.last_mut() {
+            fact.availability = Availability::Missing(why.into());
+        }
     }
 
     /// The last learned content belongs to a package as well.
@@ -216,7 +257,7 @@ impl Scene {
             activity,
             entity,
             relation,
-            interval: interval(start, end),
+            interval: self.interval(start, end),
             certainty: Certainty::Seen,
             via: Via::Library,
         });
@@ -259,8 +300,8 @@ impl Scene {
     pub fn append(&self, store: &mut dyn Store, dir: &Path) {
         let end = RunEnd {
             exit: Some(0),
-            command_ended: START + 90_000_000,
-            ended: START + 100_000_000,
+            command_ended: self.start + 90_000_000,
+            ended: self.start + 100_000_000,
             ..RunEnd::default()
         };
         store

@@ -14,13 +14,13 @@ use rustix::fs::{
 use serde::{Deserialize, Serialize};
 
 use super::OWN;
-use super::carry;
+use super::copy_out;
 use crate::plan::Plan;
 use crate::{Error, Result};
 
 /// A file that a replay left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct ReplayedFile {
     /// Where, inside.
     pub path: Vec<u8>,
     /// The name of its content.
@@ -31,17 +31,17 @@ pub struct Left {
 
 /// What was there before the command ran, so that what it left can be told.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct RootSnapshot {
     device: u64,
-    files: HashMap<PathBuf, Seen>,
+    files: HashMap<PathBuf, FileStamp>,
 }
 
 /// Where what was left is put, below the replay's directory: files by their absolute paths.
 pub const FILES: &str = "files";
 
-impl Snapshot {
+impl RootSnapshot {
     /// Looks at everything that the plan put there.
-    pub fn take(plan: &Plan) -> Result<Snapshot> {
+    pub fn take(plan: &Plan) -> Result<RootSnapshot> {
         let device = fs::metadata("/").map_err(Error::io("look at", "/"))?.dev();
         let mut files = HashMap::with_capacity(plan.entries.len());
         walk(device, &mut |dir, entries| {
@@ -54,11 +54,11 @@ impl Snapshot {
             files.len() <= plan.entries.len() + 10_000,
             "an empty root holds what was put there"
         );
-        Ok(Snapshot { device, files })
+        Ok(RootSnapshot { device, files })
     }
 
     /// Copies what is not as it was to the replay's directory.
-    pub fn collect(&self) -> Result<Vec<Left>> {
+    pub fn collect(&self) -> Result<Vec<ReplayedFile>> {
         let to = Path::new(OWN).join(FILES);
         let mut loads = Vec::new();
         walk(self.device, &mut |dir, mut entries| {
@@ -78,10 +78,10 @@ impl Snapshot {
                 symlink(OsStr::from_bytes(target.as_bytes()), there.join(&name))
                     .map_err(failed(&name))?;
             }
-            loads.extend(carry::loads(&dir.path, &there, &files));
+            loads.extend(copy_out::loads(&dir.path, &there, &files));
             Ok(())
         })?;
-        let mut left = carry::all(&loads)?;
+        let mut left = copy_out::all(&loads)?;
         left.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(left)
     }
@@ -91,9 +91,9 @@ impl Snapshot {
 pub(super) const TAKE: &str = "take what was left at";
 
 /// Size, times and inode: what a change of content changes.
-type Seen = (i64, i64, i64, u64);
+type FileStamp = (i64, i64, i64, u64);
 
-fn seen(stat: &Stat) -> Seen {
+fn seen(stat: &Stat) -> FileStamp {
     (
         stat.st_size,
         stat.st_mtime,

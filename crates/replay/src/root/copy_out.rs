@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstory_contents::digest_through;
 use rustix::fs::{CWD, Mode, OFlags, Stat, fchmod, openat};
 
-use super::left::{Left, TAKE};
+use super::results::{ReplayedFile, TAKE};
 use crate::{Error, Result};
 
 /// Files of one directory, as many as one thread takes at once.
-pub struct Load {
+pub struct CopyBatch {
     from: PathBuf,
     to: PathBuf,
     files: Vec<(OsString, Stat)>,
@@ -34,8 +34,8 @@ const THREADS: usize = 8;
 const CHUNK: usize = 128 << 10;
 
 /// The files of directory `from` that are to be carried to directory `to`.
-pub fn loads(from: &Path, to: &Path, files: &[(OsString, Stat)]) -> Vec<Load> {
-    let load = |files: &[(OsString, Stat)]| Load {
+pub fn loads(from: &Path, to: &Path, files: &[(OsString, Stat)]) -> Vec<CopyBatch> {
+    let load = |files: &[(OsString, Stat)]| CopyBatch {
         from: from.to_owned(),
         to: to.to_owned(),
         files: files.to_vec(),
@@ -44,9 +44,9 @@ pub fn loads(from: &Path, to: &Path, files: &[(OsString, Stat)]) -> Vec<Load> {
 }
 
 /// Carries all of it.
-pub fn all(loads: &[Load]) -> Result<Vec<Left>> {
+pub fn all(loads: &[CopyBatch]) -> Result<Vec<ReplayedFile>> {
     let next = AtomicUsize::new(0);
-    let work = || -> Result<Vec<Left>> {
+    let work = || -> Result<Vec<ReplayedFile>> {
         let (mut left, mut buffer) = (Vec::new(), vec![0; CHUNK]);
         while let Some(load) = loads.get(next.fetch_add(1, Ordering::Relaxed)) {
             load.carry(&mut buffer, &mut left)?;
@@ -78,8 +78,8 @@ pub fn all(loads: &[Load]) -> Result<Vec<Left>> {
     Ok(left)
 }
 
-impl Load {
-    fn carry(&self, buffer: &mut [u8], left: &mut Vec<Left>) -> Result<()> {
+impl CopyBatch {
+    fn carry(&self, buffer: &mut [u8], left: &mut Vec<ReplayedFile>) -> Result<()> {
         let directory = |path: &Path| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             openat(CWD, path, flags, Mode::empty()).map_err(Error::build(TAKE, path))
@@ -89,7 +89,7 @@ impl Load {
             let path = self.from.join(name);
             let one =
                 one(&from, &to, name, stat.st_mode, buffer).map_err(Error::io(TAKE, &path))?;
-            left.push(Left {
+            left.push(ReplayedFile {
                 path: path.as_os_str().as_bytes().to_vec(),
                 ..one
             });
@@ -105,7 +105,7 @@ fn one(
     name: &OsString,
     mode: u32,
     buffer: &mut [u8],
-) -> io::Result<Left> {
+) -> io::Result<ReplayedFile> {
     // What has become a pipe meanwhile must not be waited for.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut source = File::from(openat(from, name, flags, Mode::empty())?);
@@ -117,7 +117,7 @@ fn one(
     if mode & 0o7000 != 0 {
         fchmod(&copy, Mode::from_raw_mode(mode & 0o7777))?;
     }
-    Ok(Left {
+    Ok(ReplayedFile {
         path: Vec::new(),
         digest: digest.0,
         size,

@@ -16,7 +16,7 @@ use backstory_redaction as redaction;
 use backstory_store::{Store, same_version};
 use backstory_workflow::paths::{is_below_kernel, is_tool, parent};
 use backstory_workflow::recording::{Recording, split};
-use backstory_workflow::steps::{Step as Recorded, is_shell};
+use backstory_workflow::steps::{Step, is_shell};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::Result;
@@ -85,7 +85,7 @@ impl Reason {
 
 /// What a step read of a file that another one makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Had {
+pub struct ReadVersion {
     /// Its content, if it is known.
     pub digest: Option<Digest>,
     /// The file is as it was read, as far as is known.
@@ -93,7 +93,7 @@ pub struct Had {
 }
 
 /// What all steps are looked at against.
-pub struct Surroundings<'s> {
+pub struct StalenessCheck<'s> {
     store: &'s dyn Store,
     recordings: &'s [Recording],
     /// What some step makes.
@@ -105,14 +105,14 @@ pub struct Surroundings<'s> {
     listings: HashMap<String, HashMap<Vec<u8>, Vec<Bytes>>>,
 }
 
-impl<'s> Surroundings<'s> {
+impl<'s> StalenessCheck<'s> {
     /// The present, and what is to be different.
     pub fn new(
         store: &'s dyn Store,
         recordings: &'s [Recording],
         made: &'s HashSet<&'s Bytes>,
         env: &'s [(Bytes, Bytes)],
-    ) -> Result<Surroundings<'s>> {
+    ) -> Result<StalenessCheck<'s>> {
         let mut listings = HashMap::new();
         for recording in recordings {
             let run = &recording.details.summary.id;
@@ -140,7 +140,7 @@ impl<'s> Surroundings<'s> {
                 *last = end.max(*last);
             }
         }
-        Ok(Surroundings {
+        Ok(StalenessCheck {
             store,
             recordings,
             made,
@@ -151,7 +151,7 @@ impl<'s> Surroundings<'s> {
     }
 
     /// What a step makes, and what that held.
-    pub fn outputs(&self, step: &Recorded) -> Result<Vec<(Bytes, Option<Digest>)>> {
+    pub fn outputs(&self, step: &Step) -> Result<Vec<(Bytes, Option<Digest>)>> {
         let mut outputs = Vec::new();
         for output in &step.outputs {
             let digest = match self.newest(step, output).map(|(_, entity)| entity) {
@@ -166,7 +166,7 @@ impl<'s> Surroundings<'s> {
     }
 
     /// The version of an output that the last of the step's runs left, and that run.
-    fn newest(&self, step: &Recorded, path: &Bytes) -> Option<(&Recording, &Entity)> {
+    fn newest(&self, step: &Step, path: &Bytes) -> Option<(&Recording, &Entity)> {
         let runs: BTreeSet<usize> = step.members.iter().map(|(run, _)| *run).collect();
         runs.into_iter().rev().find_map(|run| {
             Some((
@@ -177,8 +177,8 @@ impl<'s> Surroundings<'s> {
     }
 
     /// What a step read of files that other steps make: the last version of each, and when its run had ended.
-    pub fn had(&self, step: &Recorded) -> Result<HashMap<Bytes, Had>> {
-        let mut found: HashMap<Bytes, Had> = HashMap::new();
+    pub fn had(&self, step: &Step) -> Result<HashMap<Bytes, ReadVersion>> {
+        let mut found: HashMap<Bytes, ReadVersion> = HashMap::new();
         for &(run, at) in &step.members {
             let recording = &self.recordings[run];
             for edge in &recording.edges[at] {
@@ -201,7 +201,7 @@ impl<'s> Surroundings<'s> {
                     (Some(_), Some(_)) => digest.is_some() && digest == held(&entity.path),
                     _ => now.is_none(),
                 };
-                let had = Had {
+                let had = ReadVersion {
                     digest,
                     same: same || digest.is_none(),
                 };
@@ -221,7 +221,7 @@ impl<'s> Surroundings<'s> {
     }
 
     /// Why a step is stale, in an order that does not change.
-    pub fn reasons(&self, step: &Recorded) -> Result<Vec<Reason>> {
+    pub fn reasons(&self, step: &Step) -> Result<Vec<Reason>> {
         let recording = &self.recordings[step.run];
         let mut reasons = BTreeSet::new();
         for output in &step.outputs {
@@ -277,7 +277,7 @@ impl<'s> Surroundings<'s> {
 
     /// What has changed of that by which programs that are not part of a step decided to start it: by the number of their run. Names that
     /// came to a directory count only for shells, whose patterns they may match.
-    pub fn guides(&self, step: &Recorded) -> Result<Vec<(usize, Reason)>> {
+    pub fn guides(&self, step: &Step) -> Result<Vec<(usize, Reason)>> {
         let members: HashSet<(usize, usize)> = step.members.iter().copied().collect();
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
         let own = HashSet::new();
@@ -331,7 +331,7 @@ impl<'s> Surroundings<'s> {
     }
 
     /// A later run left its own version of it.
-    fn made_later(&self, step: &Recorded, path: &Bytes) -> bool {
+    fn made_later(&self, step: &Step, path: &Bytes) -> bool {
         let last = step
             .members
             .iter()

@@ -18,7 +18,7 @@ use crate::Result;
 
 /// What the run had to do with a path that was there before it.
 #[derive(Debug, Clone)]
-pub struct Before {
+pub struct InitialPath {
     /// Absolute path.
     pub path: Bytes,
     /// Further names.
@@ -43,9 +43,9 @@ pub struct Before {
     pub changed: bool,
 }
 
-impl Before {
+impl InitialPath {
     /// A path may have been a link to whoever looked at it, and a file to whoever opened it: what was opened says more.
-    fn join(&mut self, other: Before) {
+    fn join(&mut self, other: InitialPath) {
         if other.content && !self.content {
             (self.kind, self.ident) = (other.kind, other.ident);
         }
@@ -62,9 +62,9 @@ impl Before {
 
 /// The state of the file system before the run, as far as the run had to do with it.
 #[derive(Debug, Default)]
-pub struct First {
+pub struct InitialState {
     /// Everything that was there.
-    pub paths: Vec<Before>,
+    pub paths: Vec<InitialPath>,
     /// Directories and links on the way.
     pub places: Vec<SnapshotEntry>,
     /// Directories that processes of the run began in.
@@ -79,7 +79,7 @@ pub struct First {
     pub missing: BTreeSet<Bytes>,
 }
 
-impl First {
+impl InitialState {
     /// How everything lay. Needs to know what the run made; `put_there`: what it made where something had been.
     fn lay(&mut self, held: &RunContents, put_there: &BTreeSet<Bytes>) {
         let listings = held.snapshot.iter();
@@ -104,13 +104,13 @@ pub fn is_plain(path: &[u8]) -> bool {
 }
 
 /// Finds out what was there before a run.
-pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Result<First> {
+pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Result<InitialState> {
     let entities = store.entities(record.key)?;
-    let Done {
+    let RunOperations {
         deeds,
         derived,
         stood,
-    } = Done::of(store, record)?;
+    } = RunOperations::of(store, record)?;
     let named: HashSet<u32> = derived.values().flatten().copied().collect();
     let followed = followed(&entities);
     let born = query::born(&entities, &record.header);
@@ -120,8 +120,8 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         .iter()
         .map(|(_, target)| &**target)
         .collect();
-    let mut first = First::default();
-    let mut there: BTreeMap<Bytes, Before> = BTreeMap::new();
+    let mut first = InitialState::default();
+    let mut there: BTreeMap<Bytes, InitialPath> = BTreeMap::new();
     let mut made: BTreeSet<Bytes> = BTreeSet::new();
     let mut changed: HashSet<Bytes> = HashSet::new();
     for entity in &entities {
@@ -150,14 +150,14 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         let (heirs, written) = query::heirs(entity, &entities, &derived, &wrote);
         let done = match callers.contains(&*entity.path) {
             // What its caller gave it to write to is its caller's affair.
-            true => Deeds {
+            true => PathOperations {
                 became: false,
                 ..done
             },
             false => done,
         };
         let known = entity.ident.or(heirs.first().copied());
-        let before = Before {
+        let before = InitialPath {
             path: entity.path.clone(),
             aliases: entity.aliases.clone(),
             kind: kind(&Entity {
@@ -222,18 +222,18 @@ fn followed(entities: &[Entity]) -> HashSet<u32> {
 
 /// What was done in a run.
 #[derive(Debug, Default)]
-struct Done {
+struct RunOperations {
     /// With each entity.
-    deeds: HashMap<u32, Deeds>,
+    deeds: HashMap<u32, PathOperations>,
     /// What derives from each.
     derived: HashMap<u32, Vec<u32>>,
     /// Where processes began.
     stood: BTreeSet<Bytes>,
 }
 
-impl Done {
-    fn of(store: &dyn Store, record: &RunRecord) -> Result<Done> {
-        let mut done = Done::default();
+impl RunOperations {
+    fn of(store: &dyn Store, record: &RunRecord) -> Result<RunOperations> {
+        let mut done = RunOperations::default();
         for activity in store.activities(record.key)? {
             let stream = store.stream(ActivityKey::new(record.key, activity.id))?;
             done.stood.insert(activity.cwd);
@@ -265,7 +265,7 @@ fn below_any(made: &BTreeSet<Bytes>, path: &[u8]) -> bool {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Deeds {
+struct PathOperations {
     any: bool,
     content: bool,
     certain: bool,
@@ -279,7 +279,7 @@ struct Deeds {
     became: bool,
 }
 
-impl Deeds {
+impl PathOperations {
     fn add(&mut self, relation: Relation, certainty: Certainty) {
         self.any = true;
         match relation {

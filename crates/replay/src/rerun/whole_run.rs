@@ -9,16 +9,16 @@ use backstory_graph::model::EntityKind;
 use backstory_workflow::recording::Recording;
 use backstory_workflow::shell::{quote, quote_name};
 
-use super::{Reason, Step};
+use super::{PlannedStep, Reason};
 
 /// The steps, those of each run in `guided` as one. `runs` says which run each is of.
 pub fn joined(
-    steps: Vec<Step>,
+    steps: Vec<PlannedStep>,
     runs: &[usize],
     recordings: &[Recording],
     guided: BTreeMap<usize, Vec<Reason>>,
-) -> Vec<Step> {
-    let mut all: Vec<Step> = Vec::new();
+) -> Vec<PlannedStep> {
+    let mut all: Vec<PlannedStep> = Vec::new();
     let mut first: HashMap<usize, usize> = HashMap::new();
     // Where each is now.
     let mut places = Vec::new();
@@ -49,8 +49,8 @@ pub fn joined(
 }
 
 /// The command of a run in the place of the first of its steps.
-fn whole(step: Step, recording: &Recording, reasons: &[Reason]) -> Step {
-    let mut whole = Step {
+fn whole(step: PlannedStep, recording: &Recording, reasons: &[Reason]) -> PlannedStep {
+    let mut whole = PlannedStep {
         script: command(recording),
         cwd: recording.details.summary.cwd.clone(),
         ..step
@@ -59,7 +59,7 @@ fn whole(step: Step, recording: &Recording, reasons: &[Reason]) -> Step {
     whole
 }
 
-fn absorb(whole: &mut Step, step: Step) {
+fn absorb(whole: &mut PlannedStep, step: PlannedStep) {
     // The last of them is what the others are for.
     whole.name = step.name;
     whole.directories.extend(step.directories);

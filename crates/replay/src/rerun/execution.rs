@@ -6,20 +6,20 @@ use std::sync::mpsc;
 use backstory_files::Digest;
 use backstory_redaction as redaction;
 
-use super::{Step, stale::held};
+use super::{PlannedStep, staleness::held};
 
 /// Why a step is not done again.
 const NOT_IN_RECORD: &str = "an argument of it is a secret that is not in the record: run it yourself, under backstory record";
 
 /// Does a step.
-pub trait Runner: Sync {
+pub trait StepRunner: Sync {
     /// Runs the step's script and gives its status. An error: it could not be started.
-    fn run(&self, step: &Step) -> io::Result<i32>;
+    fn run(&self, step: &PlannedStep) -> io::Result<i32>;
 }
 
 /// What became of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Done {
+pub enum StepOutcome {
     /// Nothing had changed: it was left alone.
     Current,
     /// It was done again; these of its outputs came out differently.
@@ -31,32 +31,32 @@ pub enum Done {
 }
 
 /// Tells what happens, as it happens.
-pub trait Progress {
+pub trait StepProgress {
     /// A step begins.
-    fn begins(&mut self, step: &Step);
+    fn begins(&mut self, step: &PlannedStep);
     /// What became of it.
-    fn done(&mut self, step: &Step, done: &Done);
+    fn done(&mut self, step: &PlannedStep, done: &StepOutcome);
 }
 
 /// Does what has to be done, at most `jobs` steps at once. When one fails, those at work are waited for and no more are begun.
 pub fn bring_up_to_date(
-    steps: &[Step],
+    steps: &[PlannedStep],
     jobs: usize,
-    runner: &dyn Runner,
-    progress: &mut dyn Progress,
-) -> Vec<Done> {
-    let mut state: Vec<Option<Done>> = vec![None; steps.len()];
+    runner: &dyn StepRunner,
+    progress: &mut dyn StepProgress,
+) -> Vec<StepOutcome> {
+    let mut state: Vec<Option<StepOutcome>> = vec![None; steps.len()];
     let mut at_work: Vec<bool> = vec![false; steps.len()];
     let (tell, told) = mpsc::channel::<(usize, io::Result<i32>, Vec<Option<Digest>>)>();
     std::thread::scope(|scope| {
         loop {
             let failed = state
                 .iter()
-                .any(|done| matches!(done, Some(Done::Failed(_))));
+                .any(|done| matches!(done, Some(StepOutcome::Failed(_))));
             while let Some(at) = next(steps, &state, &at_work).filter(|_| !failed) {
                 if !is_stale(&steps[at], &state) {
-                    progress.done(&steps[at], &Done::Current);
-                    state[at] = Some(Done::Current);
+                    progress.done(&steps[at], &StepOutcome::Current);
+                    state[at] = Some(StepOutcome::Current);
                 } else if at_work.iter().filter(|busy| **busy).count() < jobs.max(1) {
                     at_work[at] = true;
                     progress.begins(&steps[at]);
@@ -92,42 +92,49 @@ pub fn bring_up_to_date(
     });
     state
         .into_iter()
-        .map(|done| done.unwrap_or(Done::NotBegun))
+        .map(|done| done.unwrap_or(StepOutcome::NotBegun))
         .collect()
 }
 
 /// A step that is not begun and whose feeders are done.
-fn next(steps: &[Step], state: &[Option<Done>], at_work: &[bool]) -> Option<usize> {
-    let fed = |step: &Step| {
+fn next(steps: &[PlannedStep], state: &[Option<StepOutcome>], at_work: &[bool]) -> Option<usize> {
+    let fed = |step: &PlannedStep| {
         let mut from = step.fed_by.iter();
-        from.all(|(from, _)| matches!(state[*from], Some(Done::Current | Done::Again(_))))
+        from.all(|(from, _)| {
+            matches!(
+                state[*from],
+                Some(StepOutcome::Current | StepOutcome::Again(_))
+            )
+        })
     };
     (0..steps.len()).find(|&at| state[at].is_none() && !at_work[at] && fed(&steps[at]))
 }
 
 /// It has a reason of its own, or something that feeds it came out differently.
-fn is_stale(step: &Step, state: &[Option<Done>]) -> bool {
+fn is_stale(step: &PlannedStep, state: &[Option<StepOutcome>]) -> bool {
     let fed = |(from, path): &(usize, backstory_eventlog::event::Bytes)| match (
         &state[*from],
         step.had.get(path),
     ) {
-        (Some(Done::Again(_)), Some(had)) => held(path) != Some(*had),
-        (Some(Done::Again(different)), None) => different.iter().any(|other| **other == **path),
+        (Some(StepOutcome::Again(_)), Some(had)) => held(path) != Some(*had),
+        (Some(StepOutcome::Again(different)), None) => {
+            different.iter().any(|other| **other == **path)
+        }
         _ => false,
     };
     !step.reasons.is_empty() || step.fed_by.iter().any(fed)
 }
 
-fn became(step: &Step, status: io::Result<i32>, before: &[Option<Digest>]) -> Done {
+fn became(step: &PlannedStep, status: io::Result<i32>, before: &[Option<Digest>]) -> StepOutcome {
     match status {
-        Err(error) => Done::Failed(Err(error.to_string())),
+        Err(error) => StepOutcome::Failed(Err(error.to_string())),
         Ok(0) => {
             let outputs = step.outputs.iter().zip(before);
             let different =
                 outputs.filter(|((path, _), before)| before.is_none() || held(path) != **before);
-            Done::Again(different.map(|((path, _), _)| path.to_vec()).collect())
+            StepOutcome::Again(different.map(|((path, _), _)| path.to_vec()).collect())
         }
-        Ok(status) => Done::Failed(Ok(status)),
+        Ok(status) => StepOutcome::Failed(Ok(status)),
     }
 }
 
@@ -139,16 +146,16 @@ mod tests {
 
     struct Silent;
 
-    impl Progress for Silent {
-        fn begins(&mut self, _: &Step) {}
-        fn done(&mut self, _: &Step, _: &Done) {}
+    impl StepProgress for Silent {
+        fn begins(&mut self, _: &PlannedStep) {}
+        fn done(&mut self, _: &PlannedStep, _: &StepOutcome) {}
     }
 
     /// Writes what it is told to into the outputs of a step.
     struct Writes<'w>(&'w str, Mutex<Vec<String>>);
 
-    impl Runner for Writes<'_> {
-        fn run(&self, step: &Step) -> io::Result<i32> {
+    impl StepRunner for Writes<'_> {
+        fn run(&self, step: &PlannedStep) -> io::Result<i32> {
             use std::os::unix::ffi::OsStrExt;
             self.1.lock().unwrap().push(step.name.clone());
             for (path, _) in &step.outputs {
@@ -163,10 +170,10 @@ mod tests {
         output: &std::path::Path,
         fed_by: Vec<(usize, backstory_eventlog::event::Bytes)>,
         stale: bool,
-    ) -> Step {
+    ) -> PlannedStep {
         use std::os::unix::ffi::OsStrExt;
         let path: backstory_eventlog::event::Bytes = output.as_os_str().as_bytes().into();
-        Step {
+        PlannedStep {
             name: name.to_owned(),
             script: String::new(),
             cwd: b"/"[..].into(),
@@ -198,11 +205,11 @@ mod tests {
         ];
         let runner = Writes("same", Mutex::default());
         let done = bring_up_to_date(&steps, 2, &runner, &mut Silent);
-        assert_eq!(done, [Done::Again(Vec::new()), Done::Current]);
+        assert_eq!(done, [StepOutcome::Again(Vec::new()), StepOutcome::Current]);
         let runner = Writes("other", Mutex::default());
         let done = bring_up_to_date(&steps, 2, &runner, &mut Silent);
         assert!(
-            matches!(&done[1], Done::Again(different) if different.len() == 1),
+            matches!(&done[1], StepOutcome::Again(different) if different.len() == 1),
             "{done:?}"
         );
         assert_eq!(*runner.1.lock().unwrap(), ["first", "second"]);
@@ -221,7 +228,14 @@ mod tests {
         ];
         let runner = Writes("x", Mutex::default());
         let done = bring_up_to_date(&steps, 1, &runner, &mut Silent);
-        assert_eq!(done, [Done::Failed(Ok(1)), Done::NotBegun, Done::NotBegun]);
+        assert_eq!(
+            done,
+            [
+                StepOutcome::Failed(Ok(1)),
+                StepOutcome::NotBegun,
+                StepOutcome::NotBegun
+            ]
+        );
     }
 
     #[test]
@@ -232,7 +246,7 @@ mod tests {
         let runner = Writes("x", Mutex::default());
         let done = bring_up_to_date(&[step], 1, &runner, &mut Silent);
         assert!(
-            matches!(&done[..], [Done::Failed(Err(why))] if why.contains("secret")),
+            matches!(&done[..], [StepOutcome::Failed(Err(why))] if why.contains("secret")),
             "{done:?}"
         );
         assert!(runner.1.lock().unwrap().is_empty());

@@ -11,8 +11,8 @@ use backstory_files::Digest;
 use backstory_files::regular;
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, futimens, utimensat};
 
-use super::{host, on_host, order, path, show};
-use crate::plan::{Entry, Plan, What};
+use super::{host_files, listing_order, on_host, path, show};
+use crate::plan::{EntrySource, Plan, PlanEntry};
 use crate::{Error, Result};
 
 /// Fills the root. Directories get their times and modes last: what is put into them changes the former, and some cannot be written to by
@@ -20,15 +20,17 @@ use crate::{Error, Result};
 pub fn fill(plan: &Plan) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let dir = on_host(plan.contents.as_os_str().as_bytes());
-    let kept = plan
-        .entries
-        .iter()
-        .any(|entry| matches!(entry.what, What::Kept(_) | What::Part(..)));
+    let kept = plan.entries.iter().any(|entry| {
+        matches!(
+            entry.what,
+            EntrySource::Stored(_) | EntrySource::StoredPart(..)
+        )
+    });
     let contents = match kept {
         true => Some(Contents::open(&dir)?),
         false => None,
     };
-    let mut filling = Filling {
+    let mut filling = RootFiller {
         contents,
         there: HashSet::new(),
     };
@@ -42,24 +44,24 @@ pub fn fill(plan: &Plan) -> Result<()> {
     let shown: HashSet<&[u8]> = plan
         .entries
         .iter()
-        .filter(|entry| matches!(entry.what, What::Shown(_)))
+        .filter(|entry| matches!(entry.what, EntrySource::Mounted(_)))
         .map(|entry| &*entry.path)
         .collect();
     further_names(plan, |of| !shown.contains(of))?;
     // What is shown stays where it is from then on.
-    order::put(plan)?;
+    listing_order::put(plan)?;
     for entry in &plan.entries {
-        if let What::Shown(from) = &entry.what {
+        if let EntrySource::Mounted(from) = &entry.what {
             show(&on_host(from), path(&entry.path))?;
         }
     }
     further_names(plan, |of| shown.contains(of))?;
     if plan.allow_host {
-        host::rest(plan)?;
+        host_files::rest(plan)?;
     }
     for entry in plan.entries.iter().rev() {
         let own = path(&entry.path);
-        if entry.what == What::Directory && !is_ours(own) {
+        if entry.what == EntrySource::Directory && !is_ours(own) {
             dated(own, entry.mtime).map_err(Error::io("set the times of", own))?;
             fs::set_permissions(own, Permissions::from_mode(entry.mode))
                 .map_err(Error::io("set the mode of", own))?;
@@ -71,7 +73,7 @@ pub fn fill(plan: &Plan) -> Result<()> {
 /// Makes the further names of those files.
 fn further_names(plan: &Plan, wanted: impl Fn(&[u8]) -> bool) -> Result<()> {
     for entry in &plan.entries {
-        if let What::Also(of) = &entry.what
+        if let EntrySource::HardLink(of) = &entry.what
             && wanted(of)
         {
             let to = path(&entry.path);
@@ -88,17 +90,17 @@ fn is_ours(path: &Path) -> bool {
         .any(|own| path == Path::new(own))
 }
 
-enum Problem {
+enum FillError {
     Ours(Error),
     Io(io::Error),
 }
 
-impl Problem {
-    fn of(self, entry: &Entry) -> Error {
+impl FillError {
+    fn of(self, entry: &PlanEntry) -> Error {
         let source = match self {
-            Problem::Ours(Error::Contents(error)) => io::Error::other(error.to_string()),
-            Problem::Ours(error) => return error,
-            Problem::Io(source) => source,
+            FillError::Ours(Error::Contents(error)) => io::Error::other(error.to_string()),
+            FillError::Ours(error) => return error,
+            FillError::Io(source) => source,
         };
         Error::Build {
             doing: "make",
@@ -118,31 +120,31 @@ fn outside(error: io::Error) -> io::Error {
     }
 }
 
-impl From<io::Error> for Problem {
-    fn from(error: io::Error) -> Problem {
-        Problem::Io(error)
+impl From<io::Error> for FillError {
+    fn from(error: io::Error) -> FillError {
+        FillError::Io(error)
     }
 }
 
-impl From<Error> for Problem {
-    fn from(error: Error) -> Problem {
-        Problem::Ours(error)
+impl From<Error> for FillError {
+    fn from(error: Error) -> FillError {
+        FillError::Ours(error)
     }
 }
 
 /// A root that is being filled.
-struct Filling<'p> {
+struct RootFiller<'p> {
     contents: Option<Contents>,
     /// Directories that are there, by their names.
     there: HashSet<&'p Path>,
 }
 
-impl<'p> Filling<'p> {
-    fn put(&mut self, entry: &'p Entry) -> std::result::Result<(), Problem> {
+impl<'p> RootFiller<'p> {
+    fn put(&mut self, entry: &'p PlanEntry) -> std::result::Result<(), FillError> {
         let to = path(&entry.path);
         match &entry.what {
-            What::Also(_) => return Ok(()),
-            What::Directory => {
+            EntrySource::HardLink(_) => return Ok(()),
+            EntrySource::Directory => {
                 make_directories(to)?;
                 self.there.insert(to);
                 return Ok(());
@@ -150,45 +152,45 @@ impl<'p> Filling<'p> {
             _ => self.parents(to)?,
         }
         match &entry.what {
-            What::Link(target) => match symlink(path(target), to) {
+            EntrySource::Link(target) => match symlink(path(target), to) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
                     made?;
                     dated(to, entry.mtime)?;
                 }
             },
-            What::Kept(digest) => {
+            EntrySource::Stored(digest) => {
                 let mut object = self.object(*digest)?;
                 let mut file = create(to, entry.mode)?;
                 io::copy(&mut object, &mut file)?;
                 finish(&file, entry)?;
             }
-            What::Part(digest, size) => {
+            EntrySource::StoredPart(digest, size) => {
                 let object = self.object(*digest)?;
                 let mut file = create(to, entry.mode)?;
                 io::copy(&mut object.take(*size), &mut file)?;
                 file.set_len(*size)?;
                 finish(&file, entry)?;
             }
-            What::Copied(from) => {
+            EntrySource::Copied(from) => {
                 let mut from = regular::open(on_host(from))?;
                 let mut file = create(to, entry.mode)?;
                 io::copy(&mut from, &mut file)?;
                 finish(&file, entry)?;
             }
-            What::Blank(size) => {
+            EntrySource::Zeros(size) => {
                 let file = create(to, entry.mode)?;
                 file.set_len(*size)?;
                 finish(&file, entry)?;
             }
             // What it is a place for brings its own mode and times.
-            What::Shown(_) => drop(create(to, entry.mode)?),
-            What::Also(_) | What::Directory => {}
+            EntrySource::Mounted(_) => drop(create(to, entry.mode)?),
+            EntrySource::HardLink(_) | EntrySource::Directory => {}
         }
         Ok(())
     }
 
-    fn object(&self, digest: [u8; 32]) -> std::result::Result<impl Read + use<>, Problem> {
+    fn object(&self, digest: [u8; 32]) -> std::result::Result<impl Read + use<>, FillError> {
         let digest = Digest(digest);
         let contents = self.contents.as_ref();
         let contents =
@@ -207,9 +209,9 @@ impl<'p> Filling<'p> {
 
 /// The plan's entries, each behind the directory that it is in, and those of a directory as they are to be made to be listed in the order in which
 /// the run saw them: what is put in order afterwards is renamed twice.
-fn in_order(plan: &Plan) -> Result<Vec<&Entry>> {
+fn in_order(plan: &Plan) -> Result<Vec<&PlanEntry>> {
     use std::os::unix::ffi::OsStrExt;
-    let newest_first = !plan.orders.is_empty() && order::is_newest_first()?;
+    let newest_first = !plan.orders.is_empty() && listing_order::is_newest_first()?;
     let mut ranks: HashMap<(&[u8], &[u8]), usize> = HashMap::new();
     for (directory, names) in &plan.orders {
         for (at, name) in names.iter().enumerate() {
@@ -221,7 +223,7 @@ fn in_order(plan: &Plan) -> Result<Vec<&Entry>> {
             ranks.insert((directory, name), rank);
         }
     }
-    let mut entries: Vec<&Entry> = plan.entries.iter().collect();
+    let mut entries: Vec<&PlanEntry> = plan.entries.iter().collect();
     // Stable: all else stays in the plan's order.
     entries.sort_by_cached_key(|entry| {
         let (own, parent) = (path(&entry.path), path(&entry.path).parent());
@@ -256,7 +258,7 @@ fn create(path: &Path, mode: u32) -> io::Result<File> {
 }
 
 /// What who writes into a file takes from it, or sets.
-fn finish(file: &File, entry: &Entry) -> io::Result<()> {
+fn finish(file: &File, entry: &PlanEntry) -> io::Result<()> {
     if entry.mode & 0o7000 != 0 {
         file.set_permissions(Permissions::from_mode(entry.mode))?;
     }
