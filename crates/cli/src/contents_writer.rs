@@ -1,11 +1,20 @@
-//! Stores what the files of a run held, after it has been indexed: the last step of a run's life, never in anybody's way.
+//! Stores the contents of a run's files after the run was indexed. This is the last step for a run,
+//! and runs in the background.
 //!
-//! For each version that the run read, executed or left behind: if the file at its path still is that version, it is stored from
-//! there; else from what was preserved while the run was recorded (`runs/ID.kept/N`); else it is learned why it is not kept. What
-//! packages own and verify is named, not stored; what they own and cannot verify is both. Facts are about identities: what is known already is not read again.
+//! For each version that the run read, executed or left behind:
 //!
-//! Invariants: a fact is learned after the content it speaks of is durable; a run is done when its surroundings are learned, and only
-//! then its preserved files go. So it may be killed at any moment and goes on where it was. One at a time per store.
+//! 1. If the file at its path still is that version, its content is stored from there.
+//! 2. Else the content is stored from the file that was preserved during the recording
+//!    (`runs/ID.kept/N`).
+//! 3. Else a fact says why the content is not stored.
+//!
+//! A file that a package owns and verifies is named, not stored. A file that a package owns but
+//! cannot verify is named and stored. Facts refer to identities, so that a file with a known
+//! identity is not read again.
+//!
+//! Invariants: a fact is added after its content is durable. A run is done once its directory
+//! snapshot is added; only then its preserved files are removed. The process can therefore be
+//! killed at any moment, and the next one continues. One process per store does this at a time.
 
 mod snapshot;
 mod source;
@@ -31,11 +40,11 @@ use crate::text::progress::Progress;
 use source::{Changed, Source};
 use wanted::{Preserved, State, Wanted, state};
 
-/// Facts that are learned at once: with one sync of contents and one of the journal. Whoever begins anew after one looks at what others have
-/// put meanwhile, which takes the longer the more is kept.
+/// Facts that are added at once, with one sync of the contents and one of the journal. After a sync
+/// the contents are opened again, which takes longer the more contents the store has.
 const BATCH: usize = 4096;
 
-/// Bytes of contents after which facts are learned, however few.
+/// Bytes of contents after which facts are added, however few they are.
 const BATCH_BYTES: u64 = 256 << 20;
 
 /// Why contents could not be stored.
@@ -53,7 +62,7 @@ pub enum Error {
     /// The lock could not be taken.
     #[error(transparent)]
     Lock(#[from] index::Error),
-    /// What was preserved could not be removed.
+    /// The preserved files could not be removed.
     #[error("cannot remove {}: {source}", path.display())]
     Remove {
         /// What.
@@ -63,34 +72,34 @@ pub enum Error {
     },
 }
 
-/// Stores the contents of all runs that wait for it.
+/// Stores the contents of all pending runs.
 pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Result<(), Error> {
     store::catch_up(home, store)?;
     if store.runs_without_contents()?.is_empty() {
         return Ok(());
     }
-    let what = "waiting for another backstory to store contents";
+    let what = "waiting for another backstory process to store contents";
     let Some(_lock) = take_lock(home.keep_lock_path(), busy, what)? else {
         return Ok(());
     };
     store::catch_up(home, store)?;
     let mut packages = Packages::new(Path::new("/"));
-    // Oldest first: a later one may have changed what an earlier one left.
+    // The oldest first: a later run may have changed the files of an earlier one.
     for run in store.runs_without_contents()? {
-        keep(home, store, &run, &mut packages)?;
+        store_run(home, store, &run, &mut packages)?;
     }
     Ok(())
 }
 
 /// Stores the contents of one run.
-fn keep(
+fn store_run(
     home: &Home,
     store: &mut dyn Store,
     run: &RunRecord,
     packages: &mut Packages,
 ) -> Result<(), Error> {
     let id = &run.header.id;
-    let progress = Progress::start(&format!("storing what the files of run {id} held"));
+    let progress = Progress::start(&format!("storing the contents of run {id}"));
     let log = Log::open(home.log_path(id))?;
     let preserved = wanted::preserved(&log);
     let wanted = wanted::of(store, run, &preserved)?;
@@ -137,33 +146,34 @@ fn keep(
     }
 }
 
-/// Bytes from which on it is asked whether there is room.
+/// Contents of at least this size are stored only if the disk has room.
 const LARGE: u64 = 256 << 10;
-const NO_ROOM: &str = "storing it would have left too little room on the store's disk";
+const NO_ROOM: &str = "its content takes more than half of the free space on the store's disk";
 
 struct ContentsWriter<'a> {
     contents: Contents,
     journal: Journal,
     packages: &'a mut Packages,
     self_contained: bool,
-    /// When the run had ended.
+    /// The time at which the run had ended.
     ended: i64,
     contents_dir: PathBuf,
     kept_dir: PathBuf,
-    /// Of a state there may be several: a file that was linked and one that was born later with its inode number.
+    /// Several files can have the same state: a file that was linked, and a later one with the same
+    /// inode number.
     preserved: HashMap<State, Vec<Preserved>>,
-    /// JournalRecord, and not yet in the journal.
+    /// Facts that are not in the journal yet.
     gathered: Vec<JournalRecord>,
-    /// Bytes of contents that were put since the last flush.
+    /// Bytes of contents that were stored since the last flush.
     put: u64,
-    /// Where directories really are.
+    /// Canonical paths of directories.
     real: HashMap<PathBuf, Option<PathBuf>>,
-    /// Versions that were looked at in this run.
+    /// Versions of this run that were examined.
     seen: HashSet<State>,
 }
 
 impl ContentsWriter<'_> {
-    /// Learns what one version held.
+    /// Stores one version, and adds a fact about it.
     fn version(&mut self, store: &dyn Store, wanted: &Wanted) -> Result<(), Error> {
         let ident = wanted.ident;
         if !self.seen.insert(state(&ident)) {
@@ -221,7 +231,7 @@ impl ContentsWriter<'_> {
         for kept in of_it {
             let Ok(number) = kept.number else {
                 why = format!(
-                    "it was changed, and could not be preserved before: {}",
+                    "it was changed, and could not be preserved before that: {}",
                     kept.why()
                 );
                 continue;
@@ -230,7 +240,7 @@ impl ContentsWriter<'_> {
                 Ok(source) => match self.store(source, None) {
                     Err(Changed::Failed(error)) => return Err(error.into()),
                     Err(Changed::NoRoom) => why = NO_ROOM.to_owned(),
-                    Err(_) => why = "what was preserved of it was changed".to_owned(),
+                    Err(_) => why = "its preserved copy was changed".to_owned(),
                     Ok(found) => return Ok(found),
                 },
                 Err(reason) => why = reason,
@@ -239,7 +249,7 @@ impl ContentsWriter<'_> {
         Ok((None, Availability::Missing(why)))
     }
 
-    /// Stores what can be read from `source`, or names the package it is from.
+    /// Stores the content of `source`, or names the package that owns it.
     fn store(
         &mut self,
         mut source: Source,
@@ -264,13 +274,14 @@ impl ContentsWriter<'_> {
             error => Changed::Failed(error),
         })?;
         self.put += size;
-        // What was put in vain is garbage that nobody refers to.
+        // A content that was stored in vain has no reference, and `gc` removes it.
         source.check()?;
         Ok((Some(digest), held))
     }
 
-    /// The package that this file belongs to, and what it holds if that is what the package says. A file that was changed after it was
-    /// installed is none of the package's. Leaves the source at its beginning.
+    /// The package that owns this file, and its digest if the package's checksum matches. A file
+    /// that was changed after its installation does not belong to the package. Leaves the source at
+    /// its beginning.
     fn package(
         &mut self,
         source: &mut Source,
@@ -285,7 +296,7 @@ impl ContentsWriter<'_> {
         let (mut unverified, mut changed) = (None, false);
         for owner in self.packages.owners(path) {
             let Some(checksum) = &owner.checksum else {
-                // Whoever comes after one who knows it to be changed knows less of it.
+                // An earlier owner with a checksum knows that the file was changed.
                 if !changed {
                     unverified.get_or_insert(owner);
                 }
@@ -302,7 +313,7 @@ impl ContentsWriter<'_> {
         Ok(unverified.map(|owner| (named(owner, false), None)))
     }
 
-    /// Where a file really is. Most lie beside others: the way to their directory is looked at once.
+    /// The canonical path of a file. Most files share a directory, which is resolved once.
     fn real_path(&mut self, path: &Path) -> Option<PathBuf> {
         if fs::symlink_metadata(path).ok()?.is_symlink() {
             return path.canonicalize().ok();
@@ -315,7 +326,7 @@ impl ContentsWriter<'_> {
         Some(self.real.get(directory)?.as_ref()?.join(name))
     }
 
-    /// That as much as a large content takes is still free after it: nobody has asked for a full disk.
+    /// Checks that a large content takes at most half of the free space.
     fn has_room(&self, size: u64) -> Result<(), Changed> {
         if size < LARGE {
             return Ok(());
@@ -329,7 +340,7 @@ impl ContentsWriter<'_> {
         }
     }
 
-    /// Makes contents durable, then says so.
+    /// Makes contents durable, then adds the facts about them.
     fn flush(&mut self) -> Result<(), Error> {
         self.contents.sync()?;
         self.put = 0;
@@ -341,7 +352,7 @@ impl ContentsWriter<'_> {
     }
 }
 
-/// The size and times of an identity, in a word for people.
+/// Why two identities differ, in words.
 fn differs(now: &Ident, then: &Ident) -> &'static str {
     match () {
         () if (now.dev, now.ino) != (then.dev, then.ino) => "another file is at its path now",

@@ -1,4 +1,7 @@
-//! From the command line to a store that is up to date and ready to be current.
+//! Opens the store for a question: indexes pending logs first, then answers come from the store.
+//!
+//! Invariant: a question about what was recorded reads the graph and the facts of the store, and no
+//! log. A log is read only to index it, and by `log --raw`.
 
 use std::path::Path;
 
@@ -11,11 +14,11 @@ use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
 use crate::running_runs;
 
-/// An opened store.
+/// An open store that is up to date.
 pub struct CurrentStore {
     /// Its directory.
     pub home: Home,
-    /// Its graph, up to date.
+    /// Its graph and facts.
     pub store: SqliteStore,
 }
 
@@ -26,63 +29,65 @@ impl Drop for CurrentStore {
 }
 
 impl CurrentStore {
-    /// Opens the store and brings it up to date. Where that is not possible (a store that may only be read), the answer is
-    /// given from what is there, and one line says so.
+    /// Opens the store and brings it up to date. If that fails (a store that may only be read), the
+    /// answer comes from what the store has, and a line on stderr says so.
     pub fn open(chosen: Option<&Path>) -> Result<CurrentStore, Failure> {
         backstory_sys::heap::use_huge_pages();
         let dir = Home::directory(chosen)?;
         let home = Home::open_to_read(&dir)?;
         running_runs::let_end(&home);
         let mut store = SqliteStore::open(&home)?;
-        // Somebody waits for the answer, nobody for the disk.
+        // The user waits for the answer. The checkpoint of the WAL can follow in the background.
         store.leave_log()?;
         match index::bring_up_to_date(&home, &mut store, Busy::Wait, false) {
             Ok(failed) => failed.iter().for_each(|bad| {
                 complain(&format!(
-                    "run {} could not be indexed and is left out: {}",
+                    "run {} could not be indexed, so this answer leaves it out: {}",
                     bad.run, bad.reason
                 ));
             }),
             Err(error) => complain(&format!(
-                "the newest runs are left out of this answer: {}",
+                "cannot index the newest runs, so this answer leaves them out: {}",
                 chain(&error)
             )),
         }
-        // Contents are stored in the background: what is not known of them yet is left out of the answer.
+        // Contents are stored in the background. The answer leaves out those that are not stored
+        // yet.
         if let Err(error) = store::catch_up(&home, &mut store) {
             complain(&format!(
-                "what is known of contents may be left out of this answer: {}",
+                "cannot read all facts about contents, so this answer may leave some out: {}",
                 chain(&error)
             ));
         }
         Ok(CurrentStore { home, store })
     }
 
-    /// What nobody should wait for is done in the background.
+    /// Starts a background indexer for work that the user should not wait for.
     fn leave_the_rest(&self) {
         if self.store.has_long_log() {
             session::spawn_in_background(&index::in_background(&self.home));
         }
     }
 
-    /// Ends with the process, whose memory need not be given back in a hundred thousand pieces before.
+    /// Ends with the process, without freeing memory in many small pieces before.
     pub fn end(self) {
         self.leave_the_rest();
         std::mem::forget(self);
     }
 
-    /// Says which runs are left out of an answer about files: those whose command has ended, so that they are meant, too.
+    /// Prints which runs an answer about files leaves out: their command has ended, but not all of
+    /// their processes.
     pub fn tell_left_running(&self) {
         for header in running_runs::left_running(&self.home, |_| true) {
             complain(&format!(
-                "{}; this answer does without it",
+                "{}; this answer leaves it out",
                 still_recording(&header.id)
             ));
         }
     }
 
-    /// The id of the run that the user means; the latest if none is named. Runs that are there but cannot be asked yet, or not by
-    /// this version, are said to be there.
+    /// The id of the run that the user names; by default the latest. An error says if the run is
+    /// still being recorded, or if this version could not index it.
     pub fn run(&self, wanted: Option<&str>) -> Result<String, Failure> {
         let found = query::resolve(&self.store, wanted);
         let recording = || index::recording(&self.home);
@@ -96,7 +101,7 @@ impl CurrentStore {
                     .find(|header| header.started > latest)
                 {
                     complain(&format!(
-                        "{}; this is the latest run before it",
+                        "{}; this answer is about the latest run before it",
                         still_recording(&newer.id)
                     ));
                 }
@@ -126,7 +131,7 @@ impl CurrentStore {
     }
 }
 
-/// Why a run cannot be asked yet.
+/// Why a run is not in the store yet.
 fn still_recording(run: &str) -> String {
     format!("run {run} is still being recorded: processes of it are running")
 }

@@ -1,4 +1,5 @@
-//! What is done when the program is asked to end in the middle of its work: what is not finished is taken away, and then it ends as it was asked to.
+//! Reacts to a signal that ends the program in the middle of its work: removes unfinished files,
+//! then ends as the signal does.
 
 use std::os::fd::OwnedFd;
 use std::process::Child;
@@ -7,32 +8,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use backstory_export::unfinished;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Availability for good by who ends the program.
+/// The thread that ends the program takes this lock and never releases it.
 static ENDING: Mutex<()> = Mutex::new(());
 
-/// Processes that are at work for this one.
+/// Processes that work for this one.
 static WORKERS: Mutex<Vec<(u64, OwnedFd)>> = Mutex::new(Vec::new());
 
 fn workers() -> MutexGuard<'static, Vec<(u64, OwnedFd)>> {
     WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How those who work for this program are ended with it.
+/// How the processes that work for this program end with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workers {
-    /// At once.
+    /// They are killed.
     Killed,
-    /// By the same signal; those that the terminal asks itself are not asked twice.
+    /// They receive the same signal. A key of the terminal reaches them without this program.
     Signalled,
 }
 
-/// From now on whatever is not finished goes when the program is asked to end.
+/// From now on a signal that ends the program removes unfinished files first.
 pub fn watch(how: Workers) {
-    // Without a thread for it, the program ends as any other, and what it leaves goes with the next.
+    // Without a thread for it, the program ends as any other. The next one removes what is left.
     let _ = backstory_sys::when_asked_to_end(move |signal| {
         let key = signal == Signal::INT.as_raw();
         let at_work = workers();
-        // What was begun is not told of any more: it could not be done.
+        // From now on the main thread prints nothing: its work cannot be completed.
         std::mem::forget(ENDING.lock().unwrap_or_else(PoisonError::into_inner));
         for (_, worker) in &*at_work {
             let signal = match how {
@@ -43,21 +44,21 @@ pub fn watch(how: Workers) {
             let _ = pidfd_send_signal(worker, signal);
         }
         drop(at_work);
-        // For good, as above.
+        // Never released, as above.
         std::mem::forget(unfinished::remove_all());
     });
 }
 
-/// Waits for the end if the program is about to be ended.
+/// Waits for the end of the program if a signal is about to end it.
 pub fn unless_ended() {
     drop(ENDING.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// A process that is at work as long as this lives.
+/// A process that works for this one as long as this value lives.
 pub struct AtWork(u64);
 
 impl AtWork {
-    /// Takes it down. One that cannot be held on to ends by itself.
+    /// Registers a child. A child without a pidfd ends by itself.
     pub fn of(child: &Child) -> AtWork {
         let id = u64::from(child.id());
         let pid = i32::try_from(id).ok().and_then(Pid::from_raw);

@@ -1,14 +1,14 @@
-//! How failures reach the user: one line on stderr, and an exit status that says which sort it was.
+//! How failures reach the user: one line on stderr, and an exit status for the kind of failure.
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// Sorts of failure, by exit status.
+/// Kinds of failure, by exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// What was asked for is not there, or the question could not be answered.
+    /// The subject of the question does not exist, or the question could not be answered.
     NotFound,
-    /// The user asked for something that makes no sense.
+    /// The command line is wrong.
     Misuse,
     /// `record` was misused, or failed before its command started.
     Record,
@@ -25,17 +25,18 @@ impl Status {
     }
 }
 
-/// A failure, told in one line: what failed, on what, what to do.
+/// A failure in one line: what failed, on what, what to do.
 #[derive(Debug)]
 pub struct Failure {
-    /// Which sort.
+    /// The kind.
     pub status: Status,
-    /// The line, without `backstory: `. Empty: nothing to say (the reader of a pipe went away).
+    /// The line, without `backstory: `. Empty if the reader of a pipe is gone and nothing is
+    /// printed.
     pub line: String,
 }
 
 impl Failure {
-    /// What was asked for is not there, or could not be answered.
+    /// A failure of kind [`Status::NotFound`].
     pub fn not_found(line: impl Display) -> Failure {
         Failure {
             status: Status::NotFound,
@@ -43,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// The user's mistake.
+    /// A failure of kind [`Status::Misuse`].
     pub fn misuse(line: impl Display) -> Failure {
         Failure {
             status: Status::Misuse,
@@ -51,7 +52,7 @@ impl Failure {
         }
     }
 
-    /// The same failure, seen from `record`, whose own failures are all 125.
+    /// The same failure with the exit status of `record`, which is 125 for all of its own failures.
     pub fn of_record(self) -> Failure {
         Failure {
             status: Status::Record,
@@ -59,7 +60,7 @@ impl Failure {
         }
     }
 
-    /// Nobody reads the answer any more (`backstory files | head`): no failure of ours, and no line.
+    /// True if the reader of the answer is gone (`backstory files | head`). This prints no line.
     pub fn is_silent(&self) -> bool {
         self.line.is_empty()
     }
@@ -72,7 +73,7 @@ impl From<std::io::Error> for Failure {
                 status: Status::NotFound,
                 line: String::new(),
             },
-            // What was to be told could not be read: the answer is not to blame.
+            // The content could not be read. Writing the answer did not fail.
             _ if error
                 .get_ref()
                 .is_some_and(|inner| inner.is::<backstory_contents::Error>()) =>
@@ -84,7 +85,8 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// An error and its causes in one line, each said once: many libraries repeat their cause in their own message.
+/// An error and its causes in one line, each once. Many libraries repeat the cause in their own
+/// message.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
@@ -99,7 +101,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     line
 }
 
-/// What a usage error of the parser comes to, in our form.
+/// A usage error of the parser, in one line.
 pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     use clap::error::{ContextKind, ErrorKind};
     let told = |kind| error.get(kind).map(ToString::to_string);
@@ -136,7 +138,7 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     format!("{}{meant} (see `{hint}`)", one_line(&what))
 }
 
-/// Prints the line, if there is one, and gives the exit status.
+/// Prints the line, if there is one, and returns the exit status.
 pub fn report(failure: &Failure) -> ExitCode {
     if !failure.is_silent() {
         complain(&failure.line);
@@ -144,14 +146,14 @@ pub fn report(failure: &Failure) -> ExitCode {
     ExitCode::from(failure.status.code())
 }
 
-/// Prints `backstory: LINE` on stderr. That stderr is gone is no reason to fail.
+/// Prints `backstory: LINE` on stderr. A closed stderr is no failure.
 pub fn complain(line: &str) {
     use std::io::Write;
     let text = format!("backstory: {}\n", one_line(line));
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Whatever it was, without line breaks and control characters.
+/// The text in one line, without control characters.
 pub fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
@@ -166,12 +168,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_one_line_whatever_it_holds() {
+    fn a_failure_is_one_line_without_control_characters() {
         assert_eq!(Failure::misuse("a\n  b\tc\x1b[31m").line, "a b c?[31m");
     }
 
     #[test]
-    fn a_reader_that_went_away_is_silent() {
+    fn a_reader_that_is_gone_causes_no_line() {
         let gone = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         assert!(Failure::from(gone).is_silent());
         assert!(!Failure::from(std::io::Error::other("disk")).is_silent());

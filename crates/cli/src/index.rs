@@ -1,12 +1,17 @@
-//! Brings the store up to date: for each finalized log that the store does not have, fold → append. While the fold asks for identities
-//! of paths for the first time, they are taken from the file system and kept in the log.
+//! The indexer brings the store up to date. It folds each finalized log that the store does not
+//! have, and appends the graph to the store. When the fold needs the identity of a path for the
+//! first time, the indexer takes it from the file system and appends it to the log.
 //!
-//! Runs in the background after each recording and, if that has not happened yet, in the first question. One indexer per store
-//! at a time (`flock` on its lock file). Memory is bounded by what the fold keeps alive and one batch of the store.
+//! The indexer runs in the background after each recording, or before the first question. One
+//! indexer per store runs at a time (`flock` on its lock file). Memory is bounded by the state of
+//! the fold and one batch of the store.
 //!
-//! Invariants: a log is never deleted, and changed only by appending what resolves it. A log that cannot be folded is marked
-//! (`ID.log.bad`: program version and reason), reported once, and blocks no other; another version tries it again. A failure that
-//! is the store's (disk full, locked) marks nothing.
+//! Invariants:
+//!
+//! - The indexer never deletes a log, and changes it only by appending identities.
+//! - A log that cannot be folded is marked (`ID.log.bad`: program version and reason), reported
+//!   once, and blocks no other log. Another version of the program tries it again.
+//! - A failure of the store (disk full, locked) marks no log.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -28,31 +33,31 @@ use backstory_store::{self as store, Home, Store};
 use crate::error::chain;
 use crate::text::progress::Progress;
 
-/// What to do when somebody else is indexing.
+/// What to do while another process holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Busy {
-    /// Leave the work to them: they look once more before they stop.
+    /// Leave the work to that process: it looks for new logs once more before it stops.
     Leave,
-    /// Wait for them.
+    /// Wait for it.
     Wait,
 }
 
 /// A run that could not be indexed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bad {
-    /// Its id.
+    /// Id of the run.
     pub run: String,
-    /// One line.
+    /// Why, in one line.
     pub reason: String,
 }
 
-/// Why nothing more could be indexed.
+/// Why indexing stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store failed, not a log.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// A file beside the logs.
+    /// A file beside the logs failed.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
         /// Verb.
@@ -64,18 +69,18 @@ pub enum Error {
     },
 }
 
-/// A failure of one log.
+/// Why one log could not be indexed.
 #[derive(Debug, thiserror::Error)]
 enum LogError {
     #[error(transparent)]
     Log(#[from] eventlog::Error),
     #[error(transparent)]
     Store(#[from] store::Error),
-    #[error("it holds the log of run {run}, not its own")]
+    #[error("the file holds the log of run {run}; its name is of another run")]
     Stranger { run: String },
 }
 
-/// The command line of what does in the background what is left to do in a store: this very program.
+/// The command line of a background indexer for a store. It is this program.
 pub fn in_background(home: &Home) -> Vec<OsString> {
     match std::env::current_exe() {
         Ok(exe) => vec![
@@ -84,12 +89,13 @@ pub fn in_background(home: &Home) -> Vec<OsString> {
             "--store".into(),
             home.dir().into(),
         ],
-        // Without /proc the first question does it.
+        // Without /proc the first question indexes.
         Err(_) => Vec::new(),
     }
 }
 
-/// Indexes everything that waits to be, and gives what could not be. `retry`: logs marked as bad, too.
+/// Indexes all pending logs. Returns the runs that could not be indexed. `retry` includes logs that
+/// are marked as bad.
 pub fn bring_up_to_date(
     home: &Home,
     store: &mut dyn Store,
@@ -98,10 +104,11 @@ pub fn bring_up_to_date(
 ) -> Result<Vec<Bad>, Error> {
     session::sweep();
     let mut failed: Vec<Bad> = Vec::new();
-    // Each log is tried once, whatever comes of it: this ends.
+    // Each log is tried once, so that the loop ends.
     let mut tried: HashSet<String> = HashSet::new();
     loop {
-        // A run may be finalized, and left to us, while we work: hence once more after the lock is given back.
+        // Another recording may finalize a log, and leave it to this process, while it works. It
+        // looks once more after it released the lock.
         if waiting(home, store, retry, &tried)?.is_empty() && !any_cut_off(home)? {
             return Ok(failed);
         }
@@ -126,7 +133,7 @@ pub fn bring_up_to_date(
     }
 }
 
-/// True if another log would fail in the same way, so that this one is not to blame.
+/// True if the store failed, so that every other log would fail in the same way.
 fn is_the_stores_own(error: &store::Error) -> bool {
     use store::Error::{Damaged, Exists, NoRun, Source, TooMany, Unannounced};
     !matches!(
@@ -135,7 +142,7 @@ fn is_the_stores_own(error: &store::Error) -> bool {
     )
 }
 
-/// Runs to be indexed, oldest first.
+/// Runs to index, the oldest first.
 fn waiting(
     home: &Home,
     store: &dyn Store,
@@ -147,16 +154,16 @@ fn waiting(
     Ok(runs)
 }
 
-/// Takes the store's lock, or gives none if somebody else has it and is to be left alone.
+/// Takes the lock of the indexer. `None` if another process holds it and `busy` says to leave it.
 fn lock(home: &Home, busy: Busy) -> Result<Option<File>, Error> {
     take_lock(
         home.lock_path(),
         busy,
-        "waiting for another backstory to index the newest runs",
+        "waiting for another backstory process to index the newest runs",
     )
 }
 
-/// Takes a lock file, or gives none if somebody else has it and is to be left alone.
+/// Takes a lock file. `None` if another process holds it and `busy` says to leave it.
 pub fn take_lock(path: PathBuf, busy: Busy, waiting: &str) -> Result<Option<File>, Error> {
     let fail = |source| Error::File {
         what: "lock",
@@ -179,7 +186,7 @@ pub fn take_lock(path: PathBuf, busy: Busy, waiting: &str) -> Result<Option<File
     }
 }
 
-/// True if a recorder was killed and left a log that nobody finishes.
+/// True if a recording was killed and left an unfinished log.
 fn any_cut_off(home: &Home) -> Result<bool, Error> {
     Ok(home
         .unfinished()?
@@ -187,7 +194,7 @@ fn any_cut_off(home: &Home) -> Result<bool, Error> {
         .any(|run| !session::is_recording(&home.part_path(run))))
 }
 
-/// The headers of runs that are being recorded, newest first.
+/// The headers of the runs that are being recorded, the newest first.
 pub fn recording(home: &Home) -> Vec<RunHeader> {
     let parts = home
         .unfinished()
@@ -202,7 +209,8 @@ pub fn recording(home: &Home) -> Vec<RunHeader> {
     headers
 }
 
-/// Finishes the logs of runs whose recorder was killed. Those that cannot be finished stay what they are, and `log` lists them.
+/// Ends the logs of killed recordings. A log that cannot be ended stays as it is, and `log` lists
+/// it.
 fn recover(home: &Home) -> Result<(), Error> {
     for run in home.unfinished()? {
         let part = home.part_path(&run);
@@ -225,14 +233,14 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     let progress = Progress::of_run(run, bytes);
     let mut header = log.header().clone();
     if header.id.is_empty() {
-        // The header was lost with the beginning of the log: the file's name still says whose it is.
+        // The header was lost with the beginning of the log. The file's name still has the id.
         header.id = run.to_owned();
     } else if header.id != run {
         return Err(LogError::Stranger { run: header.id });
     }
     let end = end_of(&log);
     let kept = match header.modes.stores_contents() {
-        true => all_kept(&log),
+        true => preserved_identities(&log),
         false => PreservedIdentities::new(),
     };
     store.append(&header, &end, bytes, &mut |sink| {
@@ -243,7 +251,7 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
         let resolver = IdentityResolver::begin(&path).map_err(store::Error::source_failed)?;
         let known = FreshIdentities(RefCell::new(resolver), &kept);
         graph::fold(&header, Some(&end), log.events(), &known, sink)?;
-        // Before the store commits: the log must give the same answers should the graph ever be built again.
+        // Before the store commits: a second fold of the log must give the same graph.
         known
             .0
             .into_inner()
@@ -255,10 +263,10 @@ fn index(home: &Home, run: &str, store: &mut dyn Store) -> Result<(), LogError> 
     Ok(())
 }
 
-/// What was kept of each path before it changed, and when, in that order.
+/// Identities of the files that were preserved at each path, each with its time, in order of time.
 type PreservedIdentities = HashMap<Bytes, Vec<(Time, Ident)>>;
 
-fn all_kept(log: &Log) -> PreservedIdentities {
+fn preserved_identities(log: &Log) -> PreservedIdentities {
     let mut all = PreservedIdentities::new();
     for event in log.events() {
         if let (Op::Kept { path, .. }, Some(ident)) = (event.op, event.ident) {
@@ -273,7 +281,8 @@ fn first_since(kept: &PreservedIdentities, path: &[u8], since: Time) -> Option<(
     kept.find(|(at, _)| *at >= since).copied()
 }
 
-/// What resolving took, as the fold asks for it: `graph` knows nothing of logs, and `eventlog` nothing of graphs.
+/// Identities that the log has, for the fold. The crate `graph` has no access to logs, and
+/// `eventlog` none to graphs.
 struct LoggedIdentities<'a>(Identities, &'a PreservedIdentities);
 
 impl graph::FinalState for LoggedIdentities<'_> {
@@ -294,7 +303,7 @@ impl graph::FinalState for LoggedIdentities<'_> {
     }
 }
 
-/// Takes identities now, while they are what the run left.
+/// Identities that are taken from the file system now, while files are as the run left them.
 struct FreshIdentities<'a>(RefCell<IdentityResolver>, &'a PreservedIdentities);
 
 impl graph::FinalState for FreshIdentities<'_> {
@@ -315,7 +324,8 @@ impl graph::FinalState for FreshIdentities<'_> {
     }
 }
 
-/// The log's end, with what is wrong with the log itself, and with the status that `record` exited with if the command never ran.
+/// The run's end from the log, with the damage of the log. If the command never ran, the end has
+/// the exit status of `record`.
 fn end_of(log: &Log) -> RunEnd {
     let mut end = log.end().cloned().unwrap_or_else(|| RunEnd {
         incomplete_because: vec![Reason::NoEnd {}.to_string()],
@@ -339,7 +349,7 @@ fn end_of(log: &Log) -> RunEnd {
     end
 }
 
-/// Marks a log as one this version cannot fold.
+/// Marks a log that this version cannot fold.
 fn mark(home: &Home, run: String, error: &LogError) -> Result<Bad, Error> {
     let path = mark_path(home, &run);
     let reason = chain(error);
@@ -361,7 +371,7 @@ fn is_marked(home: &Home, run: &str) -> bool {
     bad(home, run).is_some()
 }
 
-/// Why this version could not index a run, if that is so.
+/// The mark of a run that this version could not index.
 pub fn bad(home: &Home, run: &str) -> Option<Bad> {
     let text = String::from_utf8(regular::read(mark_path(home, run)).ok()?).ok()?;
     let (version, reason) = text.split_once('\n')?;
@@ -372,7 +382,7 @@ pub fn bad(home: &Home, run: &str) -> Option<Bad> {
     })
 }
 
-/// Forgets that a run could not be indexed.
+/// Removes the mark of a run.
 pub fn forget_mark(home: &Home, run: &str) {
     let _ = fs::remove_file(mark_path(home, run));
 }

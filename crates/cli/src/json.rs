@@ -1,6 +1,8 @@
-//! JSON out, with byte strings: what is not UTF-8 becomes lone surrogates (`\udcXX`), as Python's `surrogateescape` does.
+//! JSON out, with byte strings: what is not UTF-8 becomes lone surrogates (`\udcXX`), as Python's
+//! `surrogateescape` does.
 //!
-//! Written here because the usual serialisers refuse lone surrogates: a Rust string cannot hold one. Reads nothing.
+//! Written here because the usual serialisers refuse lone surrogates: a Rust string cannot hold
+//! one. Reads nothing.
 
 use std::io::{self, Write};
 
@@ -62,13 +64,14 @@ impl Value {
     }
 }
 
-/// Writes an array with one element a line, so that a long answer needs no memory of its own and can be compared by line.
+/// Writes an array with one element a line, so that a long answer needs no memory of its own and
+/// can be compared by line.
 pub fn lines(out: &mut impl Write, items: impl IntoIterator<Item = Value>) -> io::Result<()> {
     array(out, items, |item, line| item.write(line))
 }
 
-/// The same as [`lines`], of items that are written field by field: an answer may have a hundred thousand, and a [`Value`] is a tree of its
-/// own for each.
+/// The same as [`lines`], of items that are written field by field: an answer may have a hundred
+/// thousand, and a [`Value`] is a tree of its own for each.
 pub fn objects<T>(
     out: &mut impl Write,
     items: impl IntoIterator<Item = T>,

@@ -1,7 +1,8 @@
 //! `backstory`: records how every file came to be, and answers for it.
 //!
-//! In: the command line. Out: answers on stdout, one line on stderr when something is wrong, an exit status. This crate alone
-//! joins the half that captures with the half that answers, and it alone prints.
+//! In: the command line. Out: answers on stdout, one line on stderr when something is wrong, an
+//! exit status. This crate alone joins the half that captures with the half that answers, and it
+//! alone prints.
 
 mod args;
 mod commands;
@@ -64,7 +65,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// True for commands that look up programs or paths of tools. `record` looks up neither, and must start its command at once.
+/// True for commands that look up programs or paths of tools. `record` looks up neither, and must
+/// start its command at once.
 fn uses_tools(command: &Command) -> bool {
     !matches!(
         command,
@@ -76,7 +78,8 @@ fn uses_tools(command: &Command) -> bool {
     )
 }
 
-/// Help and version are answers; everything else is misuse, which `record` has a status of its own for.
+/// Help and version are answers; everything else is misuse, which `record` has a status of its own
+/// for.
 fn misused(error: &clap::Error, args: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind::{
         DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
@@ -105,7 +108,8 @@ fn misused(error: &clap::Error, args: &[OsString]) -> ExitCode {
     })
 }
 
-/// The command that the arguments name: the first that is neither an option nor the value of `--store`.
+/// The command that the arguments name: the first that is neither an option nor the value of
+/// `--store`.
 fn asked_for(args: &[OsString]) -> Option<&str> {
     let mut args = args.iter().skip(1).filter_map(|arg| arg.to_str());
     while let Some(arg) = args.next() {

@@ -1,6 +1,8 @@
-//! Runs whose command has ended, though not all of its processes have: a shell has its prompt back, and whoever asks now means them.
+//! Runs whose command has ended while some of their processes still run. The shell has its prompt
+//! back, so that a question of the user includes these runs.
 //!
-//! What is just ending is waited for a moment; daemons are not, but said to be left out.
+//! A question waits a moment for processes that are about to end. It does not wait for daemons, and
+//! says which runs the answer leaves out.
 
 use std::fs;
 use std::path::Path;
@@ -12,12 +14,13 @@ use backstory_session as session;
 use backstory_store::Home;
 use rustix::process::{Pid, test_kill_process};
 
-/// So long a question waits for processes that outlived their command by a moment: on a busy machine the last of a pipeline may.
+/// The longest that a question waits. On a busy machine the last process of a pipeline may outlive
+/// its command by a moment.
 const MOMENT: Duration = Duration::from_millis(500);
-/// A run whose command ended so long ago has a daemon.
+/// A run whose command ended longer ago than this has a daemon.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// Waits a moment for runs whose command has just ended, and whose last processes have not: who asks means them.
+/// Waits a moment for the last processes of runs whose command has just ended.
 pub fn let_end(home: &Home) {
     let until = Instant::now() + MOMENT;
     let just_ended = |part: &Path| {
@@ -29,7 +32,8 @@ pub fn let_end(home: &Home) {
     }
 }
 
-/// Headers of runs whose command has ended, though not all of its processes have, and whose logs are as asked for.
+/// Headers of the runs whose command has ended while processes of them still run, and whose log
+/// `wanted` accepts.
 pub fn left_running(
     home: &Home,
     wanted: impl Fn(&Path) -> bool,
@@ -41,7 +45,7 @@ pub fn left_running(
         .filter(|header| !is_there(header.launcher_pid))
 }
 
-/// A process of this number is there, whoever's it is.
+/// True if a process has this number, whichever process it is.
 fn is_there(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))

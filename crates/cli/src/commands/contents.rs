@@ -1,4 +1,4 @@
-//! `contents`: what a file held.
+//! `contents`: writes the stored content of a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -52,20 +52,21 @@ fn of_path(current: &CurrentStore, args: &ContentsArgs) -> Result<Digest, Failur
     match query::known(&current.store, ident.as_ref())? {
         Some((Some(digest), held)) if held.is_stored() => Ok(digest),
         Some((_, Availability::Package(package))) => Err(Failure::not_found(format!(
-            "the content of {path} is not kept: it is from the package {} {} ({}); install that, or record with --self-contained",
+            "the content of {path} is not stored: it belongs to the package {} {} ({}); install the package, or record with --self-contained",
             package.name, package.version, package.manager
         ))),
         Some((_, Availability::Missing(why))) => Err(Failure::not_found(format!(
-            "the content of {path} is not kept: {why}"
+            "the content of {path} is not stored: {why}"
         ))),
         _ => Err(Failure::not_found(format!(
-            "nothing is known of the content of {path}: it was recorded with --contents=off, or is not stored yet \
+            "the content of {path} is unknown: it was recorded with --contents=off, or it is not stored yet \
              (`backstory index --wait` stores it now)"
         ))),
     }
 }
 
-/// Written beside and renamed: the file is there wholly or not at all. What is no file (a pipe, a terminal) is written to in place.
+/// Writes a temporary file and renames it, so that the file is complete or absent. A pipe or a
+/// terminal is written to in place.
 fn to_file(object: &mut Object, path: &Path) -> Result<(), Failure> {
     let fail = |error: io::Error| {
         Failure::not_found(format!(
@@ -81,7 +82,7 @@ fn to_file(object: &mut Object, path: &Path) -> Result<(), Failure> {
     whole_file(path, |file| io::copy(object, file).map(drop)).map_err(fail)
 }
 
-/// Makes a file, for its owner only, that is there wholly or not at all.
+/// Makes a file for its owner only, which is complete or absent.
 pub fn whole_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let path = std::path::absolute(path)?.with_file_name(name);

@@ -1,4 +1,4 @@
-//! `diff`: what two runs, or the makings of two versions of a file, differ in.
+//! `diff`: compares two runs, or how two versions of a file were made.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -47,15 +47,13 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     Ok(u8::from(!diff.differences.is_empty()))
 }
 
-/// Contents are stored in the background: whoever compares or builds on them wants them now.
+/// Stores pending contents now. A comparison or a replay needs them, and they are otherwise stored
+/// in the background.
 pub fn store_contents(current: &mut CurrentStore) {
     if let Err(error) =
         contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
     {
-        complain(&format!(
-            "not all contents could be stored: {}",
-            chain(&error)
-        ));
+        complain(&format!("cannot store all contents: {}", chain(&error)));
     }
 }
 
@@ -155,7 +153,7 @@ fn text(diff: &Diff, style: Style, out: &mut impl Write) -> io::Result<()> {
         let first = shell::quote(&diff.unknown[0]);
         writeln!(
             out,
-            "{count} files could not be compared, because what they held is not known ({first} …): record with --contents=lazy"
+            "{count} files could not be compared, because their contents are not stored ({first} …): record with --contents=lazy"
         )?;
     }
     Ok(())
@@ -195,13 +193,12 @@ fn lines(
         match difference.fed_by.len() {
             0 if diff.differences.iter().any(Difference::is_general) => {
                 fed.push(
-                    "nothing that was read: the environment or the machine, time or chance"
+                    "no recorded input: the environment, the machine, the time or random numbers"
                         .to_owned(),
                 );
             }
-            0 => {
-                fed.push("nothing that was recorded: time, chance, or a process number".to_owned())
-            }
+            0 => fed
+                .push("no recorded input: the time, random numbers or a process number".to_owned()),
             more if more > 5 => fed.push(format!("{} more", more - 5)),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! `export`: a run, or all that a file came from, in a format that other tools read.
+//! `export`: writes a run, or all that a file came from, in a format of other tools.
 
 use std::io::Write;
 use std::path::Path;
@@ -46,7 +46,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     Ok(0)
 }
 
-/// A run by its id or name, else a file. What looks like a path is one.
+/// The subject: a run by its id or name, else a file. A word that looks like a path is a path.
 fn subject(current: &CurrentStore, wanted: Option<&std::ffi::OsStr>) -> Result<Subject, Failure> {
     let Some(wanted) = wanted else {
         return Ok(Subject::Run(current.run(None)?));
@@ -60,7 +60,7 @@ fn subject(current: &CurrentStore, wanted: Option<&std::ffi::OsStr>) -> Result<S
     }
 }
 
-/// What there is.
+/// Lists the formats.
 fn list() -> Outcome {
     super::answer(|out| {
         for format in export::ALL {

@@ -1,4 +1,4 @@
-//! `files`: what a run touched, and how.
+//! `files`: lists the files that a run used, and how it used them.
 
 use std::path::Path;
 
@@ -82,8 +82,8 @@ pub fn certainty(certainty: Certainty) -> &'static str {
     }
 }
 
-/// One line a path. Counted instead, unless all are wanted: system files that were not changed, and paths that were only looked
-/// for or at.
+/// Prints one line for each path. Without `--all`, two kinds of paths are only counted: system
+/// files that were not changed, and paths that were only looked up.
 fn table(
     files: &[FileUse],
     all: bool,
@@ -124,7 +124,7 @@ fn table(
         notes.push(groups.text());
     }
     if looked_at > 0 {
-        notes.push(format!("{looked_at} paths only looked for or at"));
+        notes.push(format!("{looked_at} paths that were only looked up"));
     }
     if !notes.is_empty() {
         let note = format!("… and {} (--all lists them)", notes.join("; "));

@@ -1,4 +1,5 @@
-//! `of` and `uses`: lineage in either direction, as a tree, as Graphviz's language, as JSON.
+//! `of` and `uses`: print the lineage of a file in either direction, as a tree, for Graphviz or as
+//! JSON.
 
 use std::io::{self, Write};
 use std::path::Path;

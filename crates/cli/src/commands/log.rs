@@ -1,4 +1,4 @@
-//! `log`: all runs, newest first; and the raw log of one.
+//! `log`: lists all runs, the newest first, or prints the log of one.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -73,12 +73,13 @@ fn line(run: &RunSummary, style: Style, out: &mut impl Write) -> io::Result<()> 
     )
 }
 
-/// Runs that are not in the list, on stderr: those still recording and those that could not be indexed.
+/// Prints on stderr which runs are not in the list: those that are still recorded, and those that
+/// could not be indexed.
 fn mention_the_rest(home: &Home) {
     let unfinished = home.unfinished().unwrap_or_default();
     if !unfinished.is_empty() {
         complain(&format!(
-            "still being recorded, or cut off: {}",
+            "runs that are still being recorded, or were cut off: {}",
             unfinished.join(" ")
         ));
     }
@@ -95,7 +96,8 @@ fn mention_the_rest(home: &Home) {
     }
 }
 
-/// Prints the operations of one run, also of one that is still recording or that could not be indexed.
+/// Prints the operations of one run. The run may still be recorded, or may be one that could not be
+/// indexed.
 fn raw(wanted: &str, store: Option<&Path>) -> Outcome {
     let home = Home::open_to_read(&Home::directory(store)?)?;
     let mut path = home.log_path(wanted);

@@ -1,4 +1,4 @@
-//! `rm`, `name`, `note`, `index`: what changes a store.
+//! `rm`, `name`, `note` and `index`: change a store.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,10 +15,10 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
 use crate::index::{self, Busy};
 
-/// Forgets runs: graph and log.
+/// Removes runs: their graphs and their logs.
 pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
-    // All are found before the first is removed: a typing error must not leave half the work done.
+    // All runs are looked up before the first is removed, so that a wrong name removes nothing.
     let mut runs = Vec::new();
     for wanted in &args.runs {
         let run = match index::bad(&current.home, wanted) {
@@ -35,8 +35,8 @@ pub fn rm(args: RmArgs, store: Option<&Path>) -> Outcome {
     Ok(0)
 }
 
-/// The log first: if we are killed in between, a graph without a log can be removed again, but a log without a graph would be
-/// indexed anew.
+/// Removes the log first. If the program is killed in between, `rm` can remove the graph without a
+/// log later. A log without a graph would be indexed again.
 pub fn forget(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
     let log = current.home.log_path(run);
     match fs::remove_file(&log) {
@@ -49,7 +49,8 @@ pub fn forget(current: &mut CurrentStore, run: &str) -> Result<(), Failure> {
         _ => {}
     }
     index::forget_mark(&current.home, run);
-    // Its contents are `store gc`'s, since other runs may refer to them; what waits to be stored is nobody else's.
+    // `store gc` removes contents, because other runs may refer to them. Preserved files that wait
+    // to be stored belong to this run only.
     match fs::remove_dir_all(current.home.kept_dir(run)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Failure::not_found(format!(
@@ -78,7 +79,7 @@ pub fn name(args: NameArgs, store: Option<&Path>) -> Outcome {
     Ok(0)
 }
 
-/// Writes a note on a run.
+/// Attaches a note to a run.
 pub fn note(args: NoteArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     let run = current.run(Some(&args.run))?;
@@ -90,8 +91,8 @@ pub fn note(args: NoteArgs, store: Option<&Path>) -> Outcome {
     Ok(0)
 }
 
-/// Brings the store up to date. In the background there is nobody to complain to: what failed is marked, and the next question
-/// says so.
+/// Brings the store up to date. A background indexer prints no errors: it marks runs that failed,
+/// and the next question reports them.
 pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let home = Home::locate(store)?;
     let mut store = SqliteStore::open(&home)?;
@@ -106,7 +107,8 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     }
     contents_writer::bring_up_to_date(&home, &mut store, busy)
         .map_err(|error| Failure::not_found(chain(&error)))?;
-    // Questions that came meanwhile have the database open, so that closing it would not do it.
+    // Other processes may have the database open, so that closing it here would not write the
+    // checkpoint.
     if store.has_long_log() {
         store.bring_in_log()?;
     }

@@ -1,4 +1,4 @@
-//! One file for each command: takes its arguments, asks, prints.
+//! One file for each command: takes the arguments, queries the store, prints the answer.
 
 use std::io::{BufWriter, StdoutLock, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ mod stored_contents;
 
 use crate::error::Failure;
 
-/// What a command comes to: an exit status or a failure.
+/// The result of a command: an exit status or a failure.
 pub type Outcome = Result<u8, Failure>;
 
 /// Lets a command write its answer, and flushes it.
@@ -37,7 +37,7 @@ fn answer(
     Ok(0)
 }
 
-/// The current directory, for commands that need no `cd`; empty if there is none.
+/// The current directory, for printed commands that need no `cd`. Empty if it was removed.
 fn here() -> Vec<u8> {
     std::env::current_dir()
         .map(|dir| dir.as_os_str().as_bytes().to_vec())

@@ -1,4 +1,4 @@
-//! `processes`: the programs a run executed.
+//! `processes`: prints the programs that a run executed, as a tree.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -50,7 +50,7 @@ fn json(line: &ProcessLine) -> Value {
     ])
 }
 
-/// Children below the epoch that started them, in order of their start.
+/// Draws children below the exec epoch that started them, in order of their start.
 fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) -> io::Result<()> {
     let index: HashMap<u64, usize> = lines
         .iter()
@@ -87,12 +87,13 @@ fn tree(lines: &[ProcessLine], here: &[u8], style: Style, out: &mut impl Write) 
     Ok(())
 }
 
-/// What a shell does between fork and exec is part of the command it starts.
+/// True for an epoch between fork and exec, which belongs to the command that the shell starts.
 fn is_part(line: &ProcessLine) -> bool {
     line.activity.epoch == 0 && line.activity.execed
 }
 
-/// The nearest ancestor that has a line of its own. Bounded, should the parents go round in a circle.
+/// The nearest ancestor that has a line of its own. The search is bounded, because damaged data may
+/// have a cycle.
 fn parent_of(lines: &[ProcessLine], index: &HashMap<u64, usize>, of: usize) -> Option<usize> {
     let mut at = of;
     for _ in 0..lines.len() {
@@ -121,7 +122,7 @@ fn command(line: &ProcessLine, from: &[u8]) -> String {
     }
 }
 
-/// What became of it: how long, and how it ended if not well.
+/// How long the epoch took, and how it ended unless it succeeded.
 fn outcome(line: &ProcessLine, style: Style) -> String {
     let activity = &line.activity;
     let took = when::duration(activity.interval.end - activity.interval.start);
@@ -132,7 +133,7 @@ fn outcome(line: &ProcessLine, style: Style) -> String {
             format!(", {}", style.paint(Role::Bad, &format!("signal {signal}")))
         }
         (None, None, true) => ", then exec".to_owned(),
-        (None, None, false) => ", end not seen".to_owned(),
+        (None, None, false) => ", end not observed".to_owned(),
     };
     format!("  [pid {}, {took}{ended}]", activity.pid)
 }

@@ -1,4 +1,7 @@
-//! `record`: nothing heavy before the command runs, nothing of ours on its output.
+//! `record`: runs a command under recording.
+//!
+//! Invariants: nothing slow happens before the command starts, and nothing is printed on the
+//! command's output.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -20,7 +23,7 @@ use backstory_vocabulary::ContentsMode;
 /// Between two looks at a recording that goes on after its command.
 const WAIT_STEP: Duration = Duration::from_millis(5);
 
-/// Runs the command under recording and gives its exit status.
+/// Runs the command under recording and returns its exit status.
 pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     let prepared = prepare(args, store).map_err(Failure::of_record)?;
     let mut recorded =
@@ -46,11 +49,11 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     if let (true, Some(signal)) = (recorded.by_key, recorded.signal) {
         session::end_by_signal(signal);
     }
-    // Nothing else has an exit status of its own: what a process can exit with fits in 8 bits.
+    // An exit status has 8 bits.
     Ok(recorded.status() as u8)
 }
 
-/// What is known before the command starts.
+/// What is determined before the command starts.
 struct Prepared {
     options: session::Options,
     name: Option<String>,
@@ -62,7 +65,7 @@ struct Prepared {
 fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> {
     if args.self_contained && args.contents == ContentsMode::Off {
         return Err(Failure::misuse(
-            "--self-contained is about contents that are kept: leave --contents=off away",
+            "--self-contained stores contents, but --contents=off stores none: leave one of them out",
         ));
     }
     if let Some(name) = &args.name {
@@ -100,7 +103,8 @@ fn prepare(args: RecordArgs, store: Option<&Path>) -> Result<Prepared, Failure> 
     })
 }
 
-/// Waits until no process of the run is recorded any more and the run is in the store, and takes the verdict from there.
+/// Waits until no process of the run is recorded any more and the run is in the store, and takes
+/// the verdict from there.
 fn wait_for_verdict(home: &Home, recorded: &mut session::Recorded) -> Result<(), Failure> {
     while session::is_recording(&home.part_path(&recorded.run)) {
         std::thread::sleep(WAIT_STEP);
@@ -115,18 +119,18 @@ fn wait_for_verdict(home: &Home, recorded: &mut session::Recorded) -> Result<(),
     Ok(())
 }
 
-/// A name that cannot be mistaken for something else when it is typed or listed.
+/// Checks the name of a run: it must not look like an option or like two words.
 pub fn check_name(name: &str) -> Result<(), Failure> {
     let odd = |c: char| c.is_control() || c.is_whitespace();
     if name.is_empty() || name.starts_with('-') || name.chars().any(odd) || name.len() > 200 {
         return Err(Failure::misuse(format!(
-            "{name:?} cannot name a run: give 1 to 200 characters without spaces that do not begin with `-`"
+            "{name:?} cannot be the name of a run: give 1 to 200 characters, without spaces and without `-` at the beginning"
         )));
     }
     Ok(())
 }
 
-/// A summary that could not be written is better refused now than missed after hours.
+/// Checks before the command runs, which may take hours, that the summary can be written.
 fn check_summary(path: &Path) -> Result<(), Failure> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -141,15 +145,16 @@ fn check_summary(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the recorder's library is put. Root's commands often go on as other users (`su`, `runuser`), who could not read it in
-/// root's private store, and whose loader would complain on stderr.
+/// The directory of the recorder's library. Commands of root often continue as other users (`su`,
+/// `runuser`). These users could not read the library in root's private store, and their loader
+/// would print an error.
 fn library_dir(home: &Home) -> PathBuf {
     let own = home.dir().join("lib");
     if !rustix::process::geteuid().is_root() {
         return own;
     }
     let shared = PathBuf::from("/run/backstory");
-    // Whatever the umask: who can write there decides what root's programs run.
+    // Whatever the umask: a user who can write there decides what the programs of root execute.
     let made = fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
@@ -162,7 +167,7 @@ fn library_dir(home: &Home) -> PathBuf {
     }
 }
 
-/// Written in place, because FILE may be a pipe or `/dev/fd/3`.
+/// Writes the summary. It is written in place, because FILE may be a pipe or `/dev/fd/3`.
 fn write_summary(
     path: &Path,
     name: Option<String>,

@@ -1,4 +1,5 @@
-//! `replay`: a recorded run, played again in an empty root, and compared with what was recorded.
+//! `replay`: runs a recorded command again in an empty root, and compares the outputs with the
+//! recorded ones.
 
 mod inside;
 mod report;
@@ -33,37 +34,37 @@ use crate::error::{Failure, complain};
 /// The plan of a replay, below its directory.
 const PLAN: &str = "plan.json";
 
-/// What became of it.
+/// The result file of a replay.
 const RESULT: &str = "result.json";
 
-/// Where the replay's own recording is.
+/// The directory of the replay's own store.
 const STORE: &str = "store";
 
-/// What the process inside has to say.
+/// The result that the process inside reports.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Played {
-    /// Why it could not be done.
+    /// Why the replay failed.
     failure: Option<String>,
-    /// The command's status, as `record` has it.
+    /// The command's exit status, as `record` reports it.
     status: i32,
     /// Why the command could not be started.
     not_started: Option<String>,
-    /// Id of its own recording, if there is one.
+    /// Id of the run that the replay recorded, if any.
     recorded: Option<String>,
     /// How long the command ran, in ns.
     took: u64,
-    /// What it left.
+    /// The files that the command left.
     left: Vec<backstory_replay::root::results::ReplayedFile>,
 }
 
-/// How the process inside is to run the command.
+/// How the process inside runs the command.
 #[derive(Debug, Serialize, Deserialize)]
 struct Job {
     plan: Plan,
     record: bool,
 }
 
-/// Plays a run again; exits with 1 if something came out differently.
+/// Replays a run. Exits with 1 if an output differs.
 pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     let deviations = deviations(&args)?;
     ending::watch(Workers::Killed);
@@ -78,7 +79,8 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     )?;
     let own = directory(args.output_dir.as_deref(), &run)?;
     let leaving = CleanupPath::at(&own);
-    // Who is killed leaves it to the next replay: locked, it is nobody's yet.
+    // A replay that is killed leaves its directory to the next one, which removes directories
+    // without a lock.
     let lock = File::open(&own)?;
     let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
     let played = match play(&current, &own, plan.clone(), &args) {
@@ -112,7 +114,7 @@ pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
     report.print(args.json)
 }
 
-/// What the user wants to be different.
+/// The changes that the user wants.
 fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
     let mut wanted = Deviations {
         allow_host: args.allow_host,
@@ -128,8 +130,9 @@ fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
     for arg in &args.arg {
         let (number, value) = split(arg, "N=VALUE, as in --arg 2=-v")?;
         let number = number.to_str().and_then(|number| number.parse().ok());
-        let number = number
-            .ok_or_else(|| Failure::misuse("--arg takes the number of an argument: --arg 2=-v"))?;
+        let number = number.ok_or_else(|| {
+            Failure::misuse("--arg needs the number of an argument, as in --arg 2=-v")
+        })?;
         wanted.args.push((number, value.as_bytes().into()));
     }
     for input in &args.input {
@@ -139,7 +142,7 @@ fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
     Ok(wanted)
 }
 
-/// At its first equals sign, if something is before that.
+/// Splits at the first equals sign. The part before it must not be empty.
 fn split(text: &OsStr, what: &str) -> Result<(OsString, OsString), Failure> {
     let bytes = text.as_bytes();
     let at = bytes
@@ -153,7 +156,7 @@ fn split(text: &OsStr, what: &str) -> Result<(OsString, OsString), Failure> {
     ))
 }
 
-/// `NAME=VALUE`, or `NAME` with the value that it has here.
+/// Reads `NAME=VALUE`, or `NAME` with the value of this environment.
 pub fn variables(given: &[OsString]) -> Result<Vec<(Bytes, Bytes)>, Failure> {
     let one = |env: &OsString| {
         let (name, value) = match env.as_bytes().contains(&b'=') {
@@ -161,7 +164,7 @@ pub fn variables(given: &[OsString]) -> Result<Vec<(Bytes, Bytes)>, Failure> {
             false => {
                 let missing = || {
                     Failure::misuse(format!(
-                        "{} is not set here: give --env NAME=VALUE",
+                        "the variable {} is not set here: give --env NAME=VALUE",
                         env.display()
                     ))
                 };
@@ -173,11 +176,11 @@ pub fn variables(given: &[OsString]) -> Result<Vec<(Bytes, Bytes)>, Failure> {
     given.iter().map(one).collect()
 }
 
-/// The directory that outputs go to: never one that holds something already.
+/// The directory for the outputs: new, or empty.
 fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
     let fail = |path: &Path, error: &io::Error| {
         Failure::not_found(format!(
-            "cannot make {}: {error}: give --output-dir a directory that you can write to",
+            "cannot create {}: {error}; give --output-dir a directory that you can write to",
             path.display()
         ))
     };
@@ -188,7 +191,7 @@ fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
         if entries.next().is_some() {
             let path = path.display();
             return Err(Failure::misuse(format!(
-                "{path} is not empty: give --output-dir a new directory"
+                "the directory {path} is not empty: give --output-dir a new directory"
             )));
         }
         return path.canonicalize().map_err(|error| fail(path, &error));
@@ -206,21 +209,22 @@ fn directory(wanted: Option<&Path>, run: &str) -> Result<PathBuf, Failure> {
         }
     }
     Err(Failure::not_found(
-        "there are too many replays here: give --output-dir",
+        "this directory has too many replays already: give --output-dir",
     ))
 }
 
-/// Takes away what a replay that was killed has left: only that has a plan in it and nobody who holds it.
+/// Removes the directories of killed replays. Such a directory has a plan, and no process holds its
+/// lock.
 fn sweep(own: &Path) {
     if own.join(PLAN).is_file() && is_abandoned(own) {
         take_away(own);
     }
 }
 
-/// So often it is tried to take away what processes that are being killed may still write into.
+/// Attempts to remove a directory that processes may still write into while they are being killed.
 const TRIES: u32 = 100;
 
-/// Takes away what a replay that could not be done has put into its directory.
+/// Removes what a failed replay has put into its directory.
 fn clear(own: &Path) {
     for _ in 0..TRIES {
         take_away(own);
@@ -241,7 +245,7 @@ fn take_away(own: &Path) {
     let _ = fs::remove_dir(own);
 }
 
-/// Builds the root in a process of its own, runs the command there and waits.
+/// Starts a process that builds the root and runs the command there, and waits for it.
 fn play(
     current: &CurrentStore,
     own: &Path,
@@ -283,7 +287,7 @@ fn play(
     );
     let mut child = command.spawn().map_err(|error| fail("start", error))?;
     let at_work = AtWork::of(&child);
-    // Whoever interrupts it ends what it runs: what that leaves is to be taken away.
+    // A signal that ends the replay also ends the command. Its files must be removed.
     backstory_sys::outlive_interrupts();
     let status = child.wait().map_err(|error| fail("wait for", error))?;
     drop(at_work);
@@ -297,12 +301,12 @@ fn play(
         }) => Err(Failure::not_found(line)),
         Some(played) => Ok(played),
         None => Err(Failure::not_found(format!(
-            "the replay was ended before it was done ({status})"
+            "the replay was killed before it had finished ({status})"
         ))),
     }
 }
 
-/// The standard input that the run had.
+/// The standard input of the recorded run.
 fn stdin(current: &CurrentStore, plan: &Plan) -> Result<Stdio, Failure> {
     Ok(match &plan.stdin {
         Stdin::Inherited => Stdio::inherit(),
@@ -318,7 +322,8 @@ fn stdin(current: &CurrentStore, plan: &Plan) -> Result<Stdio, Failure> {
     })
 }
 
-/// Files of this machine that the replay looked for and that the recorded run did not touch: named if the replay was recorded.
+/// Files of this machine that the replay looked for, but the recorded run did not use. They are
+/// known only if the replay was recorded.
 fn untouched(own: &Path, played: &Played, plan: &Plan) -> Vec<Vec<u8>> {
     use backstory_query::answer::Access;
     let Some(run) = &played.recorded else {
@@ -340,7 +345,8 @@ fn untouched(own: &Path, played: &Played, plan: &Plan) -> Vec<Vec<u8>> {
     here.map(|file| file.path.to_vec()).collect()
 }
 
-/// Where this machine has the program that could not be started, because the recorded run did not use it.
+/// The path on this machine of a program that could not be started, because the recorded run did
+/// not use it.
 fn program_here(played: &Played, plan: &Plan) -> Option<Vec<u8>> {
     let name = plan.argv.first().filter(|_| played.not_started.is_some())?;
     let search = plan.env.iter().find(|(name, _)| name == b"PATH");

@@ -1,4 +1,4 @@
-//! `rerun`: brings a result up to date by doing again what has to be done again, each step recorded.
+//! `rerun`: brings a file up to date by running stale steps again. Each step is recorded.
 
 use backstory_vocabulary::{ContentsMode, Word};
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ use crate::json::{self, Value};
 use crate::text::shell::quote;
 use crate::text::style::{Role, Style};
 
-/// Brings a file up to date; exits with 1 if a step failed, or (with `--dry-run`) if one is stale.
+/// Brings a file up to date. Exits with 1 if a step failed, or with `--dry-run` if a step is stale.
 pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     store_contents(&mut current);
@@ -89,8 +89,10 @@ pub fn run(args: RerunArgs, store: Option<&Path>) -> Outcome {
             .count()
         {
             0 => String::new(),
-            1 => "; a step was not begun, what others made is left".to_owned(),
-            several => format!("; {several} steps were not begun, what others made is left"),
+            1 => "; 1 later step did not start; the outputs of other steps stay".to_owned(),
+            several => {
+                format!("; {several} later steps did not start; the outputs of other steps stay")
+            }
         };
         complain(&format!(
             "the step {} failed ({how}): {}{left}",
@@ -137,7 +139,7 @@ fn planned(steps: &[PlannedStep], at: usize, step: &PlannedStep) -> Value {
     ])
 }
 
-/// `stale`, `current`, or `waits` for what a stale step will make.
+/// The state of a step: `stale`, `current`, or `waits` for the outputs of a stale step.
 fn standing(steps: &[PlannedStep], at: usize) -> &'static str {
     let mut above = vec![at];
     let mut seen = vec![false; steps.len()];
@@ -153,7 +155,7 @@ fn standing(steps: &[PlannedStep], at: usize) -> &'static str {
     "current"
 }
 
-/// So many reasons are told one by one.
+/// Reasons that are printed one by one.
 const SHOWN: usize = 5;
 
 fn explain(steps: &[PlannedStep], style: Style, out: &mut impl Write) -> io::Result<()> {
@@ -194,7 +196,7 @@ fn explain(steps: &[PlannedStep], style: Style, out: &mut impl Write) -> io::Res
             for (from, path) in open {
                 writeln!(
                     out,
-                    "         {}: done again only if step {} makes something else",
+                    "         {}: runs only if step {} makes a different output",
                     quote(path),
                     steps[*from].name
                 )?;
@@ -204,11 +206,11 @@ fn explain(steps: &[PlannedStep], style: Style, out: &mut impl Write) -> io::Res
     Ok(())
 }
 
-/// Runs steps under `record`, so that what they make has a history, too.
+/// Runs steps under `record`, so that their outputs have a history.
 struct Records {
     program: PathBuf,
     store: PathBuf,
-    /// What steps print goes to standard error: standard output is for the answer.
+    /// Steps print on standard error, because standard output is for the answer.
     apart: bool,
 }
 
@@ -219,7 +221,7 @@ impl StepRunner for Records {
         }
         let os = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
         let contents = step.contents.unwrap_or(ContentsMode::Off);
-        // Lines are written for a shell that knows `$'…'`.
+        // The lines need a shell that knows `$'…'`.
         let shell = if Path::new("/bin/bash").exists() {
             "bash"
         } else {
@@ -244,7 +246,7 @@ impl StepRunner for Records {
         let cwd = Path::new(OsStr::from_bytes(&step.cwd));
         if !cwd.is_dir() {
             return Err(io::Error::other(format!(
-                "its directory {} is not there",
+                "its directory {} does not exist",
                 cwd.display()
             )));
         }
@@ -260,7 +262,7 @@ impl StepRunner for Records {
     }
 }
 
-/// Says what happens.
+/// Prints the progress.
 struct Tells {
     style: Style,
     quiet: bool,
@@ -276,7 +278,7 @@ impl Tells {
                 step.name,
                 script
             );
-            // Nobody reads it: the work goes on.
+            // A closed stderr does not stop the work.
             let _ = io::stdout().write_all(line.as_bytes());
         }
     }

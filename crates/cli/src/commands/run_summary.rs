@@ -4,7 +4,8 @@ use backstory_query::answer::RunSummary;
 
 use crate::json::Value;
 
-/// The fields of a run in `log --json` and `show --json`. `exit` is the status that `record` exited with.
+/// The fields of a run in `log --json` and `show --json`. `exit` is the status that `record` exited
+/// with.
 pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
     vec![
         ("run", (&run.id).into()),
@@ -25,12 +26,12 @@ pub fn fields(run: &RunSummary) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The status `record` exited with, if it is known.
+/// The status that `record` exited with. `None` if the end was not observed.
 pub fn status(run: &RunSummary) -> Option<i32> {
     run.exit.or(run.signal.map(|signal| 128 + signal))
 }
 
-/// How it ended, in words.
+/// How the run ended, in words.
 pub fn ending(run: &RunSummary) -> String {
     match (run.exit, run.signal) {
         (Some(0), _) => "ok".to_owned(),

@@ -1,4 +1,5 @@
-//! `show`: one run. Whether its record is complete comes first: everything else depends on it.
+//! `show`: prints one run. The first line says whether its record is complete, because all other
+//! lines depend on it.
 
 use backstory_vocabulary::{SuppressMode, Word};
 use std::io::{self, Write};
@@ -18,7 +19,7 @@ use crate::text::shell::{self, Call};
 use crate::text::style::{Role, Style};
 use crate::text::{when, words};
 
-/// Files that are named whose contents are not kept.
+/// How many files without a stored content are named.
 const NAMED: usize = 5;
 
 /// Prints a run.
@@ -138,7 +139,7 @@ fn text(
     for peer in &details.peers {
         line(
             "peer",
-            &format!("{peer} (outside this run; what it did for it is not known)"),
+            &format!("{peer} (outside this run; what the peer did for the run is unknown)"),
         )?;
     }
     if !details.lookups_unknown.is_empty() {
@@ -148,7 +149,7 @@ fn text(
         line("contents", &kept.text())?;
         for (path, why) in kept.missing.iter().take(NAMED) {
             line(
-                "  not kept",
+                "  not stored",
                 &one_line(&format!("{}: {why}", shell::quote(path))),
             )?;
         }
@@ -158,7 +159,7 @@ fn text(
             .checked_sub(NAMED)
             .filter(|more| *more > 0)
         {
-            line("  not kept", &format!("{more} more (--json lists them)"))?;
+            line("  not stored", &format!("{more} more (--json lists them)"))?;
         }
     }
     let modes = &details.modes;
@@ -182,7 +183,7 @@ fn text(
     line("log", &when::size(details.log_bytes))
 }
 
-/// How it ended, at length.
+/// How the run ended, with the name of the signal.
 fn end(run: &RunSummary) -> String {
     match (run.exit, run.signal) {
         (None, Some(signal)) => match words::signal(signal) {
@@ -193,7 +194,7 @@ fn end(run: &RunSummary) -> String {
     }
 }
 
-/// `not known of 3 processes (/bin/busybox, …)`
+/// `unknown for 3 processes (/bin/busybox, …)`
 fn unknown_lookups(details: &RunDetails) -> String {
     let mut programs: Vec<String> = details
         .lookups_unknown
@@ -212,7 +213,7 @@ fn unknown_lookups(details: &RunDetails) -> String {
         format!("{count} processes")
     };
     format!(
-        "not known of {processes} ({}{more}); --lookups=all records them",
+        "unknown for {processes} ({}{more}); --lookups=all records them",
         programs.join(", ")
     )
 }

@@ -1,4 +1,4 @@
-//! `status`: are files as their last run left them, and are their inputs?
+//! `status`: checks whether files, and their inputs, are as their last run left them.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::json::{self, Value};
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 
-/// Prints the status of files; exits with 1 if something is not current.
+/// Prints the status of files. Exits with 1 if a file is not current.
 pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let latest = args.paths.is_empty();
@@ -24,7 +24,7 @@ pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
         args.paths
     };
     let mut files = query::status(&current.store, &paths)?;
-    // Devices and the like, which have no content to compare: the user did not ask for them.
+    // The user did not name devices and the like, which have no content to compare.
     files.retain(|file| !latest || file.state != FileState::Unknown);
     answer(|out| match args.json {
         true => json::lines(out, files.iter().map(json)),
@@ -35,14 +35,15 @@ pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
     Ok(u8::from(!files.iter().all(is_current)))
 }
 
-/// As its run left it, and so are its inputs as far as is known: that one could not be told for certain is said, but is no change.
+/// True if the file is as its run left it, and its inputs are unchanged as far as is known. An
+/// input that may have changed is printed, but does not count as a change.
 fn is_current(file: &FileStatus) -> bool {
     let changed =
         |(_, state): &(_, FileState)| matches!(state, FileState::Modified | FileState::Removed);
     file.state == FileState::Current && !file.changed_inputs.iter().any(changed)
 }
 
-/// The files that the latest run wrote and that were there when it ended.
+/// The files that the latest run wrote and that existed when it ended.
 fn written_by_the_latest(current: &CurrentStore) -> Result<Vec<PathBuf>, crate::error::Failure> {
     use backstory_query::answer::Access::{Delete, Write};
     use std::os::unix::ffi::OsStrExt;

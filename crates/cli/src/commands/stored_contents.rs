@@ -1,4 +1,4 @@
-//! What is known of the contents of a run's files, as `files` and `show` tell it.
+//! The stored contents of a run's files, as `files` and `show` print them.
 
 use std::collections::HashMap;
 
@@ -11,21 +11,21 @@ use backstory_store::facts::Availability;
 
 use crate::json::Value;
 
-/// What became of the contents of one run.
+/// Which contents of one run are stored.
 pub struct StoredContents {
-    /// All of its files have been looked at: contents are stored in the background.
+    /// True once all files of the run were examined. Contents are stored in the background.
     pub settled: bool,
-    /// Versions whose content is kept.
+    /// Versions whose content is stored.
     pub kept: usize,
-    /// Versions that a package has.
+    /// Versions whose content belongs to an installed package.
     pub packages: usize,
-    /// Paths of versions that nobody has any more, and why.
+    /// Paths of versions whose content is lost, and why.
     pub missing: Vec<(Bytes, String)>,
     /// Versions whose content is known, in the order of their first use.
     pub versions: Vec<Content>,
 }
 
-/// What became of the contents of a run that was recorded with `--contents`.
+/// The stored contents of a run that was recorded with `--contents`.
 pub fn of_run(store: &dyn Store, run: &str) -> query::Result<StoredContents> {
     let contents = query::contents(store, run)?;
     let mut all = StoredContents {
@@ -40,7 +40,8 @@ pub fn of_run(store: &dyn Store, run: &str) -> query::Result<StoredContents> {
         match &file.availability {
             Availability::Stored | Availability::StoredPackage(_) => all.kept += 1,
             Availability::Package(_) => all.packages += 1,
-            // What the run made, did not read and changed again was never wanted.
+            // A version that the run wrote, did not read and changed again is not meant to be
+            // stored.
             Availability::Missing(_) if !contents.settled || !was_wanted(store, &file)? => {}
             Availability::Missing(why) => all.missing.push((file.path.clone(), why.clone())),
         }
@@ -77,11 +78,11 @@ impl StoredContents {
         ])
     }
 
-    /// `12 kept, 40 in packages`
+    /// `12 stored, 40 in packages`
     pub fn text(&self) -> String {
         match self.settled {
             false => "not stored yet (`backstory index --wait` stores them now)".to_owned(),
-            true => format!("{} kept, {} in packages", self.kept, self.packages),
+            true => format!("{} stored, {} in packages", self.kept, self.packages),
         }
     }
 }
@@ -90,7 +91,7 @@ impl StoredContents {
 pub struct Versions(HashMap<Bytes, Vec<Content>>);
 
 impl Versions {
-    /// Of a run.
+    /// The versions of a run.
     pub fn of_run(store: &dyn Store, run: &str) -> query::Result<Versions> {
         let mut by_path: HashMap<Bytes, Vec<Content>> = HashMap::new();
         for file in query::contents(store, run)?.files {
@@ -110,7 +111,7 @@ impl Versions {
     }
 }
 
-/// What is told of a version, whoever tells it.
+/// The fields of a version in JSON.
 fn fields(file: &Content) -> [(&'static str, Value); 5] {
     let package = file.availability.package().map(|package| {
         Value::Object(vec![
@@ -129,7 +130,7 @@ fn fields(file: &Content) -> [(&'static str, Value); 5] {
     ]
 }
 
-/// The same, with its path before it.
+/// The fields of a version, after its path.
 fn named(file: &Content) -> Value {
     let path = ("path", Value::from(&file.path));
     Value::Object(std::iter::once(path).chain(fields(file)).collect())

@@ -1,4 +1,5 @@
-//! The directories and symbolic links on the way to files: without them a path leads nowhere.
+//! The directories and symbolic links on the paths of files, for the directory snapshot of a run. A
+//! replay needs them to resolve the paths.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -10,31 +11,31 @@ use std::path::{Component, Path, PathBuf};
 use backstory_eventlog::event::Bytes;
 use backstory_store::facts::{Listed, Looked, SnapshotEntry};
 
-/// Links that lead to links: as many as the kernel follows.
+/// Symbolic links that are followed in one path, as many as the kernel follows.
 const MOST_LINKS: usize = 40;
 
-/// Of a directory with more entries, what is in it is not the point.
+/// The entries of a directory with more than these are not stored.
 const MOST_ENTRIES: usize = 10_000;
 
-/// All places on the way to these paths, in the order of their bytes; of the directories `listed` with what is in them, and with the
-/// files `looked` as they are.
+/// The directories and links on these paths, in the order of their bytes. The directories in
+/// `listed` come with their entries, and the files in `looked` with their status.
 pub fn around(
     paths: &[PathBuf],
     listed: &[PathBuf],
     looked: &HashSet<PathBuf>,
 ) -> Vec<SnapshotEntry> {
-    let mut way = Way::default();
+    let mut walk = PathWalk::default();
     for path in paths {
-        way.walk(path, looked.contains(path));
+        walk.walk(path, looked.contains(path));
     }
-    let mut found = way.found;
-    for (path, file) in way.files {
+    let mut found = walk.found;
+    for (path, file) in walk.files {
         let directory = path.parent().unwrap_or(Path::new("/"));
         if let Some(place) = found.get_mut(directory.as_os_str().as_bytes()) {
             place.looked.push(file);
         }
     }
-    // One directory by two names is listed once: its files have no more names for that.
+    // A directory with two names is listed once, so that its files are not counted as linked twice.
     let real: HashSet<PathBuf> = listed
         .iter()
         .filter_map(|path| fs::canonicalize(path).ok())
@@ -53,7 +54,8 @@ pub fn around(
     found.into_values().collect()
 }
 
-/// What is in a directory, in the order in which the file system tells it; none of one that cannot be listed or holds too much.
+/// The entries of a directory, in the order of the file system. `None` if it cannot be listed or
+/// has too many entries.
 fn entries(directory: &Path) -> Option<Vec<Listed>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(directory).ok()? {
@@ -89,7 +91,7 @@ fn time(meta: &fs::Metadata) -> i64 {
     meta.mtime() * 1_000_000_000 + meta.mtime_nsec()
 }
 
-/// Forgets the inodes of files that have but one name in all of these directories.
+/// Clears the inode numbers of files that have only one name in all of these directories.
 fn only_shared(listings: &mut [(u64, &mut Vec<Listed>)]) {
     let mut names: HashMap<(u64, u64), u32> = HashMap::new();
     for (device, entries) in &*listings {
@@ -106,17 +108,18 @@ fn only_shared(listings: &mut [(u64, &mut Vec<Listed>)]) {
     }
 }
 
-/// What was found on the way.
+/// The directories, links and files that were found.
 #[derive(Default)]
-struct Way {
+struct PathWalk {
     found: BTreeMap<Bytes, SnapshotEntry>,
     seen: HashSet<PathBuf>,
-    /// Files at the end of it that are to be told as they are.
+    /// Files at the end of a path, with their status.
     files: BTreeMap<PathBuf, Looked>,
 }
 
-impl Way {
-    /// Every prefix of the path and of what links in it lead to. `file`: if it leads to a file, that is told, too.
+impl PathWalk {
+    /// Visits every prefix of the path and of the targets of its links. With `file`, also a file at
+    /// the end.
     fn walk(&mut self, path: &Path, file: bool) {
         let mut rest: Vec<PathBuf> = vec![path.to_owned()];
         let mut links = 0;
@@ -147,7 +150,8 @@ impl Way {
         }
     }
 
-    /// Takes down what is at `path` if it is a directory, a link or, if asked for, a file; gives the link's target.
+    /// Records the directory, the link or, with `file`, the file at `path`. Returns the target of a
+    /// link.
     fn look(&mut self, path: &Path, file: bool) -> Option<PathBuf> {
         let key: Bytes = path.as_os_str().as_bytes().into();
         if let Some(place) = self.found.get(&key) {

@@ -1,4 +1,5 @@
-//! A file that is believed to be a certain version: opened once, looked at before and after it was read.
+//! A file that should still be a certain version. The file is opened once, and its status is read
+//! before and after its content.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -13,36 +14,39 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use super::differs;
 use super::wanted::Preserved;
 
-/// A clock tick of file systems: a status change this little after a run's end was made before it.
+/// A clock tick of file systems. A status change this shortly after the end of a run was made
+/// before the end.
 const TICK: i64 = 10_000_000;
 
-/// Why what was read is not the version, or could not be stored.
+/// Why the content of a file is not the version, or could not be stored.
 #[derive(Debug)]
 pub enum Changed {
-    /// It changed while it was read.
+    /// The file changed while it was read.
     Meanwhile,
-    /// It could not be read.
+    /// The file could not be read.
     Unreadable(io::Error),
-    /// It takes more than half of what is free.
+    /// The content takes more than half of the free space.
     NoRoom,
-    /// It could not be stored.
+    /// The content could not be stored.
     Failed(contents::Error),
 }
 
-/// An open file, and what it was when it was opened.
+/// An open file, and its identity when it was opened.
 pub struct Source {
     file: File,
     before: Ident,
 }
 
-/// Opens the file at `path` if it still is this version, of a run that ended then; else says why not.
+/// Opens the file at `path` if it still is this version, of a run that ended at `ended`. The error
+/// says why not.
 pub fn open(path: &Path, wanted: &Ident, ended: i64) -> Result<Source, String> {
     let source = open_any(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "it was removed or replaced after the run".to_owned(),
         _ => format!("it cannot be opened: {error}"),
     })?;
     let now = &source.before;
-    // Links made and modes changed within the run are in its log, as a change of the content would be.
+    // The log of the run has the links and modes that changed within the run, as it has changes of
+    // the content.
     let explained = now.ctime == wanted.ctime || now.ctime <= ended + TICK;
     match same_version(now, wanted) && explained {
         true => Ok(source),
@@ -50,10 +54,10 @@ pub fn open(path: &Path, wanted: &Ident, ended: i64) -> Result<Source, String> {
     }
 }
 
-/// Opens what was preserved of a version.
+/// Opens the preserved file of a version.
 pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
-    let source = open_any(path)
-        .map_err(|error| format!("what was preserved of it cannot be opened: {error}"))?;
+    let source =
+        open_any(path).map_err(|error| format!("its preserved copy cannot be opened: {error}"))?;
     let now = &source.before;
     let same = match kept.how {
         Some(PreserveMethod::Link) => same_version(now, &kept.ident),
@@ -66,16 +70,19 @@ pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
 }
 
 fn open_any(path: &Path) -> io::Result<Source> {
-    // Never waits for a pipe's other end, should one be there now.
+    // A pipe may lie at the path now. The open must not wait for its other end.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    // Reading leaves no trace where we may have it so.
+    // Where the kernel allows it, the access time does not change.
     let opened = rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty())
         .or_else(|_| rustix::fs::open(path, flags, Mode::empty()))?;
     let file = File::from(opened);
     let before = look(&file)?;
     match FileType::from_raw_mode(before.mode) {
         FileType::RegularFile => Ok(Source { file, before }),
-        _ => Err(io::Error::new(io::ErrorKind::NotFound, "it is no file now")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "it is not a regular file now",
+        )),
     }
 }
 
@@ -86,7 +93,7 @@ fn look(file: &File) -> io::Result<Ident> {
 }
 
 impl Source {
-    /// That the file is what it was when it was opened.
+    /// Checks that the file has not changed since it was opened.
     pub fn check(&self) -> Result<(), Changed> {
         let after = look(&self.file).map_err(Changed::Unreadable)?;
         let (a, b) = (&self.before, &after);
@@ -96,12 +103,12 @@ impl Source {
         }
     }
 
-    /// Bytes that it had when it was opened.
+    /// Bytes of the file when it was opened.
     pub fn size(&self) -> u64 {
         self.before.size.max(0) as u64
     }
 
-    /// Back to its beginning.
+    /// Seeks to the beginning.
     pub fn rewind(&mut self) -> io::Result<()> {
         self.file.rewind()
     }

@@ -1,4 +1,4 @@
-//! Which versions of a run are to be stored, and what was preserved of them while it was recorded.
+//! Which versions of a run are stored, and which of them were preserved while the run was recorded.
 
 use backstory_vocabulary::ContentsMode;
 use std::collections::hash_map::Entry;
@@ -16,11 +16,11 @@ use backstory_workflow::paths::is_tool;
 
 use super::Error;
 
-/// A version to be stored.
+/// A version to store.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub ident: Ident,
-    /// Where it may be.
+    /// Paths at which the file may be.
     pub paths: Vec<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ pub struct Preserved {
     pub ident: Ident,
     pub path: PathBuf,
     pub how: Option<PreserveMethod>,
-    /// Its file, or the error number that it was not preserved for.
+    /// The number of the preserved file, or the negative errno of the failure.
     pub number: Result<i32, i32>,
 }
 
@@ -42,19 +42,19 @@ impl Preserved {
     }
 }
 
-/// What is to be stored of a run.
+/// All that is stored of a run.
 #[derive(Debug, Default)]
 pub struct All {
     pub versions: Vec<Wanted>,
-    /// All paths that were used in some way: it matters where links on the way to them led, also if there was nothing.
+    /// All paths that the run used. The links on these paths matter even if no file was there.
     pub paths: Vec<PathBuf>,
-    /// Directories that were listed, but those of the system.
+    /// Directories that the run listed, except system directories.
     pub listed: Vec<PathBuf>,
-    /// Those of the paths that were only looked at: whoever does it again has to see the same.
+    /// Those of the paths that were only looked up. A replay must see the same status.
     pub looked: HashSet<PathBuf>,
 }
 
-/// What the log says was preserved.
+/// The versions that were preserved, according to the log.
 pub fn preserved(log: &Log) -> Vec<Preserved> {
     let mut found = Vec::new();
     for event in log.events() {
@@ -71,25 +71,26 @@ pub fn preserved(log: &Log) -> Vec<Preserved> {
     found
 }
 
-/// Who read or made a version.
+/// Activities read or made a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
-    Nobody,
+enum Activities {
+    Zero,
     One(ActivityId),
     Many,
 }
 
-impl Who {
-    fn and(self, another: ActivityId) -> Who {
+impl Activities {
+    fn and(self, another: ActivityId) -> Activities {
         match self {
-            Who::Nobody => Who::One(another),
-            Who::One(id) if id == another => self,
-            _ => Who::Many,
+            Activities::Zero => Activities::One(another),
+            Activities::One(id) if id == another => self,
+            _ => Activities::Many,
         }
     }
 }
 
-/// One for each version: a file that was renamed is the version that it was, and lies at the last of its names.
+/// Joins entries of the same version. A renamed file is the same version, and lies at its last
+/// name.
 fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
     let mut known: HashMap<State, usize> = HashMap::new();
     let mut all: Vec<Wanted> = Vec::new();
@@ -97,7 +98,7 @@ fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
         match known.entry(state(&version.ident)) {
             Entry::Occupied(at) => {
                 let one = &mut all[*at.get()];
-                // Times of change tell the last one from those before: what is looked for lies there.
+                // The entry with the latest status change has the current path.
                 if version.ident.ctime > one.ident.ctime {
                     one.ident = version.ident;
                 }
@@ -112,16 +113,16 @@ fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
     all
 }
 
-/// The versions of files that were read or executed, those that the run left behind and, if everything is asked for, all that was
-/// preserved. What only its maker has read, in the same program, is not wanted for that.
+/// The versions of files that were read or executed, and those that the run left behind. With
+/// `--contents=all`, also all preserved versions. Data read back only by its writer is not stored.
 pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result<All, Error> {
     let entities = store.entities(run.key)?;
     let (mut used, mut made) = (
-        vec![Who::Nobody; entities.len()],
-        vec![Who::Nobody; entities.len()],
+        vec![Activities::Zero; entities.len()],
+        vec![Activities::Zero; entities.len()],
     );
-    let mut became = vec![Who::Nobody; entities.len()];
-    let mark = |list: &mut Vec<Who>, id: u32, who: ActivityId| {
+    let mut became = vec![Activities::Zero; entities.len()];
+    let mark = |list: &mut Vec<Activities>, id: u32, who: ActivityId| {
         if let Some(mark) = list.get_mut(id as usize) {
             *mark = mark.and(who);
         }
@@ -137,7 +138,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
                 }
                 Relation::Link => mark(&mut made, edge.entity.0, activity.id),
                 Relation::List => drop(listed.insert(edge.entity.0)),
-                // Of a program without the recorder no more is seen than that it opened the directory.
+                // For a program without the recorder, only the open of the directory is known.
                 Relation::Stat if !activity.lookups_known => drop(listed.insert(edge.entity.0)),
                 _ => {}
             }
@@ -151,9 +152,9 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
     let mut all = All::default();
     let done = used.into_iter().zip(made).zip(became);
     for (entity, ((used, made), became)) in entities.into_iter().zip(done) {
-        let made_up = [&b"/proc/"[..], b"/sys/", b"/dev/"];
+        let pseudo = [&b"/proc/"[..], b"/sys/", b"/dev/"];
         if entity.path.first() != Some(&b'/')
-            || made_up.iter().any(|prefix| entity.path.starts_with(prefix))
+            || pseudo.iter().any(|prefix| entity.path.starts_with(prefix))
         {
             continue;
         }
@@ -164,9 +165,9 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         if directory && listed.contains(&entity.id.0) && !is_tool(&entity.path) {
             all.listed.extend_from_slice(&paths);
         }
-        // What the run found and changed in part, or moved: to do that again, it has to be there.
-        let found = entity.version == 0 && became != Who::Nobody;
-        if used == Who::Nobody && made == Who::Nobody && !found {
+        // A file that the run changed in part or moved must exist for a replay.
+        let found = entity.version == 0 && became != Activities::Zero;
+        if used == Activities::Zero && made == Activities::Zero && !found {
             if entity.kind == EntityKind::File && entity.version == 0 {
                 all.looked.extend(paths);
             }
@@ -188,19 +189,20 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
     Ok(all)
 }
 
-/// Device, inode, size and time of modification: versions that differ in one of these are not the same.
+/// Device, inode, size and time of modification. Versions that differ in one of these are
+/// different.
 pub type State = (u64, u64, i64, i64);
 
-/// That of an identity.
+/// The state of an identity.
 pub fn state(ident: &Ident) -> State {
     (ident.dev, ident.ino, ident.size, ident.mtime)
 }
 
-/// Somebody has read it who has not made it alone.
-fn is_needed(used: Who, made: Who) -> bool {
+/// True if an activity read the version that is not its only writer.
+fn is_needed(used: Activities, made: Activities) -> bool {
     match used {
-        Who::Nobody => false,
-        Who::One(_) => used != made,
-        Who::Many => true,
+        Activities::Zero => false,
+        Activities::One(_) => used != made,
+        Activities::Many => true,
     }
 }

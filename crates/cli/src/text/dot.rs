@@ -1,4 +1,5 @@
-//! A lineage in Graphviz's language: files as boxes, commands as ellipses, arrows in the direction information flowed.
+//! A lineage in Graphviz's language: files as boxes, commands as ellipses, arrows in the direction
+//! information flowed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -12,7 +13,8 @@ use super::paths::{shown, system_group};
 use super::shell;
 use super::words::Direction;
 
-/// Writes the graph. Without `all`, system files that lead nowhere are drawn as one box for each directory.
+/// Writes the graph. Without `all`, system files that lead nowhere are drawn as one box for each
+/// directory.
 pub fn draw(
     lineage: &Lineage,
     direction: Direction,

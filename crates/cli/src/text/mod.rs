@@ -1,4 +1,5 @@
-//! Answers for people: shell lines, trees, tables, graphs in Graphviz's language. Pure: plain data in, text out.
+//! Answers for people: shell lines, trees, tables, graphs in Graphviz's language. Pure: plain data
+//! in, text out.
 pub mod dot;
 pub mod outline;
 pub mod paths;

@@ -1,9 +1,12 @@
-//! A lineage as one reads it: from each node the steps worth a line, and where each node is unfolded.
+//! A lineage as one reads it: from each node the steps worth a line, and where each node is
+//! unfolded.
 //!
-//! A graph says everything; a reader wants the story. So a pipe is not a stop but a way (`piped from`), a socket whose other end was
-//! recorded, too (`received from`), the same version in two runs is one, what a shell does between fork and exec belongs to the command it starts, and what only could have happened is told
-//! where nothing that was seen tells it already: only a writer that was seen hides those that could have written the same. What is
-//! left out for being only possible is counted; with `possible`, nothing is.
+//! A graph says everything; a reader wants the story. So a pipe is not a stop but a way (`piped
+//! from`), a socket whose other end was recorded, too (`received from`), the same version in two
+//! runs is one, what a shell does between fork and exec belongs to the command it starts, and what
+//! only could have happened is told where nothing that was seen tells it already: only a writer
+//! that was seen hides those that could have written the same. What is left out for being only
+//! possible is counted; with `possible`, nothing is.
 
 use std::collections::{HashMap, HashSet};
 
@@ -110,7 +113,8 @@ impl<'a> Outline<'a> {
         self.links[node].is_empty()
     }
 
-    /// True if the node is a system file that nothing recorded made (or used): one of the many that are better counted.
+    /// True if the node is a system file that nothing recorded made (or used): one of the many that
+    /// are better counted.
     pub fn is_system_leaf(&self, node: usize) -> bool {
         match &self.lineage.nodes[node] {
             Node::Entity { path, .. } => is_system(path) && self.is_leaf(node),
@@ -118,7 +122,8 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The steps from a node, data before starters, each group in order of time. What it sent to itself is no step.
+    /// The steps from a node, data before starters, each group in order of time. What it sent to
+    /// itself is no step.
     pub fn steps(&self, node: usize) -> Branches {
         let mut steps = Branches::default();
         let mut seen = HashSet::from([node]);
@@ -152,8 +157,8 @@ impl<'a> Outline<'a> {
         steps
     }
 
-    /// How a node that is no stop is passed: with which words for what lies behind it. None: it is a stop. A socket is one where nobody of
-    /// the lineage is at its other end.
+    /// How a node that is no stop is passed: with which words for what lies behind it. None: it is
+    /// a stop. A socket is one where nobody of the lineage is at its other end.
     fn way(
         &self,
         link: &Link,
@@ -174,8 +179,9 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Links that a reader is spared unless asked for: what only could have happened on the way to an exec, to a file that was
-    /// opened for more than was done with it, at a dead end, beside a writer who was seen, or to what was there before.
+    /// Links that a reader is spared unless asked for: what only could have happened on the way to
+    /// an exec, to a file that was opened for more than was done with it, at a dead end, beside a
+    /// writer who was seen, or to what was there before.
     fn is_noise(&self, root: usize, link: &Link, other: usize) -> bool {
         if self.possible || link.certainty == Certainty::Seen {
             return false;
@@ -200,8 +206,9 @@ impl<'a> Outline<'a> {
         self.whole[node] != node
     }
 
-    /// True if what a process without a program of its own could have written has a better-known writer: one who was seen or, if
-    /// it went on to exec, any program. A subshell is a writer like others.
+    /// True if what a process without a program of its own could have written has a better-known
+    /// writer: one who was seen or, if it went on to exec, any program. A subshell is a writer like
+    /// others.
     fn is_told_by_another(&self, link: &Link) -> bool {
         self.links[link.to].iter().any(|&index| {
             let another = &self.lineage.links[index];
@@ -212,8 +219,8 @@ impl<'a> Outline<'a> {
         })
     }
 
-    /// True if the reader knows it already: the program that a command runs, what it wrote itself, or the source of a copy that
-    /// its command read.
+    /// True if the reader knows it already: the program that a command runs, what it wrote itself,
+    /// or the source of a copy that its command read.
     fn is_told(&self, node: usize, link: &Link, other: usize) -> bool {
         let generated = |flow: &Flow| matches!(flow, Flow::Generated(_));
         match (&link.flow, self.direction) {
@@ -251,8 +258,8 @@ impl<'a> Outline<'a> {
         steps.hidden += before - steps.shown.len();
     }
 
-    /// A pipe that a whole build inherits (its output, a jobserver's) connects everything with everything, possibly. That many
-    /// possibilities tell a reader nothing.
+    /// A pipe that a whole build inherits (its output, a jobserver's) connects everything with
+    /// everything, possibly. That many possibilities tell a reader nothing.
     fn leave_out_crowds(&self, steps: &mut Branches) {
         let crowd = |step: &Branch| {
             step.certainty == Certainty::Possible && PIPED.contains(&step.words.as_str())
@@ -282,7 +289,8 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// True if it is a file as its run found it: who only opened it to write (a lock file's way) did not, or it would have another version.
+/// True if it is a file as its run found it: who only opened it to write (a lock file's way) did
+/// not, or it would have another version.
 fn is_found(node: &Node) -> bool {
     matches!(
         node,

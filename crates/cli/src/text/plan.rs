@@ -1,7 +1,9 @@
-//! Which nodes of a lineage are unfolded in its tree, and below which other one: the nearest first, as many as fit a page.
+//! Which nodes of a lineage are unfolded in its tree, and below which other one: the nearest first,
+//! as many as fit a page.
 //!
-//! A build's lineage has tens of thousands of lines; a person reads a hundred. What a command read is nearer to it than who started
-//! it: data tells how a file came to be, ancestors of processes mostly tell of shells and makes.
+//! A build's lineage has tens of thousands of lines; a person reads a hundred. What a command read
+//! is nearer to it than who started it: data tells how a file came to be, ancestors of processes
+//! mostly tell of shells and makes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -36,8 +38,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Unfolds from `root` what is nearest, until the next node's lines would be more than `most` in all. Among nodes equally
-    /// near, those that come first.
+    /// Unfolds from `root` what is nearest, until the next node's lines would be more than `most`
+    /// in all. Among nodes equally near, those that come first.
     pub fn nearest(root: usize, most: usize, below: impl Fn(usize) -> Vec<Line>) -> Plan {
         let mut plan = Plan {
             homes: HashMap::new(),
@@ -83,7 +85,8 @@ impl Plan {
     }
 }
 
-/// Of the steps below a node as many as are to be shown: data first, but who started it is not crowded out.
+/// Of the steps below a node as many as are to be shown: data first, but who started it is not
+/// crowded out.
 pub fn first_few(steps: &[Branch], most: usize) -> (Vec<Branch>, &[Branch]) {
     if steps.len() <= most {
         return (steps.to_vec(), &[]);

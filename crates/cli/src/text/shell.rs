@@ -1,7 +1,8 @@
-//! A command as a line that can be pasted into a shell and means the same: directory, environment, arguments.
+//! A command as a line that can be pasted into a shell and means the same: directory, environment,
+//! arguments.
 //!
-//! Quotes are POSIX where that suffices; bytes that cannot be shown (control characters, not UTF-8) need `$'…'`, which bash,
-//! zsh, ksh and the newest POSIX have.
+//! Quotes are POSIX where that suffices; bytes that cannot be shown (control characters, not UTF-8)
+//! need `$'…'`, which bash, zsh, ksh and the newest POSIX have.
 
 use backstory_eventlog::event::Bytes;
 use backstory_redaction as redaction;
@@ -34,7 +35,8 @@ impl Call<'_> {
         self.line(here, usize::MAX).0
     }
 
-    /// The line, and how many variables were left out of it: all that differ, if to set them takes more than `most` bytes.
+    /// The line, and how many variables were left out of it: all that differ, if to set them takes
+    /// more than `most` bytes.
     pub fn line(&self, here: &[u8], most: usize) -> (String, usize) {
         let mut line = String::new();
         if self.cwd != here && !self.cwd.is_empty() {
@@ -106,8 +108,9 @@ pub fn words<'a>(argv: impl IntoIterator<Item = &'a [u8]>) -> String {
     join(argv.into_iter().map(quote))
 }
 
-/// True if typing `name` runs what ran: a login shell's `-bash` does not. (A base name that differs from the program's is a
-/// symlink's, as `sh` and `awk` often are, and the shell follows it the same way.)
+/// True if typing `name` runs what ran: a login shell's `-bash` does not. (A base name that differs
+/// from the program's is a symlink's, as `sh` and `awk` often are, and the shell follows it the
+/// same way.)
 fn calls(name: &[u8]) -> bool {
     !name.is_empty() && !name.starts_with(b"-")
 }

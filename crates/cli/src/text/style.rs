@@ -1,4 +1,5 @@
-//! Colours, only where a terminal shows them and the user has not declined (`NO_COLOR`, `TERM=dumb`).
+//! Colours, only where a terminal shows them and the user has not declined (`NO_COLOR`,
+//! `TERM=dumb`).
 
 use std::io::IsTerminal;
 

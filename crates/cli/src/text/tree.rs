@@ -1,8 +1,9 @@
-//! A lineage as an indented tree: file, the command that made it, what that command read, and so on.
+//! A lineage as an indented tree: file, the command that made it, what that command read, and so
+//! on.
 //!
-//! Each node is unfolded once, where it is nearest; elsewhere it is named and marked. What does not fit a page stays folded, and
-//! files that no recorded command made are counted by directory where they are many, unless asked for. No recursion: a lineage may
-//! be as deep as a store is old.
+//! Each node is unfolded once, where it is nearest; elsewhere it is named and marked. What does not
+//! fit a page stays folded, and files that no recorded command made are counted by directory where
+//! they are many, unless asked for. No recursion: a lineage may be as deep as a store is old.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -22,7 +23,8 @@ use super::words::Direction;
 /// Deeper than this no terminal is wide; `--json` has no such bound.
 const DEEPEST: usize = 64;
 
-/// So many inputs outside the command's directory that nothing recorded made are still listed one by one.
+/// So many inputs outside the command's directory that nothing recorded made are still listed one
+/// by one.
 const FEW: usize = 6;
 
 /// Characters of a command line that are shown.
@@ -90,7 +92,8 @@ impl<'l> Tree<'l, '_> {
         self.steps[node].get_or_init(|| self.outline.steps(node))
     }
 
-    /// Plans the tree of a root: whole if it fits, else what is nearest, with few lines for each node.
+    /// Plans the tree of a root: whole if it fits, else what is nearest, with few lines for each
+    /// node.
     fn plan(&mut self, root: usize) {
         let page = match self.drawing.all {
             true => usize::MAX,
@@ -298,7 +301,8 @@ impl<'l> Tree<'l, '_> {
         !self.drawing.all && (system || far > FEW && self.is_far(node, file))
     }
 
-    /// True if nothing recorded made (or used) a file, and it lies neither in the system nor where the command ran.
+    /// True if nothing recorded made (or used) a file, and it lies neither in the system nor where
+    /// the command ran.
     fn is_far(&self, node: usize, file: usize) -> bool {
         match (
             &self.outline.lineage.nodes[node],
@@ -321,7 +325,8 @@ impl<'l> Tree<'l, '_> {
         }
     }
 
-    /// How a node is called, and what is said of it beside. The run is said where it is another than that of the command above.
+    /// How a node is called, and what is said of it beside. The run is said where it is another
+    /// than that of the command above.
     fn name(&self, node: usize, above: Option<&str>) -> (String, String) {
         let (name, beside) = match &self.outline.lineage.nodes[node] {
             Node::Entity { path, kind, .. } => {

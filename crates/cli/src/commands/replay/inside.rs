@@ -1,4 +1,4 @@
-//! The two processes of a replay that are not in the machine's own namespaces.
+//! The two processes of a replay that run in namespaces of their own.
 
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
 use std::fs;
@@ -24,7 +24,7 @@ pub fn enter(own: &Path) -> Outcome {
     orphaned();
     let result = job(&own.join(PLAN)).and_then(|job| {
         root::enter(&job.plan)?;
-        // By its link: in a root of its own the path may lead elsewhere.
+        // By the link in /proc: the path of the program may lead elsewhere in another root.
         let mut second = Command::new("/proc/self/exe");
         let status = second
             .arg0("backstory")
@@ -45,11 +45,12 @@ pub fn enter(own: &Path) -> Outcome {
     }
 }
 
-/// The second process: the first one of a pid namespace. Builds the root, runs the command and takes what it left.
+/// The second process: the first one of a pid namespace. It builds the root, runs the command and
+/// collects its files.
 pub fn inside(own: &Path) -> Outcome {
     orphaned();
     let job = job(&own.join(PLAN))?;
-    // Where the result goes depends on how far it came.
+    // The place of the result depends on how far the replay came.
     if let Err(error) = root::build(&job.plan, own) {
         let played = Played {
             failure: Some(chain(&error)),
@@ -65,7 +66,7 @@ pub fn inside(own: &Path) -> Outcome {
     tell(&Path::new(OWN).join(RESULT), &played)
 }
 
-/// Whoever asked is gone: so are we, and with the second process everything inside.
+/// Ends with the process that started the replay. With the second process all processes inside end.
 fn orphaned() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
@@ -101,7 +102,7 @@ fn play(job: &Job) -> Result<Played, Failure> {
     Ok(played)
 }
 
-/// Without a recording: the command is our child.
+/// Runs the command as a child, without recording.
 fn plain(job: &Job) -> Result<Played, Failure> {
     use std::os::unix::process::ExitStatusExt;
     let mut argv = job
@@ -125,7 +126,8 @@ fn plain(job: &Job) -> Result<Played, Failure> {
     Ok(played)
 }
 
-/// Recorded into a store of its own, and indexed here: only from inside can be told which versions the paths lead to.
+/// Records the command into a store of its own, and indexes the run here: only a process inside
+/// sees which versions the paths lead to.
 fn record(job: &Job) -> Result<Played, Failure> {
     let home = Home::locate(Some(&Path::new(OWN).join(STORE))).map_err(Failure::not_found)?;
     let id = home.new_run_id();
@@ -156,7 +158,7 @@ fn record(job: &Job) -> Result<Played, Failure> {
     .map_err(Failure::not_found)?;
     let took = began.elapsed().as_nanos() as u64;
     let mut store = SqliteStore::open(&home)?;
-    // A replay that cannot be asked about has been played all the same.
+    // A replay whose run cannot be indexed has succeeded all the same.
     let indexed = index::bring_up_to_date(&home, &mut store, Busy::Wait, false).is_ok();
     Ok(Played {
         status: recorded.status(),

@@ -1,4 +1,4 @@
-//! How a replay came out, in words or JSON.
+//! Prints the result of a replay, in words or as JSON.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,26 +13,26 @@ use crate::json::{self, Value};
 use crate::text::shell::quote;
 use crate::text::style::{Role, Style};
 
-/// Everything there is to say.
+/// The whole result.
 pub struct Report<'r> {
     /// What was played.
     pub plan: &'r Plan,
-    /// Nothing was changed.
+    /// True if the user changed nothing.
     pub faithful: bool,
     /// How the recorded command ended.
     pub recorded_status: Option<i32>,
-    /// Files of this machine that were looked for, and not in the record.
+    /// Files of this machine that the replay looked for, but the record does not have.
     pub untouched: Vec<Vec<u8>>,
     /// What was played.
     pub played: Played,
-    /// How its outputs came out.
+    /// The comparison of its outputs.
     pub verdict: Verdict,
-    /// Where they are.
+    /// The directory of the outputs.
     pub directory: &'r Path,
 }
 
 impl Report<'_> {
-    /// It came out as recorded.
+    /// True if all outputs are as recorded.
     fn is_identical(&self) -> bool {
         self.verdict.is_identical()
             && self
@@ -40,11 +40,11 @@ impl Report<'_> {
                 .is_none_or(|status| status == self.played.status)
     }
 
-    /// Prints it; 1 if something is different.
+    /// Prints the result. The exit status is 1 if an output differs.
     pub fn print(&self, json: bool) -> Outcome {
         match json {
             true => drop(answer(|out| json::object(out, self.fields()))?),
-            // What the command printed is on standard output: what we say of it is not part of that.
+            // The command has printed on standard output. The report is not part of that.
             false => {
                 let mut text = Vec::new();
                 self.text(Style::of_stderr(), &mut text)?;
@@ -110,7 +110,7 @@ impl Report<'_> {
         } else if self.is_identical() {
             writeln!(
                 out,
-                "{}: {} of {count} {noun}; what {unknown} held is not known",
+                "{}: {} of {count} {noun}; the recorded contents of {unknown} are unknown",
                 style.paint(Role::Good, "identical as far as is known"),
                 count - unknown
             )?;
@@ -131,7 +131,7 @@ impl Report<'_> {
         {
             writeln!(
                 out,
-                "  the command ended with status {}, recorded was {status}",
+                "  the command ended with status {}; the recorded status is {status}",
                 self.played.status
             )?;
         }
@@ -160,12 +160,12 @@ impl Report<'_> {
                 self.verdict.new.len() - SHOWN
             )?;
         }
-        // Of a faithful replay that came out as recorded nobody asks what it did without.
+        // If all outputs are as recorded, it does not matter which files were absent.
         let silent = self.faithful && self.is_identical();
         for path in self.untouched.iter().take(SHOWN).filter(|_| !silent) {
             writeln!(
                 out,
-                "  {} was looked for; the recorded run did not touch it, so it is not there: --allow-host takes it from this machine",
+                "  the replay looked for {}, which the recorded run did not use: --allow-host takes it from this machine",
                 quote(path)
             )?;
         }
@@ -212,7 +212,7 @@ impl Report<'_> {
             if output.fed_by.is_empty() && self.faithful {
                 writeln!(
                     out,
-                    "    nothing that leaves a trace: the time, getrandom, a process number, or an address in memory"
+                    "    no recorded input: the time, getrandom, a process number, or an address in memory"
                 )?;
             }
         }
@@ -223,7 +223,7 @@ impl Report<'_> {
     }
 }
 
-/// So many of a kind are told one by one.
+/// Lines of one kind that are printed one by one.
 const SHOWN: usize = 10;
 
 fn os(path: &Path) -> Value {

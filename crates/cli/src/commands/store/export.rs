@@ -1,4 +1,4 @@
-//! `store export`: runs, what is known of their files and what these held, in one file.
+//! `store export`: writes runs, the facts about their files and the stored contents into one file.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::error::{Failure, chain};
 use crate::index::Busy;
 use crate::text::progress::Progress;
 
-/// Writes the export; it is there wholly or not at all.
+/// Writes the export, which is complete or absent.
 pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
     ending::watch(Workers::Killed);
     let mut current = CurrentStore::open(store)?;
@@ -53,7 +53,7 @@ pub fn run(args: StoreExportArgs, store: Option<&Path>) -> Outcome {
     Ok(0)
 }
 
-/// What is known of the runs' files.
+/// The facts about the runs' files.
 fn learned(current: &CurrentStore, runs: &[RunRecord]) -> Result<Vec<JournalRecord>, Failure> {
     let mut facts: HashMap<(u64, u64, i64, i64), Fact> = HashMap::new();
     let mut learned = Vec::new();
@@ -87,7 +87,8 @@ fn write(
     file: &mut File,
 ) -> io::Result<()> {
     let mut writer = Writer::new(BufWriter::new(file))?;
-    // Contents first and runs last: whoever reads has what a run needs when it comes.
+    // Contents come first and runs last, so that an import has what a run needs when it reads the
+    // run.
     let mut written: HashSet<Digest> = HashSet::new();
     for one in learned {
         if let (

@@ -1,7 +1,7 @@
-//! `store gc`: giving room back.
+//! `store gc`: frees space.
 //!
-//! Invariant: facts that nobody refers to go before the contents they speak of, so that no fact ever speaks of a content that has been
-//! taken away, wherever this is killed.
+//! Invariant: `gc` removes facts without a reference before the contents that they refer to. If it
+//! is killed at any moment, no fact refers to a removed content.
 
 use backstory_vocabulary::ContentsMode;
 use std::collections::HashSet;
@@ -27,10 +27,10 @@ use crate::index::Busy;
 use crate::json::{self, Value};
 use crate::text::when::size;
 
-/// Forgets runs, then what no run refers to.
+/// Removes runs, then what no run refers to.
 pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
-    // What waits to be stored refers to contents nobody else may.
+    // Pending runs may refer to contents that no indexed run refers to.
     contents_writer::bring_up_to_date(&current.home, &mut current.store, Busy::Wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     let all = current.store.runs()?;
@@ -47,7 +47,7 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
     };
     let mut given = reclaim(&mut current, &forgotten, args.dry_run)?;
     if let Some(most) = args.max_size {
-        // One after the other, because what a run alone refers to is known only once it is gone.
+        // One run after the other: what only this run refers to is known once the run is removed.
         let mut rest: Vec<&RunRecord> = all.iter().filter(|run| !has(&forgotten, run)).collect();
         while total(&current)? > most.saturating_add(if args.dry_run { given.bytes } else { 0 }) {
             let Some(oldest) = rest.pop() else { break };
@@ -66,7 +66,7 @@ pub fn run(args: StoreGcArgs, store: Option<&Path>) -> Outcome {
         }
     }
     if !args.dry_run {
-        // Also of runs that `rm` took, and of a collection that ended before this.
+        // Also for runs that `rm` removed, and after a `gc` that was killed.
         current.store.compact()?;
     }
     let ids: Vec<&str> = forgotten.iter().map(|run| run.header.id.as_str()).collect();
@@ -115,7 +115,8 @@ fn total(current: &CurrentStore) -> Result<u64, Failure> {
     Ok(contents + logs + current.store.stats()?.bytes)
 }
 
-/// Forgets runs and what no other refers to; tells what that gives back. With `dry`, what it would in the database is not counted.
+/// Removes runs and what no other run refers to. Returns how much space that frees. With `dry`,
+/// space in the database is not counted.
 fn reclaim(
     current: &mut CurrentStore,
     runs: &[RunRecord],
@@ -175,7 +176,7 @@ fn key(ident: &Ident) -> Key {
     (ident.dev, ident.ino, ident.size, ident.mtime)
 }
 
-/// Every version that these runs used or made, and that was preserved for them.
+/// Every version that these runs used, wrote or preserved.
 fn referred(current: &CurrentStore, runs: &[RunRecord]) -> Result<HashSet<Key>, Failure> {
     let mut found = HashSet::new();
     for run in runs {

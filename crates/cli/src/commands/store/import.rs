@@ -1,8 +1,11 @@
-//! `store import`: what somebody else exported.
+//! `store import`: adds runs from a file that `store export` wrote.
 //!
-//! Nothing in the file is trusted: a name is a run's id or a digest or an error, a content is what its digest names, a log is a resolved log of the
-//! run that its name says. What is known here already stays as it is. Killed at any moment it has imported some contents and
-//! perhaps some runs, each wholly; importing again does the rest.
+//! Nothing in the file is trusted. A name must be the id of a run or a digest. A content must have
+//! its digest. A log must be the resolved log of the run that its name says. Runs and facts that
+//! the store has already stay as they are.
+//!
+//! If the import is killed at any moment, it has added some contents and perhaps some runs, each
+//! completely. A second import adds the rest.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -23,10 +26,10 @@ use crate::index::{self, Busy};
 use crate::json::{self, Value};
 use crate::text::progress::Progress;
 
-/// Facts and labels are held in memory: more than this is no export of ours.
+/// Facts and labels are read into memory. No export has more than this.
 const MOST: u64 = 1 << 30;
 
-/// Takes over what the file holds.
+/// Adds the runs of the file to the store.
 pub fn run(args: StoreImportArgs, store: Option<&Path>) -> Outcome {
     let home = Home::locate(store)?;
     let mut database = SqliteStore::open(&home)?;
@@ -88,9 +91,9 @@ struct Import {
     contents: Contents,
     learned: Vec<JournalRecord>,
     labels: Vec<(String, String)>,
-    /// Runs that are new here.
+    /// Runs that are new in the store.
     new: Vec<String>,
-    /// Runs that were here.
+    /// Runs that the store had already.
     known: Vec<String>,
 }
 
@@ -106,7 +109,7 @@ impl Import {
                 let bounded =
                     matches!(section.kind, Some(Kind::Log | Kind::Content)) || section.size <= MOST;
                 if !bounded {
-                    return Err(io::Error::other("it holds more facts than any store does"));
+                    return Err(io::Error::other("it has more facts than any store"));
                 }
                 new_file(&beside)
             };
@@ -128,11 +131,12 @@ impl Import {
             fs::remove_file(&beside)?;
         }
         self.contents.sync()?;
-        // All are looked at before the first is taken over.
+        // All runs are checked before the first is added.
         for (id, beside) in &logs {
             self.check_log(id, beside)?;
         }
-        // What is known of a run's files comes before the run: or we would look for them on this machine.
+        // The facts about a run's files come before the run, or the indexer would look for the
+        // files on this machine.
         let ids: Vec<String> = logs.iter().map(|(id, _)| id.clone()).collect();
         self.write_facts(&ids, database)?;
         for (id, beside) in logs {
@@ -152,11 +156,14 @@ impl Import {
         let (found, _) = self.contents.put(file)?;
         match found == wanted {
             true => Ok(()),
-            false => Err(format!("a content in it is {found} and not {wanted}, as it says").into()),
+            false => {
+                Err(format!("a content in it has the digest {found} instead of {wanted}").into())
+            }
         }
     }
 
-    /// A log that is what its name says, and can be indexed without a look at this machine's files.
+    /// Checks that a log is of the run in its name, and can be indexed without looking at files of
+    /// this machine.
     fn check_log(&self, id: &str, path: &Path) -> Result<(), Problem> {
         let log = Log::open(path)?;
         if log.header().id != id {
@@ -166,7 +173,7 @@ impl Import {
         }
         if !log.resolved() {
             return Err(format!(
-                "run {id} in it was never indexed; index it where it was recorded, and export it again"
+                "run {id} in it was never indexed: index the run where it was recorded, and export it again"
             )
             .into());
         }
@@ -180,7 +187,7 @@ impl Import {
             ) == (theirs.started, &theirs.boot_id, &theirs.command);
             if !same {
                 return Err(format!(
-                    "run {id} is in the store already, and is another run; `backstory rm {id}` makes room"
+                    "the store already has another run {id}: remove that one with `backstory rm {id}` first"
                 )
                 .into());
             }
@@ -188,7 +195,7 @@ impl Import {
         Ok(())
     }
 
-    /// Appends to the journal what is new, of which the contents are here.
+    /// Appends new facts to the journal whose contents the store has.
     fn write_facts(&mut self, runs: &[String], database: &SqliteStore) -> Result<(), Problem> {
         let mut fresh = Vec::new();
         for run in runs {
@@ -218,7 +225,7 @@ impl Import {
         Ok(())
     }
 
-    /// Nothing is said to be kept that is not.
+    /// True if the store has the content that the fact says is stored.
     fn is_true(&self, fact: &Fact) -> Result<bool, Problem> {
         match (fact.availability.is_stored(), fact.digest) {
             (true, Some(digest)) => Ok(self.contents.has(&digest)?),
@@ -245,7 +252,7 @@ impl Import {
         Ok(())
     }
 
-    /// Removes what was left beside.
+    /// Removes temporary files.
     fn sweep(&self) {
         let ours = format!("import.{}.", std::process::id());
         for entry in fs::read_dir(self.home.runs_dir())
@@ -284,7 +291,7 @@ fn text(file: &mut File) -> Result<String, Problem> {
     Ok(String::from_utf8(all(file)?)?)
 }
 
-/// A run's id, and so no path: 8 characters of Crockford's base 32.
+/// Checks that a name is the id of a run, and so no path: 8 characters of Crockford's base 32.
 fn check_id(name: &str) -> Result<(), Problem> {
     let right =
         |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_lowercase() && !b"ilou".contains(&byte));

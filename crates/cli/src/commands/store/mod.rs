@@ -1,4 +1,4 @@
-//! `store`: the store as a whole: how big it is, whether it is sound, giving room back, handing runs on.
+//! `store`: manages the store as a whole: size, integrity, free space, exchange of runs.
 
 mod export;
 mod gc;
@@ -19,7 +19,7 @@ use crate::index::{Busy, take_lock};
 use crate::json::{self, Value};
 use crate::text::progress::Progress;
 
-/// Does what was asked with the store.
+/// Runs a command of `store`.
 pub fn run(command: StoreCommand, store: Option<&Path>) -> Outcome {
     match command {
         StoreCommand::Stats(args) => stats::run(args, store),
@@ -30,7 +30,7 @@ pub fn run(command: StoreCommand, store: Option<&Path>) -> Outcome {
     }
 }
 
-/// The contents, if any were ever kept.
+/// The directory of contents. `None` if no content was ever stored.
 fn contents(home: &Home) -> Result<Option<Contents>, Failure> {
     match Contents::open(&home.contents_dir()) {
         Ok(contents) => Ok(Some(contents)),
@@ -39,9 +39,9 @@ fn contents(home: &Home) -> Result<Option<Contents>, Failure> {
     }
 }
 
-/// Takes the lock of whoever learns facts or takes contents away.
+/// Takes the lock for adding facts and removing contents.
 fn keep_lock(home: &Home) -> Result<Option<File>, Failure> {
-    let what = "waiting for another backstory to store contents";
+    let what = "waiting for another backstory process to store contents";
     take_lock(home.keep_lock_path(), Busy::Wait, what)
         .map_err(|error| Failure::not_found(chain(&error)))
 }
@@ -70,7 +70,7 @@ fn verify(args: StoreVerifyArgs, store: Option<&Path>) -> Outcome {
                 ])
             }),
         ),
-        false if sound => writeln!(out, "all contents are as they were kept"),
+        false if sound => writeln!(out, "all contents are intact"),
         false => damages.iter().try_for_each(|damage| {
             let digest = damage
                 .digest

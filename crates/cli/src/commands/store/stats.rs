@@ -1,4 +1,4 @@
-//! `store stats`: how big the store is, and what takes the room.
+//! `store stats`: prints how much is in the store, and what takes the space.
 
 use backstory_store::{ContentFacts, Maintenance};
 use std::fs;
@@ -34,7 +34,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     let kept = held(Availability::is_stored);
     let packaged = held(|held| matches!(held, Availability::Package(_)));
     let missing = held(|held| matches!(held, Availability::Missing(_)));
-    // What all kept versions would take if each were a copy.
+    // The bytes of all stored versions, if each were a copy.
     let versions: u64 = facts
         .iter()
         .filter(|fact| fact.availability.is_stored())
@@ -106,7 +106,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
             line(
                 "versions",
                 format!(
-                    "{kept} kept ({}, {ratio:.1} times what they take), {packaged} from packages, {missing} not kept",
+                    "{kept} stored ({}, {ratio:.1} times the space they take), {packaged} in packages, {missing} not stored",
                     size(versions)
                 ),
             )
@@ -114,7 +114,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     })
 }
 
-/// Bytes of logs, and of what was preserved and waits to be stored.
+/// Bytes of logs, and of preserved files that wait to be stored.
 fn sizes(runs: &Path) -> (u64, u64) {
     let (mut logs, mut preserved) = (0, 0);
     for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
