@@ -1,8 +1,10 @@
-//! How the executable is linked: as `record` stands before every command, it has to start fast.
+//! Chooses how the executable is linked. `record` runs before every command, so that it must start
+//! fast.
 //!
-//! At a fixed address the 10,000 relocations of a position-independent executable are not needed, nor the copies of the pages that
-//! they are in. libgcc's unwinder is linked in where the compiler has it as an archive: as a library it has to be mapped, and asks the
-//! processor what it is, which is slow in virtual machines.
+//! An executable at a fixed address does not need the 10,000 relocations of a position-independent
+//! one, nor copies of the pages that they change. libgcc's unwinder is linked statically if the
+//! compiler has it as an archive. As a library it must be mapped, and it asks the processor for its
+//! features, which is slow in virtual machines.
 
 use std::process::Command;
 
@@ -22,7 +24,7 @@ fn main() {
     }
 }
 
-/// Where the compiler has this archive, if it has.
+/// The path of an archive of the compiler, if it has the archive.
 fn archive(name: &str) -> Option<String> {
     let found = Command::new("cc")
         .arg(format!("-print-file-name={name}"))

@@ -1,6 +1,6 @@
 //! The indexer brings the store up to date. It folds each finalized log that the store does not
-//! have, and appends the graph to the store. When the fold needs the identity of a path for the
-//! first time, the indexer takes it from the file system and appends it to the log.
+//! have, and appends the graph to the store. The fold needs identities of paths. At first use the
+//! indexer takes an identity from the file system and appends it to the log.
 //!
 //! The indexer runs in the background after each recording, or before the first question. One
 //! indexer per store runs at a time (`flock` on its lock file). Memory is bounded by the state of
@@ -33,7 +33,7 @@ use backstory_store::{self as store, Home, Store};
 use crate::error::chain;
 use crate::text::progress::Progress;
 
-/// What to do while another process holds the lock.
+/// The choice if another process holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Busy {
     /// Leave the work to that process: it looks for new logs once more before it stops.

@@ -1,15 +1,15 @@
-//! JSON out, with byte strings: what is not UTF-8 becomes lone surrogates (`\udcXX`), as Python's
-//! `surrogateescape` does.
+//! Writes JSON with byte strings. Bytes that are not UTF-8 become lone surrogates (`\udcXX`), as
+//! with Python's `surrogateescape`.
 //!
-//! Written here because the usual serialisers refuse lone surrogates: a Rust string cannot hold
-//! one. Reads nothing.
+//! The usual serialisers refuse lone surrogates, because a Rust string cannot hold one. This module
+//! reads no JSON.
 
 use std::io::{self, Write};
 
 use backstory_eventlog::event::Time;
 use backstory_files::Digest;
 
-/// A JSON value on its way out.
+/// A JSON value to write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `null`
@@ -29,12 +29,12 @@ pub enum Value {
 }
 
 impl Value {
-    /// An array of whatever has a JSON form.
+    /// An array of values that have a JSON form.
     pub fn array<T: Into<Value>>(items: impl IntoIterator<Item = T>) -> Value {
         Value::Array(items.into_iter().map(Into::into).collect())
     }
 
-    /// Writes it in one line.
+    /// Writes the value in one line.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         match self {
             Value::Null => out.write_all(b"null"),
@@ -64,14 +64,14 @@ impl Value {
     }
 }
 
-/// Writes an array with one element a line, so that a long answer needs no memory of its own and
-/// can be compared by line.
+/// Writes an array with one element a line. A long answer then needs no memory for the whole array,
+/// and can be compared line by line.
 pub fn lines(out: &mut impl Write, items: impl IntoIterator<Item = Value>) -> io::Result<()> {
     array(out, items, |item, line| item.write(line))
 }
 
-/// The same as [`lines`], of items that are written field by field: an answer may have a hundred
-/// thousand, and a [`Value`] is a tree of its own for each.
+/// Writes an array as [`lines`] does, of elements that are written field by field. An answer may
+/// have a hundred thousand elements, and a [`Value`] would be a tree for each of them.
 pub fn objects<T>(
     out: &mut impl Write,
     items: impl IntoIterator<Item = T>,
@@ -133,7 +133,7 @@ impl Fields<'_> {
     /// A moment.
     pub fn time(&mut self, key: &'static str, time: Time) {
         self.key(key);
-        // A vector takes all that is written.
+        // Writing to a vector cannot fail.
         let _ = moment(time, self.line);
     }
 
@@ -210,14 +210,15 @@ fn moment(time: Time, out: &mut impl Write) -> io::Result<()> {
     }
     out.write_all(itoa::Buffer::new().format(ns / SECOND).as_bytes())?;
     out.write_all(b".")?;
-    // A second more, and its digit left out: so the zeros before the nanoseconds are there.
+    // The sum is a second more, and its digit is left out, so that the nanoseconds keep their
+    // zeros.
     out.write_all(&itoa::Buffer::new().format(SECOND + ns % SECOND).as_bytes()[1..])
 }
 
 /// A quoted string. Invalid bytes become surrogates one by one.
 fn string(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"\"")?;
-    // Nearly all there is.
+    // The common case.
     let plain = |byte: &u8| (0x20..0x7f).contains(byte) && *byte != b'"' && *byte != b'\\';
     if bytes.iter().all(plain) {
         out.write_all(bytes)?;
@@ -231,7 +232,7 @@ fn string(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
                 '\n' => out.write_all(b"\\n")?,
                 '\r' => out.write_all(b"\\r")?,
                 '\t' => out.write_all(b"\\t")?,
-                // Those above 0x7f, too: terminals take U+009B for an escape and a bracket.
+                // Control characters above 0x7f, too: terminals take U+009B for an escape sequence.
                 c if c.is_control() => write!(out, "\\u{:04x}", c as u32)?,
                 c => out.write_all(c.encode_utf8(&mut [0; 4]).as_bytes())?,
             }
@@ -285,7 +286,7 @@ impl From<&String> for Value {
 }
 
 impl From<Digest> for Value {
-    /// 64 hexadecimal digits, as `contents` takes them.
+    /// The digest as 64 hexadecimal digits, as `contents` accepts it.
     fn from(value: Digest) -> Value {
         (&value.to_string()).into()
     }
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_without_surrogates_reads_back_with_another_reader() {
+    fn json_without_surrogates_is_read_by_another_reader() {
         let value = Value::Object(vec![
             ("a", Value::array(["x", "\u{1f600}\"\u{7}"])),
             ("b", None::<i32>.into()),

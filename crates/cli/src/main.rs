@@ -1,8 +1,8 @@
-//! `backstory`: records how every file came to be, and answers for it.
+//! The program `backstory`: records how files come to be, and answers questions about it.
 //!
-//! In: the command line. Out: answers on stdout, one line on stderr when something is wrong, an
-//! exit status. This crate alone joins the half that captures with the half that answers, and it
-//! alone prints.
+//! In: the command line. Out: answers on stdout, one line on stderr if something is wrong, and an
+//! exit status. Only this crate depends on both the crates that record and the crates that answer,
+//! and only this crate prints.
 
 mod args;
 mod commands;
@@ -78,8 +78,8 @@ fn uses_tools(command: &Command) -> bool {
     )
 }
 
-/// Help and version are answers; everything else is misuse, which `record` has a status of its own
-/// for.
+/// Prints help and version, which are answers. All else is a wrong command line; `record` has an
+/// exit status of its own for it.
 fn misused(error: &clap::Error, args: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind::{
         DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
@@ -89,7 +89,7 @@ fn misused(error: &clap::Error, args: &[OsString]) -> ExitCode {
             let _ = error.print();
             return ExitCode::SUCCESS;
         }
-        // Only `backstory` and nothing else: whoever types that wants to know what there is.
+        // The user typed `backstory` alone and wants to know the commands.
         DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             return ExitCode::from(Status::Misuse.code());
@@ -108,7 +108,7 @@ fn misused(error: &clap::Error, args: &[OsString]) -> ExitCode {
     })
 }
 
-/// The command that the arguments name: the first that is neither an option nor the value of
+/// The command in the arguments: the first word that is neither an option nor the value of
 /// `--store`.
 fn asked_for(args: &[OsString]) -> Option<&str> {
     let mut args = args.iter().skip(1).filter_map(|arg| arg.to_str());

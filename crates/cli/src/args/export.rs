@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// What follows the options in the help of `export`.
+/// The text after the options in the help of `export`.
 pub const EXPORT: &str = "Examples:\n  \
     backstory export                               list the formats\n  \
     backstory export make -o Makefile              the latest run as rules\n  \
@@ -15,7 +15,7 @@ pub const EXPORT: &str = "Examples:\n  \
     The output appears completely or not at all. A run whose record is not complete\n\
     is exported with a warning.";
 
-/// What follows the options in the help of `contents`.
+/// The text after the options in the help of `contents`.
 pub const CONTENTS: &str = "Examples:\n  \
     backstory contents report.txt -o report.old\n  \
     backstory contents report.txt --run nightly | diff - report.txt\n  \

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What follows the options in the help of `of`.
+/// The text after the options in the help of `of`.
 pub const OF: &str = "Examples:\n  \
     backstory of report.txt\n  \
     backstory of report.txt --depth 1        only its writer and the inputs\n  \
@@ -13,19 +13,19 @@ pub const OF: &str = "Examples:\n  \
     backstory of report.txt --dot | dot -Tsvg > report.svg\n\n\
     Every command in the answer can be pasted into a shell.";
 
-/// What follows the options in the help of `uses`.
+/// The text after the options in the help of `uses`.
 pub const USES: &str = "Examples:\n  \
     backstory uses raw.csv\n  \
     backstory uses raw.csv --run nightly\n  \
     backstory uses raw.csv --json";
 
-/// What follows the options in the help of `status`.
+/// The text after the options in the help of `status`.
 pub const STATUS: &str = "Examples:\n  \
     backstory status                         every file the latest run wrote\n  \
     backstory status report.txt counts.txt\n\n\
     Exit status: 0 if all files are current, 1 if a file is not.";
 
-/// What follows the options in the help of `diff`.
+/// The text after the options in the help of `diff`.
 pub const DIFF: &str = "Examples:\n  \
     backstory diff 7hx2k9qa 8jq0a3zz\n  \
     backstory diff nightly nightly-old --json | jq .earliest\n  \

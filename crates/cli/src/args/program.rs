@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What follows the options in the help of `index`.
+/// The text after the options in the help of `index`.
 pub const INDEX: &str = "Examples:\n  \
     backstory index --wait\n\n\
     It runs in the background after each `record`, and before the first question\n\
     that needs it.";
 
-/// What follows the options in the help of `completions`.
+/// The text after the options in the help of `completions`.
 pub const COMPLETIONS: &str = "Examples:\n  \
     backstory completions bash > /etc/bash_completion.d/backstory";
 
-/// What follows the options in the help of `man`.
+/// The text after the options in the help of `man`.
 pub const MAN: &str = "Examples:\n  \
     backstory man /usr/local/share/man/man1";
 

@@ -7,7 +7,7 @@ use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, Su
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-/// What follows the options in the help of `record`.
+/// The text after the options in the help of `record`.
 pub const EXAMPLES: &str = "Examples:\n  \
     backstory record -- make -j8\n  \
     backstory record --name nightly -- ./pipeline.sh data/\n  \

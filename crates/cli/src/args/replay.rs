@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What follows the options in the help of `replay`.
+/// The text after the options in the help of `replay`.
 pub const REPLAY: &str = "Examples:\n  \
     backstory replay nightly\n  \
     backstory replay 7hx2k9qa --output-dir again\n  \
@@ -17,7 +17,7 @@ pub const REPLAY: &str = "Examples:\n  \
     Exit status: 0 if all outputs are identical, 1 if an output differs or the run\n\
     cannot be replayed.";
 
-/// What follows the options in the help of `rerun`.
+/// The text after the options in the help of `rerun`.
 pub const RERUN: &str = "Examples:\n  \
     backstory rerun --dry-run report.txt     which steps are stale, and why\n  \
     backstory rerun report.txt -j 4\n  \
@@ -28,7 +28,7 @@ pub const RERUN: &str = "Examples:\n  \
     Exit status: 0 if the file is up to date, 1 if a step failed, or is stale with\n\
     --dry-run.";
 
-/// What follows the options in the help of the processes of a replay.
+/// The text after the options in the help of the processes of a replay.
 pub const REPLAY_PROCESS: &str = "Examples:\n  backstory replay    starts it";
 
 /// `replay`

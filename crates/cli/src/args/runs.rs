@@ -3,43 +3,43 @@
 
 use clap::Args;
 
-/// What follows the options in the help of `files`.
+/// The text after the options in the help of `files`.
 pub const FILES: &str = "Examples:\n  \
     backstory files                          files of the latest run\n  \
     backstory files nightly --exclude '/usr/**'\n  \
     backstory files --all                    also system files, one by one\n  \
     backstory files --json | jq -r '.[]|select(.access|index(\"write\")).path'";
 
-/// What follows the options in the help of `processes`.
+/// The text after the options in the help of `processes`.
 pub const PROCESSES: &str = "Examples:\n  \
     backstory processes\n  \
     backstory processes nightly --json | jq '.[].argv'";
 
-/// What follows the options in the help of `show`.
+/// The text after the options in the help of `show`.
 pub const SHOW: &str = "Examples:\n  \
     backstory show\n  \
     backstory show 7hx2k9qa\n  \
     backstory show --json | jq .complete\n\n\
     docs/reasons.md explains each sentence that can follow `because` or `warning`.";
 
-/// What follows the options in the help of `log`.
+/// The text after the options in the help of `log`.
 pub const LOG: &str = "Examples:\n  \
     backstory log\n  \
     backstory log --json | jq -r '.[].run'\n  \
     backstory log --raw 7hx2k9qa | less      every operation, as recorded";
 
-/// What follows the options in the help of `rm`.
+/// The text after the options in the help of `rm`.
 pub const RM: &str = "Examples:\n  \
     backstory rm 7hx2k9qa\n  \
     backstory rm nightly first-try\n\n\
     The files that the run wrote stay where they are.";
 
-/// What follows the options in the help of `note`.
+/// The text after the options in the help of `note`.
 pub const NOTE: &str = "Examples:\n  \
     backstory note 7hx2k9qa 'with the old compiler'\n  \
     backstory note nightly ''                remove the note";
 
-/// What follows the options in the help of `name`.
+/// The text after the options in the help of `name`.
 pub const NAME: &str = "Examples:\n  \
     backstory name 7hx2k9qa nightly\n  \
     backstory name nightly ''                remove the name\n\n\

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What follows the options in the help of `store`.
+/// The text after the options in the help of `store`.
 pub const EXAMPLES: &str = "Examples:\n  \
     backstory store stats\n  \
     backstory store gc --older-than 30d --dry-run\n  \

@@ -56,7 +56,7 @@ pub fn run(args: LineageArgs, direction: Direction, store: Option<&Path>) -> Out
     done
 }
 
-/// The whole graph: nodes and links by index, roots first.
+/// Writes the whole graph: nodes and links by index, roots first.
 fn object(lineage: &Lineage, out: &mut impl Write) -> io::Result<()> {
     write!(
         out,

@@ -53,7 +53,7 @@ pub fn run(args: RecordArgs, store: Option<&Path>) -> Outcome {
     Ok(recorded.status() as u8)
 }
 
-/// What is determined before the command starts.
+/// All that is determined before the command starts.
 struct Prepared {
     options: session::Options,
     name: Option<String>,
@@ -154,7 +154,8 @@ fn library_dir(home: &Home) -> PathBuf {
         return own;
     }
     let shared = PathBuf::from("/run/backstory");
-    // Whatever the umask: a user who can write there decides what the programs of root execute.
+    // The mode does not depend on the umask: a user who can write there decides what the programs
+    // of root execute.
     let made = fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_says_how_it_ended() {
+    fn a_summary_has_the_end_of_the_run() {
         let dir = std::env::temp_dir().join(format!("backstory-summary-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join("s.json");

@@ -193,7 +193,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn every_directory_and_link_on_the_way_is_found() {
+    fn every_directory_and_link_on_a_path_is_found() {
         let dir = std::env::temp_dir().join(format!("backstory-places-{}", std::process::id()));
         fs::create_dir_all(dir.join("real/sub")).unwrap();
         fs::write(dir.join("real/sub/f"), "four").unwrap();

@@ -1,5 +1,5 @@
-//! A lineage in Graphviz's language: files as boxes, commands as ellipses, arrows in the direction
-//! information flowed.
+//! Writes a lineage in Graphviz's language: files as boxes, commands as ellipses, arrows in the
+//! direction of information.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -13,8 +13,8 @@ use super::paths::{shown, system_group};
 use super::shell;
 use super::words::Direction;
 
-/// Writes the graph. Without `all`, system files that lead nowhere are drawn as one box for each
-/// directory.
+/// Writes the graph. Without `all`, system files without further links are drawn as one box for
+/// each directory.
 pub fn draw(
     lineage: &Lineage,
     direction: Direction,
@@ -107,7 +107,8 @@ pub fn draw(
     writeln!(out, "}}")
 }
 
-/// A command's label: a graph is not for pasting from.
+/// The label of a command. It is shortened, because a label in a picture is not pasted into a
+/// shell.
 fn shorten(line: &str) -> String {
     match line.char_indices().nth(80) {
         Some((at, _)) => format!("{}…", &line[..at]),

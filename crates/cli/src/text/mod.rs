@@ -1,5 +1,6 @@
-//! Answers for people: shell lines, trees, tables, graphs in Graphviz's language. Pure: plain data
-//! in, text out.
+//! Answers as text for people: shell lines, trees, tables, graphs in Graphviz's language.
+//!
+//! Invariant: these modules are pure. Plain data goes in, text comes out.
 pub mod dot;
 pub mod outline;
 pub mod paths;

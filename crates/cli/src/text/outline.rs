@@ -1,12 +1,16 @@
-//! A lineage as one reads it: from each node the steps worth a line, and where each node is
-//! unfolded.
+//! A lineage prepared for a reader: the branches of each node that deserve a line, and what is left
+//! out.
 //!
-//! A graph says everything; a reader wants the story. So a pipe is not a stop but a way (`piped
-//! from`), a socket whose other end was recorded, too (`received from`), the same version in two
-//! runs is one, what a shell does between fork and exec belongs to the command it starts, and what
-//! only could have happened is told where nothing that was seen tells it already: only a writer
-//! that was seen hides those that could have written the same. What is left out for being only
-//! possible is counted; with `possible`, nothing is.
+//! The graph has all facts. The outline leaves out or joins those that tell a reader nothing:
+//!
+//! - A pipe is passed through (`piped from`), and so is a socket whose other end was recorded
+//!   (`received from`).
+//! - The same version in two runs is one node.
+//! - The epoch of a shell between fork and exec belongs to the command that it starts.
+//! - A possible link is left out if an observed link explains the same. Only an observed writer
+//!   hides the possible writers of a file.
+//!
+//! Possible links that are left out are counted. With `possible`, none is left out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,36 +20,39 @@ use backstory_query::answer::{Flow, Lineage, Link, Node};
 use super::paths::is_system;
 use super::words::{Direction, step as word};
 
-/// What is said of what lies behind a pipe, in either direction.
+/// The words for a node behind a pipe, in either direction.
 const PIPED: [&str; 2] = ["piped from", "piped to"];
 
-/// What is said of what lies behind a socket.
+/// The words for a node behind a socket, in either direction.
 const SENT: [&str; 2] = ["received from", "sent to"];
 
-/// More commands than this at the other end of a pipe, all of them only possible, are left out.
+/// If a pipe has more commands than this at its other end, and all are only possible, they are left
+/// out.
 const CROWD: usize = 3;
 
-/// One step to another node.
+/// A branch of the outline: a link to another node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
-    /// Where it leads.
+    /// The node at the other end.
     pub node: usize,
-    /// What precedes its name: `read`, `ran and read`.
+    /// The words before the name of the node: `read`, `ran and read`.
     pub words: String,
-    /// The strongest of the links. What is weaker says so in `words`.
+    /// The certainty of the strongest link. The words name weaker links.
     pub certainty: Certainty,
-    /// True if it leads to who started it (or whom it started), not to data.
+    /// True if the branch leads to the process that started the command (or that it started), not
+    /// to data.
     pub informs: bool,
-    /// True if it tells who wrote (or is written by) the node, itself and not through a pipe.
+    /// True if the branch leads to the writer of the node (or to the node that it wrote), directly
+    /// and not through a pipe.
     pub writes: bool,
 }
 
-/// The steps from a node, and what was left out.
+/// The branches of a node, and how many were left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Branches {
-    /// Worth a line each.
+    /// The branches that deserve a line.
     pub shown: Vec<Branch>,
-    /// How many were left out because they only could have happened.
+    /// The number of branches that were left out because they are only possible.
     pub hidden: usize,
 }
 
@@ -55,14 +62,14 @@ pub struct Outline<'a> {
     pub lineage: &'a Lineage,
     direction: Direction,
     possible: bool,
-    /// The command that each node belongs to: itself, or what it went on to exec.
+    /// For each node the command that it belongs to: itself, or the program that it executed.
     whole: Vec<usize>,
-    /// Link indexes by the node they start from in reading direction, in order of time.
+    /// Indexes of links by the node that they start from in reading direction, in order of time.
     links: Vec<Vec<usize>>,
 }
 
 impl<'a> Outline<'a> {
-    /// Prepares a lineage. `possible`: leave out nothing that only could have happened.
+    /// Prepares a lineage. With `possible`, possible links are not left out.
     pub fn new(lineage: &'a Lineage, direction: Direction, possible: bool) -> Outline<'a> {
         let mut whole: Vec<usize> = (0..lineage.nodes.len()).collect();
         let execs = lineage
@@ -93,7 +100,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The links from a node with the nodes they lead to.
+    /// The links from a node, with the nodes at their other ends.
     fn around(&self, node: usize) -> impl Iterator<Item = (&'a Link, usize)> {
         self.links[node].iter().map(|&index| {
             let link = &self.lineage.links[index];
@@ -108,13 +115,13 @@ impl<'a> Outline<'a> {
         })
     }
 
-    /// True if nothing leads on from the node.
+    /// True if no link starts at the node.
     pub fn is_leaf(&self, node: usize) -> bool {
         self.links[node].is_empty()
     }
 
-    /// True if the node is a system file that nothing recorded made (or used): one of the many that
-    /// are better counted.
+    /// True if the node is a system file that no recorded command wrote (or used). These files are
+    /// counted.
     pub fn is_system_leaf(&self, node: usize) -> bool {
         match &self.lineage.nodes[node] {
             Node::Entity { path, .. } => is_system(path) && self.is_leaf(node),
@@ -122,8 +129,8 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The steps from a node, data before starters, each group in order of time. What it sent to
-    /// itself is no step.
+    /// The branches of a node, data before starters, each group in order of time. A node has no
+    /// branch to itself.
     pub fn steps(&self, node: usize) -> Branches {
         let mut steps = Branches::default();
         let mut seen = HashSet::from([node]);
@@ -157,8 +164,8 @@ impl<'a> Outline<'a> {
         steps
     }
 
-    /// How a node that is no stop is passed: with which words for what lies behind it. None: it is
-    /// a stop. A socket is one where nobody of the lineage is at its other end.
+    /// The words for what lies behind a node that is passed through. `None` if the node itself gets
+    /// a line. A socket gets a line if no node of the lineage is at its other end.
     fn way(
         &self,
         link: &Link,
@@ -179,9 +186,9 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Links that a reader is spared unless asked for: what only could have happened on the way to
-    /// an exec, to a file that was opened for more than was done with it, at a dead end, beside a
-    /// writer who was seen, or to what was there before.
+    /// True for a possible link that is left out unless `possible` is set. Such a link lies on the
+    /// way to an exec or at a dead end. It leads to a file that was opened for more than was done
+    /// with it, or to a file that existed before. Or it stands beside an observed writer.
     fn is_noise(&self, root: usize, link: &Link, other: usize) -> bool {
         if self.possible || link.certainty == Certainty::Seen {
             return false;
@@ -201,14 +208,15 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// True if it is what a process was before it executed the command that it belongs to.
+    /// True if the node is the epoch of a process before it executed the command that it belongs
+    /// to.
     fn execs(&self, node: usize) -> bool {
         self.whole[node] != node
     }
 
-    /// True if what a process without a program of its own could have written has a better-known
-    /// writer: one who was seen or, if it went on to exec, any program. A subshell is a writer like
-    /// others.
+    /// True if a process without a program of its own is a possible writer, and a better-known
+    /// writer exists. That is an observed writer, or any program if the process executed one. A
+    /// subshell is a writer like any other.
     fn is_told_by_another(&self, link: &Link) -> bool {
         self.links[link.to].iter().any(|&index| {
             let another = &self.lineage.links[index];
@@ -219,8 +227,8 @@ impl<'a> Outline<'a> {
         })
     }
 
-    /// True if the reader knows it already: the program that a command runs, what it wrote itself,
-    /// or the source of a copy that its command read.
+    /// True if the outline shows the fact elsewhere. Such facts are the program that a command
+    /// runs, its own outputs, and the source of a copy that the command read.
     fn is_told(&self, node: usize, link: &Link, other: usize) -> bool {
         let generated = |flow: &Flow| matches!(flow, Flow::Generated(_));
         match (&link.flow, self.direction) {
@@ -240,7 +248,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Where somebody was seen to write a file, who else could have is left out.
+    /// Possible writers of a file are left out if a writer was observed.
     fn prefer_seen(&self, node: usize, steps: &mut Branches) {
         let entity = matches!(self.lineage.nodes[node], Node::Entity { .. });
         let seen = |step: &Branch| step.writes && step.certainty == Certainty::Seen;
@@ -258,8 +266,8 @@ impl<'a> Outline<'a> {
         steps.hidden += before - steps.shown.len();
     }
 
-    /// A pipe that a whole build inherits (its output, a jobserver's) connects everything with
-    /// everything, possibly. That many possibilities tell a reader nothing.
+    /// A pipe that a whole build inherits (its output, the pipe of a jobserver) possibly connects
+    /// every command with every other. Such a number of possible links tells a reader nothing.
     fn leave_out_crowds(&self, steps: &mut Branches) {
         let crowd = |step: &Branch| {
             step.certainty == Certainty::Possible && PIPED.contains(&step.words.as_str())
@@ -272,7 +280,7 @@ impl<'a> Outline<'a> {
         steps.hidden += before - steps.shown.len();
     }
 
-    /// The nodes that steps lead to, from these.
+    /// The nodes that the branches of these nodes lead to.
     pub fn reached<'s>(&self, roots: usize, steps: impl Fn(usize) -> &'s Branches) -> Vec<usize> {
         let mut seen = vec![false; self.lineage.nodes.len()];
         let mut found: Vec<usize> = (0..roots).collect();
@@ -289,8 +297,8 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// True if it is a file as its run found it: who only opened it to write (a lock file's way) did
-/// not, or it would have another version.
+/// True if the node is a file as its run found it. A command that only opened the file for writing
+/// (as for a lock) has not changed it, or the file would have another version.
 fn is_found(node: &Node) -> bool {
     matches!(
         node,
@@ -302,12 +310,13 @@ fn is_found(node: &Node) -> bool {
     )
 }
 
-/// True if nothing was executed in it yet.
+/// True if the epoch has executed no program yet.
 fn is_forked(node: &Node) -> bool {
     matches!(node, Node::Activity { epoch: 0, .. })
 }
 
-/// Branches to one node become one. What of it was seen comes first; the rest is called possible.
+/// Joins branches to the same node. Observed links come first in the words, and the rest is called
+/// possible.
 fn joined(steps: Vec<Branch>) -> Vec<Branch> {
     let mut places: HashMap<usize, usize> = HashMap::new();
     let mut groups: Vec<Vec<Branch>> = Vec::new();
@@ -321,7 +330,7 @@ fn joined(steps: Vec<Branch>) -> Vec<Branch> {
     groups.into_iter().filter_map(one).collect()
 }
 
-/// One step for several to the same node.
+/// Joins several branches to the same node into one.
 fn one(group: Vec<Branch>) -> Option<Branch> {
     let words = |certainty: Certainty| -> Vec<&str> {
         let mut words = Vec::new();

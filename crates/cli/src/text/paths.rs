@@ -1,4 +1,4 @@
-//! How paths are shown, and which of them belong to the system rather than to the user's work.
+//! How paths are printed, and which of them are system files rather than the user's own.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ pub use backstory_workflow::paths::is_system;
 
 use super::shell;
 
-/// A path as a person reads it: quoted like a shell word where it has to be.
+/// A path for a reader, quoted like a shell word where necessary.
 pub fn shown(path: &[u8]) -> String {
     shell::quote(path)
 }
@@ -29,11 +29,11 @@ pub struct Groups {
     others: Vec<Vec<u8>>,
 }
 
-/// So many directories are named; the rest is a number.
+/// The number of directories that are named. The files of the others are counted.
 const NAMED: usize = 2;
 
 impl Groups {
-    /// Counts one.
+    /// Counts a path.
     pub fn add(&mut self, path: &[u8]) {
         match is_system(path) {
             true => *self.system.entry(system_group(path).to_vec()).or_default() += 1,
@@ -46,7 +46,7 @@ impl Groups {
         self.system.is_empty() && self.others.is_empty()
     }
 
-    /// All in one line, most first.
+    /// The counts in one line, the largest first.
     pub fn text(&self) -> String {
         let mut groups: Vec<(Vec<u8>, u64)> = self
             .system

@@ -1,45 +1,46 @@
-//! Which nodes of a lineage are unfolded in its tree, and below which other one: the nearest first,
-//! as many as fit a page.
+//! Plans which nodes of a lineage are unfolded in its tree, and below which other node. The nearest
+//! nodes come first, as many as fit a page.
 //!
-//! A build's lineage has tens of thousands of lines; a person reads a hundred. What a command read
-//! is nearer to it than who started it: data tells how a file came to be, ancestors of processes
-//! mostly tell of shells and makes.
+//! The lineage of a build has tens of thousands of lines, and a person reads a hundred. The inputs
+//! of a command are nearer to it than the process that started it. Data says how a file was made,
+//! while the ancestors of processes are mostly shells and makes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::outline::Branch;
 
-/// Lines that a person reads.
+/// Lines that fit a page.
 pub const PAGE: usize = 150;
 
-/// Once a lineage does not fit the page, no node has more lines below it than this.
+/// If a lineage does not fit the page, each node has at most this many lines below it.
 pub const FEW_LINES: usize = 10;
 
-/// A step to who started a command, compared with a step along data.
+/// The length of a branch to the process that started a command, where a branch along data has
+/// length 1.
 const STARTED: u32 = 6;
 
 /// A line below a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
-    /// To another node.
+    /// A branch to another node.
     Branch(Branch),
-    /// What was only counted.
+    /// Files that are only counted.
     Note(String),
 }
 
-/// Where nodes are unfolded.
+/// Where each node is unfolded.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// By node, below which one.
+    /// For each node, the node below which it is unfolded.
     homes: HashMap<usize, usize>,
-    /// Everything was unfolded.
+    /// True if all nodes are unfolded.
     whole: bool,
 }
 
 impl Plan {
-    /// Unfolds from `root` what is nearest, until the next node's lines would be more than `most`
-    /// in all. Among nodes equally near, those that come first.
+    /// Unfolds the nodes nearest to `root`, until the lines of the next node would exceed `most` in
+    /// all. Among equally near nodes, the first come first.
     pub fn nearest(root: usize, most: usize, below: impl Fn(usize) -> Vec<Line>) -> Plan {
         let mut plan = Plan {
             homes: HashMap::new(),
@@ -69,7 +70,7 @@ impl Plan {
         plan
     }
 
-    /// True if nothing was left folded.
+    /// True if all nodes are unfolded.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
@@ -85,8 +86,8 @@ impl Plan {
     }
 }
 
-/// Of the steps below a node as many as are to be shown: data first, but who started it is not
-/// crowded out.
+/// The branches of a node that are shown. Data comes first, but a branch to the starter is always
+/// among them.
 pub fn first_few(steps: &[Branch], most: usize) -> (Vec<Branch>, &[Branch]) {
     if steps.len() <= most {
         return (steps.to_vec(), &[]);

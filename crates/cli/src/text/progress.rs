@@ -1,11 +1,12 @@
-//! What is being waited for, on a terminal only, if it takes long, and gone when it is over.
+//! A line on the terminal that says what takes long. It appears on a terminal only, and disappears
+//! when the work is done.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Nobody wonders before.
+/// The time before the line appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A line on the terminal while something takes long.
@@ -30,7 +31,7 @@ impl Progress {
                 let _ = stderr.write_all(b"\r\x1b[K");
             }
         };
-        // Without a thread there is no line, and nothing else is missing.
+        // Without a thread for it, only the line is missing.
         let thread = std::thread::Builder::new()
             .name("progress".into())
             .spawn(show);
@@ -47,7 +48,7 @@ impl Progress {
         ))
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn end(self) {
         drop(self);
     }
@@ -57,7 +58,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((over, thread)) = self.waiting.take() {
             drop(over);
-            // It has printed all it will before anybody else goes on.
+            // The thread has ended, so that it prints nothing after this.
             let _ = thread.join();
         }
     }

@@ -1,41 +1,42 @@
-//! A command as a line that can be pasted into a shell and means the same: directory, environment,
+//! A command as a shell line that can be pasted and does the same: directory, environment,
 //! arguments.
 //!
-//! Quotes are POSIX where that suffices; bytes that cannot be shown (control characters, not UTF-8)
-//! need `$'…'`, which bash, zsh, ksh and the newest POSIX have.
+//! Quotes are those of POSIX where they suffice. Bytes that cannot be printed (control characters,
+//! invalid UTF-8) need `$'…'`, which bash, zsh, ksh and the newest POSIX have.
 
 use backstory_eventlog::event::Bytes;
 use backstory_redaction as redaction;
 pub use backstory_workflow::shell::{quote, quote_name};
 
-/// Variables that a shell sets anew for each command it runs: they say nothing about the command.
+/// Variables that a shell sets for each command. They say nothing about the command.
 const SHELL_NOISE: [&[u8]; 5] = [b"_", b"PWD", b"OLDPWD", b"SHLVL", b"LINES"];
 
-/// Longer than this, what differs in the environment is not put before a command: it would hide it.
+/// If the changed variables take more bytes than this, they are left out of the line, because they
+/// would hide the command.
 pub const SHORT: usize = 80;
 
-/// What a command needs to be run again.
+/// The parts of a command that a shell line needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// Program, absolute, if known.
     pub exec_path: Option<&'a [u8]>,
-    /// Arguments, with the name it was called by.
+    /// The arguments, with the name of the command as argument 0.
     pub argv: &'a [Bytes],
-    /// Directory it ran in.
+    /// The directory that it ran in.
     pub cwd: &'a [u8],
-    /// Variables it had and its parent had not, `NAME=value`.
+    /// Variables that the command had and its parent had not, as `NAME=value`.
     pub env_set: &'a [Bytes],
-    /// Variables its parent had and it had not.
+    /// Variables that its parent had and the command had not.
     pub env_unset: &'a [Bytes],
 }
 
 impl Call<'_> {
-    /// The whole line. `cd` is left out if it ran in `here`.
+    /// The whole line, without `cd` if the command ran in `here`.
     pub fn whole(&self, here: &[u8]) -> String {
         self.line(here, usize::MAX).0
     }
 
-    /// The line, and how many variables were left out of it: all that differ, if to set them takes
+    /// The line, and how many variables were left out of it. All of them are left out if they take
     /// more than `most` bytes.
     pub fn line(&self, here: &[u8], most: usize) -> (String, usize) {
         let mut line = String::new();
@@ -65,7 +66,7 @@ impl Call<'_> {
             .filter_map(|pair| split(pair))
             .filter(|(name, value)| !is_noise(name) && !redaction::is_value_mark(value))
             .collect();
-        // A name the shell cannot assign to (`BASH_FUNC_f%%=…`) can be set by env(1) only.
+        // The shell cannot assign to some names (`BASH_FUNC_f%%=…`). env(1) can.
         let plain = gone.is_empty() && set.iter().all(|(name, _)| is_name(name));
         let count = gone.len() + set.len();
         let mut prefix = String::from(if plain { "" } else { "env " });
@@ -103,14 +104,14 @@ impl Call<'_> {
     }
 }
 
-/// Just arguments: a command line as the user typed it after `record --`.
+/// Only the arguments: the command line that the user typed after `record --`.
 pub fn words<'a>(argv: impl IntoIterator<Item = &'a [u8]>) -> String {
     join(argv.into_iter().map(quote))
 }
 
-/// True if typing `name` runs what ran: a login shell's `-bash` does not. (A base name that differs
-/// from the program's is a symlink's, as `sh` and `awk` often are, and the shell follows it the
-/// same way.)
+/// True if a shell runs the same program for `name`. It does not for the `-bash` of a login shell.
+/// A base name that differs from the program's is mostly a symbolic link (`sh`, `awk`), which the
+/// shell follows, too.
 fn calls(name: &[u8]) -> bool {
     !name.is_empty() && !name.starts_with(b"-")
 }
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_not_known_is_not_set() {
+    fn an_unknown_secret_is_not_set() {
         assert_eq!(
             line(
                 &[b"ls"],

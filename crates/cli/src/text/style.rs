@@ -1,4 +1,4 @@
-//! Colours, only where a terminal shows them and the user has not declined (`NO_COLOR`,
+//! Colours, only on a terminal, and only if the user has not declined them (`NO_COLOR`,
 //! `TERM=dumb`).
 
 use std::io::IsTerminal;
@@ -6,19 +6,19 @@ use std::io::IsTerminal;
 /// Roles that text can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// What was asked about.
+    /// The subject of the question.
     Subject,
     /// A command line.
     Command,
-    /// Lines, run ids, what matters less.
+    /// Lines and ids of runs, which matter less.
     Dim,
-    /// Something is wrong.
+    /// A problem.
     Bad,
-    /// All is well.
+    /// A success.
     Good,
 }
 
-/// Whether to paint.
+/// Whether text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     colour: bool,
@@ -29,12 +29,12 @@ impl Style {
     #[cfg(test)]
     pub const PLAIN: Style = Style { colour: false };
 
-    /// What stdout deserves.
+    /// The style for stdout.
     pub fn of_stdout() -> Style {
         Style::of(std::io::stdout().is_terminal())
     }
 
-    /// What stderr deserves.
+    /// The style for stderr.
     pub fn of_stderr() -> Style {
         Style::of(std::io::stderr().is_terminal())
     }

@@ -1,9 +1,11 @@
-//! A lineage as an indented tree: file, the command that made it, what that command read, and so
-//! on.
+//! Draws a lineage as an indented tree: the file, the command that wrote it, the inputs of that
+//! command, and so on.
 //!
-//! Each node is unfolded once, where it is nearest; elsewhere it is named and marked. What does not
-//! fit a page stays folded, and files that no recorded command made are counted by directory where
-//! they are many, unless asked for. No recursion: a lineage may be as deep as a store is old.
+//! Each node is unfolded once, where it is nearest to the root. Elsewhere it is named and marked.
+//! Nodes that do not fit a page stay folded. Files that no recorded command wrote are counted by
+//! directory if they are many, unless `all` is set.
+//!
+//! Invariant: there is no recursion, because a lineage can be as deep as the store is old.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -20,26 +22,26 @@ use super::style::{Role, Style};
 use super::when;
 use super::words::Direction;
 
-/// Deeper than this no terminal is wide; `--json` has no such bound.
+/// The deepest indentation, which is limited by the width of terminals. `--json` has no such limit.
 const DEEPEST: usize = 64;
 
-/// So many inputs outside the command's directory that nothing recorded made are still listed one
-/// by one.
+/// The number of inputs outside the directory of the command that are listed one by one, if no
+/// recorded command wrote them.
 const FEW: usize = 6;
 
-/// Characters of a command line that are shown.
+/// The number of characters of a command line that are printed.
 const LONG: usize = 400;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy)]
 pub struct Drawing<'a> {
-    /// Towards causes or effects.
+    /// The direction: towards causes or effects.
     pub direction: Direction,
-    /// Leave out nothing but what only could have happened, however long it gets.
+    /// Print everything except possible links, however long it gets.
     pub all: bool,
-    /// Leave out nothing that only could have happened.
+    /// Also print possible links.
     pub possible: bool,
-    /// The user's directory: commands that ran there need no `cd`.
+    /// The current directory: commands that ran there need no `cd`.
     pub here: &'a [u8],
     /// Colours.
     pub style: Style,
@@ -67,10 +69,10 @@ pub fn draw(lineage: &Lineage, drawing: Drawing, out: &mut impl Write) -> io::Re
     Ok(())
 }
 
-/// A node on the way, with what is still to be drawn below it.
+/// A node whose lines are being drawn, with those that are still to be drawn below it.
 struct Level<'l> {
     node: usize,
-    /// The run that the last command above was said to belong to.
+    /// The run of the last command above that named one.
     run: Option<&'l str>,
     prefix: String,
     lines: std::vec::IntoIter<Line>,
@@ -80,9 +82,9 @@ struct Tree<'l, 'd> {
     outline: Outline<'l>,
     steps: Vec<OnceCell<Branches>>,
     drawing: Drawing<'d>,
-    /// What is unfolded, and where.
+    /// The plan: which nodes are unfolded, and where.
     plan: Plan,
-    /// So many steps are shown below one node.
+    /// The number of branches that are printed below one node.
     most: usize,
     unfolded: HashSet<usize>,
 }
@@ -92,8 +94,8 @@ impl<'l> Tree<'l, '_> {
         self.steps[node].get_or_init(|| self.outline.steps(node))
     }
 
-    /// Plans the tree of a root: whole if it fits, else what is nearest, with few lines for each
-    /// node.
+    /// Plans the tree of a root. If the whole tree does not fit, the nearest nodes are unfolded
+    /// with few lines each.
     fn plan(&mut self, root: usize) {
         let page = match self.drawing.all {
             true => usize::MAX,
@@ -160,7 +162,7 @@ impl<'l> Tree<'l, '_> {
         Ok(())
     }
 
-    /// What the tree does not show, and how to see it: said once, below it.
+    /// Prints once, below the tree, which parts it does not show, and how to see them.
     fn left_out(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.outline.lineage.cut {
@@ -185,7 +187,7 @@ impl<'l> Tree<'l, '_> {
         notes
     }
 
-    /// What lies behind the nodes that stayed folded.
+    /// The nodes behind those that stayed folded.
     fn further(&self) -> Option<String> {
         let lineage = self.outline.lineage;
         let mut told = vec![false; lineage.nodes.len()];
@@ -214,7 +216,7 @@ impl<'l> Tree<'l, '_> {
         })
     }
 
-    /// Writes one line and gives what stands below it.
+    /// Writes one line and returns the lines below it.
     fn step(
         &mut self,
         step: &Branch,
@@ -251,12 +253,12 @@ impl<'l> Tree<'l, '_> {
         if !elsewhere.is_empty() {
             return Ok(Vec::new());
         }
-        // Also if nothing is shown below it: what was left out there counts.
+        // Counted even if no line is printed below the node.
         self.unfolded.insert(step.node);
         Ok(self.below(step.node))
     }
 
-    /// The lines below a node: its steps, then what was only counted.
+    /// The lines below a node: its branches, then the counted files.
     fn below(&self, node: usize) -> Vec<Line> {
         let steps = self.steps(node);
         let mut groups = Groups::default();
@@ -295,14 +297,14 @@ impl<'l> Tree<'l, '_> {
         lines
     }
 
-    /// True if a step's file is one of those that are counted rather than listed.
+    /// True if the file of a branch is counted rather than listed.
     fn is_counted(&self, node: usize, file: usize, far: usize) -> bool {
         let system = self.outline.is_system_leaf(file);
         !self.drawing.all && (system || far > FEW && self.is_far(node, file))
     }
 
-    /// True if nothing recorded made (or used) a file, and it lies neither in the system nor where
-    /// the command ran.
+    /// True if no recorded command wrote (or used) the file, and the file is neither a system file
+    /// nor below the directory of the command.
     fn is_far(&self, node: usize, file: usize) -> bool {
         match (
             &self.outline.lineage.nodes[node],
@@ -325,8 +327,8 @@ impl<'l> Tree<'l, '_> {
         }
     }
 
-    /// How a node is called, and what is said of it beside. The run is said where it is another
-    /// than that of the command above.
+    /// The name of a node, and the notes beside it. The run is named where it differs from the run
+    /// of the command above.
     fn name(&self, node: usize, above: Option<&str>) -> (String, String) {
         let (name, beside) = match &self.outline.lineage.nodes[node] {
             Node::Entity { path, kind, .. } => {
@@ -379,7 +381,7 @@ impl<'l> Tree<'l, '_> {
     }
 }
 
-/// A command line that would hide the tree is cut. How many characters are gone.
+/// Shortens a command line that would hide the tree, and says by how many characters.
 fn shortened(line: String) -> (String, usize) {
     match line.char_indices().nth(LONG) {
         Some((at, _)) => (format!("{}…", &line[..at]), line[at..].chars().count()),

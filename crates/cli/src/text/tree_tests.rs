@@ -109,7 +109,7 @@ fn a_file_stands_over_its_command_and_that_over_its_inputs() {
 }
 
 #[test]
-fn all_lists_what_is_otherwise_counted() {
+fn all_lists_the_files_that_are_otherwise_counted() {
     let text = drawn(&pipeline(), Direction::Of, true);
     assert!(
         text.contains("read /usr/lib/libc.so.6\n") && !text.contains("--all"),
@@ -179,7 +179,7 @@ fn a_circle_of_epochs_ends() {
 }
 
 #[test]
-fn the_same_version_in_another_run_is_looked_through() {
+fn the_same_version_in_two_runs_is_one_node() {
     let nodes = vec![file("/w/x", 0), file("/w/x", 1), command("make", 1)];
     let links = vec![
         link(1, 0, Flow::Same),
@@ -223,7 +223,7 @@ fn possible_links_are_counted_and_shown_on_request() {
 }
 
 #[test]
-fn a_pipe_is_a_way_and_no_stop() {
+fn a_pipe_is_passed_through() {
     let mut pipe = file("pipe:1", 1);
     let Node::Entity { kind, .. } = &mut pipe else {
         panic!()
@@ -395,7 +395,7 @@ fn a_seen_word_does_not_make_the_other_words_certain() {
 }
 
 #[test]
-fn a_command_that_much_hangs_on_is_unfolded_where_it_is_nearest() {
+fn a_command_with_many_branches_is_unfolded_where_it_is_nearest() {
     // out <- b <- mid <- a, and both were started by sh, which read run.sh.
     let names = ["/w/out", "/w/mid", "/w/run.sh"].map(|path| file(path, 1));
     let [out, mid, script] = names;
@@ -576,7 +576,7 @@ fn the_crowd_behind_a_shared_pipe_is_counted() {
 }
 
 #[test]
-fn a_command_as_long_as_a_page_is_cut_and_says_so() {
+fn a_command_line_as_long_as_a_page_is_shortened_with_a_note() {
     let mut lineage = pipeline();
     lineage.nodes[1] = command(&format!("cat {}", "é".repeat(1000)), 1);
     let text = drawn(&lineage, Direction::Of, false);

@@ -1,8 +1,8 @@
-//! Moments and durations as people read them.
+//! Moments, durations and sizes as text for people.
 
 use backstory_eventlog::event::Time;
 
-/// `2026-11-20 08:31:02` in local time. 0 and before mean that nobody knows.
+/// `2026-11-20 08:31:02` in local time. Times up to 0 are unknown.
 pub fn moment(time: Time) -> String {
     if time <= 0 {
         return "at an unknown time".to_owned();
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_no_calendar_has_is_said_to_be_unknown() {
+    fn a_time_that_no_calendar_has_is_unknown() {
         assert_eq!(moment(i64::MIN), "at an unknown time");
         assert_eq!(size(1_234_567), "1.2 MB");
     }

@@ -2,7 +2,7 @@
 
 use backstory_query::answer::Flow;
 
-/// Which way a lineage is read.
+/// The direction in which a lineage is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// `of`: towards causes.
@@ -11,7 +11,7 @@ pub enum Direction {
     Uses,
 }
 
-/// What precedes the name of the node that a link leads to.
+/// The words before the name of the node that a link leads to.
 pub fn step(flow: &Flow, direction: Direction) -> &'static str {
     match (flow, direction) {
         (Flow::Used(relation), Direction::Of) | (Flow::Generated(relation), Direction::Uses) => {
@@ -29,7 +29,7 @@ pub fn step(flow: &Flow, direction: Direction) -> &'static str {
     }
 }
 
-/// The name of a signal that programs are killed by.
+/// The name of a signal that kills programs.
 pub fn signal(number: i32) -> Option<&'static str> {
     const NAMES: [&str; 15] = [
         "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE",

@@ -15,7 +15,7 @@ use crate::text::style::{Role, Style};
 
 /// The whole result.
 pub struct Report<'r> {
-    /// What was played.
+    /// The recorded run.
     pub plan: &'r Plan,
     /// True if the user changed nothing.
     pub faithful: bool,
@@ -23,7 +23,7 @@ pub struct Report<'r> {
     pub recorded_status: Option<i32>,
     /// Files of this machine that the replay looked for, but the record does not have.
     pub untouched: Vec<Vec<u8>>,
-    /// What was played.
+    /// The recorded run.
     pub played: Played,
     /// The comparison of its outputs.
     pub verdict: Verdict,
