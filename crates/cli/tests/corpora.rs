@@ -52,7 +52,7 @@ fn calls_of_the_corpus_are_read() {
 }
 
 #[test]
-fn databases_of_the_corpus_are_opened_and_asked() {
+fn databases_of_the_corpus_are_opened_and_queried() {
     replay("database", targets::database::run);
 }
 

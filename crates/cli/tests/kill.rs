@@ -153,7 +153,7 @@ fn a_killed_child_loses_nothing() {
 }
 
 #[test]
-fn a_killed_supervisor_disturbs_nothing_and_the_run_says_so() {
+fn a_killed_supervisor_disturbs_nothing_and_is_reported() {
     let bench = common::bench(User::ordinary());
     for case in [STEADY, STEADY_STATIC] {
         if case.name == "steady-static" && !needs(case.name, &["musl-gcc"]) {
@@ -212,7 +212,7 @@ fn a_killed_keeper_disturbs_nothing() {
 
 /// The launcher represents the command: killing it has the effects of `kill -9` of the command.
 #[test]
-fn a_killed_launcher_takes_the_command_with_it_and_leaves_a_truthful_run() {
+fn a_killed_launcher_ends_the_command_and_leaves_a_truthful_run() {
     let bench = common::bench(User::ordinary());
     let mut started = start(&bench, &STEADY, 40);
     kill(started.child.id()).expect("the launcher is killed");

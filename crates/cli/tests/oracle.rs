@@ -182,7 +182,7 @@ fn assert_holds(what: &str, verdict: &Verdict) {
 }
 
 #[test]
-fn nothing_is_missed_and_nothing_invented() {
+fn the_record_misses_and_invents_nothing() {
     if !needs("the oracle", &["strace"]) {
         return;
     }

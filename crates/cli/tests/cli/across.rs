@@ -82,7 +82,7 @@ fn a_file_dated_by_a_static_program_leads_to_its_writer() {
 }
 
 #[test]
-fn touch_opens_what_it_dates_and_is_part_of_the_way() {
+fn touch_opens_the_files_that_it_dates_and_is_part_of_the_path() {
     let place = Place::new();
     place.record("echo x > f");
     place.record("touch -d 2001-01-01 f");

@@ -117,7 +117,7 @@ fn lineage_crosses_runs() {
 }
 
 #[test]
-fn excluded_files_and_what_lies_behind_them_are_left_out() {
+fn excluded_files_and_those_behind_them_are_left_out() {
     let place = Place::new();
     place.write("a", "text");
     place.record("cp a b; cp b c");
@@ -292,7 +292,7 @@ fn files_and_processes_have_the_promised_fields() {
 }
 
 #[test]
-fn show_says_first_whether_the_record_is_complete() {
+fn show_prints_first_whether_the_record_is_complete() {
     let place = Place::new();
     place.record("true");
     let json = place.json(&["show", "--json"]);
@@ -311,7 +311,7 @@ fn show_says_first_whether_the_record_is_complete() {
 }
 
 #[test]
-fn status_tells_what_has_changed_since() {
+fn status_prints_what_has_changed() {
     let place = Place::new();
     place.write_aged("a", "text");
     place.record("cp a b");
@@ -459,4 +459,49 @@ fn a_file_with_two_names_does_not_come_from_itself() {
         .map(|n| n["run"].as_str())
         .collect();
     assert_eq!(runs.len(), 3, "all runs that read it: {readers}");
+}
+
+/// Once a run is indexed, answers about what was recorded come from the store alone. `status`, `rerun` and `replay` are about
+/// files as they are now, and `log --raw` is about the log.
+#[test]
+fn a_question_about_what_was_recorded_reads_neither_logs_nor_recorded_files() {
+    let place = Place::new();
+    place.write_aged("a", "text\n");
+    let first = place.record("sort a >b; test -e missing || cp b c");
+    let second = place.record("sh -c 'cat c b >d'");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let (first, second) = (first.as_str(), second.as_str());
+    let questions: [&[&str]; 12] = [
+        &["log", "--json"],
+        &["show", "--json", first],
+        &["show", second],
+        &["files", "--json", "--all", first],
+        &["files", second],
+        &["processes", "--json", first],
+        &["of", "--json", "--lookups", "d"],
+        &["of", "d", "--all"],
+        &["uses", "--json", "a"],
+        &["diff", "--json", first, second],
+        &["export", "prov", "d"],
+        &["contents", "d"],
+    ];
+    let answers = || -> Vec<String> {
+        let answers = questions.iter().map(|question| place.run(question));
+        answers.map(|answer| format!("{answer:?}")).collect()
+    };
+    let before = answers();
+    assert!(
+        before.iter().all(|answer| answer.contains("err: \"\"")),
+        "{before:?}"
+    );
+    let runs = place.stage.store().join("runs");
+    for run in [first, second] {
+        std::fs::remove_file(runs.join(format!("{run}.log"))).unwrap();
+    }
+    for file in ["a", "b", "c", "d"] {
+        std::fs::remove_file(place.work().join(file)).unwrap();
+    }
+    for (question, (before, after)) in questions.iter().zip(before.iter().zip(answers())) {
+        assert_eq!(*before, after, "{question:?}");
+    }
 }

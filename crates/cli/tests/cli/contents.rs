@@ -56,7 +56,7 @@ impl Place {
 }
 
 #[test]
-fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
+fn a_version_that_was_read_is_stored_although_the_file_changes_later() {
     for change in [
         "echo new > in",
         "rm in",
@@ -95,7 +95,7 @@ fn the_version_that_was_read_is_kept_whatever_happens_to_the_file_afterwards() {
 }
 
 #[test]
-fn the_version_that_was_read_is_kept_whatever_happens_to_its_directory() {
+fn a_version_that_was_read_is_stored_although_its_directory_changes() {
     for change in [
         "mv d e; echo new > e/in",
         "mv d e; mv e f; echo new > f/in",
@@ -153,7 +153,7 @@ fn a_file_written_by_one_name_is_read_by_the_other() {
 
 /// A content that came to the name after it was read is stored under that name, too.
 #[test]
-fn another_file_that_was_moved_to_the_name_is_not_taken_for_what_was_read() {
+fn a_file_moved_to_the_name_of_a_read_file_is_another_file() {
     for change in [
         "mv d/in d/aside; mv other d/in",
         "mv d x; mv e d",
@@ -203,7 +203,7 @@ fn a_file_read_by_a_removed_name_is_found_by_the_other() {
 }
 
 #[test]
-fn without_contents_nothing_is_kept_and_the_error_says_so() {
+fn without_contents_nothing_is_stored_and_the_error_names_the_option() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     place.keep("cat in > out", &["--contents=off"]);
@@ -214,7 +214,7 @@ fn without_contents_nothing_is_kept_and_the_error_says_so() {
 }
 
 #[test]
-fn contents_are_kept_without_being_asked_for() {
+fn contents_are_stored_by_default() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     place.keep("cat in > out; echo more >> in", &[]);
@@ -371,7 +371,7 @@ fn a_damaged_export_is_refused_and_imports_no_run() {
 }
 
 #[test]
-fn garbage_collection_takes_what_no_run_refers_to_and_nothing_else() {
+fn garbage_collection_removes_only_contents_without_a_run() {
     let place = Place::new();
     place.write_aged("both", "read by both runs\n");
     place.write_aged("one", "read by the first run alone\n");

@@ -80,7 +80,7 @@ fn script(seed: u64, reads: usize) -> (String, Vec<String>) {
 }
 
 #[test]
-fn every_version_that_was_read_is_the_one_that_an_eager_copier_took() {
+fn every_version_that_was_read_equals_the_copy_of_an_eager_copier() {
     if !needs(
         "an eager copier",
         &["busybox", "mkfifo", "/usr/bin/python3", "truncate"],

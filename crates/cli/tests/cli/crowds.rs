@@ -16,7 +16,7 @@ fn is_silent(answer: &Answer) {
 }
 
 #[test]
-fn nothing_of_a_crowd_that_starts_at_once_is_lost() {
+fn a_crowd_that_starts_at_once_loses_nothing() {
     if !need::needs("a crowd", &[PYTHON]) {
         return;
     }
@@ -58,7 +58,7 @@ for n in range(300): os.wait()
 }
 
 #[test]
-fn a_checker_of_memory_finds_only_what_the_program_did() {
+fn a_memory_checker_finds_only_errors_of_the_program() {
     if !need::needs("valgrind", &["valgrind", "cc"]) {
         return;
     }

@@ -35,7 +35,7 @@ impl Place {
 }
 
 #[test]
-fn an_argument_a_variable_or_another_command_changes_what_comes_out() {
+fn an_argument_a_variable_or_another_command_changes_the_outputs() {
     let (place, run) = recorded("sort $HOW in > out; echo $WHO >> out");
     assert_eq!(
         place
@@ -133,7 +133,7 @@ fn changes_on_the_machine_disturb_no_running_replay() {
 }
 
 #[test]
-fn the_network_is_there_only_if_it_is_asked_for() {
+fn a_replay_has_the_network_only_on_request() {
     if !needs("a replay with the network", &["bash"]) {
         return;
     }
@@ -201,7 +201,7 @@ fn install(place: &Place) -> String {
 }
 
 #[test]
-fn a_package_that_was_moved_aside_is_named_or_in_the_store_if_it_was_asked_for() {
+fn a_moved_package_is_named_or_is_in_the_store_on_request() {
     if !needs("the replay of a package of the user's", &["python3"]) {
         return;
     }
@@ -236,7 +236,7 @@ fn a_package_that_was_moved_aside_is_named_or_in_the_store_if_it_was_asked_for()
 }
 
 #[test]
-fn a_run_that_is_not_complete_says_what_it_lacks() {
+fn an_incomplete_run_reports_what_is_missing() {
     if !needs("the replay of an incomplete run", &["busybox"]) {
         return;
     }
@@ -281,7 +281,7 @@ fn an_output_that_was_removed_before_it_was_stored_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_named_and_a_full_one_left_alone() {
+fn an_unwritable_directory_is_named_and_a_full_one_left_alone() {
     let (place, run) = recorded("cat in > out");
     place.write("file", "mine\n");
     for bad in [

@@ -103,7 +103,7 @@ fn a_changed_input_comes_first_and_is_what_fed_the_output() {
 
 /// The name by which a file was first written may be gone, and several other names may be left.
 #[test]
-fn outputs_are_compared_by_the_names_that_they_kept() {
+fn outputs_are_compared_by_their_final_names() {
     let place = Place::new();
     let line = "exec 3>t; cat in >&3; ln t one; ln t two; rm t; exec 3>&-; cat in > u; mv u moved; cat in > same.tmp; mv same.tmp in.copy; echo x > z";
     place.write_aged("in", "a\n");
@@ -306,7 +306,7 @@ fn another_kernel_is_reported_first() {
 }
 
 #[test]
-fn work_done_in_two_directories_is_the_same_work() {
+fn the_same_command_in_two_directories_is_the_same_step() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     let line =

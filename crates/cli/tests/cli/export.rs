@@ -401,7 +401,7 @@ fn backups_are_outputs_caches_are_not_and_changes_in_place_are_noted_once() {
 }
 
 #[test]
-fn an_export_of_a_file_has_only_what_it_came_from() {
+fn an_export_of_a_file_has_only_its_origins() {
     let place = pipeline();
     let rules = place.run(&["export", "shell", "out/u2.txt"]).out;
     assert!(
@@ -498,7 +498,7 @@ fn compile_commands_name_every_source_of_a_build() {
 }
 
 #[test]
-fn pictures_and_data_are_what_their_tools_read() {
+fn pictures_and_data_are_readable_by_their_tools() {
     let place = pipeline();
     for level in ["command", "process", "all"] {
         let nodes = place.run(&["export", "mermaid", "--level", level]).out;

@@ -68,7 +68,7 @@ fn a_content_that_is_not_stored_has_a_reason() {
         .collect();
     assert_eq!(missing, [place.path("in")]);
     assert!(contents["kept"].as_u64().unwrap() >= 3, "{contents}");
-    assert!(place.run(&["show"]).out.contains("not kept"));
+    assert!(place.run(&["show"]).out.contains("not stored"));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn files_shows_each_versions_digest_and_contents_all_stores_unread_ones() {
 const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
 
 #[test]
-fn show_tells_the_digest_of_each_version() {
+fn show_prints_the_digest_of_each_version() {
     let place = Place::new();
     place.write_aged("in", "first\n");
     place.keep(

@@ -26,7 +26,7 @@ fn the_exit_status_is_the_commands_own() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_127_and_a_failed_run() {
+fn a_missing_command_exits_with_127_and_leaves_a_failed_run() {
     let place = Place::new();
     place
         .run(&["record", "--", "no-such-command"])
@@ -159,7 +159,7 @@ fn input_passes_through_and_ends() {
 }
 
 #[test]
-fn the_summary_tells_run_exit_complete_and_lost() {
+fn the_summary_has_run_exit_complete_and_lost() {
     let place = Place::new();
     let answer = place.run(&[
         "record",
@@ -245,7 +245,7 @@ fn the_guard_can_be_off_or_strict() {
 }
 
 #[test]
-fn a_recording_inside_a_recording_works_and_says_what_it_lacks() {
+fn a_recording_inside_a_recording_works_and_reports_what_is_missing() {
     let place = Place::new();
     let inner = place.stage.path().join("bin/backstory");
     let answer = place.run(&[
@@ -390,7 +390,7 @@ fn a_question_waits_for_a_process_that_is_about_to_end() {
 }
 
 #[test]
-fn a_run_whose_daemon_lives_says_so_until_it_has_ended() {
+fn a_run_with_a_living_daemon_is_reported_until_the_daemon_ends() {
     let place = Place::new();
     let first = place.record("true");
     let mut command = place.command(&[

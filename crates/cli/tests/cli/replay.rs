@@ -135,7 +135,7 @@ fn a_difference_is_named_with_its_inputs() {
 }
 
 #[test]
-fn the_network_is_not_there_and_nothing_of_the_users_is_written_to() {
+fn a_replay_has_no_network_and_writes_to_no_file_of_the_user() {
     let place = Place::new();
     place.write_aged("in", "text\n");
     let run = place.keep(

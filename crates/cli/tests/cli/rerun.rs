@@ -125,7 +125,7 @@ fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_mo
 /// A `make` that finds nothing to do has read its changed makefile. No step is stale any more,
 /// until the next change.
 #[test]
-fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
+fn a_make_that_runs_nothing_brings_its_targets_up_to_date() {
     if !needs("a make that does nothing", &["make"]) {
         return;
     }
@@ -169,7 +169,7 @@ fn a_make_that_does_nothing_brings_up_to_date_what_it_decided_about() {
 /// Executed again as a whole, it reads its original standard input. It does not overwrite the file
 /// to which its caller redirected its output.
 #[test]
-fn a_command_that_is_done_again_as_a_whole_has_its_input_and_leaves_its_callers_output_alone() {
+fn a_command_that_runs_again_has_its_input_and_leaves_its_callers_output_alone() {
     let place = Place::new();
     place.write("tool", "cat > copy; sort copy > out; echo said\n");
     place.write("printed", "");
@@ -287,7 +287,7 @@ fn a_directory_that_is_gone_is_named() {
     fs::remove_dir_all(&sub).unwrap();
     let answer = place.run(&["rerun", "sub/sorted"]);
     assert!(
-        answer.status == 1 && answer.err.contains("/work/sub is not there"),
+        answer.status == 1 && answer.err.contains("/work/sub does not exist"),
         "{answer:?}"
     );
 }

@@ -3,7 +3,7 @@
 use super::Place;
 
 #[test]
-fn root_records_and_asks_as_others_do() {
+fn root_records_and_queries_like_other_users() {
     let Some(place) = Place::of_root() else {
         return;
     };

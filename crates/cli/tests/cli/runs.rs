@@ -29,7 +29,7 @@ fn runs_are_listed_newest_first() {
 }
 
 #[test]
-fn a_name_finds_its_run_until_it_is_taken_away() {
+fn a_name_finds_its_run_until_the_name_is_removed() {
     let place = Place::new();
     place.run(&["record", "--name", "first", "--", "true"]);
     let second = place.record("true");
@@ -83,7 +83,7 @@ fn a_removed_run_is_gone_for_good_and_the_others_stay() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_not_found() {
+fn a_missing_run_is_not_found() {
     let place = Place::new();
     place.record("true");
     for command in ["show", "files", "processes"] {

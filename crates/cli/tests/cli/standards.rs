@@ -138,7 +138,7 @@ fn openlineage_has_a_start_and_an_end_of_each_step() {
 }
 
 #[test]
-fn an_attestation_names_the_results_by_their_digests_and_what_they_were_made_from() {
+fn an_attestation_names_results_and_materials_by_their_digests() {
     let Some(python) = python("export in-toto", "in_toto_attestation") else {
         return;
     };

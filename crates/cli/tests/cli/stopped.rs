@@ -6,7 +6,7 @@ use backstory_testkit::need;
 /// The supervisor waits for a hanging file system, so that not all of its threads can be stopped.
 /// Its parent is not notified that the others were.
 #[test]
-fn a_supervisor_that_is_stopped_while_a_file_system_hangs_goes_on() {
+fn a_supervisor_stopped_while_a_file_system_hangs_continues() {
     const WHAT: &str = "a stopped supervisor before a file system that hangs";
     let Some(place) = Place::with_file_servers() else {
         return;

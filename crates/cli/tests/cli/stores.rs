@@ -61,7 +61,7 @@ fn a_store_of_a_newer_program_is_refused_and_left_alone() {
 }
 
 #[test]
-fn without_any_store_the_question_says_so() {
+fn a_question_without_a_store_is_an_error() {
     let place = Place::new();
     let nowhere = place.path("nowhere");
     place
@@ -71,7 +71,7 @@ fn without_any_store_the_question_says_so() {
 }
 
 #[test]
-fn without_home_and_store_the_error_says_what_to_give() {
+fn without_home_and_store_the_error_names_the_option() {
     let place = Place::new();
     let mut command = place.command(&["record", "--", "true"]);
     command.env_remove("HOME").env_remove("BACKSTORY_STORE");
@@ -106,7 +106,7 @@ fn a_damaged_database_is_reported_and_can_be_made_anew_from_the_logs() {
 }
 
 #[test]
-fn a_log_that_cannot_be_folded_is_kept_and_blocks_no_other() {
+fn a_log_that_cannot_be_folded_stays_and_blocks_no_other() {
     let place = Place::new();
     let first = place.record("true");
     place.json(&["log", "--json"]);
@@ -155,7 +155,7 @@ fn a_log_cut_in_the_middle_is_indexed_as_far_as_it_goes() {
 }
 
 #[test]
-fn a_log_under_another_runs_name_is_not_taken_for_its_own() {
+fn a_log_under_the_name_of_another_run_is_refused() {
     let place = Place::new();
     let run = place.record("true");
     let runs = place.stage.store().join("runs");

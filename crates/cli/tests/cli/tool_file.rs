@@ -15,7 +15,7 @@ fn rule(place: &Place, variable: (&str, &str)) -> (String, String) {
 }
 
 #[test]
-fn a_users_tools_file_extends_what_is_known_and_its_mistakes_are_named() {
+fn a_users_tools_file_extends_the_knowledge_and_its_mistakes_are_named() {
     let place = Place::new();
     let directory = place.stage.directory("work/vendored").unwrap();
     std::fs::write(directory.join("part.txt"), "part\n").unwrap();

@@ -76,7 +76,7 @@ fn a_loop_in_a_subshell_passes_on_what_it_reads() {
 }
 
 #[test]
-fn a_static_program_reads_and_writes_what_its_shell_opened_for_it() {
+fn a_static_program_reads_and_writes_the_files_that_its_shell_opened() {
     let Some(place) = place() else { return };
     record(&place, "busybox cat < a > c; busybox cat b");
     assert_eq!(came_from(&place, "c"), ["a"]);
@@ -136,7 +136,7 @@ func main() {
 }
 
 #[test]
-fn a_name_server_that_is_not_there_is_no_peer_but_missing() {
+fn an_absent_name_server_is_missing_and_no_peer() {
     let place = Place::new();
     let socket = "/var/run/nscd/socket";
     if std::path::Path::new(socket).exists() {
@@ -148,7 +148,7 @@ fn a_name_server_that_is_not_there_is_no_peer_but_missing() {
 }
 
 #[test]
-fn a_file_that_loses_its_other_name_while_it_is_read_still_comes_from_where_it_came_from() {
+fn a_file_that_loses_a_name_while_it_is_read_keeps_its_origin() {
     let place = Place::new();
     place.write_aged("a", "text");
     place.record("cat a > d");
@@ -166,7 +166,7 @@ fn tree(place: &Place, name: &str) -> String {
 }
 
 #[test]
-fn the_tree_tells_what_a_subshell_could_have_passed_on() {
+fn the_tree_shows_what_a_subshell_could_have_passed_on() {
     let Some(place) = place() else { return };
     for line in [
         "{ read x < a; echo $x; } | busybox sort > c",

@@ -140,7 +140,7 @@ fn a_run_without_its_files_is_exported_wholly_or_not_at_all() {
 }
 
 #[test]
-fn a_run_that_made_nothing_says_so_where_that_matters() {
+fn a_run_without_outputs_is_reported_where_that_matters() {
     let place = Place::new();
     assert_eq!(place.run(&["record", "--", "true"]).status, 0);
     for (format, _) in formats(&place) {
@@ -172,7 +172,7 @@ fn a_run_that_made_nothing_says_so_where_that_matters() {
 }
 
 #[test]
-fn an_incomplete_run_is_exported_with_a_warning_that_says_why() {
+fn an_incomplete_run_is_exported_with_a_warning_and_its_reason() {
     if !needs("exports of an incomplete run", &["busybox"]) {
         return;
     }

@@ -150,7 +150,7 @@ fn a_pile_of_scripts_is_made_again_by_rules_for_files_that_differ_in_a_name() {
 }
 
 #[test]
-fn each_level_has_as_much_as_it_says() {
+fn each_level_has_its_detail() {
     let Some(place) = pile() else { return };
     let activities = |level: &str| {
         let events = place.run(&["export", "openlineage", "--level", level]).out;
@@ -264,7 +264,7 @@ fn automakes_internal_files_are_no_results() {
 /// As in Automake's rules for subdirectories: a shell gets a name from `sed`, and prints the
 /// directory.
 #[test]
-fn make_in_other_directories_is_looked_through_though_its_shell_asks_others_for_names() {
+fn make_in_other_directories_is_passed_through_although_its_shell_runs_programs_for_names() {
     if !needs("a makefile of Automake with directories", &["make", "sed"]) {
         return;
     }
@@ -371,7 +371,7 @@ fn snakemakes_commands_are_the_steps_and_its_own_files_are_left_out() {
 }
 
 #[test]
-fn a_compressor_that_refuses_to_write_over_its_result_is_done_again_all_the_same() {
+fn a_compressor_that_refuses_to_overwrite_its_output_runs_again() {
     if !needs("a compressor done again", &["make", "gzip"]) {
         return;
     }
@@ -388,7 +388,7 @@ fn a_compressor_that_refuses_to_write_over_its_result_is_done_again_all_the_same
     let planned = place.run(&["rerun", "--dry-run", "out"]).out;
     let waits = planned.split_once("\nwaits    out").unwrap().1;
     assert!(
-        waits.contains("a.gz: done again only if") && !waits.contains("/c: "),
+        waits.contains("a.gz: runs only if") && !waits.contains("/c: "),
         "{planned}"
     );
     let done = place.run(&["rerun", "out"]);
@@ -403,7 +403,7 @@ fn a_compressor_that_refuses_to_write_over_its_result_is_done_again_all_the_same
 }
 
 #[test]
-fn recipes_of_several_lines_and_for_another_shell_are_lines_of_their_own() {
+fn recipes_of_several_lines_or_for_another_shell_are_separate_lines() {
     if !needs("recipes of several lines", &["make", "bash"]) {
         return;
     }

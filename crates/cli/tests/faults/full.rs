@@ -65,7 +65,7 @@ fn a_disk_that_is_full_at_any_write_disturbs_no_command_and_spoils_no_store() {
 const CHANGED: &str = "set -u; store=$1; mount -t tmpfs -o size=1m,mode=700 none \"$store\" || exit 99; head -c 2000000 /dev/zero >in; \
     $FIX/backstory record --store \"$store\" -- sh -c 'wc -c <in; cat in >/dev/null; echo new >in; cat in; exit 4'; code=$?; \
     mount -o remount,size=64m none \"$store\"; $FIX/backstory index --store \"$store\" --wait || exit 98; \
-    $FIX/backstory show --store \"$store\" | grep 'not kept'; $FIX/backstory store verify --store \"$store\" >/dev/null; echo code=$code verify=$?";
+    $FIX/backstory show --store \"$store\" | grep 'not stored'; $FIX/backstory store verify --store \"$store\" >/dev/null; echo code=$code verify=$?";
 
 #[test]
 fn a_content_without_space_in_the_store_is_reported_and_disturbs_no_program() {

@@ -39,7 +39,7 @@ fn open_to_others(top: &Path) -> Vec<(PathBuf, u32)> {
 }
 
 #[test]
-fn everything_in_a_store_is_its_owners_only_whatever_the_umask() {
+fn all_files_of_a_store_are_private_whatever_the_umask() {
     let bench = common::bench(User::ordinary());
     for mask in ["000", "077"] {
         let directory = bench.stage().directory("work").unwrap();

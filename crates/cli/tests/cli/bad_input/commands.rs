@@ -12,7 +12,7 @@ use super::{Answer, Place};
 const PYTHON: &str = "/usr/bin/python3";
 
 #[test]
-fn why_a_command_cannot_run_is_said_as_a_shell_says_it() {
+fn the_reason_why_a_command_cannot_run_is_worded_as_by_a_shell() {
     let place = Place::new();
     place.write("data", "text");
     place.write("script", "#!/no/such/interpreter\n");
@@ -136,7 +136,7 @@ fn names_may_be_any_bytes_and_as_long_as_the_kernel_takes_them() {
 }
 
 #[test]
-fn a_path_longer_than_the_kernel_takes_fails_as_it_does_without_us() {
+fn a_path_too_long_for_the_kernel_fails_as_without_recording() {
     let place = Place::new();
     if !need::needs("long paths", &[PYTHON]) {
         return;

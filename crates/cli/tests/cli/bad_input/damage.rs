@@ -183,7 +183,7 @@ fn a_cut_off_log_that_is_damaged_itself_blocks_nothing() {
 }
 
 #[test]
-fn bytes_flipped_anywhere_in_a_log_give_a_run_that_says_so_or_is_right() {
+fn bytes_flipped_anywhere_in_a_log_are_reported_or_harmless() {
     let place = Place::new();
     place.write("in", "text\n");
     let run = place.record("cat in >out; sort out >sorted");

@@ -39,12 +39,12 @@ fn without(what: &str, why: &str) {
 }
 
 #[test]
-fn without_notifications_the_recorder_works_alone_and_says_so() {
+fn without_notifications_the_recorder_works_alone_and_reports_it() {
     without("notify", "5.19");
 }
 
 #[test]
-fn with_an_older_kernel_the_recorder_works_alone_and_says_so() {
+fn with_an_older_kernel_the_recorder_works_alone_and_reports_it() {
     without("killable", "5.19");
 }
 
@@ -54,7 +54,7 @@ fn under_another_listener_the_recorder_works_alone_and_says_so() {
 }
 
 #[test]
-fn without_the_guard_nothing_is_missing_from_a_run_that_asked_for_none() {
+fn a_run_of_dynamic_programs_without_the_guard_misses_nothing() {
     let place = Place::new();
     let Some(kernel) = place.fixture("kernel_without") else {
         return;

@@ -96,7 +96,7 @@ fn closed_standard_descriptors_stay_closed() {
 }
 
 #[test]
-fn writing_to_a_closed_or_full_descriptor_fails_as_it_does_without_us() {
+fn a_write_to_a_closed_or_full_descriptor_fails_as_without_recording() {
     same("", "cat in >out; echo lost; echo $? >&2", ">&-");
     same("", "cat in >out; echo lost; echo $? >&2", ">/dev/full");
 }

@@ -49,7 +49,7 @@ fn tells_the_truth(around: impl Fn(&str) -> String, line: &str, what: &str) {
 }
 
 #[test]
-fn with_little_address_space_a_command_runs_as_it_would_or_not_at_all() {
+fn with_little_address_space_a_command_runs_as_alone_or_not_at_all() {
     if !need::needs("little address space", &["prlimit"]) {
         return;
     }

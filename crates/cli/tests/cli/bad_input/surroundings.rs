@@ -49,7 +49,7 @@ fn without_proc_it_works() {
 }
 
 #[test]
-fn without_home_a_store_is_all_that_is_needed() {
+fn without_home_a_store_option_suffices() {
     let place = Place::new();
     place.write("in", "text\n");
     let answer = place.shell(&format!("unset HOME; exec $B record -- sh -c '{LINE}'"));
@@ -65,7 +65,7 @@ fn without_home_a_store_is_all_that_is_needed() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_an_error_that_says_what_to_give() {
+fn an_unwritable_home_is_an_error_that_names_the_option() {
     let place = Place::new();
     let line = "mkdir home; chmod a-w home; unset BACKSTORY_STORE; export HOME=$PWD/home; exec $B record -- touch ran";
     place
