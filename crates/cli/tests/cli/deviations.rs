@@ -59,7 +59,9 @@ fn an_untouched_file_is_in_the_replay_only_on_request() {
     let without = place.replay(&run, &other);
     assert!(
         without.status == 1
-            && without.err.contains("/never was looked for")
+            && without
+                .err
+                .contains("/never, which the recorded run did not use")
             && without.err.contains("--allow-host"),
         "{without:?}"
     );
@@ -79,7 +81,7 @@ fn a_program_that_the_run_did_not_use_is_named_with_where_it_is() {
         assert_eq!(answer.status, 1, "{answer:?}");
         for words in [
             "could not be started: wc",
-            "bin/wc was looked for",
+            "bin/wc, which the recorded run did not use",
             "--allow-host",
         ] {
             assert!(answer.err.contains(words), "no {words:?} in {answer:?}");

@@ -114,7 +114,10 @@ fn a_requested_file_that_did_not_exist_is_named() {
         .is_error(2, &["SURELY_NOT_SET"]);
     let answer = place.replay(&run, &["--", "sh", "-c", "cat never"]);
     assert!(
-        answer.status == 1 && answer.err.contains("/never was looked for"),
+        answer.status == 1
+            && answer
+                .err
+                .contains("/never, which the recorded run did not use"),
         "{answer:?}"
     );
 }
