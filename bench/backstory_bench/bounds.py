@@ -1,8 +1,10 @@
-"""Has it become slower than it may be? Bounds that a busy machine does not break by chance.
+"""Compares the ratios of the suite `ci` with the known ones, and lists what has become slower.
 
-What is promised is held elsewhere, on a quiet machine. Here a ratio must stay below what it was found to be there, with a margin, and it fails
-only if the whole 95 % interval lies above; the caller measures such a workload once more before he believes it. Wall time is not judged where the
-native runs themselves wait for a processor: a call that two processes answer waits twice there.
+docs/performance.md has the figures of a quiet machine. A workload counts as slower if the whole 95 % interval of its ratio lies above
+the known ratio with a margin. Wall time is not compared where the native runs themselves wait for a processor: a call that two
+processes handle waits twice there.
+
+Absent on purpose: a verdict. Time alone fails no test run; a workload without a good round does (`never_measured`).
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ FOUND: dict[str, tuple[float, float]] = {
     "grep": (1.18, 2.75),
     "true": (1.31, 1.36),
 }
-"""Wall and processor time (indexing included) as ratios to native that docs/performance.md tells, rounded up: of two machines the higher."""
+"""Wall and processor time (with indexing) as ratios to native in docs/performance.md, rounded up: the higher of two machines."""
 
 
 @dataclass(frozen=True)
-class Broken:
-    """A bound that does not hold."""
+class Slower:
+    """A ratio that lies above the known one."""
 
     workload: str
     what: str
@@ -42,11 +44,11 @@ class Broken:
 
 
 BUSY = 1.3
-"""The native runs' wall time is so many times their processor time: others use the processors."""
+"""If the native runs' wall time is this many times their processor time, other programs use the processors."""
 
 
 def unjudged(results: Results, collector: str = "backstory") -> list[str]:
-    """Workloads whose wall time says nothing, because the machine was busy."""
+    """Workloads whose wall time is not compared, because the machine was busy."""
     found = []
     for workload, by in results.figure.items():
         walls = [native for _, native in by.get(collector, [])]
@@ -56,21 +58,28 @@ def unjudged(results: Results, collector: str = "backstory") -> list[str]:
     return found
 
 
-def broken(results: Results, collector: str = "backstory") -> list[Broken]:
-    """The bounds that `collector` breaks in `results`; a workload without a good round breaks its own."""
+def never_measured(results: Results, collector: str = "backstory") -> list[str]:
+    """Workloads that were run without a good round: the command failed, or its result was wrong."""
+    return [
+        workload
+        for workload in FOUND
+        if (workload in results.figure or (workload, collector) in results.problems)
+        and not results.figure.get(workload, {}).get(collector)
+    ]
+
+
+def slower(results: Results, collector: str = "backstory") -> list[Slower]:
+    """The ratios of `collector` in `results` that lie above the known ones."""
     found = []
     busy = unjudged(results, collector)
     for workload, bounds in FOUND.items():
-        if workload not in results.figure and (workload, collector) not in results.problems:
+        if workload not in results.figure:
             continue
         for what, by, bound in zip(("wall time", "processor time"), (results.figure, results.cpu), bounds, strict=True):
             pairs = by[workload].get(collector, [])
-            if by is results.figure and workload in busy:
-                continue
-            if not pairs:
-                found.append(Broken(workload, f"{what}, never measured:", Ratio(0, 0, 0), bound * MARGIN))
+            if not pairs or (by is results.figure and workload in busy):
                 continue
             figure = ratio(pairs)
             if figure.low > bound * MARGIN:
-                found.append(Broken(workload, what, figure, bound * MARGIN))
+                found.append(Slower(workload, what, figure, bound * MARGIN))
     return found

@@ -27,7 +27,7 @@ EXTRA = "this needs the extra `report`: pip install -r bench/requirements-report
 
 EPILOG = """examples:
   backstory-bench list collectors                       what there is, what can run here, and why not
-  backstory-bench run --suite ci                        the promised commands against their bounds
+  backstory-bench run --suite ci                        the promised commands, compared with the known figures
   backstory-bench run --suite groups --out results      one workload of each group under every collector
   backstory-bench run --resume --out results            goes on after an interruption
   backstory-bench run --suite full --collector 'mine=mytool --log {log} -- {cmd}'
@@ -119,7 +119,7 @@ def _lineage(args: argparse.Namespace) -> int:
 
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    p = commands.add_parser("run", help="measure workloads under collectors; suite ci fails above its bounds")
+    p = commands.add_parser("run", help="measure workloads under collectors; suite ci names what has become slower")
     p.add_argument(
         "--suite",
         choices=[*promises.SUITES, *MATRIX_SUITES],

@@ -4,7 +4,6 @@
 
 mod harness;
 use harness::{MODES, Run, eventually, gone, text};
-use std::time::{Duration, Instant};
 
 /// Leaves a process behind that ends with 9 when `go` is made.
 const LEAVE: &str = "setsid sh -c 'touch started; while [ -e started -a ! -e go ]; do sleep 0.01; done; exit 9' \
@@ -99,9 +98,21 @@ fn the_background_command_finds_the_finalized_log() {
 #[test]
 fn the_prompt_does_not_wait_for_a_daemon() {
     for guard in MODES {
-        let run = Run::new(&["--guard", guard, "--detach-after", "1"]);
-        let begun = Instant::now();
-        run.shell("sleep 20 </dev/null >/dev/null 2>&1 &");
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        let run = Run::new(&["--guard", guard, "--detach-after", "600"]);
+        let gate = run.path("gate");
+        let made = std::process::Command::new("mkfifo").arg(&gate).status();
+        assert!(made.unwrap().success());
+        run.shell(&format!(
+            "(read line < {}) >/dev/null 2>&1 &",
+            gate.display()
+        ));
+        assert!(
+            !run.log_path().exists(),
+            "the daemon still waits at the gate"
+        );
+        std::fs::write(&gate, "go\n").unwrap();
+        eventually("the daemon ends, and the run with it", || {
+            run.log_path().exists()
+        });
     }
 }

@@ -411,12 +411,8 @@ fn a_run_with_a_living_daemon_is_reported_until_the_daemon_ends() {
             .unwrap()
             .success()
     );
-    let started = std::time::Instant::now();
+    // The daemon waits at the gate: a prompt that waited for it would not return.
     assert_eq!(Answer::of(command.output().unwrap()).status, 0);
-    assert!(
-        started.elapsed() < std::time::Duration::from_secs(5),
-        "the prompt waited for the daemon"
-    );
     place
         .run(&["show", "daemon"])
         .is_error(1, &["still being recorded"]);

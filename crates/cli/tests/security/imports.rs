@@ -82,15 +82,14 @@ fn a_hostile_export_makes_and_changes_no_file() {
     }
 }
 
-/// Beginnings of records whose length covers all the rest.
+/// Beginnings of records whose length covers all the rest. A reader that read each to its end would
+/// take 10^12 steps: the test would not end.
 #[test]
-fn facts_full_of_beginnings_are_read_in_no_time() {
+fn facts_full_of_beginnings_are_read_in_linear_time() {
     let mut body = Vec::new();
     while body.len() < 4 << 20 {
         body.extend(b"bf");
         body.extend(((2 << 20) as u32).to_le_bytes());
     }
-    let began = std::time::Instant::now();
     assert!(backstory_store::facts::from_bytes(&body).is_empty());
-    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{scope, sleep, spawn};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PAGE: usize = 4096;
 /// `UFFDIO_API`, `UFFDIO_REGISTER`, `UFFDIO_COPY` of `<linux/userfaultfd.h>`.
@@ -191,9 +191,8 @@ fn a_receiver_that_waits_for_a_page_does_not_delay_the_end() {
         return;
     };
     let at = asked(filler);
-    let began = Instant::now();
+    // The page is filled afterwards: a stop that waited for it would not return.
     assert!(!receivers.stop(), "what the call was is not known");
-    assert!(began.elapsed() < Duration::from_secs(20));
     assert!(fill(filler, at));
     assert_eq!(caller.join().unwrap(), Some(true));
 }

@@ -179,8 +179,9 @@ fn a_secret_that_is_cut_anywhere_is_replaced_in_both_pieces() {
     }
 }
 
+/// A reader that started again at each beginning would take 10^12 steps: the test would not end.
 #[test]
-fn long_arguments_full_of_beginnings_take_no_time() {
+fn a_long_argument_full_of_beginnings_is_read_in_linear_time() {
     let secrets = Secrets::default();
     for piece in [
         "a=",
@@ -192,8 +193,6 @@ fn long_arguments_full_of_beginnings_take_no_time() {
         "--",
     ] {
         let argument = piece.repeat(1_000_000 / piece.len());
-        let began = std::time::Instant::now();
         secrets.argument(argument.as_bytes(), Reading::Script, false);
-        assert!(began.elapsed().as_secs() < 20, "{piece}");
     }
 }
