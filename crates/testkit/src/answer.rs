@@ -1,6 +1,7 @@
-//! What `backstory files --json` and `backstory processes --json` say, read back.
+//! Reads the JSON answers of `backstory files` and `backstory processes`.
 //!
-//! Paths come as JSON strings in which a byte that is not UTF-8 is a lone surrogate (`\udcXX`); here they are bytes again.
+//! In JSON, a byte of a path that is not UTF-8 is a lone surrogate (`\udcXX`). Here paths are bytes
+//! again.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, de};
 
 use crate::strace::Word;
 
-/// A string of the operating system's: any bytes.
+/// A string of the operating system: any bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -29,7 +30,7 @@ impl Visitor<'_> for Surrogates {
     }
 
     fn visit_bytes<E: de::Error>(self, text: &[u8]) -> Result<Bytes, E> {
-        // serde_json hands a lone surrogate U+DC80 … U+DCFF over as its three generalised UTF-8 bytes.
+        // serde_json passes a lone surrogate U+DC80 … U+DCFF as its three generalized UTF-8 bytes.
         let mut bytes = Vec::with_capacity(text.len());
         let mut rest = text;
         while let [first, tail @ ..] = rest {
@@ -52,7 +53,7 @@ impl Visitor<'_> for Surrogates {
     }
 }
 
-/// How sure an answer is.
+/// The certainty of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -87,7 +88,7 @@ pub struct ProcessLine {
     pub signal: Option<i32>,
 }
 
-/// The object of `show --json`, as far as tests look at it.
+/// The object of `show --json`, as far as tests use it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[allow(missing_docs)]
 pub struct Show {

@@ -1,7 +1,8 @@
-//! A static busybox: a shell and small programs that no loader puts the recorder into.
+//! A static busybox: a shell and small programs that take no recorder.
 //!
-//! Debian's package `busybox` holds a dynamic program, `busybox-static` a static one, and only one of them can be installed.
-//! So the program's own bytes decide. Where the installed one is dynamic, `scripts/setup` unpacks a static one into `.venv`.
+//! Debian's package `busybox` has a dynamic program, `busybox-static` a static one, and only one of
+//! them can be installed. So the program's own bytes decide. If the installed one is dynamic,
+//! `scripts/setup` unpacks a static one into `.venv`.
 
 use crate::strace::lookup::loaded;
 use std::env;
@@ -9,7 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The first static busybox of the usual directories, the search path and `.venv/static`; `None` if there is none.
+/// The first static busybox of the usual directories, the search path and `.venv/static`. `None`
+/// without one.
 pub fn busybox() -> Option<&'static Path> {
     static FOUND: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
         let usual = ["/bin", "/usr/bin"].map(PathBuf::from);

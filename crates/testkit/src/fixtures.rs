@@ -1,8 +1,10 @@
-//! Small programs that do one unusual thing each, compiled from `fixtures/programs` once per build directory.
+//! Small programs that do one unusual thing each, compiled from `fixtures/programs` once per build
+//! directory.
 //!
-//! A C file's first line may hold `// build: COMMAND…`, in which `$IN` and `$OUT` stand for the paths; the default is gcc with threads.
-//! A fixture is compiled again when it, or what it includes from beside it, has changed. Go files are built with cgo off. What can't be
-//! compiled here is left out, loudly.
+//! A C file's first line may hold `// build: COMMAND…`, in which `$IN` and `$OUT` stand for the
+//! paths. The default is gcc with threads. A fixture is compiled again when it, or a file that it
+//! includes from its own directory, has changed. Go files are built without cgo. A fixture that
+//! cannot be compiled here is left out, with a notice.
 
 use std::fs;
 use std::io;
@@ -19,7 +21,8 @@ pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/programs")
 }
 
-/// Compiles every fixture that is not up to date into `target/fixtures` and returns the executables that exist.
+/// Compiles every fixture that is not up to date into `target/fixtures`. Returns the executables
+/// that exist.
 pub fn build(target: &Path) -> io::Result<Vec<PathBuf>> {
     build_all(&sources(), target)
 }
@@ -57,7 +60,8 @@ fn recipe(source: &Path) -> io::Result<String> {
     Ok(first.unwrap_or(DEFAULT).to_owned())
 }
 
-/// All that `source` is made of: itself, what it includes by `#include "NAME"` from beside it, and what that includes.
+/// The files of `source`: itself, its includes (`#include "NAME"`) from its own directory, and
+/// theirs.
 fn parts(source: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![source.to_owned()];
     let mut read = 0;
@@ -79,7 +83,7 @@ fn parts(source: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether the executable was made after the last change of its source and of all that this includes from beside it.
+/// True if the executable is newer than its source and all its includes.
 pub fn up_to_date(executable: &Path, source: &Path) -> io::Result<bool> {
     let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
     let Some(made) = time(executable) else {

@@ -1,8 +1,10 @@
-//! What the tests share.
+//! Shared parts of the tests.
 //!
-//! In: the path of a built `backstory`. Out: temporary homes and stores, runs as an ordinary user, compiled fixture programs, and an
-//! independent tracer (`strace`) with what is needed to compare its account with backstory's. Nothing here is part of the
-//! product, and nothing here shares code with what it tests.
+//! In: the path of a built `backstory`. Out: temporary homes and stores, runs as an ordinary user,
+//! and compiled fixture programs. An independent tracer (`strace`) is included, with the means to
+//! compare its account with backstory's.
+//!
+//! Absent: product code. This crate shares no code with the crates that it tests.
 
 pub mod answer;
 pub mod busybox;

@@ -1,4 +1,4 @@
-//! Tools a test may need. A missing one skips the test loudly, never silently.
+//! Tools that a test may need. A test without its tool is skipped with a notice, never silently.
 
 use std::env;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::busybox::busybox;
 
-/// Where `tool` is on the search path, if it is. `busybox` means a static one.
+/// The path of `tool` on the search path, if it exists. `busybox` means a static one.
 pub fn find(tool: &str) -> Option<PathBuf> {
     if tool == "busybox" {
         return busybox().map(Path::to_owned);
@@ -22,7 +22,8 @@ pub fn find(tool: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// True if every tool is there; else says `SKIPPED: …` on stderr, past the test harness's capture, and returns false.
+/// True if every tool exists. Otherwise prints `SKIPPED: …` on stderr, past the test harness's
+/// capture, and returns false.
 pub fn needs(what: &str, tools: &[&str]) -> bool {
     let missing: Vec<&str> = tools
         .iter()
@@ -36,13 +37,13 @@ pub fn needs(what: &str, tools: &[&str]) -> bool {
     false
 }
 
-/// Says that something was not tested, and why.
+/// Prints that a promise was not tested, and why.
 pub fn skipped(what: &str, why: &str) {
     say(&format!("SKIPPED: {what}: {why}"));
 }
 
-/// One line on stderr that the test harness does not swallow.
+/// Prints one line on stderr that the test harness does not capture.
 pub fn say(line: &str) {
-    // Nobody to tell if stderr is gone.
+    // A closed stderr has no reader.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

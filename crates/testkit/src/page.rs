@@ -1,11 +1,12 @@
-//! Pages of `docs` that are made from tables in the code.
+//! Pages of `docs` that are generated from tables in the code.
 
 use std::path::Path;
 
-/// Holds `docs/NAME` against `page`, what the code says; with `BACKSTORY_BLESS=1` in the environment writes it anew first.
+/// Compares `docs/NAME` with `page`, the generated text. With `BACKSTORY_BLESS=1` in the
+/// environment, writes the page first.
 ///
 /// # Panics
-/// If they differ, or the page can't be written.
+/// If they differ, or the page cannot be written.
 pub fn is_up_to_date(name: &str, page: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")

@@ -1,4 +1,4 @@
-//! Processes of the machine, by what `/proc` says.
+//! Processes of the machine, from `/proc`.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Children of `pid` that are alive or not yet reaped, by number.
+/// Children of `pid` that live or are not yet reaped, by number.
 pub fn children(pid: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -19,10 +19,10 @@ pub fn children(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Parent of `pid`; none if it is gone.
+/// Parent of `pid`. `None` if the process is gone.
 pub fn parent(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything; what follows the last bracket may not.
+    // The name in brackets may hold any text, but no bracket follows it.
     status
         .rsplit_once(')')?
         .1
@@ -32,7 +32,8 @@ pub fn parent(pid: u32) -> Option<u32> {
         .ok()
 }
 
-/// True if a thread of `pid` is there and not a zombie: what the process held open is closed only when the last one is gone.
+/// True if a thread of `pid` exists and is no zombie. The descriptors of a process are closed only
+/// when its last thread is gone.
 pub fn alive(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return false;
@@ -61,7 +62,7 @@ fn send(pid: u32, signal: Signal) -> io::Result<()> {
     Ok(kill_process(pid, signal)?)
 }
 
-/// Waits until `condition` holds; false if it doesn't within `patience`.
+/// Waits until `condition` holds. Returns false if it does not within `patience`.
 pub fn eventually(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + patience;
     while !condition() {

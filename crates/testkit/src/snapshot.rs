@@ -1,4 +1,5 @@
-//! What a directory holds: names, types, modes, contents and which names are one file. Not times, not inode numbers.
+//! The content of a directory: names, types, modes, contents, and which names are one file. Times
+//! and inode numbers are left out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -72,7 +73,7 @@ fn walk(
     Ok(())
 }
 
-/// How two snapshots differ, one line per name; empty if they don't.
+/// The differences of two snapshots, one line per name. Empty if they are equal.
 pub fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for name in before

@@ -1,6 +1,7 @@
-//! A place for a test: a directory that its user owns, with the binary under test and fixtures where the user can reach them.
+//! A stage for a test: a directory that its user owns, with the tested binary and fixtures.
 //!
-//! The build directory may lie below a home that only its owner can enter, so everything is linked or copied to the place first.
+//! The build directory may lie below a home that only its owner can enter. So everything is linked
+//! or copied to the stage first.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,24 +15,25 @@ use crate::busybox::{busybox, is_installed};
 use crate::need::say;
 use crate::user::User;
 
-/// Search path of staged commands: nothing that differs between machines of the same distribution.
+/// Search path of staged commands. It is the same on all machines of one distribution.
 pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
-/// With this variable set, places stay for a person to look at.
+/// With this variable set, stages are kept for inspection.
 pub const KEEP: &str = "BACKSTORY_TEST_KEEP";
 
-/// A temporary place. It is removed with everything in it when dropped.
+/// A temporary stage. It is removed with everything in it when dropped.
 #[derive(Debug)]
 pub struct Stage {
     directory: TempDir,
     user: User,
     binary: PathBuf,
-    /// Search path of commands: [`PATH`], after a directory with a static busybox where the installed one is dynamic.
+    /// Search path of commands: [`PATH`]. If the installed busybox is dynamic, a directory with a
+    /// static one precedes it.
     path: String,
 }
 
 impl Stage {
-    /// A place for tests of the executable `binary`, run as an ordinary user.
+    /// A stage for tests of the executable `binary`, run as an ordinary user.
     pub fn new(binary: impl AsRef<Path>) -> io::Result<Stage> {
         Stage::of(User::ordinary(), binary.as_ref())
     }
@@ -66,22 +68,22 @@ impl Stage {
         })
     }
 
-    /// The place's directory.
+    /// The stage's directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Where [`Stage::record`] keeps runs.
+    /// The store of [`Stage::record`].
     pub fn store(&self) -> PathBuf {
         self.path().join("store")
     }
 
-    /// Whom commands run as.
+    /// The user of the commands.
     pub fn user(&self) -> User {
         self.user
     }
 
-    /// The static busybox that commands of this place find by its name, if there is one.
+    /// The static busybox that commands of this stage find by its name, if there is one.
     pub fn busybox(&self) -> Option<PathBuf> {
         let staged = self.path().join("static/busybox");
         match staged.exists() {
@@ -90,14 +92,14 @@ impl Stage {
         }
     }
 
-    /// A new directory of the user's inside the place.
+    /// A new directory in the stage, owned by its user.
     pub fn directory(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path().join(name);
         self.user.directory(&path)?;
         Ok(path)
     }
 
-    /// Links or copies `from` to `bin/NAME` of the place.
+    /// Links or copies `from` to `bin/NAME` of the stage.
     pub fn install(&self, from: &Path) -> io::Result<PathBuf> {
         let name = from
             .file_name()
@@ -107,7 +109,8 @@ impl Stage {
         Ok(to)
     }
 
-    /// A command of the staged user, with a fixed environment: no variable of the suite's own reaches it.
+    /// A command of the staged user, with a fixed environment. No variable of the test suite
+    /// reaches it.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -130,7 +133,7 @@ impl Stage {
         command
     }
 
-    /// `backstory ARGS…`, with the place's own store.
+    /// `backstory ARGS…`, with the stage's own store.
     pub fn backstory(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = self.command(&self.binary);
         command.env("BACKSTORY_STORE", self.store()).args(args);

@@ -1,7 +1,8 @@
 //! The ordinary user that end-to-end tests run as.
 //!
-//! A suite started as root makes a user `backstory-test` once (or falls back to `nobody`'s number where it can't) and runs commands as
-//! that user; a suite started by an ordinary user runs them as itself.
+//! A suite started as root makes a user `backstory-test` once and runs commands as that user. If it
+//! cannot, it uses the id of `nobody`. A suite started by an ordinary user runs commands as that
+//! user.
 
 use std::fs;
 use std::io;
@@ -14,12 +15,12 @@ use std::sync::OnceLock;
 const NAME: &str = "backstory-test";
 const NOBODY: (u32, u32) = (65534, 65534);
 
-/// Whom a test's commands run as.
+/// The user of a test's commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// As the suite itself: an ordinary user, or root where a test is about root.
+    /// The user of the suite: an ordinary one, or root in a test about root.
     Myself,
-    /// As this user and group; the suite is root.
+    /// This user and group; the suite is root.
     Other {
         /// User id.
         uid: u32,
@@ -29,7 +30,7 @@ pub enum User {
 }
 
 impl User {
-    /// An ordinary user, whoever started the suite.
+    /// An ordinary user, even if the suite is root.
     pub fn ordinary() -> User {
         static ORDINARY: OnceLock<User> = OnceLock::new();
         *ORDINARY.get_or_init(|| {
@@ -100,7 +101,7 @@ fn make() -> Option<(u32, u32)> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // Another test binary may be making the same user: whatever the status, what counts is the entry.
+    // Another test binary may be making the same user. The entry counts, whatever the status.
     let _ = useradd.status();
     entry()
 }

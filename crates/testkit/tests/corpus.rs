@@ -1,4 +1,5 @@
-//! The corpus itself, before backstory has any part in it: its commands do the same every time, alone and under strace.
+//! The corpus itself, without backstory: its commands do the same every time, alone and under
+//! strace.
 
 #[path = "../../cli/tests/oracle/corpus.rs"]
 mod corpus;

@@ -49,7 +49,8 @@ fn directory(package: &Value) -> String {
     directory.to_str().unwrap().to_owned()
 }
 
-/// Each crate of the workspace, with the crates that it needs when it is built. What tests need alone is left out.
+/// Each crate of the workspace, with the crates that its build needs. Dependencies of tests are
+/// left out.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args([
@@ -95,7 +96,7 @@ fn a_crate_depends_on_crates_of_a_lower_rank_only() {
         for other in needed {
             let lower = match (ranks[name], ranks[other]) {
                 (Some(rank), Some(below)) => below < rank,
-                // A crate for tests may use any; no crate may be built with one.
+                // A crate for tests may use any crate. No crate may be built with one.
                 (None, Some(_)) => true,
                 (_, None) => false,
             };
@@ -110,7 +111,7 @@ fn a_crate_depends_on_crates_of_a_lower_rank_only() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// `graph`, `store`, `query` and what stands on them work on any log, whatever captured it.
+/// `graph`, `store`, `query` and the crates above them work on any log, however it was captured.
 #[test]
 fn the_crates_from_graph_to_replay_need_nothing_of_the_capture_side() {
     let dependencies = dependencies();

@@ -1,4 +1,4 @@
-//! The witness tells what a command did: checked on commands whose every act is known.
+//! The witness reports what a command did: checked on commands whose every operation is known.
 
 use std::path::Path;
 

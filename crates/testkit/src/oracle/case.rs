@@ -1,4 +1,4 @@
-//! A command of the corpus, and how to run it from a known state: alone, under strace, or recorded.
+//! A command of the corpus, and its runs from a known state: alone, under strace, or recorded.
 
 use backstory_files::CLOCK_GRANULARITY;
 use std::fs;
@@ -13,14 +13,14 @@ use crate::snapshot::{self, Snapshot};
 use crate::stage::Stage;
 use crate::strace;
 
-/// Longest a command of the corpus may take before it counts as hung.
+/// Longest time for a command of the corpus before it counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What every case finds in its directory, before its own set-up.
+/// Prepares the directory of every case, before its own set-up.
 const COMMON: &str = "umask 022; printf 'one\\ntwo\\nthree\\n' >a; printf 'beta\\nalpha\\n' >b; mkdir d; printf 'x\\n' >d/x; \
                       printf 'y\\n' >d/y; ln -s a soft; ln -s loop loop; ln -s nowhere dangling";
 
-/// How a case's command is given.
+/// The form of a case's command.
 #[derive(Debug, Clone, Copy)]
 pub enum How {
     /// A program and its arguments; `$FIX/` in one is the directory of the fixtures.
@@ -31,25 +31,27 @@ pub enum How {
     Bash(&'static str),
 }
 
-/// What ends every set-up: archives keep the times of what they hold, and must be the same every time.
+/// The last part of every set-up: archives store the times of their files, which must be the same
+/// every time.
 const AGED: &str = "find . -exec touch -h -d @1000000000 {} +";
 
 /// A command whose account must be complete.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// Its name, also that of its directory.
+    /// Its name, and that of its directory.
     pub name: &'static str,
-    /// What is run.
+    /// Its command.
     pub how: How,
-    /// Shell text that prepares the directory, beyond the files every case finds.
+    /// Shell text that prepares the directory, beyond the common files.
     pub setup: &'static str,
     /// Tools it needs beside coreutils and a shell.
     pub needs: &'static [&'static str],
     /// Two plain runs of it produce different output or files: only its account is compared, not its effects.
     pub restless: bool,
-    /// Why backstory's account of it is not right yet, if it isn't. Such a case must fail: once it doesn't, the mark goes.
+    /// The reason why backstory's account of it is not right yet. Such a case must fail. When it
+    /// passes, the mark must go.
     pub gap: Option<&'static str>,
-    /// What the run says it does not know (beginnings of its reasons), all of it, if it can't be complete.
+    /// Beginnings of all reasons of the run, if it cannot be complete.
     pub marked: &'static [&'static str],
 }
 
@@ -99,35 +101,35 @@ impl Case {
         self
     }
 
-    /// Only where these tools are.
+    /// Skips the case where one of these tools is missing.
     pub const fn needs(mut self, tools: &'static [&'static str]) -> Case {
         self.needs = tools;
         self
     }
 
-    /// Its account is known to be wrong, because of this.
+    /// Marks its account as wrong, for this reason.
     pub const fn gap(mut self, why: &'static str) -> Case {
         self.gap = Some(why);
         self
     }
 
-    /// Its run is not complete, and says so in these words.
+    /// Marks its run as not complete, for these reasons.
     pub const fn marked(mut self, reasons: &'static [&'static str]) -> Case {
         self.marked = reasons;
         self
     }
 
-    /// Its effects differ from run to run.
+    /// Marks its effects as different from run to run.
     pub const fn restless(mut self) -> Case {
         self.restless = true;
         self
     }
 }
 
-/// What a run of a case did that can be seen from outside.
+/// The externally visible effects of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// How it ended; none if it hung and was killed.
+    /// Its end. `None` if it hung and was killed.
     pub status: Option<ExitStatus>,
     /// Standard output.
     pub stdout: Vec<u8>,
@@ -146,7 +148,7 @@ impl Outcome {
     }
 }
 
-/// Where cases are run.
+/// Runs cases.
 #[derive(Debug)]
 pub struct Bench {
     stage: Stage,
@@ -230,7 +232,8 @@ impl Bench {
         Ok((child, directory, store))
     }
 
-    /// What `files --json` says of a run, but for the versions: their digests come to be known later, also by other runs that read the same.
+    /// The answer of `files --json` about a run, without the versions. Their digests become known
+    /// later, also by other runs that read the same files.
     pub fn files(&self, store: &Path, run: &str) -> io::Result<serde_json::Value> {
         let told = self.ask(store, &["files", "--json", run])?;
         let mut files: serde_json::Value = serde_json::from_slice(&told)?;
@@ -259,14 +262,14 @@ impl Bench {
         )))
     }
 
-    /// Every case has a store of its own; even unrecorded commands see its name in their environment.
+    /// The store of a case. Even unrecorded commands see its name in their environment.
     fn store(&self, case: &Case) -> PathBuf {
         self.stage.store().join(case.name)
     }
 
     fn empty_store(&self, case: &Case) -> io::Result<PathBuf> {
         let store = self.store(case);
-        // Whoever stores contents of an earlier run in the background may still put something in.
+        // A process that stores contents of an earlier run in the background may still add files.
         let patience = std::time::Duration::from_secs(20);
         crate::procs::eventually(patience, || {
             let removed = fs::remove_dir_all(&store);
@@ -319,7 +322,8 @@ impl Bench {
 /// The granularity of the clock that stamps files.
 const GRANULARITY: Duration = Duration::from_nanos(CLOCK_GRANULARITY.cast_unsigned());
 
-/// Runs `command` in `directory` and collects what can be seen of it. One that takes too long is killed, with its process group.
+/// Runs `command` in `directory` and collects its visible effects. A command that takes too long is
+/// killed, with its process group.
 pub fn watch(command: &mut Command, directory: &Path) -> io::Result<Outcome> {
     command
         .current_dir(directory)
@@ -351,7 +355,7 @@ fn drain(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What was read before an error is what there is.
+            // Bytes that were read before an error count.
             let _ = stream.read_to_end(&mut bytes);
         }
         bytes
@@ -370,7 +374,7 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
         .ok()
         .and_then(rustix::process::Pid::from_raw)
     {
-        // Whatever of it is still there.
+        // Kills the rest of the group.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
     child.wait()?;

@@ -1,5 +1,5 @@
-//! Spoils an account on purpose, so that a test can see the oracle fail: what the environment variable
-//! `BACKSTORY_ORACLE_DROP` names is left out before the comparison.
+//! Spoils an account on purpose, so that a test can see the oracle fail. The environment variable
+//! `BACKSTORY_ORACLE_DROP` names the kind of claim that is removed before the comparison.
 
 use super::verdict::Account;
 use crate::answer::{Certainty, FileLine};
@@ -14,12 +14,13 @@ pub const KINDS: [&str; 11] = [
     "process",
 ];
 
-/// The word of a kind; none for `process`.
+/// The word of a kind. `None` for `process`.
 fn word(kind: &str) -> Option<Word> {
     serde_json::from_value(serde_json::Value::String(kind.to_owned())).ok()
 }
 
-/// Leaves out one claim of `kind`: the last one, so that a single loss must be noticed. False if there was none.
+/// Removes one claim of `kind`: the last one, so that a single loss must be noticed. Returns false
+/// without any.
 pub fn one(account: &mut Account, kind: &str) -> bool {
     let Some(word) = word(kind) else {
         return account.processes.pop().is_some();
@@ -36,7 +37,8 @@ pub fn one(account: &mut Account, kind: &str) -> bool {
     true
 }
 
-/// Tells of the path that ends with `to` what was told of the one that ends with `from`, as if they were one. False if either is not told.
+/// Moves the claims about the path that ends with `from` to the one that ends with `to`. Returns
+/// false if either is missing.
 pub fn mistake(account: &mut Account, from: &str, to: &str) -> bool {
     let ends = |line: &FileLine, end: &str| line.path.0.ends_with(end.as_bytes());
     let words: Vec<Word> = account
@@ -56,7 +58,7 @@ pub fn mistake(account: &mut Account, from: &str, to: &str) -> bool {
     true
 }
 
-/// Leaves out every claim of `kind`. False if there was none.
+/// Removes every claim of `kind`. Returns false without any.
 pub fn all(account: &mut Account, kind: &str) -> bool {
     let mut any = false;
     while one(account, kind) {

@@ -1,4 +1,4 @@
-//! Compares what was done to files.
+//! Compares operations on files.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -10,7 +10,8 @@ use super::verdict::Verdict;
 use crate::answer::{Certainty, FileLine};
 use crate::strace::{Fact, Word};
 
-/// Holds the lines of `files --json` against the facts. The file system should be as the recorded run left it.
+/// Compares the lines of `files --json` with the facts. The file system should be as the recorded
+/// run left it.
 pub fn compare(facts: &[Fact], lines: &[FileLine], verdict: &mut Verdict) {
     let mut names = Names::default();
     let mut told: HashSet<(Word, Vec<u8>)> = HashSet::new();
@@ -80,7 +81,7 @@ pub fn compare(facts: &[Fact], lines: &[FileLine], verdict: &mut Verdict) {
     }
 }
 
-/// Words that speak of the file a symbolic link leads to.
+/// True for words about the target of a symbolic link.
 fn follows(word: Word) -> bool {
     matches!(
         word,
@@ -92,14 +93,15 @@ fn shown(path: &[u8]) -> String {
     String::from_utf8_lossy(path).replace('\n', "\\n")
 }
 
-/// Further names of a path, remembered.
+/// Further names of a path, cached.
 #[derive(Default)]
 struct Names {
     parents: HashMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Names {
-    /// The path itself, the path with symbolic links in its directory resolved, and (if asked for) wholly resolved.
+    /// The path itself, and the path with symbolic links in its directory resolved. With `follow`,
+    /// also the fully resolved path.
     fn of(&mut self, path: &[u8], follow: bool) -> Vec<Vec<u8>> {
         let mut names = vec![path.to_vec()];
         let resolved = self.in_real_parent(path);

@@ -1,7 +1,7 @@
-//! The oracle: a command is run once under `strace` and once under `backstory record`, from the same state of the same directory, and the
-//! two accounts are compared.
+//! The oracle: a command is run once under `strace` and once under `backstory record`, from the
+//! same state of the same directory. The two accounts are compared.
 //!
-//! Invariant: whatever the two runs may differ in without either being wrong is listed in `normal`, and nowhere else.
+//! Invariant: `normal` is the only list of permitted differences between two right accounts.
 
 pub mod case;
 pub mod drops;

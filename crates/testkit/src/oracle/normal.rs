@@ -1,8 +1,8 @@
-//! The one list of what may differ between two runs of a command without either account being wrong.
+//! The only list of permitted differences between two runs of a command.
 //!
-//! Ten entries at most. The number of paths each one touched is printed with the oracle's result.
+//! It has ten entries at most. The oracle prints the number of paths that each one touched.
 
-/// What to do with a path that a rule matches.
+/// The treatment of a path that a rule matches.
 pub enum Effect {
     /// Leave it out of the comparison, on both sides.
     Ignore,
@@ -12,9 +12,9 @@ pub enum Effect {
 
 /// A rule of the list.
 pub struct Rule {
-    /// The pattern, for people.
+    /// The pattern, as documentation.
     pub pattern: &'static str,
-    /// Why two right accounts may differ here.
+    /// The reason why two right accounts may differ here.
     pub reason: &'static str,
     /// Applies it to an absolute path.
     pub apply: fn(&[u8]) -> Option<Effect>,
@@ -57,7 +57,7 @@ pub const RULES: [Rule; 6] = [
 /// How often each rule was used.
 pub type Counts = [u64; RULES.len()];
 
-/// A path as it is compared; `None` if it is ignored.
+/// The path to compare. `None` if it is ignored.
 pub fn normal(path: &[u8], counts: &mut Counts) -> Option<Vec<u8>> {
     for (rule, count) in RULES.iter().zip(counts.iter_mut()) {
         match (rule.apply)(path) {
@@ -94,7 +94,8 @@ fn proc_pid(path: &[u8]) -> Option<Effect> {
     None
 }
 
-/// Prefixes and lengths of names that mkstemp and its kin make, with the program they are known from.
+/// Prefixes and lengths of names that mkstemp(3) and similar functions make, each with a program
+/// that uses it.
 const TEMPLATES: [(&[u8], usize); 10] = [
     (b"tmp_obj_", 6), // git
     (b"sh-thd.", 6),  // bash
@@ -167,7 +168,7 @@ fn loader_directory(path: &[u8]) -> Option<Effect> {
         .strip_prefix(b"/lib")?;
     let rest = rest.strip_prefix(b"/x86_64-linux-gnu").unwrap_or(rest);
     let first = rest.split(|b| *b == b'/').nth(1)?;
-    // Those after `x86_64` stand for the processor: which of them are tried depends on the machine.
+    // The parts after `x86_64` depend on the processor, and so on the machine.
     [
         b"glibc-hwcaps".as_slice(),
         b"tls",

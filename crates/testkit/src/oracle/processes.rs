@@ -1,5 +1,5 @@
-//! Compares process trees by shape: which programs each process ran with which arguments, from which program it was forked, how it ended.
-//! Numbers differ between runs and are not compared.
+//! Compares process trees by shape: the programs of each process with their arguments, the program
+//! it was forked from, and its end. Process ids differ between runs and are not compared.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,10 +8,10 @@ use super::verdict::Verdict;
 use crate::answer::ProcessLine;
 use crate::strace::{End, Image, Process};
 
-/// strace was told to print at most so many bytes of an argument.
+/// Most bytes of an argument that strace prints.
 const ARGUMENT: usize = 512;
 
-/// Holds `processes --json` against the traced processes.
+/// Compares `processes --json` with the traced processes.
 pub fn compare(traced: &[Process], lines: &[ProcessLine], verdict: &mut Verdict) {
     let mut shapes: BTreeMap<String, Count> = BTreeMap::new();
     for (index, process) in traced.iter().enumerate() {
@@ -53,7 +53,7 @@ pub fn compare(traced: &[Process], lines: &[ProcessLine], verdict: &mut Verdict)
     }
 }
 
-/// How many processes of one shape there must be, may be beside them, and are.
+/// Number of processes of one shape: required, also permitted, and recorded.
 #[derive(Default)]
 struct Count {
     required: usize,
@@ -145,12 +145,12 @@ fn recorded_shapes(lines: &[ProcessLine], counts: &mut Counts) -> Vec<String> {
     shapes
 }
 
-/// True if the line is a later epoch of the process its parent line belongs to.
+/// True if the line is a later epoch of its parent line's process.
 fn continues(line: &ProcessLine, parent: Option<&ProcessLine>) -> bool {
     parent.is_some_and(|p| p.pid == line.pid && line.epoch == p.epoch + 1)
 }
 
-/// Epoch 0 is what a fork child does before (or without) an exec.
+/// Epoch 0 is a fork child before its exec, or without one.
 fn is_program(line: &ProcessLine) -> bool {
     line.epoch > 0 && line.exec_path.is_some()
 }

@@ -1,4 +1,4 @@
-//! What a comparison found.
+//! The result of a comparison.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ pub struct Account {
     pub processes: Vec<ProcessLine>,
 }
 
-/// The result for one case, or (added up) for many.
+/// The result for one case, or the sum for many.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
-    /// What strace saw and backstory did not tell, in words.
+    /// Facts that strace saw and backstory did not report, as messages.
     pub missed: Vec<String>,
-    /// What backstory calls `seen` and strace did not see.
+    /// Claims that backstory marks as `seen` and strace did not see.
     pub invented: Vec<String>,
-    /// Processes that are told wrongly, in either direction.
+    /// Processes with a wrong record, in either direction.
     pub processes: Vec<String>,
     /// Required facts that were compared, by word.
     pub required: BTreeMap<String, u64>,
@@ -34,12 +34,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// True if nothing was missed and nothing is wrong with the processes.
+    /// True if no fact was missed and all processes are right.
     pub fn nothing_missed(&self) -> bool {
         self.missed.is_empty() && self.processes.is_empty()
     }
 
-    /// Share of `seen` claims that hold.
+    /// Share of `seen` claims that are true.
     pub fn precision(&self) -> f64 {
         if self.claims == 0 {
             1.0

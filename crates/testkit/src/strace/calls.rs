@@ -1,15 +1,15 @@
-//! strace's lines as calls, in an order in which a child's first act stands behind the call that made it.
+//! Orders strace's lines as calls. A child's first call stands after the call that made the child.
 
 use std::collections::HashMap;
 
 use super::line::{self, Arg, Returned};
 
-/// Something strace saw, by the thread that did it.
+/// An event that strace saw, by its thread.
 #[derive(Debug)]
 pub struct Call {
     /// Thread, as strace sees it.
     pub tid: u32,
-    /// What it did.
+    /// The event.
     pub what: What,
 }
 
@@ -26,12 +26,12 @@ pub enum What {
     Exited(i32),
     /// The thread was killed by this signal.
     Killed(String),
-    /// An exec in thread `by` took this thread's number over.
+    /// An exec in thread `by` took over this thread's id.
     Superseded { by: u32 },
 }
 
-/// Reads all lines. A call that was interrupted by others (`<unfinished ...>`, `<... resumed>`) is joined and stands where it
-/// ended, except calls that make a process: they stand where they began, before anything the child does.
+/// Reads all lines. An interrupted call (`<unfinished ...>`, `<... resumed>`) is joined and stands
+/// where it ended. A call that makes a process stands where it began, before the child's calls.
 pub fn join(text: &[u8]) -> Vec<Call> {
     let mut open: HashMap<u32, (usize, String)> = HashMap::new();
     let mut placed: Vec<(usize, Call)> = Vec::new();
@@ -55,7 +55,7 @@ pub fn join(text: &[u8]) -> Vec<Call> {
             if let What::Superseded { by } = what
                 && let Some(exec) = open.remove(&by)
             {
-                // What the first thread was in when it was replaced never returns.
+                // The call of a first thread that is replaced never returns.
                 let lost = open.insert(tid, exec);
                 placed.extend(lost.and_then(|lost| never_returned(tid, lost)));
             }
@@ -63,7 +63,7 @@ pub fn join(text: &[u8]) -> Vec<Call> {
             placed.push((place, Call { tid, what }));
         }
     }
-    // Calls that never returned: their thread died in them.
+    // Calls that never returned, because their thread died in them.
     for (tid, (start, head)) in open {
         placed.extend(never_returned(tid, (start, head)));
     }
@@ -80,12 +80,12 @@ fn pid_and_rest(line: &str) -> Option<(u32, &str)> {
     Some((pid.parse().ok()?, rest.trim_start()))
 }
 
-/// The beginning of a call whose line was cut because another thread was heard first.
+/// The beginning of a call whose line was cut by another thread's.
 fn unfinished(text: &str) -> Option<&str> {
     if let Some(head) = text.strip_suffix("<unfinished ...>") {
         return Some(head.trim_end());
     }
-    // exec from a thread: the same call comes back under the thread group's number.
+    // exec from a thread: the same call returns under the thread group's id.
     text.contains("<pid changed to ")
         .then(|| text.split(" <pid changed").next().unwrap_or(text))
 }

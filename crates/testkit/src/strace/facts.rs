@@ -1,7 +1,8 @@
-//! What each call means for files, in the words of `files --json`.
+//! The meaning of each call for files, in the words of `files --json`.
 //!
-//! A fact is *required* (an answer without it has missed something) or only *permitted* (an answer with it has invented nothing).
-//! The table of calls below is the definition; docs/testing-oracle.md explains it.
+//! A fact is *required* or *permitted*. An answer without a required fact has missed it. An answer
+//! with a permitted fact has invented nothing. The table of calls below is the definition, which
+//! docs/testing-oracle.md explains.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
@@ -34,23 +35,24 @@ pub enum Word {
 
 use Word::{Delete, Dir, Exec, Link, Meta, Missing, Read, Rename, Stat, Write};
 
-/// One thing that was done to one file.
+/// One operation on one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fact {
-    /// Words any of which tells it. A permitted fact permits all of them.
+    /// Words, any of which reports the fact. A permitted fact permits all of them.
     pub words: Vec<Word>,
-    /// The file's absolute path as the program named it, and as the kernel resolved it where strace tells.
+    /// The file's absolute path as the program named it, and as the kernel resolved it where strace
+    /// prints that.
     pub names: Vec<Vec<u8>>,
     /// An answer must contain it.
     pub required: bool,
-    /// The call was about what a symbolic link leads to, not the link itself.
+    /// The call was about the target of a symbolic link, not the link itself.
     pub follows: bool,
-    /// The call that showed it, for people.
+    /// The call, for messages.
     pub call: String,
 }
 
-/// All facts of the calls, each once; a required one swallows a permitted one of the same words and names. Whose required facts they
-/// are is passed to `acted`.
+/// All facts of the calls, each once. A required fact replaces a permitted one of the same words
+/// and names. Calls `acted` with the process of each required fact.
 pub fn collect(calls: &[Call], contexts: &[Context], mut acted: impl FnMut(usize)) -> Vec<Fact> {
     let directories = directories(calls, contexts);
     let mut facts = BTreeMap::new();
@@ -126,7 +128,7 @@ fn directories(calls: &[Call], contexts: &[Context]) -> HashSet<Vec<u8>> {
     found
 }
 
-/// A path whose directory is its root: nothing is above that.
+/// The absolute form of a path whose directory is its root: `..` does not lead above that.
 fn within(path: &[u8]) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = vec![b"."];
     for part in path.split(|byte| *byte == b'/') {
@@ -139,7 +141,7 @@ fn within(path: &[u8]) -> Vec<u8> {
     parts.join(&b'/')
 }
 
-/// One call with everything needed to understand it.
+/// One call with everything needed to interpret it.
 struct Scene<'a> {
     name: &'a str,
     args: &'a [Arg],
@@ -204,8 +206,8 @@ impl Scene<'_> {
         }
     }
 
-    /// The path argument at `text`, absolute; the descriptor at `dir` says where a relative one starts. No text (NULL or empty)
-    /// means the descriptor itself.
+    /// The absolute form of the path argument at `text`. A relative one starts at the descriptor
+    /// `dir`. Without a text (NULL or empty), it is the descriptor's own path.
     fn path(&self, dir: Option<usize>, text: usize) -> Option<Vec<u8>> {
         let base = match dir.map(|d| self.args.get(d)) {
             Some(Some(Arg::Fd { path, .. })) => path.as_slice(),
@@ -280,7 +282,7 @@ impl Scene<'_> {
 
     fn open(&mut self, dir: Option<usize>, text: usize) {
         if matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.is_empty()) {
-            return; // names nothing
+            return; // no name
         }
         let Some(path) = self.path(dir, text) else {
             return;
@@ -356,7 +358,7 @@ impl Scene<'_> {
         }
     }
 
-    /// A socket that is not there is missing as any file is.
+    /// A socket that does not exist is missing like any file.
     fn connected(&mut self) {
         let address = self.args.get(1).map(Arg::raw).unwrap_or_default();
         let path = address
@@ -409,7 +411,7 @@ impl Scene<'_> {
         if !self.returned.ok() {
             return;
         }
-        // Nothing comes from it.
+        // /dev/null gives no data.
         let empty = path == b"/dev/null";
         self.add(&[Read], vec![path.clone()], !shared && !empty);
         if shared && self.args.get(2).is_some_and(|a| a.has("PROT_WRITE")) {
@@ -428,7 +430,7 @@ impl Scene<'_> {
         }
     }
 
-    /// A call that changes what its path names.
+    /// A call that changes the file at its path.
     fn changed(&mut self, words: &[Word], dir: Option<usize>, text: usize) {
         let Some(path) = self.path(dir, text) else {
             return;
@@ -476,7 +478,7 @@ impl Scene<'_> {
         self.add(&[Link, Stat, Meta], vec![old], true);
     }
 
-    /// A look-up: known where the recorder is in the process.
+    /// A look-up, which is known if the recorder is in the process.
     fn looked(&mut self, dir: Option<usize>, text: usize) {
         let Some(path) = self.path(dir, text) else {
             return;
@@ -504,7 +506,7 @@ impl Scene<'_> {
         let Some(path) = self.path(dir, text) else {
             return;
         };
-        // libc's own realpath reads links by absolute path: its look-ups are not the program's.
+        // libc's own realpath reads links by absolute path. Its look-ups are not the program's.
         let absolute =
             matches!(self.args.get(text), Some(Arg::Text { bytes, .. }) if bytes.starts_with(b"/"));
         let required = self.context.dynamic && !absolute;

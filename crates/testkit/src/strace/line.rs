@@ -1,14 +1,14 @@
-//! One line of strace's text: the call, its arguments and what it returned.
+//! Parses one line of strace's text: the call, its arguments and its result.
 //!
-//! Relies on `-xx` and `-y`: every string and every descriptor's path is a run of `\xHH`, so quotes, brackets and commas in the
-//! text are always strace's own.
+//! Relies on `-xx` and `-y`: every string and every descriptor's path is a run of `\xHH`. So
+//! quotes, brackets and commas in the text are always strace's own.
 
-/// An argument of a call, as far as the oracle needs to tell them apart.
+/// An argument of a call, as far as the oracle distinguishes them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arg {
-    /// A string; `cut` if strace did not print all of it.
+    /// A string, with `cut` if strace did not print all of it.
     Text { bytes: Vec<u8>, cut: bool },
-    /// A descriptor (`cwd`: it is `AT_FDCWD`) with the path the kernel gives for it.
+    /// A descriptor with its path from the kernel. `cwd`: it is `AT_FDCWD`.
     Fd {
         path: Vec<u8>,
         deleted: bool,
@@ -21,7 +21,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// The verbatim text of a flags or number argument, else nothing.
+    /// The verbatim text of a flags or number argument. Empty for others.
     pub fn raw(&self) -> &str {
         match self {
             Arg::Raw(text) => text,
@@ -35,10 +35,10 @@ impl Arg {
     }
 }
 
-/// What a call returned.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Returned {
-    /// Its value; none if it never returned (`?`) or was interrupted for ever.
+    /// Its value. `None` if it never returned (`?`).
     pub value: Option<i64>,
     /// Name of the error.
     pub error: Option<String>,
@@ -46,7 +46,7 @@ pub struct Returned {
     pub path: Option<Vec<u8>>,
     /// The returned descriptor's file has no name.
     pub deleted: bool,
-    /// A returned pid as strace itself sees it, where that differs.
+    /// A returned pid in strace's own namespace, where that differs.
     pub outer_pid: Option<u32>,
 }
 
@@ -156,7 +156,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Verbatim text up to a comma or bracket that is not inside a bracket of its own; a descriptor if it looks like one.
+    /// Verbatim text up to a comma or bracket outside of brackets. A descriptor if it has that
+    /// form.
     fn raw(&mut self) -> Arg {
         let start = self.at;
         let mut depth = 0usize;
@@ -182,7 +183,7 @@ impl Reader<'_> {
         )
     }
 
-    /// `<\x2f…>` and a `(deleted)` behind it.
+    /// `<\x2f…>`, and `(deleted)` after it.
     fn angle(&mut self) -> (Vec<u8>, bool) {
         self.at += 1;
         let mut path = self.hex();

@@ -1,4 +1,4 @@
-//! Questions about paths and executables that strace's text leaves open.
+//! Facts about paths and executables that strace's text does not contain.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,8 +6,8 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// `path` as seen from directory `base`, without `.`, `..` and doubled slashes. `..` after a symbolic link is settled by the file
-/// system where the link still exists.
+/// `path` as seen from directory `base`, without `.`, `..` and doubled slashes. The file system
+/// resolves `..` after a symbolic link, if the link still exists.
 pub fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
     let mut whole = Vec::new();
     if !path.starts_with(b"/") {
@@ -38,12 +38,12 @@ pub fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What the kernel loads to run a program.
+/// The files that the kernel loads to run a program.
 #[derive(Debug, Default, PartialEq)]
 pub struct Loaded {
-    /// Interpreters, those of `#!` lines first, then the loader that the last of them names.
+    /// Interpreters: those of `#!` lines first, then the loader of the last of them.
     pub interpreters: Vec<Vec<u8>>,
-    /// A loader is among them: the program is dynamically linked.
+    /// True with a loader: the program is dynamically linked.
     pub dynamic: bool,
 }
 
@@ -70,7 +70,7 @@ pub fn loaded(path: &[u8]) -> Loaded {
 fn head_of(path: &[u8]) -> Vec<u8> {
     let mut head = Vec::new();
     if let Ok(file) = fs::File::open(Path::new(OsStr::from_bytes(path))) {
-        // An unreadable file has no head: then nothing is known of its interpreters.
+        // The interpreters of an unreadable file are unknown.
         let _ = file.take(16384).read_to_end(&mut head);
     }
     head

@@ -1,10 +1,13 @@
-//! An independent witness: what `strace` says a command did.
+//! An independent witness: the operations of a command according to `strace`.
 //!
-//! Purpose: the oracle compares backstory's answers with those of a tracer that shares no code with it, neither for observing
-//! (ptrace against preload and seccomp) nor for understanding (this module knows nothing of records, events or the graph).
+//! The oracle compares backstory's answers with those of a tracer that shares no code with it. The
+//! tracer observes by ptrace, backstory by preload and seccomp. This module knows nothing of
+//! records, events or the graph.
 //!
-//! `line` reads one line of strace's text, `calls` joins interrupted lines to calls in order, `world` keeps what is needed to
-//! understand them (process tree, current directories), `facts` says what each call means for files.
+//! - `line` parses one line of strace's text.
+//! - `calls` joins interrupted lines and orders the calls.
+//! - `world` keeps the process tree and current directories.
+//! - `facts` says what each call means for files.
 
 mod calls;
 mod facts;
@@ -19,17 +22,17 @@ use std::process::Command;
 pub use facts::{Fact, Word};
 pub use world::{End, Image, Process};
 
-/// What one traced command did.
+/// The operations of one traced command.
 #[derive(Debug, Default)]
 pub struct Trace {
     /// Every process, the command's own first; parents stand before their children.
     pub processes: Vec<Process>,
-    /// What they did to files, each fact once.
+    /// Their operations on files, each fact once.
     pub facts: Vec<Fact>,
 }
 
-/// Options under which `strace` prints every string in hexadecimal and every descriptor with the kernel's own idea of its path,
-/// so that no file name can confuse the parser.
+/// With these options `strace` prints every string in hexadecimal, and every descriptor with the
+/// kernel's path. So no file name can confuse the parser.
 const OPTIONS: [&str; 10] = [
     "-f",
     "-y",
@@ -55,8 +58,9 @@ pub fn command(output: &Path, argv: &[impl AsRef<OsStr>]) -> Command {
     command
 }
 
-/// Reads the text that [`command`] left behind. `cwd` is where the command was started; the file system should still be as the
-/// command left it, because that tells directories and interpreters apart.
+/// Reads the output of [`command`]. `cwd` is the directory in which the command was started. The
+/// file system should still be as the command left it, because that distinguishes directories and
+/// interpreters.
 pub fn read(text: &[u8], cwd: &[u8]) -> Trace {
     let calls = calls::join(text);
     let (mut processes, contexts) = world::replay(&calls, cwd);

@@ -1,4 +1,4 @@
-//! Who is who and where: the process tree and everybody's current directory, replayed from the calls.
+//! Replays the calls to keep the process tree and the current directory of every process.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,24 @@ use super::lookup::{self, Loaded};
 /// One successful exec.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
-    /// Path of the program as it was asked for, absolute.
+    /// Path of the program as given, made absolute.
     pub path: Vec<u8>,
-    /// Arguments; strace may have cut a long one, then `true` stands beside it.
+    /// Arguments. `true` marks one that strace has cut.
     pub argv: Vec<(Vec<u8>, bool)>,
     /// Interpreters the kernel loaded for it.
     pub interpreters: Vec<Vec<u8>>,
-    /// Dynamically linked, and so were all images before it: look-ups are expected to be known.
+    /// Dynamically linked, like all images before it, so that look-ups are expected to be known.
     pub dynamic: bool,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// With this status.
     Exited(i32),
     /// By this signal.
     Killed(String),
-    /// It outlived the trace, or strace lost sight of it.
+    /// It outlived the trace, or strace lost it.
     Unknown,
 }
 
@@ -35,37 +35,39 @@ pub enum End {
 pub struct Process {
     /// Index of the process that made it.
     pub parent: Option<usize>,
-    /// The image of its parent that it was forked from: index into the parent's `images`, none before the first.
+    /// The image of its parent that it was forked from, as an index into the parent's `images`.
+    /// `None` before the first.
     pub parent_image: Option<usize>,
-    /// The programs it ran, in order; none if it never called exec.
+    /// The programs it ran, in order. Empty if it never called exec.
     pub images: Vec<Image>,
     /// How it ended.
     pub end: End,
     /// It shares its parent's memory and halts it until its exec: `vfork`, or what `posix_spawn` does.
     pub borrowed: bool,
-    /// It began in a dynamically linked program, with only such before it.
+    /// It began in a dynamically linked program, after dynamically linked ones only.
     pub dynamic: bool,
-    /// It did something to a file.
+    /// It operated on a file.
     pub acted: bool,
 }
 
 impl Process {
-    /// True if an account may leave it out: no exec, no file touched, and no recorder in it, so that there is nothing by which it could
-    /// be known; or the child of a `posix_spawn` whose exec failed, of which not even its parent learns the number.
+    /// True if an account may leave it out. It has no exec, touched no file and had no recorder, so
+    /// that nothing could reveal it. The child of a `posix_spawn` whose exec failed also counts,
+    /// because not even its parent learns its id.
     pub fn traceless(&self) -> bool {
         let failed_spawn = self.borrowed && self.end == End::Exited(127);
         self.images.is_empty() && (!self.acted && !self.dynamic || failed_spawn)
     }
 }
 
-/// What a call needs beside its own text.
+/// The context of a call.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// Index of its process.
     pub process: usize,
     /// Current directory of its process before the call.
     pub cwd: Vec<u8>,
-    /// The process's current program is dynamically linked, with only such before it.
+    /// The process's current program is dynamically linked, after dynamically linked ones only.
     pub dynamic: bool,
     /// Path of that program.
     pub program: Option<Vec<u8>>,
@@ -88,10 +90,10 @@ struct World {
     processes: Vec<Process>,
     /// Current directory of each process.
     cwds: Vec<Vec<u8>>,
-    /// Thread → process, and whether the thread is the one the process began with.
+    /// The process of each thread, and whether the thread is its first.
     threads: HashMap<u32, (usize, bool)>,
     start: Vec<u8>,
-    /// Who called a fork that never returned, and whether it made a thread.
+    /// Processes in a fork that never returned, and whether it made a thread.
     unreturned: Vec<(usize, bool)>,
 }
 
@@ -140,7 +142,8 @@ impl World {
         if let Some(known) = self.threads.get(&tid) {
             return *known;
         }
-        // The child of a call that never told its number, because its caller died in it; else the command itself.
+        // The child of a call whose caller died in it, so that its id was not returned; else the
+        // command itself.
         let known = match self.unreturned.pop() {
             Some((process, true)) => (process, false),
             Some((parent, false)) => (self.add(Some(parent)), true),
@@ -265,7 +268,7 @@ impl World {
     }
 }
 
-/// The absolute path an exec names. A process that runs itself again runs the `program` it has.
+/// The absolute path that an exec names. A process that executes itself again keeps its `program`.
 pub fn exec_path(
     cwd: &[u8],
     program: Option<Vec<u8>>,
