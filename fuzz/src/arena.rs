@@ -1,12 +1,14 @@
-//! Whatever a recorded program writes into the arena, the supervisor drains it and the log opens.
+//! The supervisor drains the arena and the log opens, whichever bytes a recorded program writes
+//! into it.
 //!
-//! Input: a length and that many bytes over the arena's first page, then chunks, each a length (two bytes) and its bytes.
+//! Input: a length and that many bytes over the arena's first page, then chunks. A chunk is a
+//! length (two bytes) and its bytes.
 
 use super::place;
 use backstory_eventlog::Log;
 use backstory_session::fuzz_entry;
 
-/// Drains it.
+/// Drains the arena.
 pub fn run(data: &[u8]) {
     let Some((&length, rest)) = data.split_first() else {
         return;

@@ -1,7 +1,8 @@
-//! Whatever a notified call's arguments are, the guard logs a record that can be read, or none.
+//! The guard logs a readable record or none, whichever arguments a notified call has.
 //!
-//! Input: kind of call, its number (two bytes), six arguments, then memory. An argument is a byte that says what it is and eight
-//! bytes: a number, or (odd) an offset into the memory, whose words that say so are made pointers, too.
+//! Input: the kind of call, its number (two bytes), six arguments, then memory. An argument is a
+//! byte for its kind, and eight bytes. The eight bytes are a number or, if the kind is odd, an
+//! offset into the memory. Words of the memory may be marked as pointers in the same way.
 
 use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
 use backstory_eventlog::record::RawRecord;
@@ -11,7 +12,7 @@ const X64: u32 = 0xc000_003e;
 const I386: u32 = 0x4000_0003;
 const X32: u32 = 0x4000_0000;
 
-/// Makes the guard read it.
+/// Lets the guard read the call.
 pub fn run(data: &[u8]) {
     let Some(([kind, low, high], rest)) = data.split_first_chunk::<3>() else {
         return;
@@ -25,7 +26,8 @@ pub fn run(data: &[u8]) {
     let Some((arguments, memory)) = rest.split_at_checked(6 * 9) else {
         return;
     };
-    // Words stay where they are while the call is read: pointers into themselves are made of those that ask for it.
+    // The words do not move while the call is read. Marked words become pointers into the memory
+    // itself.
     let mut words: Vec<u64> = memory.chunks(8).map(number_of).collect();
     let (base, bytes) = (words.as_ptr() as u64, words.len() as u64 * 8);
     for word in &mut words {

@@ -1,7 +1,10 @@
-//! Whatever stands in a store's files, opening and asking it ends, with answers or an error.
+//! Opening and querying a store ends with answers or an error, whichever bytes its files hold.
 //!
-//! Input: a byte; if it is even, changes of rows (table, row, length in two bytes, bytes); if 1 modulo 4, changes of the file's bytes
-//! (offset in four, length in one, bytes); else what stands in `format`.
+//! The first byte of the input selects the rest:
+//!
+//! - even: changes of rows (table, row, length in two bytes, bytes)
+//! - 1 modulo 4: changes of the file's bytes (offset in four, length in one, bytes)
+//! - otherwise: the content of `format`
 
 use super::fold::{append, ask};
 use super::place;
@@ -13,7 +16,7 @@ use std::sync::OnceLock;
 
 const GOLDEN: &[u8] = include_bytes!("../../fixtures/logs/1/pipeline.log");
 
-/// Tables and the column that a row's content is in.
+/// Tables, and the column with the content of a row.
 const TABLES: [(&str, &str); 10] = [
     ("versions", "block"),
     ("members", "block"),
@@ -42,7 +45,7 @@ fn good() -> &'static [u8] {
     })
 }
 
-/// Opens it and asks.
+/// Opens the store and queries it.
 pub fn run(data: &[u8]) {
     let Some((&mode, mut rest)) = data.split_first() else {
         return;
@@ -89,7 +92,7 @@ fn rows(path: &Path, rest: &mut &[u8]) {
             "UPDATE {table} SET {column} = ?1 WHERE rowid = \
              (SELECT rowid FROM {table} ORDER BY rowid LIMIT 1 OFFSET ?2 % max(1, (SELECT count(*) FROM {table})))"
         );
-        // A value that the schema refuses is refused.
+        // The schema may refuse a value.
         let _ = match table {
             "runs" => database.execute(&update, (String::from_utf8_lossy(value), *row)),
             _ => database.execute(&update, (value, *row)),

@@ -21,7 +21,8 @@ impl FinalState for Taken {
     }
 }
 
-/// Folds the bytes, checksums set right, into a store in memory; those whose first byte is even into a database, too.
+/// Folds the bytes, with repaired checksums, into a store in memory. If the first byte is even,
+/// also into a database.
 pub fn run(data: &[u8]) {
     let path = place::file("folded");
     std::fs::write(&path, repaired(data)).expect("write");
@@ -51,7 +52,7 @@ pub fn append(log: &Log, store: &mut dyn Store) -> backstory_store::Result<()> {
     store.append(&header, &end, length, &mut body).map(drop)
 }
 
-/// Asks all that can be asked. An answer may be an error.
+/// Asks every question. An answer may be an error.
 pub fn ask(store: &dyn Store) {
     let Ok(runs) = backstory_query::runs(store) else {
         return;

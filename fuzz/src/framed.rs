@@ -1,8 +1,9 @@
-//! Makes logs of bytes that are nearly logs: a checksum stands before all that is interesting, and no mutation gets past it.
+//! Makes logs of bytes that are nearly logs: no mutation would get past the checksums before all
+//! interesting parts.
 
 use backstory_eventlog::frame::{FrameKind, HEADER, MAGIC, header};
 
-/// The same bytes, every frame's length cut to what is there and its checksum set right.
+/// The same bytes, with every frame's length cut to the existing bytes, and its checksum repaired.
 pub fn repaired(bytes: &[u8]) -> Vec<u8> {
     let mut log = bytes.to_vec();
     let mut at = 0;

@@ -1,7 +1,10 @@
-//! Whatever stands in an export, reading it ends, with what was in it or an error; whatever facts it tells, the store takes them up.
+//! Reading an export ends with its content or an error, whichever bytes it holds. The store takes
+//! any facts from it.
 //!
-//! Input: a byte; if it is even, sections (kind, length of the name in one byte, of the body in two, name, body), made into an export; else
-//! what stands behind an export's first 16 bytes.
+//! The first byte of the input selects the rest:
+//!
+//! - even: sections (kind, length of the name in one byte, of the body in two, name, body)
+//! - odd: the bytes of an export after the first 16
 
 use super::place;
 use backstory_contents::transfer::{Kind, Reader, Writer};
@@ -9,10 +12,11 @@ use backstory_store::facts::{self, Journal};
 use backstory_store::{Home, SqliteStore, catch_up};
 use std::io::{self, Write};
 
-/// More than an input's sections hold, and less than an export of a few bytes can be made to hold.
+/// More than the sections of an input hold, and less than a hostile export of a few bytes can
+/// expand to.
 const MOST: usize = 1 << 20;
 
-/// Takes so much and no more.
+/// Takes this many bytes and no more.
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
@@ -28,7 +32,7 @@ impl Write for Bounded {
     }
 }
 
-/// Reads it, and takes up what it tells.
+/// Reads the export, and takes its facts.
 pub fn run(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else {
         return;
@@ -89,7 +93,7 @@ fn made(mut rest: &[u8]) -> (Vec<u8>, Option<usize>) {
     (writer.finish().expect("written"), Some(sections))
 }
 
-/// A length and a sum stand before every record, and no mutation gets past them: they are set right.
+/// Repairs the length and the checksum before every record, because no mutation gets past them.
 fn summed(body: &[u8]) -> Vec<u8> {
     const FRAME: usize = 10;
     let mut bytes = body.to_vec();
@@ -124,6 +128,6 @@ fn take_up(body: &[u8]) {
     Journal::open(&home.facts_path())
         .and_then(|mut journal| journal.append(&learned))
         .expect("appended");
-    // What no store would hold is an error, not the end.
+    // An impossible fact is an error, not a panic.
     let _ = catch_up(&home, &mut store);
 }

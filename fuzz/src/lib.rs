@@ -1,7 +1,8 @@
-//! In: hostile bytes. Out: nothing, or a panic that says which promise was broken.
+//! Fuzz targets. In: hostile bytes. Out: nothing, or a panic that says which promise was broken.
 //!
-//! One module per target; `fuzz_targets/` drives them on nightly, `crates/cli/tests/corpora.rs` replays `corpus/` through the same
-//! modules on stable. Every target may be given any bytes, and must end soon.
+//! There is one module for each target. `fuzz_targets/` runs them on nightly.
+//! `crates/cli/tests/corpora.rs` replays `corpus/` through the same modules on stable. Every target
+//! accepts any bytes, and must end soon.
 
 #[path = "arena.rs"]
 pub mod arena;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// One for this thread, that is kept: making it takes longer than most inputs.
+/// A directory for this thread, which is kept: making it takes longer than most inputs.
 pub fn file(name: &str) -> PathBuf {
     thread_local! {
         static HERE: TempDir = new();

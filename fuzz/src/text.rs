@@ -1,4 +1,5 @@
-//! Patterns that users give, on names and arguments that programs choose: a line for the pattern, the rest for the name, or an argument a line.
+//! Patterns that users give, matched with names and arguments that programs choose. The first line
+//! is the pattern. The rest is the name, or one argument on each line.
 
 use backstory_query::Globs;
 use backstory_session::fuzz_entry;

@@ -18,13 +18,14 @@ use crate::runs::{is_path, record};
 pub struct RunContents {
     /// The run's id.
     pub run: String,
-    /// Whether all its versions have been looked at: contents are stored in the background after a run. Before that, whatever is not
-    /// known already is [`Availability::Missing`].
+    /// True once all its versions have been examined, which happens in the background after a run.
+    /// Before that, an unknown content is [`Availability::Missing`].
     pub settled: bool,
     /// Versions of files, links and directories that the run used or made, in the order of their
     /// first use.
     pub files: Vec<Content>,
-    /// Every directory and symbolic link on the way to them, as they lay at the run's end, in the order of their paths.
+    /// Every directory and symbolic link on the path to them, as they were at the run's end,
+    /// ordered by path.
     pub snapshot: Vec<SnapshotEntry>,
 }
 
@@ -54,9 +55,9 @@ pub struct Content {
     pub ident: Option<Ident>,
     /// The digest of its content. `backstory_contents::Contents::read` opens it.
     pub digest: Option<Digest>,
-    /// Where the content can be had.
+    /// Where the content is available.
     pub availability: Availability,
-    /// What it was to the run.
+    /// Its role in the run.
     pub role: Role,
     /// The time of the run's first operation on it.
     pub first_used: Time,
@@ -77,7 +78,8 @@ pub enum Role {
     Library,
 }
 
-/// What is known of a version's content: its digest, and where it can be had. None if nothing is.
+/// The digest of a version's content and the place where it is available. `None` if neither is
+/// known.
 pub fn known(
     store: &dyn Store,
     ident: Option<&Ident>,

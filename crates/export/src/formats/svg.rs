@@ -1,8 +1,10 @@
-//! The graph as a picture, without any other program: nodes in layers from left to right, in the direction information flowed.
+//! Draws the graph without any other program: nodes in layers from left to right, in the direction
+//! of the flow of information.
 //!
-//! Each node stands one layer behind the last of those it comes from; within a layer, nodes are near their neighbours (a few sweeps of
-//! medians). Where programs form a cycle, the arrow that closes it goes back. Own code, because the crates that lay out layers draw
-//! in styles of their own, and what is needed is short.
+//! Each node stands one layer behind the last of its origins. Within a layer, nodes are near their
+//! neighbours (a few sweeps of medians). If programs form a cycle, the arrow that closes it goes
+//! back. This is own code, because the crates that lay out layers draw in styles of their own, and
+//! the need is small.
 
 use std::io::Write;
 
@@ -145,7 +147,8 @@ impl Drawing {
     }
 }
 
-/// One behind the last of those it comes from; who waits for itself goes before the rest.
+/// The layer of each node: one behind the last of its origins. A node in a cycle goes before the
+/// rest.
 fn layers(count: usize, arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     let mut layer = vec![0; count];
     let mut next = vec![Vec::new(); count];
@@ -180,7 +183,7 @@ fn layers(count: usize, arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     }
 }
 
-/// What comes from nothing stands just before its first user.
+/// Moves nodes without origins just before their first user.
 fn pull_sources(layer: &mut [usize], arrows: &[(usize, usize, Certainty)]) {
     let mut first = vec![usize::MAX; layer.len()];
     for &(from, to, _) in arrows {
@@ -196,7 +199,7 @@ fn pull_sources(layer: &mut [usize], arrows: &[(usize, usize, Certainty)]) {
     }
 }
 
-/// Rows within each layer, near the middle of one's neighbours.
+/// Rows within each layer, near the median of the neighbours.
 fn rows(layer: &[usize], arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     let count = layer.iter().max().map_or(0, |last| last + 1);
     let mut members = vec![Vec::new(); count];

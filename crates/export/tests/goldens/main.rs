@@ -97,7 +97,7 @@ fn view(subject: Subject, level: Level) -> (View, tempfile::TempDir) {
     (View::load(&store, &request).unwrap(), directory)
 }
 
-/// What a format writes, as text.
+/// The output of a format, as text.
 fn written(view: &View, format: &dyn Format) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
@@ -147,7 +147,7 @@ fn compare(found: Vec<(String, String)>) {
     assert!(wrong.is_empty(), "not as expected:\n{}", wrong.join("\n"));
 }
 
-/// With `all` as with `lazy`: the mode's name once was compared by its length.
+/// The mode `all` behaves like `lazy`. The mode was once compared by the length of its name.
 #[test]
 fn a_container_of_a_run_whose_contents_are_not_stored_yet_advises_to_wait() {
     for mode in [ContentsMode::Lazy, ContentsMode::All] {

@@ -1,4 +1,5 @@
-//! What a format wrote, as text: archives and tables unpacked, other bytes in hexadecimal.
+//! Converts the output of a format to text: archives and tables unpacked, other bytes in
+//! hexadecimal.
 
 use std::fmt::Write;
 use std::fs;

@@ -324,7 +324,7 @@ fn header(run: u64, started: i64) -> RunHeader {
     }
 }
 
-/// Appends builds until the store has `edges`; the processor time the store took, without making the builds up.
+/// Appends builds until the store has `edges`. Returns the processor time of the store alone.
 pub fn fill(store: &mut SqliteStore, edges: u64) -> (u64, Duration) {
     let (mut total, mut taken, mut run) = (0, Duration::ZERO, 0);
     while total < edges {
