@@ -89,7 +89,7 @@ impl Inventory {
                     continue;
                 }
                 let made = matches!(content.role, Role::Output | Role::Intermediate);
-                // What installed a package has made its files.
+                // A run that installed a package made the package's files.
                 if let Some(package) = content.availability.package().filter(|_| !made) {
                     let next = packages.len();
                     let at = *packages.entry(unverified(package)).or_insert(next);

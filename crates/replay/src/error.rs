@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A question failed.
+    /// A query of the store failed.
     #[error(transparent)]
     Query(#[from] backstory_query::Error),
     /// The steps of a run could not be found.
@@ -29,19 +29,19 @@ pub enum Error {
         "the command of run {0} could not be started when it was recorded: there is nothing to replay"
     )]
     NeverRan(String),
-    /// The run's files were not kept.
+    /// The contents of the run's files were not stored.
     #[error(
         "run {0} was recorded without contents: record again with --contents=lazy, or take its files from this machine as they are now with --allow-host"
     )]
     NoContents(String),
-    /// Some of what the run read cannot be had.
+    /// Files that the run read are not available.
     #[error(
         "run {run} cannot be replayed: {what}; --allow-host takes from this machine what is there"
     )]
     Lacking {
         /// The run.
         run: String,
-        /// What is missing.
+        /// The missing files.
         what: Lack,
     },
     /// There is no such argument.
@@ -60,10 +60,10 @@ pub enum Error {
         /// Which, counted from 1.
         number: usize,
     },
-    /// The run did not use what was to be replaced.
+    /// The run did not use the file that was to be replaced.
     #[error("the run did not use {}: `backstory files` lists what it used", String::from_utf8_lossy(.0))]
     NotAnInput(Bytes),
-    /// What was to take the place of an input cannot be read.
+    /// The replacement of an input cannot be read.
     #[error("cannot use {} as an input: {source}", path.display())]
     Input {
         /// What.
@@ -71,7 +71,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// The machine gives ordinary users no namespaces.
+    /// The machine does not let an ordinary user make a namespace.
     #[error(
         "this machine lets you make no {what} namespace ({source}), and a replay is done in one: `backstory export oci` makes a container image of the run instead"
     )]
@@ -84,7 +84,7 @@ pub enum Error {
     /// The root could not be built.
     #[error("cannot {doing} {} for the replay: {source}", path.display())]
     Build {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
         /// On what.
         path: PathBuf,
@@ -93,11 +93,11 @@ pub enum Error {
     },
 }
 
-/// Paths whose contents cannot be had, and why.
+/// Paths whose contents are not available, each with the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lack(pub Vec<(Bytes, String)>);
 
-/// So many are named.
+/// The number of paths that a message names.
 const NAMED: usize = 3;
 
 impl std::fmt::Display for Lack {

@@ -1,13 +1,17 @@
-//! In: a store. Out: what two recordings differ in; a run played again, and how that came out.
+//! Compares recorded runs, replays them, and brings results up to date.
 //!
-//! - [`diff`] finds the earliest divergence of two runs, or of what two versions of a file came from.
-//! - [`plan`] says what has to be there for a run to be played again, and where it can be had; [`root`] is the place it is built in;
-//!   [`verdict`] compares what was left with what was recorded, and says what can have made a difference.
+//! In: a store. Out: differences, a replay and its verdict, or the steps that are stale.
 //!
-//! - [`rerun`] finds which of the steps behind a file have to be done again, and does them, through a runner of the caller's.
+//! - [`diff`] finds the earliest difference between two runs, or between the ancestries of two
+//!   versions of a file.
+//! - [`plan`] says what a replay needs and where it is available. [`root`] builds the file system
+//!   of the replay. [`verdict`] compares the result with the record, and names possible causes of
+//!   differences.
+//! - [`rerun`] finds the stale steps behind a file, and runs them through the caller's
+//!   [`rerun::execution::StepRunner`].
 //!
-//! Reads only through query, store and contents; knows nothing of how events were captured. Whoever runs a plan's command is the
-//! caller: it may record it.
+//! Invariant: recorded data is read through `workflow`, `query`, `store` and `contents` only. The
+//! caller runs a plan's command, and may record it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,4 +1,7 @@
-//! Whether a replay came out as recorded; and if not, what can have made the difference.
+//! Compares the result of a replay with the record.
+//!
+//! In: a plan, and the files that the replay left. Out: a [`Verdict`] on each recorded output, with
+//! the possible causes of a difference.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -16,16 +19,16 @@ use crate::Result;
 use crate::plan::Plan;
 use crate::root::results::ReplayedFile;
 
-/// How an output came out.
+/// The state of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputState {
-    /// Bit by bit as recorded.
+    /// Its content is the recorded one.
     Identical,
-    /// Not as recorded.
+    /// Its content differs.
     Different,
-    /// It is not there.
+    /// The replay did not leave it.
     Missing,
-    /// What was recorded of it is not known: why.
+    /// The recorded content is not known, for this reason.
     Unknown(String),
 }
 
@@ -34,13 +37,14 @@ pub enum OutputState {
 pub struct OutputVerdict {
     /// Its path.
     pub path: Bytes,
-    /// How it came out.
+    /// Its state.
     pub state: OutputState,
-    /// If it is not identical: what the recorded run was seen to use that is not the same each time, on the way to it.
+    /// For an output that is not identical: nondeterministic inputs of the recorded run that it
+    /// depends on.
     pub fed_by: Vec<String>,
 }
 
-/// How a replay came out.
+/// The verdict on a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
     /// The recorded outputs, in the order in which they were made.
@@ -50,7 +54,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Every output is as recorded, as far as that is known.
+    /// True if no output is known to differ.
     pub fn is_identical(&self) -> bool {
         let fine = |output: &OutputVerdict| {
             matches!(
@@ -62,10 +66,10 @@ impl Verdict {
     }
 }
 
-/// Why nothing is known of what a run made and nobody found.
+/// The reason for an output that no process had stored before the run removed it.
 const REMOVED: &str = "the recorded run made it, but it was removed or replaced before its content could be taken: ask for it (`backstory contents`) before you remove it";
 
-/// Compares what was left with what was recorded.
+/// Compares the files that the replay left with the recorded ones.
 pub fn judge(store: &dyn Store, plan: &Plan, left: &[ReplayedFile]) -> Result<Verdict> {
     let found: HashMap<&[u8], &ReplayedFile> =
         left.iter().map(|left| (&*left.path, left)).collect();
@@ -80,7 +84,7 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[ReplayedFile]) -> Result<Ve
     let mut verdict = Verdict::default();
     let mut sources = None;
     for expected in &plan.expected {
-        // What is as it was before was not collected.
+        // The results hold only files that changed: an unchanged file has its planned content.
         let now = match found.get(&*expected.real) {
             Some(left) => Some(Digest(left.digest)),
             None => kept.get(&*expected.real).copied(),
@@ -129,7 +133,7 @@ pub fn judge(store: &dyn Store, plan: &Plan, left: &[ReplayedFile]) -> Result<Ve
     Ok(verdict)
 }
 
-/// What each activity of a run used that is not the same each time.
+/// The nondeterministic inputs of each activity of a run.
 struct NondeterministicSources(HashMap<ActivityKey, BTreeSet<String>>);
 
 impl NondeterministicSources {
@@ -183,7 +187,7 @@ fn is_one_of(path: &[u8], known: &[String]) -> bool {
     known.iter().any(|known| known.as_bytes() == path)
 }
 
-/// What is not the same each time, if this is.
+/// The nondeterministic input that an edge shows, if it is one.
 fn source(relation: Relation, kind: EntityKind, path: &[u8]) -> Option<String> {
     let name = || String::from_utf8_lossy(path).into_owned();
     match (relation, kind) {

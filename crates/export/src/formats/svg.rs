@@ -1,10 +1,11 @@
-//! Draws the graph without any other program: nodes in layers from left to right, in the direction
-//! of the flow of information.
+//! The graph as a picture: nodes in layers from left to right, in the direction in which
+//! information flowed.
 //!
-//! Each node stands one layer behind the last of its origins. Within a layer, nodes are near their
-//! neighbours (a few sweeps of medians). If programs form a cycle, the arrow that closes it goes
-//! back. This is own code, because the crates that lay out layers draw in styles of their own, and
-//! the need is small.
+//! Each node stands one layer behind the last of the nodes it comes from. Within a layer, nodes are
+//! near their neighbours (a few sweeps of medians). The arrow that closes a cycle goes back.
+//!
+//! The layout is written here: layout crates draw in styles of their own, and the output must not
+//! depend on whether `dot` is installed.
 
 use std::io::Write;
 
@@ -17,7 +18,7 @@ use crate::{Result, View};
 /// `svg`
 pub struct Svg;
 
-/// Pixels.
+/// Sizes in pixels.
 const ROW: usize = 34;
 const BOX: usize = 22;
 const GAP: usize = 60;
@@ -147,8 +148,8 @@ impl Drawing {
     }
 }
 
-/// The layer of each node: one behind the last of its origins. A node in a cycle goes before the
-/// rest.
+/// The layer of each node: one behind the last of the nodes it comes from. In a cycle, the node
+/// with the lowest number goes first.
 fn layers(count: usize, arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     let mut layer = vec![0; count];
     let mut next = vec![Vec::new(); count];
@@ -183,7 +184,7 @@ fn layers(count: usize, arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     }
 }
 
-/// Moves nodes without origins just before their first user.
+/// Moves each source to the layer before its first user.
 fn pull_sources(layer: &mut [usize], arrows: &[(usize, usize, Certainty)]) {
     let mut first = vec![usize::MAX; layer.len()];
     for &(from, to, _) in arrows {
@@ -199,7 +200,7 @@ fn pull_sources(layer: &mut [usize], arrows: &[(usize, usize, Certainty)]) {
     }
 }
 
-/// Rows within each layer, near the median of the neighbours.
+/// The row of each node within its layer, near the middle of its neighbours.
 fn rows(layer: &[usize], arrows: &[(usize, usize, Certainty)]) -> Vec<usize> {
     let count = layer.iter().max().map_or(0, |last| last + 1);
     let mut members = vec![Vec::new(); count];

@@ -27,7 +27,8 @@ pub struct GraphBuilder<'b> {
 }
 
 impl<'b> GraphBuilder<'b> {
-    /// Prepares to fill `view`, which has its workflow already. Files that match `exclude` are left out.
+    /// Prepares to fill `view`, which has its workflow already. Files that match `exclude` are left
+    /// out.
     pub fn new(view: &'b mut View, selection: &'b Selection, exclude: Globs) -> Self {
         GraphBuilder {
             view,

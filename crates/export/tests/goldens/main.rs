@@ -1,7 +1,8 @@
 //! Every format writes a literal run exactly as its golden file in `tests/goldens/expected/` says.
 //!
-//! `BACKSTORY_BLESS=1 cargo test -p backstory-export --test goldens` writes the golden files anew; read the difference before
-//! it is committed. Archives and databases are unpacked into text, so that a difference can be read.
+//! `BACKSTORY_BLESS=1 cargo test -p backstory-export --test goldens` writes the golden files anew;
+//! read the difference before it is committed. Archives and databases are unpacked into text, so
+//! that a difference can be read.
 #![allow(clippy::unwrap_used)]
 
 mod render;
@@ -17,7 +18,7 @@ use backstory_graph::model::{EntityKind, Relation};
 
 use scene::Scene;
 
-/// `sh build.sh`: two compilations, a link, and a pipeline that makes a report of a file that the second command wrote.
+/// `sh build.sh`: two compilations, a link, and a pipeline that makes a report of a data file.
 fn build() -> Scene {
     let mut scene = Scene::new("gold0001", &["sh", "build.sh"]);
     for directory in ["/usr", "/usr/bin", "/usr/include", "/w", "/w/src"] {

@@ -1,5 +1,4 @@
-//! Converts the output of a format to text: archives and tables unpacked, other bytes in
-//! hexadecimal.
+//! The output of a format as text: archives and tables unpacked, other bytes in hexadecimal.
 
 use std::fmt::Write;
 use std::fs;

@@ -7,7 +7,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::{DiffSide, Difference, DifferenceKind, Findings, SideCommand, variables};
 
-/// Finds out which commands belong together, and what they differ in.
+/// Aligns the commands of both sides, and compares each pair.
 pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     let mut open = (Vec::new(), Vec::new());
     let shape = |side: &DiffSide| -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
@@ -21,7 +21,8 @@ pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
                 new_index,
                 len,
             } => {
-                // What was left open before this can only be aligned with what was before it.
+                // Commands that are still open can only be aligned with open commands before this
+                // point.
                 flush(a, b, &mut open, found);
                 for at in 0..len {
                     pair(
@@ -51,7 +52,7 @@ pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     flush(a, b, &mut open, found);
 }
 
-/// Commands that have no equal: paired by their programs, in order; what is left ran on one side only.
+/// Pairs commands without an equal by their programs, in order. The rest ran on one side only.
 fn flush(a: &DiffSide, b: &DiffSide, open: &mut (Vec<usize>, Vec<usize>), found: &mut Findings) {
     let (old, new) = std::mem::take(open);
     let programs = |side: &DiffSide, which: &[usize]| -> Vec<Vec<u8>> {
@@ -86,7 +87,8 @@ fn flush(a: &DiffSide, b: &DiffSide, open: &mut (Vec<usize>, Vec<usize>), found:
     }
 }
 
-/// What a command is called: the last component of its program's path, since the same tool may be in two places.
+/// The name of a command: the last component of its program's path, since the same tool may be
+/// installed in two places.
 fn program(command: &SideCommand) -> Vec<u8> {
     let path = command.activity.exec_path.as_deref();
     let path = path.or(command.activity.argv.first().map(|arg| &**arg));
@@ -110,7 +112,7 @@ fn alone(command: &SideCommand, first: bool, found: &mut Findings) {
     found.differences.push(difference);
 }
 
-/// What two commands that belong together differ in.
+/// The differences between two paired commands.
 fn pair(a: &SideCommand, b: &SideCommand, found: &mut Findings) {
     let at = a.at.min(b.at);
     let name = program(a);
@@ -137,7 +139,7 @@ fn pair(a: &SideCommand, b: &SideCommand, found: &mut Findings) {
             at,
         );
     }
-    // The first command's variables are the run's environment.
+    // The variables of the first command are the run's environment, which is compared by itself.
     let (was, is) = (
         variables(&a.activity.env_set),
         variables(&b.activity.env_set),

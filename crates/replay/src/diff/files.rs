@@ -1,4 +1,4 @@
-//! Files of two sides, by path.
+//! Compares the files of two sides, by path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use backstory_store::same_version;
 
 use super::{DiffSide, Difference, DifferenceKind, Findings, SideFile};
 
-/// Whether two files held the same.
+/// The comparison of two contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SameContent {
     Yes,
@@ -16,7 +16,7 @@ enum SameContent {
     Unknown,
 }
 
-/// Compares what was used and what was left.
+/// Compares inputs and outputs.
 pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     each(&a.inputs, &b.inputs, false, found);
     each(&a.outputs, &b.outputs, true, found);
@@ -33,7 +33,7 @@ fn each(
         let (old, new) = (a.get(name), b.get(name));
         let same = match (old, new) {
             (Some(old), Some(new)) => same(old, new),
-            // What only one side looked for and neither found makes no difference.
+            // A file that one side alone looked for, in vain, makes no difference.
             (Some(one), None) | (None, Some(one)) if one.kind == EntityKind::Missing => continue,
             _ => SameContent::No,
         };
@@ -82,7 +82,7 @@ fn same(a: &SideFile, b: &SideFile) -> SameContent {
     }
 }
 
-/// A version in words: the package it is from, else its content's name and size.
+/// A version in words: its package, the begin of its digest, its size.
 fn said(file: Option<&SideFile>) -> Option<Vec<u8>> {
     let file = file?;
     if file.kind == EntityKind::Missing {

@@ -1,7 +1,8 @@
-//! Directories that were listed: the names that each side found there, in so far as it had not made them itself.
+//! Compares listed directories: the names that each side found and had not made itself.
 //!
-//! They are known as the run left them, so what the run removed is added, and what it made left out. Absent: directories of the system,
-//! those with more names than are kept, and the order of names.
+//! Listings are known as the run left them. Names that the run removed are added, and names that it
+//! made are left out. Absent: directories of the system, directories with more names than are
+//! recorded, and the order of names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -14,20 +15,20 @@ use super::side::FileUse;
 use super::{DiffSide, Difference, DifferenceKind, Findings};
 use crate::Result;
 
-/// A directory that was listed.
+/// A listed directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryListing {
     /// Absolute path.
     pub path: Bytes,
     /// The names in it.
     pub names: BTreeSet<Vec<u8>>,
-    /// Who listed it.
+    /// The activities that listed it.
     pub by: Vec<ActivityKey>,
-    /// When that was first done.
+    /// The time of the first listing.
     pub at: Time,
 }
 
-/// The directories that a run listed, of which it is known what they held.
+/// The directories that a run listed and whose names are known.
 pub(super) fn of(
     store: &dyn Store,
     run: &str,
@@ -82,7 +83,7 @@ pub(super) fn of(
     Ok(found)
 }
 
-/// Compares what was found in directories that both sides listed.
+/// Compares the names in directories that both sides listed.
 pub(super) fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     let both = |name: &Vec<u8>| Some((a.listings.get(name)?, b.listings.get(name)?));
     let names: BTreeMap<&Vec<u8>, _> = a
@@ -107,7 +108,7 @@ pub(super) fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
     }
 }
 
-/// The names that only the first one has, if there are any.
+/// The names that the first listing alone has; `None` without such names.
 fn only(one: &DirectoryListing, other: &DirectoryListing) -> Option<Vec<u8>> {
     let names: Vec<&[u8]> = one
         .names

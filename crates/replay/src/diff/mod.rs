@@ -1,8 +1,12 @@
-//! What two runs, or the makings of two versions of a file, differ in, and where that began.
+//! The differences between two runs, or between the ancestries of two versions of a file, and the
+//! earliest of them.
 //!
-//! In: two [`DiffSide`]s. Out: [`Difference`]s in the order in which they can have mattered: what the first program started with, then
-//! whatever each program got and did, by the time from the beginning. Commands are aligned as the lines of a text are, by program and
-//! arguments; what is left between them by program alone. Files are aligned by path.
+//! In: two [`DiffSide`]s. Out: [`Difference`]s in the order in which they can have had an effect.
+//! The environment of the first program comes first, then inputs and commands in order of time.
+//!
+//! - Commands are aligned like the lines of a text, by program and arguments. The commands left
+//!   between are aligned by program alone.
+//! - Files are aligned by path.
 
 mod commands;
 mod files;
@@ -20,7 +24,7 @@ pub use side::{DiffSide, DiffSubject, SideCommand, SideFile};
 
 use crate::Result;
 
-/// What sort of difference it is, in the order in which those at one moment are told.
+/// The kind of a difference. The order decides among differences at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DifferenceKind {
     /// Kernel, processor or distribution.
@@ -39,18 +43,18 @@ pub enum DifferenceKind {
     Library,
     /// Any other file that was read.
     Input,
-    /// The names in a directory that was listed; told are those that only one side found.
+    /// The names in a listed directory. Only names that one side alone found are reported.
     Listing,
-    /// A command that only one side ran.
+    /// A command that one side alone ran.
     Command,
-    /// How a command ended.
+    /// The exit status of a command.
     Exit,
-    /// A file that was left.
+    /// A file that the run left.
     Output,
 }
 
 impl DifferenceKind {
-    /// The word for it.
+    /// The word in messages and JSON.
     pub fn word(self) -> &'static str {
         match self {
             DifferenceKind::Machine => "machine",
@@ -69,24 +73,26 @@ impl DifferenceKind {
     }
 }
 
-/// Something that is not the same.
+/// A difference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// What sort.
+    /// Its kind.
     pub kind: DifferenceKind,
-    /// Of what: a path, a variable, a command.
+    /// Its subject: a path, a variable, a command.
     pub of: Vec<u8>,
-    /// How it was on the first side; none: not at all.
+    /// The value on the first side; `None` if the subject is absent there.
     pub a: Option<Vec<u8>>,
-    /// How it was on the second.
+    /// The value on the second side.
     pub b: Option<Vec<u8>>,
-    /// When it can have mattered first: ns from the beginning, of the side where that was earlier.
+    /// The first time at which it can have had an effect: ns since the begin of the side on which
+    /// that is earlier.
     pub at: Time,
-    /// Of an output: which other differences, as indexes into [`Diff::differences`], it came from.
+    /// For an output: the differences that it may result from, as indexes into
+    /// [`Diff::differences`].
     pub fed_by: Vec<usize>,
-    /// The paths it is about, on either side.
+    /// Its paths, on either side.
     paths: Vec<Bytes>,
-    /// The activities it is about, on either side.
+    /// Its activities, on either side.
     activities: Vec<ActivityKey>,
 }
 
@@ -110,7 +116,7 @@ impl Difference {
         }
     }
 
-    /// True of what was there before any program ran: it can have had a part in everything.
+    /// True for a difference that existed before any program ran, and can affect everything.
     pub fn is_general(&self) -> bool {
         matches!(
             self.kind,
@@ -128,13 +134,17 @@ pub struct Diff {
     pub b: Vec<RunDetails>,
     /// All differences, the earliest first.
     pub differences: Vec<Difference>,
-    /// Files that both sides used or left and that could not be compared, because the content of one is not known.
+    /// Files that both sides have and that cannot be compared, because a content is not known.
     pub unknown: Vec<Vec<u8>>,
-    /// Outputs that are the same on both sides.
+    /// Outputs with the same content on both sides.
     pub same_outputs: Vec<Vec<u8>>,
 }
 
-/// Compares two sides. Of `outputs`, at most so many are followed to what fed them.
+/// Compares two sides.
+///
+/// # Errors
+///
+/// If a run or file does not exist, or the store fails.
 pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff> {
     let (a, b) = (DiffSide::load(store, a)?, DiffSide::load(store, b)?);
     let mut found = Findings::default();
@@ -155,7 +165,7 @@ pub fn diff(store: &dyn Store, a: &DiffSubject, b: &DiffSubject) -> Result<Diff>
     })
 }
 
-/// What has been found so far.
+/// The differences found so far.
 #[derive(Debug, Default)]
 struct Findings {
     differences: Vec<Difference>,
@@ -163,7 +173,8 @@ struct Findings {
     same_outputs: Vec<Vec<u8>>,
 }
 
-/// Outputs that are followed to what fed them; of more, that would be told by nobody.
+/// The number of differing outputs whose causes are looked up. A user does not read the causes of
+/// more.
 const FOLLOWED: usize = 50;
 
 fn feed(
@@ -198,7 +209,8 @@ fn feed(
     Ok(())
 }
 
-/// Variables that say nothing: the shell sets them for each command, or they name the directory, which is compared by itself.
+/// Variables that carry no information: the shell sets them for each command, or they name the
+/// directory, which is compared by itself.
 const NOISE: [&[u8]; 4] = [b"_", b"PWD", b"OLDPWD", b"SHLVL"];
 
 fn variables<'v>(pairs: &'v [Bytes]) -> BTreeMap<&'v [u8], &'v [u8]> {

@@ -1,7 +1,8 @@
-//! One side of a comparison: what ran, what was used and what was made, in terms that another run can have, too.
+//! One side of a comparison: commands, inputs and outputs under names that another run can share.
 //!
-//! A path below the run's directory is named from there, so that the same work done in two directories is the same work. What a run
-//! made and removed again (`/tmp/ccZq1x.o`) has no name that means anything: in arguments it is [`TEMPORARY`].
+//! A path below the run's directory is relative to it, so that the same work in two directories
+//! compares as equal. A file that the run made and removed again (`/tmp/ccZq1x.o`) has no
+//! meaningful name: in arguments it is [`TEMPORARY`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -18,30 +19,31 @@ use backstory_store::{ActivityKey, EntityKey, Store};
 use super::listings::{self, DirectoryListing};
 use crate::Result;
 
-/// Stands in arguments for a file that is not there any more.
+/// Replaces, in arguments, the name of a file that no longer exists.
 pub const TEMPORARY: &[u8] = b"<temporary file>";
 
-/// What is compared.
+/// The subject of one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffSubject {
     /// A run, by its id.
     Run(String),
-    /// A version of a file, and what it came from: the newest, or the newest that this run used or made.
+    /// A version of a file with its ancestry: the newest version, or the newest that this run used
+    /// or made.
     File(PathBuf, Option<String>),
 }
 
-/// A program that ran.
+/// An executed program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SideCommand {
     /// Its activity.
     pub key: ActivityKey,
-    /// As recorded.
+    /// The activity as recorded.
     pub activity: Activity,
-    /// Its arguments in terms that another run can have.
+    /// Its arguments, under names that another run can share.
     pub argv: Vec<Vec<u8>>,
-    /// Its directory in such terms.
+    /// Its directory, under such a name.
     pub cwd: Vec<u8>,
-    /// When it began, from the side's beginning.
+    /// Its begin, in ns since the side's begin.
     pub at: Time,
 }
 
@@ -50,36 +52,37 @@ pub struct SideCommand {
 pub struct SideFile {
     /// Absolute path.
     pub path: Bytes,
-    /// What it is; [`EntityKind::Missing`] if it was looked for and not there.
+    /// Its kind; [`EntityKind::Missing`] if a process looked for it in vain.
     pub kind: EntityKind,
     /// Its identity, if it was taken for certain.
     pub ident: Option<Ident>,
-    /// The name of its content, if it is known.
+    /// The digest of its content, if that is known.
     pub digest: Option<Digest>,
-    /// Where it can be had.
+    /// The place of its content.
     pub held: Option<Availability>,
     /// It was executed.
     pub executed: bool,
-    /// When it was first used, or complete if it was made, from the side's beginning.
+    /// The time of its first use, or of its completion if the run made it, in ns since the side's
+    /// begin.
     pub at: Time,
 }
 
 /// One side.
 #[derive(Debug)]
 pub struct DiffSide {
-    /// The runs that it is from, oldest first.
+    /// The runs, oldest first.
     pub runs: Vec<RunDetails>,
-    /// What ran, in the order in which it began.
+    /// Commands, in the order of their begin.
     pub commands: Vec<SideCommand>,
-    /// What was there before, by its name from the run's directory.
+    /// Files before the run, by their names from the run's directory.
     pub inputs: BTreeMap<Vec<u8>, SideFile>,
-    /// What was left, by its name from the run's directory.
+    /// Files that the run left, by their names from the run's directory.
     pub outputs: BTreeMap<Vec<u8>, SideFile>,
-    /// Directories that were listed, by their names from the run's directory.
+    /// Listed directories, by their names from the run's directory.
     pub listings: BTreeMap<Vec<u8>, DirectoryListing>,
 }
 
-/// Which part of the runs is compared; everything if none.
+/// The compared part of the runs.
 struct SidePart {
     activities: HashSet<ActivityKey>,
     entities: HashSet<EntityKey>,
@@ -102,7 +105,11 @@ impl SidePart {
 }
 
 impl DiffSide {
-    /// Reads what is compared.
+    /// Reads one side.
+    ///
+    /// # Errors
+    ///
+    /// If the run or file does not exist, or the store fails.
     pub fn load(store: &dyn Store, subject: &DiffSubject) -> Result<DiffSide> {
         let (runs, part) = match subject {
             DiffSubject::Run(run) => (vec![run.clone()], None),
@@ -138,12 +145,12 @@ impl DiffSide {
         Ok(side)
     }
 
-    /// When the first run began.
+    /// The begin of the first run.
     fn began(&self) -> Time {
         self.runs.first().map_or(0, |run| run.summary.started)
     }
 
-    /// The run's directory, from which names are told.
+    /// The run's directory, the base of names.
     pub fn base(&self) -> &[u8] {
         self.runs.last().map_or(b"", |run| &run.summary.cwd)
     }
@@ -152,7 +159,7 @@ impl DiffSide {
         let id = self.runs[run].summary.id.clone();
         let record = store.run(&id)?.ok_or(query::Error::NoRun(id.clone()))?;
         let mut entities = store.entities(record.key)?;
-        // What all of the run did, and what is compared of it.
+        // The uses by all of the run, and those by the compared part.
         let (mut all, mut used): (HashMap<u32, FileUse>, HashMap<u32, FileUse>) =
             Default::default();
         let mut listers: HashMap<u32, Vec<ActivityKey>> = HashMap::new();
@@ -257,7 +264,7 @@ impl DiffSide {
             at: (if input { used.first } else { used.complete } - self.began()).max(0),
         };
         if made && !input {
-            // By the names that it kept: what it was written by may be gone.
+            // Under the names that still exist: the name that it was written by may be gone.
             for at in query::stayed(entity, used.deleted) {
                 let path = if at == 0 {
                     &entity.path
@@ -274,14 +281,14 @@ impl DiffSide {
         }
         let name = self.name(&entity.path);
         match missing {
-            // That it was missing says nothing if it was there, too.
+            // A missing file carries no information if it existed at another time.
             true => drop(self.inputs.entry(name).or_insert(file)),
             false => drop(self.inputs.insert(name, file)),
         }
         Ok(())
     }
 
-    /// A path in terms that another run can have.
+    /// A path as a name that another run can share.
     pub fn name(&self, path: &[u8]) -> Vec<u8> {
         let base = self.base();
         match path.strip_prefix(base) {
@@ -291,7 +298,7 @@ impl DiffSide {
         }
     }
 
-    /// The paths and activities that an output came from, in its run.
+    /// The ancestry of an output in its run: paths and activities.
     pub fn behind(
         &self,
         store: &dyn Store,
@@ -321,7 +328,7 @@ fn lineage(store: &dyn Store, path: &std::path::Path, run: Option<&str>) -> Resu
     Ok(query::ancestry(store, path, &scope)?)
 }
 
-/// `path` from `base`, if it is not absolute; `./` before it left out.
+/// `path` from `base`, if it is not absolute; a leading `./` is dropped.
 fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
     let path = path.strip_prefix(b"./").unwrap_or(path);
     match path.starts_with(b"/") {
@@ -330,11 +337,11 @@ fn absolute(path: &[u8], base: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What was done with an entity.
+/// The operations on an entity.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileUse {
     pub(super) first: Time,
-    /// When it was complete: what was read until then can be in it.
+    /// The end of the last write. Data that was read before can be in the file.
     complete: Time,
     read: bool,
     executed: bool,

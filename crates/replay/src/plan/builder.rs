@@ -1,4 +1,6 @@
-//! Where what was there can be had: in the store, from a package on this machine, or nowhere.
+//! Collects the entries of a plan: for each path before the run, the place of its content.
+//!
+//! A content comes from the store, from a package or unchanged file on this machine, or is missing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,13 +23,14 @@ use super::initial_state::{InitialPath, InitialState, is_plain};
 use super::{Deviations, EntrySource, PlanEntry};
 use crate::{Error, Result};
 
-/// Smaller files are copied: showing this machine's own costs as much, and cannot be changed by the program.
+/// Smaller files are copied: mounting costs as much as copying, and the program could not change a
+/// mounted file.
 const SMALL: i64 = 16 << 10;
 
-/// Links that lead to links: as many as the kernel follows.
+/// The kernel's limit of links in one path.
 pub(super) const MOST_LINKS: usize = 40;
 
-/// Collects what is put where.
+/// Collects the entries of a plan.
 pub struct PlanBuilder<'s> {
     store: &'s dyn Store,
     pub(super) contents: Option<Contents>,
@@ -38,12 +41,12 @@ pub struct PlanBuilder<'s> {
     lacking: Vec<(Bytes, String)>,
     notes: Vec<String>,
     pub(super) orders: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
-    /// Names in listed directories of files that had several, with their inodes.
+    /// Names of hard links in listed directories, with their inodes.
     pub(super) shared: Vec<(u64, Vec<u8>)>,
 }
 
 impl<'s> PlanBuilder<'s> {
-    /// An empty root. `cwd` is what relative paths of `deviations` start from.
+    /// A plan without entries. `cwd`: the base of relative paths in `deviations`.
     pub fn new(
         store: &'s dyn Store,
         contents: &Path,
@@ -69,7 +72,7 @@ impl<'s> PlanBuilder<'s> {
         })
     }
 
-    /// Directories and links, and those above them.
+    /// Adds directories and links, and the directories above them.
     pub fn places(&mut self, first: &InitialState) {
         for place in first.places.iter().filter(|place| is_plain(&place.path)) {
             let what = match &place.target {
@@ -86,7 +89,7 @@ impl<'s> PlanBuilder<'s> {
         }
     }
 
-    /// Where a path leads through the links that are put there.
+    /// The path with the planned links resolved.
     pub fn real(&self, path: &[u8]) -> Vec<u8> {
         let mut rest: Vec<Vec<u8>> = parts(path);
         let mut at: Vec<u8> = Vec::new();
@@ -116,7 +119,7 @@ impl<'s> PlanBuilder<'s> {
         at
     }
 
-    /// The directory and all above it.
+    /// Adds a directory and all directories above it.
     pub(super) fn directories_to(&mut self, path: &[u8]) {
         let ends: Vec<usize> = (1..=path.len())
             .filter(|&at| at == path.len() || path[at] == b'/')
@@ -133,14 +136,14 @@ impl<'s> PlanBuilder<'s> {
 
     pub(super) fn put(&mut self, path: &[u8], what: EntrySource, mode: u32, mtime: i64) {
         let path = match what {
-            // A link is where the directory leads that it is in.
+            // The directory of a link is resolved, the link itself is not.
             EntrySource::Link(_) => {
                 let name = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
                 [&self.real(&path[..name])[..], &path[name..]].concat()
             }
             _ => self.real(path),
         };
-        // The root itself is there.
+        // The root directory always exists.
         if path.is_empty() {
             return;
         }
@@ -155,7 +158,7 @@ impl<'s> PlanBuilder<'s> {
         );
     }
 
-    /// Everything else that was there.
+    /// Adds the paths that existed before the run.
     pub fn files(&mut self, first: &InitialState) -> Result<()> {
         let mut replaced: BTreeMap<Vec<u8>, &Path> = BTreeMap::new();
         for (old, new) in &self.deviations.inputs {
@@ -187,7 +190,7 @@ impl<'s> PlanBuilder<'s> {
                 });
             }
         }
-        // What the kernel makes up it makes up again.
+        // The kernel's own directories are mounted anew.
         let lists_files =
             |before: &&InitialPath| before.listed && is_plain(&[&before.path, &b"/"[..]].concat());
         for before in first.paths.iter().filter(lists_files) {
@@ -252,7 +255,7 @@ impl<'s> PlanBuilder<'s> {
         self.date(before);
     }
 
-    /// What was looked at has the time that it had.
+    /// Gives an entry its recorded time.
     fn date(&mut self, before: &InitialPath) {
         let path = match before.kind {
             EntityKind::Symlink => before.path.to_vec(),
@@ -267,7 +270,7 @@ impl<'s> PlanBuilder<'s> {
         if self.entries.contains_key(&*before.path) {
             return self.date(before);
         }
-        // The link that is there now may be the one that the run put in its place.
+        // The present link may be one that the run put in place of the old one.
         let target = fs::read_link(host(&before.path))
             .ok()
             .filter(|_| !before.changed);
@@ -285,7 +288,8 @@ impl<'s> PlanBuilder<'s> {
         }
     }
 
-    /// What was only looked at, as it was when the run had ended: caches tell by size and time whether they are older than what they are of.
+    /// Adds a file that was only looked at, as it was at the run's end. Caches compare sizes and
+    /// times to find out whether they are outdated.
     fn as_it_was(&mut self, before: &InitialPath, looked: &Looked) {
         if !self.entries.contains_key(&self.real(&before.path)) {
             let what = EntrySource::Zeros(looked.size);
@@ -293,7 +297,8 @@ impl<'s> PlanBuilder<'s> {
         }
     }
 
-    /// What was only looked at, where nothing was taken down of it: there, with its size and times if they can still be told.
+    /// Adds a file that was only looked at and of which the record has no details: with its present
+    /// size and times.
     fn blank(&mut self, before: &InitialPath) {
         if self.entries.contains_key(&self.real(&before.path)) {
             return;
@@ -306,7 +311,7 @@ impl<'s> PlanBuilder<'s> {
             }
             Some(now) if now.is_symlink() => {
                 self.link(before);
-                // Whoever looked at it may have seen what it leads to.
+                // The process that looked at the link may have seen its target.
                 let real = self.real(&before.path);
                 let target = InitialPath {
                     path: without_links(&real).into(),
@@ -378,7 +383,8 @@ impl<'s> PlanBuilder<'s> {
         let mtime = before.ident.map_or(0, |ident| ident.mtime);
         match what {
             Ok(what) => self.put(&before.path, what, mode, mtime),
-            // Nobody was seen to read it: of what the run wrote into it, the beginning is what it had been, or as good.
+            // No read was seen. For a file that the run wrote into, the old content is replaced by
+            // its best approximation.
             Err(_) if !before.certain => match self.remains(before)? {
                 Some(what) => self.put(&before.path, what, mode, mtime),
                 None => self.blank(before),
@@ -388,7 +394,8 @@ impl<'s> PlanBuilder<'s> {
         Ok(())
     }
 
-    /// What is known of its content: by its own identity, else by those that it had later in the run.
+    /// The known content of a path: by its own identity, else by an identity that it had later in
+    /// the run.
     fn known(&self, before: &InitialPath) -> Result<Option<(Option<Digest>, Availability)>> {
         let mut found = query::known(self.store, before.ident.as_ref())?;
         for heir in &before.heirs {
@@ -402,8 +409,9 @@ impl<'s> PlanBuilder<'s> {
         Ok(found)
     }
 
-    /// What was not read, was not kept, and is changed by the run: as much as it held of what the run left in its place. If that is not
-    /// what it held, what comes out is not what was recorded.
+    /// The source of a file that the run changed and that was neither read nor stored. It is the
+    /// first bytes of the version that the run left. If that is not the old content, the replay's
+    /// result differs.
     fn remains(&mut self, before: &InitialPath) -> Result<Option<EntrySource>> {
         let Some(size) = before.ident.map(|ident| ident.size.max(0) as u64) else {
             return Ok(None);
@@ -437,12 +445,12 @@ impl<'s> PlanBuilder<'s> {
         found.is_ok_and(|(now, _)| Some(now) == digest)
     }
 
-    /// Directories whose entries were listed, and their order.
+    /// Takes the listed directories with the order of their entries.
     pub fn orders(&mut self) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         std::mem::take(&mut self.orders)
     }
 
-    /// What is put where, what cannot be had, and what the user has to know.
+    /// The entries, the missing contents, and notes for the user.
     pub fn finish(self) -> (Vec<PlanEntry>, Vec<(Bytes, String)>, Vec<String>) {
         let (mut entries, files): (Vec<PlanEntry>, Vec<PlanEntry>) = self
             .entries
@@ -483,7 +491,8 @@ pub(super) fn host(path: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(path))
 }
 
-/// The path on this machine as it is without links: absolute ones lead elsewhere where the machine is seen from inside.
+/// The path on this machine with its links resolved. From inside the replay, absolute links lead
+/// elsewhere.
 pub(super) fn without_links(path: &[u8]) -> Vec<u8> {
     let real = fs::canonicalize(host(path));
     real.map_or_else(

@@ -1,7 +1,11 @@
-//! What was at each path before the run.
+//! The state of the file system before a run.
 //!
-//! A path that the run used as it was (a version 0) was there; one of which only later versions are known was made by the run, and
-//! what is only known to be missing was not there. How directories and links lay is known from the run's end: less what it made.
+//! In: a run's entities and edges. Out: an [`InitialState`].
+//!
+//! - A path with a version 0 existed before the run.
+//! - A path with later versions only was made by the run.
+//! - A path that is only known as missing did not exist.
+//! - Directories and links are known from the run's end, less those that the run made.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -16,22 +20,22 @@ use backstory_workflow::paths::{is_below_kernel, parent};
 
 use crate::Result;
 
-/// What the run had to do with a path that was there before it.
+/// A path that existed before the run, and its use by the run.
 #[derive(Debug, Clone)]
 pub struct InitialPath {
     /// Absolute path.
     pub path: Bytes,
     /// Further names.
     pub aliases: Vec<Bytes>,
-    /// What it was.
+    /// Its kind before the run.
     pub kind: EntityKind,
-    /// Which version, if that is known.
+    /// Its version's identity, if known.
     pub ident: Option<Ident>,
     /// Versions that the run made of it without writing: under another name, or with other times.
     pub heirs: Vec<Ident>,
     /// Versions that the run made of it by writing into it.
     pub written: Vec<Ident>,
-    /// Its content mattered: it was read, executed, or became another file.
+    /// Its content was needed: it was read or executed, or became another file.
     pub content: bool,
     /// It certainly was read or executed.
     pub certain: bool,
@@ -44,7 +48,8 @@ pub struct InitialPath {
 }
 
 impl InitialPath {
-    /// A path may have been a link to whoever looked at it, and a file to whoever opened it: what was opened says more.
+    /// Joins two records of a path. A process that looked at the path saw a link, and one that
+    /// opened it saw a file: the opened one says more.
     fn join(&mut self, other: InitialPath) {
         if other.content && !self.content {
             (self.kind, self.ident) = (other.kind, other.ident);
@@ -60,27 +65,28 @@ impl InitialPath {
     }
 }
 
-/// The state of the file system before the run, as far as the run had to do with it.
+/// The file system before the run, as far as the run used it.
 #[derive(Debug, Default)]
 pub struct InitialState {
-    /// Everything that was there.
+    /// Paths that existed.
     pub paths: Vec<InitialPath>,
-    /// Directories and links on the way.
+    /// Directories and links above them.
     pub places: Vec<SnapshotEntry>,
-    /// Directories that processes of the run began in.
+    /// Directories in which processes of the run began.
     pub stood: Vec<Bytes>,
-    /// What was in the directories that it listed, by their paths without links.
+    /// The entries of the listed directories, by their paths without links.
     pub listings: BTreeMap<Bytes, Vec<Listed>>,
     /// Files that were only looked at, by their paths without links.
     pub looked: BTreeMap<Vec<u8>, Looked>,
-    /// Paths that the run made and that were not there before.
+    /// Paths that the run made and that did not exist before.
     pub made: BTreeSet<Bytes>,
-    /// Paths that were looked for and not there.
+    /// Paths that were looked for in vain.
     pub missing: BTreeSet<Bytes>,
 }
 
 impl InitialState {
-    /// How everything lay. Needs to know what the run made; `put_there`: what it made where something had been.
+    /// Adds directories, links and listings. The run's own files must be known already.
+    /// `put_there`: files that the run made in place of others.
     fn lay(&mut self, held: &RunContents, put_there: &BTreeSet<Bytes>) {
         let listings = held.snapshot.iter();
         self.listings = listings
@@ -91,19 +97,19 @@ impl InitialState {
             .snapshot
             .iter()
             .filter(|place| !below_any(&self.made, &place.path))
-            // A link that the run put where another had been: where that one led is not told by it.
+            // A link that replaced another one does not say where the old one led.
             .filter(|place| place.target.is_none() || !put_there.contains(&place.path))
             .cloned()
             .collect();
     }
 }
 
-/// A path of a file system with files: not a channel, and not what the kernel makes up.
+/// True for a path of a file: neither a channel nor below a directory of the kernel.
 pub fn is_plain(path: &[u8]) -> bool {
     path.starts_with(b"/") && !is_below_kernel(path)
 }
 
-/// Finds out what was there before a run.
+/// Finds the state before a run.
 pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Result<InitialState> {
     let entities = store.entities(record.key)?;
     let RunOperations {
@@ -137,7 +143,8 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         if entity.version > 0 || done.changed {
             changed.insert(entity.path.clone());
         }
-        // What only was made has version 1, or 0 with a deed that makes: a link, a directory, a further name of a file.
+        // A made file has version 1. Version 0 with an operation that makes is a link, a directory,
+        // or a further name of a file.
         let bare = matches!(entity.kind, EntityKind::Directory | EntityKind::Symlink);
         if entity.version > 0
             || born.contains(&entity.id.0)
@@ -149,7 +156,7 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
         let wrote = |id: u32| deeds.get(&id).is_some_and(|done| done.written);
         let (heirs, written) = query::heirs(entity, &entities, &derived, &wrote);
         let done = match callers.contains(&*entity.path) {
-            // What its caller gave it to write to is its caller's affair.
+            // A file that the caller passed for output belongs to the caller.
             true => PathOperations {
                 became: false,
                 ..done
@@ -178,12 +185,12 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
             Entry::Occupied(mut known) => known.get_mut().join(before),
         }
     }
-    // What the run made or moved in them, too.
+    // The run also changed the directories in which it made or moved files.
     let within: HashSet<&[u8]> = changed.iter().map(|path| parent(path)).collect();
     for before in there.values_mut() {
         let names = std::iter::once(&before.path).chain(&before.aliases);
         before.changed = names.into_iter().any(|name| changed.contains(name));
-        // A directory has but one version: the time that it has is of the run's last change in it.
+        // A directory has one version only, and its time is that of the run's last change in it.
         if before.kind == EntityKind::Directory && within.contains(&*before.path) {
             before.ident = before.ident.map(|ident| Ident { mtime: 0, ..ident });
         }
@@ -214,20 +221,21 @@ fn looked(places: &[SnapshotEntry]) -> BTreeMap<Vec<u8>, Looked> {
     files.collect()
 }
 
-/// Versions that others of the run came after. What was emptied, and never looked at, is one: it has to be there to be opened.
+/// Versions that later versions of the run followed. A file that the run emptied without reading it
+/// is one: it must exist to be opened.
 fn followed(entities: &[Entity]) -> HashSet<u32> {
     let made = entities.iter().filter(|entity| entity.version > 0);
     made.filter_map(|entity| Some(entity.previous?.0)).collect()
 }
 
-/// What was done in a run.
+/// The operations of a run.
 #[derive(Debug, Default)]
 struct RunOperations {
-    /// With each entity.
+    /// The operations on each entity.
     deeds: HashMap<u32, PathOperations>,
-    /// What derives from each.
+    /// The entities derived from each entity.
     derived: HashMap<u32, Vec<u32>>,
-    /// Where processes began.
+    /// Current directories of processes at their begin.
     stood: BTreeSet<Bytes>,
 }
 
@@ -271,7 +279,7 @@ struct PathOperations {
     certain: bool,
     executed: bool,
     listed: bool,
-    /// Somebody whose look-ups are not known opened it, and may have listed it.
+    /// A process whose look-ups are not known opened it, and may have listed it.
     opened: bool,
     changed: bool,
     written: bool,

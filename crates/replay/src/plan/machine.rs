@@ -1,4 +1,5 @@
-//! What no record tells of, and this machine may: the programs that the kernel opens to run others, the names in a directory.
+//! Facts that the record lacks and this machine may have: interpreters that the kernel opens, and
+//! names in listed directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,11 +16,12 @@ use super::builder::{MOST_LINKS, PlanBuilder, host, without_links};
 use super::initial_state::{InitialPath, InitialState};
 use super::{EntrySource, PlanEntry};
 
-/// Entries of a listed directory that are put there although nobody used them; of more, the listing is not the point.
+/// The number of unused entries of a listed directory that are planned. With more, a listing hardly
+/// matters.
 const LISTED: usize = 10_000;
 
 impl PlanBuilder<'_> {
-    /// Whatever the kernel opens to run what was executed, where the record lacks it: this machine's.
+    /// Adds this machine's interpreters of executed programs, where the record lacks them.
     pub fn interpreters(&mut self, first: &InitialState) {
         let executed = first.paths.iter().filter(|before| before.executed);
         let mut waiting: Vec<Vec<u8>> = executed.map(|before| self.real(&before.path)).collect();
@@ -36,14 +38,14 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// What the kernel runs a program with, if the program names it by an absolute path.
+    /// The interpreter of a program, if the program names it by an absolute path.
     fn interpreter_of(&self, path: &[u8]) -> Option<Vec<u8>> {
         let head = self.head(path)?;
         let named = executable::interpreter(&head).filter(|path| path.starts_with(b"/"));
         named.map(Into::into)
     }
 
-    /// The first bytes of what is put at a path.
+    /// The first bytes of the planned file at a path.
     fn head(&self, path: &[u8]) -> Option<Vec<u8>> {
         let mut head = Vec::new();
         match &self.entries.get(path)?.what {
@@ -65,7 +67,7 @@ impl PlanBuilder<'_> {
         Some(head)
     }
 
-    /// Puts this machine's file there, and the links that lead to it, if nothing is there.
+    /// Adds this machine's file, and the links that lead to it, unless the path has an entry.
     fn take_host_file(&mut self, path: &[u8]) {
         for _ in 0..MOST_LINKS {
             let real = self.real(path);
@@ -109,7 +111,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Links of this machine between a path and what it leads to.
+    /// Adds this machine's links between a path and its target.
     pub(super) fn on_the_way(&mut self, path: &[u8]) {
         let mut path = path.to_vec();
         for _ in 0..MOST_LINKS {
@@ -126,7 +128,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Names in a listed directory that nobody used, if they can still be told: programs that take what they find see them.
+    /// Adds unused names of a listed directory: a program that processes all names sees them.
     pub(super) fn listed(&mut self, before: &InitialPath, first: &InitialState) {
         let touched: BTreeSet<&[u8]> = first
             .made
@@ -165,14 +167,15 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Makes one file of names in listed directories that were one: who copies or packs it looks for that. What nobody read of it has
-    /// nothing to lose, and what was read by two names is the same twice.
+    /// Joins names in listed directories that were hard links of one file: copying and packing
+    /// programs look for hard links. Only files that were not read, or have the same content, are
+    /// joined.
     pub(super) fn join_names(&mut self) {
         let mut first: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let is_blank = |what: &EntrySource| matches!(what, EntrySource::Zeros(_));
         let mut shared = std::mem::take(&mut self.shared);
         shared.retain(|(_, path)| self.entries.contains_key(path));
-        // One that has content before those that have none.
+        // Names with content come first.
         shared.sort_by_key(|(_, path)| is_blank(&self.entries[path].what));
         for (inode, path) in shared {
             let Some(of) = first.get(&inode) else {
@@ -195,7 +198,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Something of which a listing told.
+    /// Adds an entry that a listing named.
     fn named(&mut self, path: &[u8], mode: u32, touched: &BTreeSet<&[u8]>) {
         if self.entries.contains_key(&self.real(path))
             || self.entries.contains_key(path)
@@ -212,7 +215,7 @@ impl PlanBuilder<'_> {
         match mode & 0o170_000 {
             0o040_000 => self.put(path, EntrySource::Directory, bits(0o755), mtime),
             0o120_000 => {
-                // Where it leads, nobody looked.
+                // No process looked at its target.
                 let target = fs::read_link(host(path))
                     .map_or(b"nowhere".to_vec(), |to| to.into_os_string().into_vec());
                 self.put(path, EntrySource::Link(target), 0o777, mtime);

@@ -1,7 +1,11 @@
-//! What is to be built, run and compared to play a run again: everything that has to be known of the store and of this machine, so
-//! that who carries it out asks neither.
+//! The plan of a replay: the file system, the command, and the expected results.
 //!
-//! [`first`] says what was at each path before the run, [`source`] where its content can be had.
+//! In: a store, a run and the user's [`Deviations`]. Out: a [`Plan`], or an error that names all
+//! missing files. Invariant: a plan has everything that its execution needs, so that the execution
+//! uses neither the store's graph nor the record.
+//!
+//! [`initial_state`] finds what was at each path before the run, [`builder`] where its content is
+//! available.
 
 mod builder;
 mod initial_state;
@@ -24,25 +28,26 @@ use crate::{Error, Lack, Result};
 
 pub use standard_input::Stdin;
 
-/// What is done differently from the recorded run.
+/// The user's deviations from the recorded run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deviations {
-    /// Arguments by number (1 is the first behind the command), and what they are instead.
+    /// Replaced arguments by number; 1 is the first behind the command.
     pub args: Vec<(usize, Bytes)>,
-    /// Variables and their values. They add to or replace those that were recorded.
+    /// Variables with values, which add to or replace the recorded ones.
     pub env: Vec<(Bytes, Bytes)>,
-    /// Files that the run read, and files of this machine that take their places.
+    /// Files that the run read, each with a file of this machine that replaces it.
     pub inputs: Vec<(PathBuf, PathBuf)>,
-    /// Another command; empty: the recorded one.
+    /// Another command; empty for the recorded one.
     pub command: Vec<Bytes>,
-    /// What is not in the store may be taken from this machine, and files that the run did not touch are there.
+    /// Contents that the store lacks come from this machine, and files that the run did not touch
+    /// are visible.
     pub allow_host: bool,
-    /// The network is this machine's; else there is only an own loopback device.
+    /// The replay uses this machine's network; otherwise it has a loopback device only.
     pub network: bool,
 }
 
 impl Deviations {
-    /// Nothing is changed that the outputs could depend on.
+    /// True if no deviation can affect the outputs.
     pub fn is_faithful(&self) -> bool {
         self.args.is_empty()
             && self.env.is_empty()
@@ -51,31 +56,31 @@ impl Deviations {
     }
 }
 
-/// What is put at a path.
+/// The source of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntrySource {
     /// A directory.
     Directory,
-    /// A symbolic link with this text.
+    /// A symbolic link to this target.
     Link(Vec<u8>),
-    /// A file with a content of the store.
+    /// A file with this content of the store.
     Stored([u8; 32]),
-    /// The beginning of a content of the store, up to this size.
+    /// The first bytes of a content of the store, up to this size.
     StoredPart([u8; 32], u64),
-    /// This machine's file, shown there and not to be written to.
+    /// This machine's file, mounted read-only.
     Mounted(Vec<u8>),
     /// A copy of this machine's file.
     Copied(Vec<u8>),
-    /// A file of this size whose content nobody read.
+    /// A file of this size whose content no process read: zeros.
     Zeros(u64),
-    /// Another name of the file at this path.
+    /// A hard link to the file at this path.
     HardLink(Vec<u8>),
 }
 
-/// Something that was there before the run.
+/// An entry of the file system before the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanEntry {
-    /// Where: an absolute path.
+    /// Absolute path.
     pub path: Vec<u8>,
     /// EntrySource.
     pub what: EntrySource,
@@ -88,62 +93,66 @@ pub struct PlanEntry {
 /// A file that the run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedOutput {
-    /// Its path.
+    /// Absolute path.
     pub path: Bytes,
-    /// The same without links in it.
+    /// The path with its links resolved.
     pub real: Vec<u8>,
-    /// The name of its content, or why that is not known.
+    /// The digest of its content, or why it is not known.
     pub digest: std::result::Result<Digest, String>,
 }
 
-/// Everything that is needed to play a run again.
+/// The plan of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The run's id.
     pub run: String,
-    /// What is executed.
+    /// Program and arguments.
     pub argv: Vec<Vec<u8>>,
-    /// The environment it begins with.
+    /// Environment.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The directory it begins in.
+    /// Current directory.
     pub cwd: Vec<u8>,
-    /// Whom it believes to be.
+    /// User id inside the replay.
     pub uid: u32,
-    /// Its group.
+    /// Group id inside the replay.
     pub gid: u32,
-    /// What the machine is called.
+    /// Host name inside the replay.
     pub host: String,
-    /// What is there, in the order in which it can be made.
+    /// Entries of the file system; directories and links come first.
     pub entries: Vec<PlanEntry>,
-    /// Directories, and the order in which a listing told what is in them.
+    /// Listed directories, each with its names in the recorded order.
     pub orders: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
     /// The directory of the contents.
     pub contents: PathBuf,
-    /// The run looked at what the kernel tells below `/sys`.
+    /// The run read below `/sys`.
     pub sys: bool,
     /// See [`Deviations::network`].
     pub network: bool,
     /// See [`Deviations::allow_host`].
     pub allow_host: bool,
-    /// What was not there before the run, and must not be taken from this machine.
+    /// Paths that did not exist before the run, and must not come from this machine.
     pub absent: std::collections::BTreeSet<Vec<u8>>,
-    /// What it reads from the start.
+    /// Standard input.
     pub stdin: Stdin,
-    /// What was recorded of it.
+    /// The recorded outputs.
     #[serde(skip)]
     pub expected: Vec<ExpectedOutput>,
-    /// Where the files really stand that the run made, too, and that were gone or replaced when it had ended: also if somebody else did
-    /// that before they were read.
+    /// Paths, with links resolved, of files that the run made and that were gone or replaced at its
+    /// end.
     pub gone: Vec<Bytes>,
-    /// What the run looked for and did not find.
+    /// Paths that the run looked for in vain.
     #[serde(skip)]
     pub missing: std::collections::BTreeSet<Vec<u8>>,
-    /// What the user has to know, one sentence each.
+    /// Sentences for the user.
     #[serde(skip)]
     pub notes: Vec<String>,
 }
 
-/// Plans a replay. `contents` is where the store keeps them. Fails, naming all that is missing, if the run cannot be played again.
+/// Plans a replay. `contents`: the directory of the store's contents.
+///
+/// # Errors
+///
+/// [`Error::Lacking`] names all missing files; other errors say why the run cannot be replayed.
 pub fn plan(
     store: &dyn Store,
     contents: PathBuf,
@@ -222,7 +231,8 @@ pub fn plan(
     })
 }
 
-/// The group that files belong to. It is not recorded: whose run it was has their own, for all others one number is as good as another.
+/// The group of the replay, which is not recorded. The user's own runs have the user's group; for
+/// others, any number will do.
 fn group(uid: u32) -> u32 {
     match rustix::process::geteuid().as_raw() == uid {
         true => rustix::process::getegid().as_raw(),
@@ -310,7 +320,7 @@ fn expected(
     let callers = |path: &[u8]| header.descriptors.iter().any(|(_, target)| target == path);
     for file in &held.files {
         let plain = file.kind == EntityKind::File && file.role == Role::Output;
-        // Where the command's own output went is its caller's affair.
+        // The file that received the command's own output belongs to the caller.
         if !plain || callers(&file.path) || !initial_state::is_plain(&file.path) {
             continue;
         }
@@ -319,7 +329,8 @@ fn expected(
             (None, Availability::Missing(why)) => Err(why.clone()),
             (None, _) => Err("its content was not read".to_owned()),
         };
-        // The last version of a path is the output; there is one with `last` at most, but names may join.
+        // The output is the last version of a path. At most one version has `last`, but names may
+        // join.
         match places.entry(&file.path) {
             hash_map::Entry::Occupied(known) => outputs[*known.get()].digest = digest.clone(),
             hash_map::Entry::Vacant(place) => {
@@ -333,7 +344,7 @@ fn expected(
         }
         further.extend(file.stayed.iter().map(|name| (name, digest.clone())));
     }
-    // What was written by one of its names was left by the others, too.
+    // A file that was written by one name exists under its other names, too.
     let mut reals: HashSet<_> = outputs.iter().map(|known| known.real.clone()).collect();
     for (path, digest) in further {
         let real = builder.real(path);

@@ -1,4 +1,4 @@
-//! What a run's command read from the start.
+//! The standard input of a replay.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -10,18 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// Where standard input comes from.
+/// The source of standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stdin {
-    /// From whoever asked for the replay.
+    /// The caller's standard input.
     Inherited,
-    /// Nothing is there to be read.
+    /// An empty input.
     Empty,
     /// A content of the store.
     Stored([u8; 32]),
 }
 
-/// What it was: a file's content if it is kept, nothing if it was nothing, else the caller's, of which the notes tell.
+/// The recorded standard input: a file's content if it is stored, an empty input if it was empty.
+/// Otherwise the caller's input is used, and a note says so.
 pub fn of(store: &dyn Store, header: &RunHeader, notes: &mut Vec<String>) -> Result<Stdin> {
     let Some(at) = header
         .descriptors

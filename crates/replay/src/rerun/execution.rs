@@ -1,4 +1,4 @@
-//! Steps done again: in the order of what feeds what, several at once where the graph allows it, and no further than something differs.
+//! Runs stale steps: makers before users, several at once, and no further than contents differ.
 
 use std::io;
 use std::sync::mpsc;
@@ -8,37 +8,38 @@ use backstory_redaction as redaction;
 
 use super::{PlannedStep, staleness::held};
 
-/// Why a step is not done again.
+/// The reason why a step with a secret cannot run.
 const NOT_IN_RECORD: &str = "an argument of it is a secret that is not in the record: run it yourself, under backstory record";
 
-/// Does a step.
+/// Runs a step.
 pub trait StepRunner: Sync {
-    /// Runs the step's script and gives its status. An error: it could not be started.
+    /// Runs the step's script. The result is its exit status, or the reason why it could not start.
     fn run(&self, step: &PlannedStep) -> io::Result<i32>;
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// Nothing had changed: it was left alone.
+    /// It is current and did not run.
     Current,
-    /// It was done again; these of its outputs came out differently.
+    /// It ran, and these of its outputs changed.
     Again(Vec<Vec<u8>>),
-    /// It was done again and failed with this status, or could not be started: why.
+    /// It ran and failed with this status, or could not start for this reason.
     Failed(Result<i32, String>),
-    /// One that feeds it failed, or another step did and no more were begun.
+    /// It did not start, because another step failed.
     NotBegun,
 }
 
-/// Tells what happens, as it happens.
+/// Receives events while steps run.
 pub trait StepProgress {
-    /// A step begins.
+    /// A step starts.
     fn begins(&mut self, step: &PlannedStep);
-    /// What became of it.
+    /// A step has its outcome.
     fn done(&mut self, step: &PlannedStep, done: &StepOutcome);
 }
 
-/// Does what has to be done, at most `jobs` steps at once. When one fails, those at work are waited for and no more are begun.
+/// Runs the stale steps, at most `jobs` at once. After a failure, running steps are awaited and no
+/// more are started.
 pub fn bring_up_to_date(
     steps: &[PlannedStep],
     jobs: usize,
@@ -71,7 +72,7 @@ pub fn bring_up_to_date(
                             true => Err(io::Error::other(NOT_IN_RECORD)),
                             false => runner.run(step),
                         };
-                        // The receiver is there until all have told.
+                        // The receiver outlives all senders.
                         let _ = tell.send((at, status, before));
                     });
                 } else {
@@ -96,7 +97,7 @@ pub fn bring_up_to_date(
         .collect()
 }
 
-/// A step that is not begun and whose feeders are done.
+/// The next step that has not started and whose feeding steps are done.
 fn next(steps: &[PlannedStep], state: &[Option<StepOutcome>], at_work: &[bool]) -> Option<usize> {
     let fed = |step: &PlannedStep| {
         let mut from = step.fed_by.iter();
@@ -110,7 +111,7 @@ fn next(steps: &[PlannedStep], state: &[Option<StepOutcome>], at_work: &[bool]) 
     (0..steps.len()).find(|&at| state[at].is_none() && !at_work[at] && fed(&steps[at]))
 }
 
-/// It has a reason of its own, or something that feeds it came out differently.
+/// True if the step has a reason, or an input that another step made differently.
 fn is_stale(step: &PlannedStep, state: &[Option<StepOutcome>]) -> bool {
     let fed = |(from, path): &(usize, backstory_eventlog::event::Bytes)| match (
         &state[*from],
@@ -151,7 +152,7 @@ mod tests {
         fn done(&mut self, _: &PlannedStep, _: &StepOutcome) {}
     }
 
-    /// Writes what it is told to into the outputs of a step.
+    /// Writes a text into the outputs of a step.
     struct Writes<'w>(&'w str, Mutex<Vec<String>>);
 
     impl StepRunner for Writes<'_> {

@@ -1,7 +1,9 @@
-//! A result brought up to date: of the recorded steps behind it, those are done again whose circumstances have changed.
+//! Brings a file up to date: runs those recorded steps behind it again whose inputs or outputs have
+//! changed.
 //!
-//! In: a store and a path. Out: [`PlannedStep`]s with the reasons why they are stale ([`plan`]), and their execution ([`execution::bring_up_to_date`])
-//! through a [`execution::StepRunner`]. The steps are those that `export` writes: what a person would have written.
+//! In: a store and a path. Out: [`PlannedStep`]s with the reasons why they are stale ([`plan`]),
+//! and their execution ([`execution::bring_up_to_date`]) through the caller's runner. The steps are
+//! those of [`backstory_workflow`].
 
 pub mod execution;
 mod staleness;
@@ -21,34 +23,39 @@ use crate::Result;
 
 pub use staleness::Reason;
 
-/// Something that is done to make files from files.
+/// A step with the state of its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {
     /// A short name, after its first output.
     pub name: String,
-    /// What is run, for a shell that stands in the step's directory; one line for each command.
+    /// The commands, for a shell in the step's directory, one a line.
     pub script: String,
-    /// The directory.
+    /// Its directory.
     pub cwd: Bytes,
-    /// The environment it is run with.
+    /// Its environment.
     pub env: Vec<(Bytes, Bytes)>,
-    /// The run that it was recorded in.
+    /// The id of its run.
     pub run: String,
     /// Which contents the recorded run stored; `None` if that is not known.
     pub contents: Option<ContentsMode>,
-    /// Directories that its outputs need.
+    /// Directories that must exist for its outputs.
     pub directories: Vec<Bytes>,
-    /// Files that it makes, and what they held as far as it is known.
+    /// Its outputs, with their recorded contents as far as known.
     pub outputs: Vec<(Bytes, Option<Digest>)>,
-    /// Files that it reads and another step makes: the step, and the file.
+    /// Its inputs that another step makes: the step, and the file.
     pub fed_by: Vec<(usize, Bytes)>,
-    /// What it read of those, as far as it is known.
+    /// The recorded contents of these inputs, as far as known.
     pub had: HashMap<Bytes, Digest>,
-    /// Why it has to be done again; none: it does not, unless one that feeds it makes something else.
+    /// The reasons why it is stale. Without a reason it is current, unless a step that feeds it
+    /// makes another content.
     pub reasons: Vec<Reason>,
 }
 
-/// What is behind a path, and which of it is stale. `env`: variables that are to be different.
+/// The steps behind a path, with the reasons of the stale ones. `env`: changed variables.
+///
+/// # Errors
+///
+/// If no step made the path, or the store fails.
 pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<Vec<PlannedStep>> {
     let selection = Selection::load(store, &Subject::Path(path), &[], false)?;
     let workflow = selection.workflow(&Globs::new::<String>(&[])?);
@@ -65,7 +72,7 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
     let made: HashSet<&Bytes> = maker.keys().copied().collect();
     let check = staleness::StalenessCheck::new(store, recordings, &made, env)?;
     let mut steps = Vec::new();
-    // Which of them are done again, or may be.
+    // For each step, whether it runs again, or may.
     let mut moving: Vec<bool> = Vec::new();
     for (at, step) in workflow.steps.iter().enumerate() {
         let recording = &recordings[step.run];
@@ -91,7 +98,8 @@ pub fn plan(store: &dyn Store, path: PathBuf, env: &[(Bytes, Bytes)]) -> Result<
         let fed_by: Vec<(usize, Bytes)> = fed_by.collect();
         let had = check.had(step)?;
         let mut reasons = check.reasons(step)?;
-        // What is to be made again is looked at when it has been. What is not, and is not what was read, was made by somebody else.
+        // An input that a stale step makes is compared after that step has run. An input that
+        // differs although its step is current was changed by another program.
         let others = fed_by.iter().filter(|(from, path)| {
             moving.get(*from) == Some(&false) && had.get(path).is_some_and(|had| !had.same)
         });

@@ -1,4 +1,5 @@
-//! Why a step has to be done again.
+//! Decides which steps are stale: compares recorded inputs, outputs and look-ups with the files of
+//! this machine.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
@@ -21,34 +22,35 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::Result;
 
-/// Why a step is stale.
+/// The reason why a step is stale.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// An output is not there.
+    /// An output does not exist.
     OutputGone(Bytes),
-    /// An output is not as the step left it.
+    /// An output has changed since the step.
     OutputChanged(Bytes),
-    /// What it read is not there any more.
+    /// An input does not exist any more.
     InputGone(Bytes),
-    /// What it read has changed.
+    /// An input has changed.
     InputChanged(Bytes),
-    /// A program or library of it has changed.
+    /// A program or library that it used has changed.
     ToolChanged(Bytes),
-    /// What it looked for and did not find is there now.
+    /// A file that it looked for in vain exists now.
     Appeared(Bytes),
     /// A directory that it listed has changed.
     DirectoryChanged(Bytes),
-    /// Its look-ups are not known, and a directory that it opened something from has changed.
+    /// Its look-ups are not known, and a directory that it opened files in has changed.
     MayHaveLooked(Bytes),
-    /// A variable is to be different.
+    /// The user changes a variable.
     Environment(Bytes),
-    /// A script that started it, a file that this read or a directory in which it looked for names has changed: perhaps something else
-    /// is to be started now, so the whole command of its run is done again.
+    /// A script that started the step, a file that the script read, or a directory in which a shell
+    /// looked for names has changed. Other commands may be started now, so the whole command of the
+    /// run is repeated.
     GuideChanged(Bytes),
 }
 
 impl Reason {
-    /// What it is about.
+    /// The path or variable.
     pub fn subject(&self) -> &Bytes {
         match self {
             Reason::OutputGone(it)
@@ -64,7 +66,7 @@ impl Reason {
         }
     }
 
-    /// What is the matter with it.
+    /// The reason in words.
     pub fn words(&self) -> &'static str {
         match self {
             Reason::OutputGone(_) => "its output is not there",
@@ -83,30 +85,31 @@ impl Reason {
     }
 }
 
-/// What a step read of a file that another one makes.
+/// A version that a step read of a file that another step makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadVersion {
-    /// Its content, if it is known.
+    /// Its content, if known.
     pub digest: Option<Digest>,
-    /// The file is as it was read, as far as is known.
+    /// The file is unchanged, as far as known.
     pub same: bool,
 }
 
-/// What all steps are looked at against.
+/// The state against which all steps are compared.
 pub struct StalenessCheck<'s> {
     store: &'s dyn Store,
     recordings: &'s [Recording],
-    /// What some step makes.
+    /// The outputs of all steps.
     made: &'s HashSet<&'s Bytes>,
     env: &'s [(Bytes, Bytes)],
-    /// When the recorded steps were last at work in a directory: until then its changes are theirs.
+    /// The last time at which a recorded step worked in a directory. Changes until then are those
+    /// of the steps.
     worked: HashMap<Vec<u8>, Time>,
-    /// What was in the directories that each run listed, when it ended.
+    /// The names in the directories that each run listed, at its end.
     listings: HashMap<String, HashMap<Vec<u8>, Vec<Bytes>>>,
 }
 
 impl<'s> StalenessCheck<'s> {
-    /// The present, and what is to be different.
+    /// Reads what the comparison needs. `env`: changed variables.
     pub fn new(
         store: &'s dyn Store,
         recordings: &'s [Recording],
@@ -150,7 +153,7 @@ impl<'s> StalenessCheck<'s> {
         })
     }
 
-    /// What a step makes, and what that held.
+    /// The outputs of a step, with their recorded contents.
     pub fn outputs(&self, step: &Step) -> Result<Vec<(Bytes, Option<Digest>)>> {
         let mut outputs = Vec::new();
         for output in &step.outputs {
@@ -176,7 +179,7 @@ impl<'s> StalenessCheck<'s> {
         })
     }
 
-    /// What a step read of files that other steps make: the last version of each, and when its run had ended.
+    /// The files that a step read and other steps make: the last version of each.
     pub fn had(&self, step: &Step) -> Result<HashMap<Bytes, ReadVersion>> {
         let mut found: HashMap<Bytes, ReadVersion> = HashMap::new();
         for &(run, at) in &step.members {
@@ -220,7 +223,7 @@ impl<'s> StalenessCheck<'s> {
         named.max_by_key(|entity| (entity.last, entity.version))
     }
 
-    /// Why a step is stale, in an order that does not change.
+    /// The reasons why a step is stale, sorted.
     pub fn reasons(&self, step: &Step) -> Result<Vec<Reason>> {
         let recording = &self.recordings[step.run];
         let mut reasons = BTreeSet::new();
@@ -275,8 +278,9 @@ impl<'s> StalenessCheck<'s> {
         Ok(reasons.into_iter().collect())
     }
 
-    /// What has changed of that by which programs that are not part of a step decided to start it: by the number of their run. Names that
-    /// came to a directory count only for shells, whose patterns they may match.
+    /// The changed files that decided which steps start: inputs of programs above the step that are
+    /// not part of it. Each reason has the number of its run. A changed listing counts only for
+    /// shells, whose patterns may match other names.
     pub fn guides(&self, step: &Step) -> Result<Vec<(usize, Reason)>> {
         let members: HashSet<(usize, usize)> = step.members.iter().copied().collect();
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
@@ -298,7 +302,7 @@ impl<'s> StalenessCheck<'s> {
                     }
                     match self.reason(recording, edge, guide, &own)? {
                         None | Some(Reason::MayHaveLooked(_)) => {}
-                        // Changed by the run itself.
+                        // The run itself changed it.
                         Some(_) if self.version(recording, path).is_some() => {}
                         Some(_) if self.is_settled(recording, guide, path)? => {}
                         Some(reason) => {
@@ -311,7 +315,9 @@ impl<'s> StalenessCheck<'s> {
         Ok(found)
     }
 
-    /// What decides has looked at the path since, as it is now, and what it found to be done has been done: each as it was, if that was nothing.
+    /// True if the deciding program has read the path's present state in a later run, and the
+    /// commands it decided on have run. The condition holds for each state if the path did not
+    /// change.
     fn is_settled(&self, recording: &Recording, guide: usize, path: &[u8]) -> Result<bool> {
         let now = look(path);
         let mut is_now = |entity: &Entity| match (&now, entity.kind, &entity.ident) {
@@ -330,7 +336,7 @@ impl<'s> StalenessCheck<'s> {
         )?)
     }
 
-    /// A later run left its own version of it.
+    /// True if a later run left its own version of the file.
     fn made_later(&self, step: &Step, path: &Bytes) -> bool {
         let last = step
             .members
@@ -379,7 +385,7 @@ impl<'s> StalenessCheck<'s> {
             }
             Relation::Missing if !own.contains(path) && !self.made.contains(path) => {
                 let there = fs::symlink_metadata(path_of(path)).is_ok();
-                // What the run made later was there when it ended: that is no news.
+                // A file that the run made after the look-up existed at its end.
                 let since = there && self.version(recording, path).is_none();
                 since.then(|| Reason::Appeared(path.clone()))
             }
@@ -390,7 +396,8 @@ impl<'s> StalenessCheck<'s> {
         })
     }
 
-    /// The directory, if names came or went that no step made: from what was in it when the run ended, else from when it was changed.
+    /// The directory, if names appeared or disappeared that no step made. The comparison uses the
+    /// recorded listing, or else the directory's time.
     fn listing(&self, recording: &Recording, path: &[u8], ended: Time) -> Option<Bytes> {
         let real = fs::canonicalize(path_of(path)).ok()?;
         let listings = self.listings.get(&recording.details.summary.id);
@@ -414,7 +421,7 @@ impl<'s> StalenessCheck<'s> {
         (now != then).then(|| path.into())
     }
 
-    /// The directory, if it has changed since the steps were at work there, or had ended.
+    /// The directory, if it has changed since the steps worked there, or since the run ended.
     fn directory(&self, path: &[u8], ended: Time) -> Option<Bytes> {
         let until = self.worked.get(path).copied().unwrap_or(ended).max(ended);
         let now = fs::metadata(path_of(path)).ok()?;
@@ -422,7 +429,8 @@ impl<'s> StalenessCheck<'s> {
         (changed > until).then(|| path.into())
     }
 
-    /// True if what is there now is the version: by identity, else by content; where neither is known, by when it was changed.
+    /// True if the file is the recorded version: by identity, else by content. Without either, its
+    /// times decide.
     fn is(&self, path: &[u8], now: &Ident, version: Option<&Entity>, ended: Time) -> Result<bool> {
         let Some(then) = version.and_then(|version| version.ident) else {
             return Ok(now.mtime.max(now.ctime) <= ended);
@@ -430,7 +438,7 @@ impl<'s> StalenessCheck<'s> {
         Ok(self.holds(path, now, &then)?)
     }
 
-    /// True if what is there now holds what the version held: by identity, else by content.
+    /// True if the file has the recorded content: by identity, else by digest.
     fn holds(&self, path: &[u8], now: &Ident, then: &Ident) -> query::Result<bool> {
         if same_version(now, then) {
             return Ok(true);
@@ -440,7 +448,7 @@ impl<'s> StalenessCheck<'s> {
     }
 }
 
-/// The digest of what a file holds now.
+/// The digest of a file's present content.
 pub fn held(path: &[u8]) -> Option<Digest> {
     let mut file = File::open(path_of(path)).ok()?;
     digest_of(&mut file).ok().map(|(digest, _)| digest)
@@ -448,12 +456,13 @@ pub fn held(path: &[u8]) -> Option<Digest> {
 
 fn ended(recording: &Recording) -> Time {
     let summary = &recording.details.summary;
-    // A run ends a little before the file system's clock says so.
+    // The file system's clock may lag behind the run's end.
     const TICK: Time = 20_000_000;
     summary.ended.unwrap_or(summary.started) + TICK
 }
 
-/// The recorded environment with what is to be different; what was redacted is the caller's.
+/// The recorded environment with the changed variables. A redacted value is replaced by the
+/// caller's own.
 pub fn environment(recorded: &[Bytes], different: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
     let mut all: Vec<(Bytes, Bytes)> = Vec::new();
     for (name, value) in recorded.iter().filter_map(|pair| split(pair)) {

@@ -1,7 +1,8 @@
-//! Runs whose own commands are done again, because what decided which steps they have has changed.
+//! Replaces the steps of a run by the run's own command, if the files that decided on the steps
+//! have changed.
 //!
-//! Steps are what a script, a shell or `make` started. Where what those read has changed, doing the same steps again would do what was
-//! written there before; so the run's command takes the place of all its steps. Invariant: a step is fed by earlier ones only.
+//! A script, a shell or `make` started the steps. Repeating the same steps after a change of its
+//! files would repeat what the files said before. Invariant: a step is fed by earlier steps only.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +12,7 @@ use backstory_workflow::shell::{quote, quote_name};
 
 use super::{PlannedStep, Reason};
 
-/// The steps, those of each run in `guided` as one. `runs` says which run each is of.
+/// The steps, with those of each run in `guided` joined into one. `runs`: the run of each step.
 pub fn joined(
     steps: Vec<PlannedStep>,
     runs: &[usize],
@@ -20,7 +21,7 @@ pub fn joined(
 ) -> Vec<PlannedStep> {
     let mut all: Vec<PlannedStep> = Vec::new();
     let mut first: HashMap<usize, usize> = HashMap::new();
-    // Where each is now.
+    // The new index of each step.
     let mut places = Vec::new();
     for (step, &run) in steps.into_iter().zip(runs) {
         if let Some(&at) = first.get(&run) {
@@ -48,7 +49,7 @@ pub fn joined(
     all
 }
 
-/// The command of a run in the place of the first of its steps.
+/// The run's command in place of the first of its steps.
 fn whole(step: PlannedStep, recording: &Recording, reasons: &[Reason]) -> PlannedStep {
     let mut whole = PlannedStep {
         script: command(recording),
@@ -60,7 +61,7 @@ fn whole(step: PlannedStep, recording: &Recording, reasons: &[Reason]) -> Planne
 }
 
 fn absorb(whole: &mut PlannedStep, step: PlannedStep) {
-    // The last of them is what the others are for.
+    // The other steps serve the last one.
     whole.name = step.name;
     whole.directories.extend(step.directories);
     whole.outputs.extend(step.outputs);
@@ -69,8 +70,8 @@ fn absorb(whole: &mut PlannedStep, step: PlannedStep) {
     whole.reasons.extend(step.reasons);
 }
 
-/// A run's command as a shell reads it, with the file that it began with as standard input. What its caller gave it to print to is its
-/// caller's, and left alone.
+/// The run's command for a shell, with its standard input if that was a file. Its output belongs to
+/// the caller.
 fn command(recording: &Recording) -> String {
     let words = recording.details.summary.command.iter().enumerate();
     let words = words.map(|(at, word)| {

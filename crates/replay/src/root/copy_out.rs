@@ -1,7 +1,7 @@
-//! Files carried out of a replay: read once, and in that named by their content and written where they are to lie.
+//! Copies files out of a replay. Each file is read once, and its digest is computed on the way.
 //!
-//! Thousands of small files are mostly system calls: each is opened from its directory, several threads share the work, and nothing is asked of
-//! the kernel that is known already.
+//! Thousands of small files cost mainly system calls. Files are therefore opened relative to their
+//! directories, several threads share the work, and known facts are not looked up again.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,23 +17,23 @@ use rustix::fs::{CWD, Mode, OFlags, Stat, fchmod, openat};
 use super::results::{ReplayedFile, TAKE};
 use crate::{Error, Result};
 
-/// Files of one directory, as many as one thread takes at once.
+/// Files of one directory that one thread copies at once.
 pub struct CopyBatch {
     from: PathBuf,
     to: PathBuf,
     files: Vec<(OsString, Stat)>,
 }
 
-/// So many files are a load.
+/// The number of files of a batch.
 const LOAD: usize = 64;
 
-/// Threads at most: more would wait for each other at the file system.
+/// The limit of threads: more would wait for each other at the file system.
 const THREADS: usize = 8;
 
-/// What a file is read in.
+/// The size of the read buffer.
 const CHUNK: usize = 128 << 10;
 
-/// The files of directory `from` that are to be carried to directory `to`.
+/// Batches of the files that are copied from directory `from` to directory `to`.
 pub fn loads(from: &Path, to: &Path, files: &[(OsString, Stat)]) -> Vec<CopyBatch> {
     let load = |files: &[(OsString, Stat)]| CopyBatch {
         from: from.to_owned(),
@@ -43,7 +43,7 @@ pub fn loads(from: &Path, to: &Path, files: &[(OsString, Stat)]) -> Vec<CopyBatc
     files.chunks(LOAD).map(load).collect()
 }
 
-/// Carries all of it.
+/// Copies all batches.
 pub fn all(loads: &[CopyBatch]) -> Result<Vec<ReplayedFile>> {
     let next = AtomicUsize::new(0);
     let work = || -> Result<Vec<ReplayedFile>> {
@@ -55,11 +55,11 @@ pub fn all(loads: &[CopyBatch]) -> Result<Vec<ReplayedFile>> {
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = processors.min(THREADS).min(loads.len());
-    // Files keep the modes that they have inside, whatever the caller forbids new ones.
+    // The caller's umask must not change the modes of the files.
     let mask = rustix::process::umask(Mode::empty());
     let carried = std::thread::scope(|scope| {
         let begin = |_| std::thread::Builder::new().spawn_scoped(scope, work);
-        // Where there is no thread to be had, there is one less to share the work.
+        // If a thread cannot start, fewer threads share the work.
         let others: Vec<_> = (1..threads).flat_map(begin).collect();
         let mut carried = vec![work()];
         for thread in others {
@@ -98,7 +98,7 @@ impl CopyBatch {
     }
 }
 
-/// Carries a file from a directory to another; its path is not told.
+/// Copies a file from a directory to another. The result has no path.
 fn one(
     from: &OwnedFd,
     to: &OwnedFd,
@@ -106,14 +106,14 @@ fn one(
     mode: u32,
     buffer: &mut [u8],
 ) -> io::Result<ReplayedFile> {
-    // What has become a pipe meanwhile must not be waited for.
+    // Opening a file that has become a pipe must not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut source = File::from(openat(from, name, flags, Mode::empty())?);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let plain = Mode::from_raw_mode(mode & 0o777);
     let mut copy = File::from(openat(to, name, flags, plain)?);
     let (digest, size) = digest_through(&mut source, buffer, &mut |part| copy.write_all(part))?;
-    // Who writes into a file takes these from it.
+    // Writing to a file clears these bits.
     if mode & 0o7000 != 0 {
         fchmod(&copy, Mode::from_raw_mode(mode & 0o7777))?;
     }

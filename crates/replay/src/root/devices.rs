@@ -1,4 +1,5 @@
-//! What the kernel makes up: `/proc`, the devices that every program may use, memory and scratch directories.
+//! The kernel's own directories: `/proc`, the devices that every program may use, shared memory and
+//! `/tmp`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -10,7 +11,7 @@ use super::{HOST, tmpfs};
 use crate::plan::Plan;
 use crate::{Error, Result};
 
-/// Devices that hold nothing of the machine's.
+/// Devices that give no access to the machine.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 const LINKS: [(&str, &str); 4] = [
@@ -20,7 +21,7 @@ const LINKS: [(&str, &str); 4] = [
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// Makes them.
+/// Makes the directories and devices.
 pub fn make(plan: &Plan) -> Result<()> {
     for dir in ["/dev", "/dev/shm", "/dev/pts", "/proc", "/tmp"] {
         fs::create_dir(dir).map_err(Error::io("make", dir))?;
@@ -29,7 +30,7 @@ pub fn make(plan: &Plan) -> Result<()> {
     fs::set_permissions("/tmp", open).map_err(Error::io("open", "/tmp"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     if mount("proc", "/proc", "proc", flags, c"").is_err() {
-        // In a container whose own /proc is covered in part the kernel gives no new one.
+        // In a container whose own `/proc` is partly covered, the kernel does not mount a new one.
         mount_bind_recursive(Path::new(HOST).join("proc"), "/proc")
             .map_err(Error::build("show", "/proc"))?;
     }
@@ -61,7 +62,7 @@ pub fn make(plan: &Plan) -> Result<()> {
     if plan.sys {
         fs::create_dir("/sys").map_err(Error::io("make", "/sys"))?;
         let sys = Path::new(HOST).join("sys");
-        // One of its own shows the devices of its own network.
+        // A new sysfs shows the devices of the replay's own network.
         mount("sysfs", "/sys", "sysfs", flags | MountFlags::RDONLY, c"")
             .or_else(|_| mount_bind_recursive(&sys, "/sys"))
             .or_else(|_| mount_bind(&sys, "/sys"))

@@ -1,6 +1,7 @@
-//! What the run did not touch, taken from the machine: everything that is not there already, and was not known to be missing.
+//! The machine's files that the run did not touch, for `--allow-host`: all that are not planned and
+//! not known to be missing.
 //!
-//! Invariant: all of it is read-only, whatever is mounted below it.
+//! Invariant: they are read-only, including all mounts below them.
 
 use std::fs;
 use std::io;
@@ -14,7 +15,7 @@ use super::{HOST, OWN, protect, show};
 use crate::plan::Plan;
 use crate::{Error, Result};
 
-/// Shows the rest of the machine beside what the plan put there.
+/// Mounts the machine's other files beside the planned ones.
 pub fn rest(plan: &Plan) -> Result<()> {
     let mut rest = HostFiles {
         plan,
@@ -26,14 +27,14 @@ pub fn rest(plan: &Plan) -> Result<()> {
 
 struct HostFiles<'p> {
     plan: &'p Plan,
-    /// Directories that are shown with all that is mounted below them.
+    /// Directories that are mounted with all mounts below them.
     trees: Vec<PathBuf>,
 }
 
 impl HostFiles<'_> {
-    /// What the directory `from` has and `to` has not.
+    /// Adds the entries of directory `from` that directory `to` lacks.
     fn beside(&mut self, from: &Path, to: &Path) -> Result<()> {
-        // A directory that cannot be listed has nothing that could be shown.
+        // A directory that cannot be listed shows nothing.
         let Ok(entries) = fs::read_dir(from) else {
             return Ok(());
         };
@@ -49,7 +50,7 @@ impl HostFiles<'_> {
                 Ok(_) => {}
                 Err(_) if self.plan.absent.contains(there.as_os_str().as_bytes()) => {}
                 Err(_) if kind.is_symlink() => {
-                    // One that has gone since the directory was listed is not there.
+                    // The link may have gone since the directory was listed.
                     let Ok(target) = fs::read_link(&here) else {
                         continue;
                     };
@@ -66,7 +67,8 @@ impl HostFiles<'_> {
         Ok(())
     }
 
-    /// A whole directory; one in which the run made something is gone into, so that this is not there.
+    /// Mounts a whole directory. A directory in which the run made something is added entry by
+    /// entry, without that.
     fn directory(&mut self, from: &Path, to: PathBuf) -> Result<()> {
         fs::create_dir(&to).map_err(Error::io("make", &to))?;
         let below = self
@@ -77,7 +79,7 @@ impl HostFiles<'_> {
         if below.is_some_and(|path| Path::new(std::ffi::OsStr::from_bytes(path)).starts_with(&to)) {
             return self.beside(from, &to);
         }
-        // What is mounted below a mount of the machine's cannot be left out.
+        // Mounts below a mount cannot be left out.
         match mount_bind_recursive(from, &to).map_err(Error::build("show", from)) {
             Ok(()) => {
                 self.trees.push(to);
@@ -87,7 +89,7 @@ impl HostFiles<'_> {
         }
     }
 
-    /// A mount is protected by itself, not those below it.
+    /// A remount affects one mount, not those below it.
     fn protect(&self) -> Result<()> {
         let list = "/proc/self/mountinfo";
         let text = fs::read(list).map_err(Error::io("read", list))?;
@@ -103,7 +105,8 @@ impl HostFiles<'_> {
     }
 }
 
-/// The machine goes on while it is looked at: what has gone since its directory was listed is not there, and neither is its place.
+/// The machine's files may go away after their directory was listed. Then the mount point is
+/// removed.
 fn unless_gone(shown: Result<()>, take_back: impl FnOnce() -> io::Result<()>) -> Result<()> {
     match shown {
         Err(Error::Build { source, path, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -113,14 +116,14 @@ fn unless_gone(shown: Result<()>, take_back: impl FnOnce() -> io::Result<()>) ->
     }
 }
 
-/// Of its own in every root.
+/// True for directories that every root has as its own.
 fn is_kernels(path: &Path) -> bool {
     ["/dev", "/proc", "/sys", HOST, OWN]
         .iter()
         .any(|own| path == Path::new(own))
 }
 
-/// A path as `mountinfo` writes it: white space and backslashes are three octal digits.
+/// A path as `mountinfo` writes it: blanks and backslashes are three octal digits.
 fn unescaped(text: &[u8]) -> PathBuf {
     let (mut bytes, mut rest) = (Vec::new(), text);
     while let [first, more @ ..] = rest {

@@ -1,8 +1,8 @@
-//! Directories tell what is in them in the order that the run saw: programs that take files as they come (`tar`, `find`, `os.listdir`) make
-//! something else of another one.
+//! Puts directory entries into the recorded order: the results of `tar`, `find` or `os.listdir`
+//! depend on it.
 //!
-//! A file system in memory tells its entries by when they were put there, the oldest or the newest first, which depends on the kernel: an entry that
-//! is renamed away and back is the newest.
+//! A tmpfs lists its entries by age, the oldest or the newest first, depending on the kernel. An
+//! entry that is renamed away and back is the newest.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use super::path;
 use crate::plan::Plan;
 use crate::{Error, Result};
 
-/// A name that no run has.
+/// A name that no run uses.
 const ASIDE: &str = ".backstory-order";
 
-/// Puts the entries of all directories of which the plan knows it in order.
+/// Orders the entries of all directories whose order the plan has.
 pub fn put(plan: &Plan) -> Result<()> {
     if plan.orders.is_empty() {
         return Ok(());
@@ -56,7 +56,7 @@ fn arrange(directory: &Path, names: &[Vec<u8>], newest_first: bool) -> io::Resul
         .try_for_each(|name| renew(directory, name))
 }
 
-/// Makes an entry the newest; one that something is mounted on stays where it is.
+/// Makes an entry the newest. A mount point stays in its place.
 fn renew(directory: &Path, name: &[u8]) -> io::Result<()> {
     let (own, aside) = (directory.join(path(name)), directory.join(ASIDE));
     match fs::rename(&own, &aside) {
@@ -71,7 +71,7 @@ fn listing(directory: &Path) -> io::Result<Vec<OsString>> {
         .collect()
 }
 
-/// How this kernel tells them.
+/// True if this kernel lists the newest entry first.
 pub fn is_newest_first() -> Result<bool> {
     probe().map_err(Error::io("try the order of", "/"))
 }

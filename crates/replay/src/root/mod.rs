@@ -1,10 +1,13 @@
-//! The place a replay runs in: namespaces of its own, and a file system with nothing in it but what the run used.
+//! The file system and the namespaces of a replay, with nothing in them but what the run used.
 //!
-//! Two processes build it. [`enter`] is for the first, which gives up what it can see of the machine; its child, the first process of
-//! the new pid namespace, calls [`build`], then [`become_user`], then runs the command, then [`results::collect`]s what it left. Neither
-//! needs a privilege. When the child ends, everything is gone but what was collected.
+//! Two processes build it, without privileges:
 //!
-//! Invariant: nothing of the machine can be changed from inside: what is shown of it is shown read-only.
+//! 1. [`enter`] runs in the first process, which leaves the machine's namespaces.
+//! 2. Its child is the first process of the new pid namespace. It calls [`build`] and
+//!    [`become_user`], runs the command, and collects the results
+//!    ([`results::RootSnapshot::collect`]). When it ends, only the results remain.
+//!
+//! Invariant: nothing of the machine can be changed from inside. Its files are mounted read-only.
 
 pub mod results;
 
@@ -28,14 +31,14 @@ use rustix::thread::UnshareFlags;
 use crate::plan::Plan;
 use crate::{Error, Result};
 
-/// Where the replay's own directory is seen from inside.
+/// The replay's own directory, as seen from inside.
 pub const OWN: &str = "/.backstory";
 
-/// Where the machine is seen from while the root is being filled.
+/// The machine's root, as seen while the replay's root is filled.
 const HOST: &str = "/.host";
 
-/// Leaves the machine: the calling process, which must have one thread, is root of a user namespace of its own, and its children begin
-/// a pid namespace.
+/// Leaves the machine's namespaces. The calling process must have one thread. It becomes root of
+/// its own user namespace, and its children start a pid namespace.
 pub fn enter(plan: &Plan) -> Result<()> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     unshare("user", UnshareFlags::NEWUSER)?;
@@ -56,7 +59,8 @@ pub fn enter(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Safe here: the process has one thread, and what it holds open stays open.
+/// The deprecated function is sound here: the process has one thread, and its descriptors stay
+/// open.
 #[allow(deprecated)]
 fn unshare(what: &'static str, flags: UnshareFlags) -> Result<()> {
     rustix::thread::unshare(flags).map_err(|error| Error::NoNamespace {
@@ -65,7 +69,7 @@ fn unshare(what: &'static str, flags: UnshareFlags) -> Result<()> {
     })
 }
 
-/// User `uid` and group `gid` of here are `as_uid` and `as_gid` from now on.
+/// Maps user `uid` and group `gid` of this namespace to `as_uid` and `as_gid`.
 fn map(as_uid: &str, uid: &str, gid: &str, as_gid: &str) -> Result<()> {
     let no = |source| Error::NoNamespace {
         what: "user",
@@ -79,7 +83,8 @@ fn map(as_uid: &str, uid: &str, gid: &str, as_gid: &str) -> Result<()> {
     fs::write("/proc/self/gid_map", format!("{as_gid} {gid} 1")).map_err(no)
 }
 
-/// Builds the root that the plan describes, and goes into it. `own` is the replay's directory, seen as [`OWN`] afterwards.
+/// Builds the plan's root and enters it. `own`: the replay's directory, which is visible as [`OWN`]
+/// afterwards.
 pub fn build(plan: &Plan, own: &Path) -> Result<()> {
     let at = |path: &str| PathBuf::from(path);
     mount_change(
@@ -107,7 +112,7 @@ pub fn build(plan: &Plan, own: &Path) -> Result<()> {
     if !plan.network {
         network::loopback().map_err(Error::io("bring up", at("lo")))?;
     }
-    // A host without a name keeps what the namespace has.
+    // Without a recorded host name, the namespace keeps its own.
     if !plan.host.is_empty() {
         rustix::system::sethostname(plan.host.as_bytes())
             .map_err(Error::build("name", at("the host")))?;
@@ -115,7 +120,7 @@ pub fn build(plan: &Plan, own: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Is the recorded user from now on, with that user's rights: none beyond its own files.
+/// Becomes the recorded user, without rights beyond its own files.
 pub fn become_user(plan: &Plan) -> Result<()> {
     if plan.uid != 0 {
         unshare("user", UnshareFlags::NEWUSER)?;
@@ -131,19 +136,19 @@ fn tmpfs(path: &Path, options: &std::ffi::CStr) -> Result<()> {
         .map_err(Error::build("mount a file system in memory at", path))
 }
 
-/// Shows a file or directory of the machine at a path, read-only where it could be written to otherwise.
+/// Mounts a file or directory of the machine at a path, read-only.
 fn show(from: &Path, to: &Path) -> Result<()> {
     mount_bind(from, to).map_err(Error::build("show", from))?;
     protect(to)
 }
 
-/// Makes a mount read-only where it could be written to otherwise.
+/// Makes a mount read-only, unless it is already.
 fn protect(to: &Path) -> Result<()> {
     let writable = rustix::fs::access(to, rustix::fs::Access::WRITE_OK).is_ok();
     if !writable {
         return Ok(());
     }
-    // What the machine's mount forbids cannot be allowed by us, and has to be said again.
+    // A remount must repeat the restrictions of the machine's mount.
     let kept = rustix::fs::statvfs(to).map_err(Error::build("look at", to))?;
     let mut flags = MountFlags::BIND | MountFlags::RDONLY;
     for (has, flag) in [
@@ -172,7 +177,7 @@ fn path(bytes: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// Where a path of the machine is while the root is being filled.
+/// The path of a machine's file while the root is filled.
 fn on_host(bytes: &[u8]) -> PathBuf {
     let below = path(bytes);
     Path::new(HOST).join(below.strip_prefix("/").unwrap_or(below))

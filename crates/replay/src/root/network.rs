@@ -1,4 +1,4 @@
-//! The loopback device of a new network namespace, which begins without.
+//! The loopback device of a new network namespace, which starts without one.
 
 use std::io;
 
@@ -6,7 +6,8 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-/// Sets the first interface, which is the loopback device, up: one message of the kernel's routing protocol.
+/// Brings up the first interface, which is the loopback device, with one rtnetlink message
+/// (rtnetlink(7)).
 pub fn loopback() -> io::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST_ACK: u16 = 1 | 4;
@@ -22,7 +23,7 @@ pub fn loopback() -> io::Result<()> {
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST_ACK.to_ne_bytes());
     message.extend([0; 8]);
-    // Any family, no type; interface 1; its flag and the mask of what is to change.
+    // Any family, no type; interface 1; its flag, and the mask of changed flags.
     message.extend([0; 4]);
     message.extend(1i32.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
@@ -30,7 +31,7 @@ pub fn loopback() -> io::Result<()> {
     send(&socket, &message, SendFlags::empty())?;
     let mut answer = [0u8; 64];
     let (got, _) = recv(&socket, &mut answer, RecvFlags::empty())?;
-    // Behind the header of 16 bytes: 0, or the negative error.
+    // Behind the header of 16 bytes: 0, or the negative error number.
     let code = answer
         .get(16..20)
         .filter(|_| got >= 20)

@@ -1,4 +1,4 @@
-//! Puts into an empty root what a plan says was there.
+//! Fills an empty root with the entries of a plan.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -15,8 +15,8 @@ use super::{host_files, listing_order, on_host, path, show};
 use crate::plan::{EntrySource, Plan, PlanEntry};
 use crate::{Error, Result};
 
-/// Fills the root. Directories get their times and modes last: what is put into them changes the former, and some cannot be written to by
-/// their owner.
+/// Fills the root. Directories get their times and modes last: adding an entry changes the time,
+/// and some modes forbid their owner to add one.
 pub fn fill(plan: &Plan) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let dir = on_host(plan.contents.as_os_str().as_bytes());
@@ -34,7 +34,7 @@ pub fn fill(plan: &Plan) -> Result<()> {
         contents,
         there: HashSet::new(),
     };
-    // Every mode is said in full where the file is made.
+    // Each file is made with its full mode.
     let mask = rustix::process::umask(Mode::empty());
     let put = in_order(plan)?
         .into_iter()
@@ -48,7 +48,7 @@ pub fn fill(plan: &Plan) -> Result<()> {
         .map(|entry| &*entry.path)
         .collect();
     further_names(plan, |of| !shown.contains(of))?;
-    // What is shown stays where it is from then on.
+    // A mount point cannot be renamed afterwards.
     listing_order::put(plan)?;
     for entry in &plan.entries {
         if let EntrySource::Mounted(from) = &entry.what {
@@ -70,7 +70,7 @@ pub fn fill(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Makes the further names of those files.
+/// Makes the hard links to the wanted files.
 fn further_names(plan: &Plan, wanted: impl Fn(&[u8]) -> bool) -> Result<()> {
     for entry in &plan.entries {
         if let EntrySource::HardLink(of) = &entry.what
@@ -83,7 +83,7 @@ fn further_names(plan: &Plan, wanted: impl Fn(&[u8]) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Directories that are there in any case, as they have to be.
+/// True for directories that exist in every root with fixed modes.
 fn is_ours(path: &Path) -> bool {
     ["/", "/dev", "/proc", "/sys", "/tmp"]
         .iter()
@@ -110,7 +110,7 @@ impl FillError {
     }
 }
 
-/// An error that names paths of the host as they are out there.
+/// The error with the machine's paths as they are outside.
 fn outside(error: io::Error) -> io::Error {
     let text = error.to_string();
     let inside = format!("{}/", super::HOST);
@@ -132,10 +132,10 @@ impl From<Error> for FillError {
     }
 }
 
-/// A root that is being filled.
+/// A root while it is filled.
 struct RootFiller<'p> {
     contents: Option<Contents>,
-    /// Directories that are there, by their names.
+    /// Directories that exist already.
     there: HashSet<&'p Path>,
 }
 
@@ -183,7 +183,7 @@ impl<'p> RootFiller<'p> {
                 file.set_len(*size)?;
                 finish(&file, entry)?;
             }
-            // What it is a place for brings its own mode and times.
+            // The mounted file has its own mode and times.
             EntrySource::Mounted(_) => drop(create(to, entry.mode)?),
             EntrySource::HardLink(_) | EntrySource::Directory => {}
         }
@@ -198,7 +198,8 @@ impl<'p> RootFiller<'p> {
         Ok(contents.read(&digest).map_err(Error::Contents)?)
     }
 
-    /// Makes the directories that it lies in. Of thousands of files in one directory the first asks whether that is there.
+    /// Makes the parent directories of a file. Only the first of thousands of files in one
+    /// directory looks for it.
     fn parents(&mut self, of: &'p Path) -> io::Result<()> {
         match of.parent() {
             Some(parent) if self.there.insert(parent) => make_directories(parent),
@@ -207,8 +208,8 @@ impl<'p> RootFiller<'p> {
     }
 }
 
-/// The plan's entries, each behind the directory that it is in, and those of a directory as they are to be made to be listed in the order in which
-/// the run saw them: what is put in order afterwards is renamed twice.
+/// The plan's entries, each after its directory. Entries of one directory are made in the order
+/// that reproduces the recorded listing, since each correction later costs two renames.
 fn in_order(plan: &Plan) -> Result<Vec<&PlanEntry>> {
     use std::os::unix::ffi::OsStrExt;
     let newest_first = !plan.orders.is_empty() && listing_order::is_newest_first()?;
@@ -224,7 +225,7 @@ fn in_order(plan: &Plan) -> Result<Vec<&PlanEntry>> {
         }
     }
     let mut entries: Vec<&PlanEntry> = plan.entries.iter().collect();
-    // Stable: all else stays in the plan's order.
+    // The sort is stable, so other entries keep the plan's order.
     entries.sort_by_cached_key(|entry| {
         let (own, parent) = (path(&entry.path), path(&entry.path).parent());
         let parent = parent.map_or(&b"/"[..], |parent| parent.as_os_str().as_bytes());
@@ -257,7 +258,7 @@ fn create(path: &Path, mode: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// What who writes into a file takes from it, or sets.
+/// Sets mode bits and times, which writing changes.
 fn finish(file: &File, entry: &PlanEntry) -> io::Result<()> {
     if entry.mode & 0o7000 != 0 {
         file.set_permissions(Permissions::from_mode(entry.mode))?;
@@ -268,7 +269,7 @@ fn finish(file: &File, entry: &PlanEntry) -> io::Result<()> {
     }
 }
 
-/// A name that leads to the file already, through a link, needs nothing.
+/// A name that reaches the file already, through a link, needs no link.
 fn another_name(of: &Path, to: &Path) -> io::Result<()> {
     if fs::symlink_metadata(to).is_ok() || fs::symlink_metadata(of).is_err() {
         return Ok(());
@@ -277,7 +278,8 @@ fn another_name(of: &Path, to: &Path) -> io::Result<()> {
         make_directories(parent)?;
     }
     match fs::hard_link(of, to) {
-        // What is shown of the machine is of another file system: its name leads there instead.
+        // A mounted file is on another file system: a symbolic link takes the place of the hard
+        // link.
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => symlink(of, to),
         made => made,
     }

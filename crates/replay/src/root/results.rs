@@ -1,4 +1,4 @@
-//! What a replay left: every file that was not there before it, or is not as it was.
+//! The results of a replay: every file that is new or has changed.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -21,26 +21,26 @@ use crate::{Error, Result};
 /// A file that a replay left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayedFile {
-    /// Where, inside.
+    /// Absolute path inside the replay.
     pub path: Vec<u8>,
-    /// The name of its content.
+    /// The digest of its content.
     pub digest: [u8; 32],
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// What was there before the command ran, so that what it left can be told.
+/// The files before the command ran, for comparison.
 #[derive(Debug)]
 pub struct RootSnapshot {
     device: u64,
     files: HashMap<PathBuf, FileStamp>,
 }
 
-/// Where what was left is put, below the replay's directory: files by their absolute paths.
+/// The directory of the results below the replay's own directory: files by their absolute paths.
 pub const FILES: &str = "files";
 
 impl RootSnapshot {
-    /// Looks at everything that the plan put there.
+    /// Takes the state of all planned files.
     pub fn take(plan: &Plan) -> Result<RootSnapshot> {
         let device = fs::metadata("/").map_err(Error::io("look at", "/"))?.dev();
         let mut files = HashMap::with_capacity(plan.entries.len());
@@ -57,7 +57,7 @@ impl RootSnapshot {
         Ok(RootSnapshot { device, files })
     }
 
-    /// Copies what is not as it was to the replay's directory.
+    /// Copies new and changed files to the replay's directory.
     pub fn collect(&self) -> Result<Vec<ReplayedFile>> {
         let to = Path::new(OWN).join(FILES);
         let mut loads = Vec::new();
@@ -87,10 +87,10 @@ impl RootSnapshot {
     }
 }
 
-/// What is being done.
+/// The operation in error messages.
 pub(super) const TAKE: &str = "take what was left at";
 
-/// Size, times and inode: what a change of content changes.
+/// Size, times and inode: a change of content changes one of them.
 type FileStamp = (i64, i64, i64, u64);
 
 fn seen(stat: &Stat) -> FileStamp {
@@ -106,17 +106,18 @@ fn is_link(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
 }
 
-/// A directory that is being looked through.
+/// An open directory.
 struct Directory {
     path: PathBuf,
     open: OwnedFd,
 }
 
-/// What is done with the files and links of a directory.
+/// Called with the files and links of each directory.
 type Each<'e> = dyn FnMut(&Directory, Vec<(OsString, Stat)>) -> Result<()> + 'e;
 
-/// Every directory of one file system, with its files and links. What cannot be entered is passed by: its owner cannot either. Each is looked at
-/// from its directory: thousands of whole paths would take longer than what is done with them.
+/// Visits every directory of one file system, with its files and links. A directory that cannot be
+/// entered is skipped. Files are looked up relative to their directory, since resolving thousands
+/// of whole paths would take longer.
 fn walk(device: u64, each: &mut Each<'_>) -> Result<()> {
     let mut waiting = vec![PathBuf::from("/")];
     while let Some(path) = waiting.pop() {
@@ -138,7 +139,7 @@ fn walk(device: u64, each: &mut Each<'_>) -> Result<()> {
                 FileType::Directory if path.join(name) == Path::new(OWN) => {}
                 FileType::Directory => waiting.push(path.join(name)),
                 FileType::RegularFile | FileType::Symlink => {
-                    // What is shown of the machine is of another file system.
+                    // Mounted files of the machine belong to other file systems.
                     if let Ok(stat) = statat(&open, name, AtFlags::SYMLINK_NOFOLLOW)
                         && stat.st_dev == device
                     {

@@ -9,7 +9,8 @@ use backstory_store::MemoryStore;
 
 use crate::scene::Scene;
 
-/// `sh build.sh` in a directory: `sort in.txt > mid.txt`, then `uniq < mid.txt > out.txt`, which looked for `uniq.conf`.
+/// `sh build.sh` in a directory: `sort in.txt > mid.txt`, then `uniq < mid.txt > out.txt`, which
+/// looked for `uniq.conf`.
 struct Built {
     directory: tempfile::TempDir,
     store: MemoryStore,

@@ -1,9 +1,11 @@
 //! A literal run, built in a few lines: activities, files and edges as the graph has them.
 //!
-//! In: calls that name programs, paths and times. Out: a store that holds the run, and a contents directory that holds its files.
+//! In: calls that name programs, paths and times. Out: a store that holds the run, and a contents
+//! directory that holds its files.
 //!
-//! Nothing of an ordinary scene exists on the machine. A scene in a directory ([`Scene::inside`]) writes its files there, so that
-//! their recorded identities are those of the disk. Tests of several crates include this file.
+//! Nothing of an ordinary scene exists on the machine. A scene in a directory ([`Scene::inside`])
+//! writes its files there, so that their recorded identities are those of the disk. Tests of
+//! several crates include this file.
 #![allow(dead_code)]
 
 use backstory_vocabulary::{ContentsMode, GuardMode, IoUringMode, LookupsMode, SuppressMode};
@@ -128,7 +130,8 @@ impl Scene {
         }
     }
 
-    /// A program that `parent` forked and that ran from `start` to `end` (milliseconds after the run's start).
+    /// A program that `parent` forked and that ran from `start` to `end` (milliseconds after the
+    /// run's start).
     pub fn program(
         &mut self,
         parent: Option<ActivityId>,
