@@ -68,8 +68,9 @@ fn compare(case: &Case, plain: &Outcome, recorded: &Outcome, options: &[&str]) -
     lines
 }
 
-/// The command's own stderr. After the command has ended, `record` adds one line if the record is not complete, and no other. Two
-/// reasons are expected: without the guard a static program is not seen, and the case is marked with an interface that cannot be decoded.
+/// The command's own stderr. After the command has ended, `record` adds one line if the record is
+/// not complete, and no other. Two reasons are expected: without the guard a static program is not
+/// seen, and the case is marked with an interface that cannot be decoded.
 fn own_words(stderr: &[u8], marked: &[&str], options: &[&str]) -> Vec<u8> {
     let lines: Vec<&[u8]> = stderr.split_inclusive(|&b| b == b'\n').collect();
     match lines.split_last() {

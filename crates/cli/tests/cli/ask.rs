@@ -461,8 +461,8 @@ fn a_file_with_two_names_does_not_come_from_itself() {
     assert_eq!(runs.len(), 3, "all runs that read it: {readers}");
 }
 
-/// Once a run is indexed, answers about what was recorded come from the store alone. `status`, `rerun` and `replay` are about
-/// files as they are now, and `log --raw` is about the log.
+/// Once a run is indexed, answers about what was recorded come from the store alone. `status`,
+/// `rerun` and `replay` are about files as they are now, and `log --raw` is about the log.
 #[test]
 fn a_question_about_what_was_recorded_reads_neither_logs_nor_recorded_files() {
     let place = Place::new();

@@ -20,7 +20,6 @@ mod export;
 mod generated;
 mod kept;
 mod kinds;
-mod layers;
 mod names;
 mod orphans;
 mod reasons;

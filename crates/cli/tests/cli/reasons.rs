@@ -105,15 +105,15 @@ impl Place {
         self.stage.path().join("summary.json")
     }
 
-    /// A shell line as [`Place::shell`] takes it. Each `$B record` in it writes a summary, which the assertions below compare with
-    /// `show`.
+    /// A shell line as [`Place::shell`] takes it. Each `$B record` in it writes a summary, which
+    /// the assertions below compare with `show`.
     fn summarized(&self, line: &str) -> Answer {
         let option = format!("--json-summary {}", self.summary().display());
         self.shell(&line.replace("$B record ", &format!("$B record {option} ")))
     }
 
-    /// The summary of the latest run agrees with `show`, if the run wrote one. Only a run whose recording goes on, or whose log could
-    /// not be finalized, may leave the verdict open.
+    /// The summary of the latest run agrees with `show`, if the run wrote one. Only a run whose
+    /// recording goes on, or whose log could not be finalized, may leave the verdict open.
     #[track_caller]
     fn summary_agrees(&self) {
         let Ok(text) = std::fs::read(self.summary()) else {
@@ -139,7 +139,7 @@ impl Place {
 
     /// The latest run is not complete, and this is a reason, for people and for programs.
     #[track_caller]
-    fn is_told(&self, sentence: &str) {
+    fn is_reported(&self, sentence: &str) {
         self.is_shown("incomplete_because", "  because", sentence);
         let json = self.json(&["show", "--json"]);
         assert_eq!(json["complete"], false, "{json}");
@@ -148,7 +148,7 @@ impl Place {
 
     /// The latest run is complete, with this warning.
     #[track_caller]
-    fn is_warned(&self, sentence: &str) {
+    fn has_warning(&self, sentence: &str) {
         self.is_shown("warnings", "warning", sentence);
         let json = self.json(&["show", "--json"]);
         assert_eq!(json["complete"], true, "{json}");
@@ -168,7 +168,7 @@ impl Place {
 
     /// The latest run is complete, and nothing is said of it.
     #[track_caller]
-    fn nothing_is_told(&self) {
+    fn is_complete_without_reasons(&self) {
         let json = self.json(&["show", "--json"]);
         let (none, lost) = (serde_json::json!([]), serde_json::json!(0));
         assert_eq!(
@@ -190,13 +190,19 @@ impl Place {
     /// Records a line by a variation of `$B record`, which must give `sentence`. Recorded as usual,
     /// the line gives no reason.
     #[track_caller]
-    fn tells_only_with(&self, around: &str, options: &str, line: &str, sentence: &str) -> Answer {
+    fn is_reported_only_with(
+        &self,
+        around: &str,
+        options: &str,
+        line: &str,
+        sentence: &str,
+    ) -> Answer {
         let quoted = line.replace('\'', r"'\''");
         let answer = self.summarized(&format!("{around} $B record {options} -- {line}"));
-        self.is_told(sentence);
+        self.is_reported(sentence);
         let again = self.summarized(&format!("$B record -- sh -c '{quoted}'"));
         assert_eq!(again.err, "", "{again:?}");
-        self.nothing_is_told();
+        self.is_complete_without_reasons();
         answer
     }
 }

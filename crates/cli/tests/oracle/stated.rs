@@ -22,7 +22,7 @@ pub struct Stated {
     pub told: &'static [(&'static str, &'static str)],
 }
 
-/// What gdb changes in its tracee: it writes breakpoints, and sets the program counter after each.
+/// gdb writes breakpoints into its tracee, and sets the program counter after each.
 const BREAKPOINTS: &[&str] = &["PTRACE_SETREGS was used", "/proc/PID/mem was used"];
 
 const fn traces(

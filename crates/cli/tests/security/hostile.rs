@@ -11,7 +11,8 @@ fn show(bench: &Bench, store: &Path, run: &str) -> Show {
     answer::read(&bench.ask(store, &["show", "--json", run]).unwrap()).unwrap()
 }
 
-/// Records `hostile MODE SEED` between two good commands of the same shell, after an earlier run in the same store.
+/// Records `hostile MODE SEED` between two good commands of the same shell, after an earlier run in
+/// the same store.
 fn attack(bench: &Bench, mode: &str, seed: u32, options: &[&str]) -> (i32, String, Show) {
     const FIRST: Case = program("attacked", &["cp", "a", "copy"]);
     let (outcome, store) = bench.recorded(&FIRST, &["--name", "first"]).unwrap();

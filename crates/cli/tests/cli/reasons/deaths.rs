@@ -32,7 +32,7 @@ fn waiting(place: &Place) -> (Child, u32, u32) {
 
 /// Kills some of the processes beside a command, which must give the sentence. Without a death
 /// there is none.
-fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
+fn is_reported_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
     let place = Place::new();
     let (mut launcher, keeper, supervisor) = waiting(&place);
     for pid in who(keeper, supervisor) {
@@ -45,14 +45,14 @@ fn is_told_when_killed(who: impl Fn(u32, u32) -> Vec<u32>, sentence: &str) {
     place.write("go", "");
     assert_eq!(launcher.wait().unwrap().code(), Some(5));
     place.finalized();
-    place.is_told(sentence);
+    place.is_reported(sentence);
     place.record("exit 0");
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }
 
 #[test]
 pub(super) fn a_dead_supervisor_is_reported() {
-    is_told_when_killed(
+    is_reported_when_killed(
         |_, supervisor| vec![supervisor],
         "the supervisor died; from then on only calls that the recorder wraps were recorded",
     );
@@ -60,12 +60,12 @@ pub(super) fn a_dead_supervisor_is_reported() {
 
 #[test]
 pub(super) fn a_dead_keeper_is_reported() {
-    is_told_when_killed(|keeper, _| vec![keeper], "the keeper died");
+    is_reported_when_killed(|keeper, _| vec![keeper], "the keeper died");
 }
 
 #[test]
 pub(super) fn the_death_of_both_is_reported() {
-    is_told_when_killed(
+    is_reported_when_killed(
         |keeper, supervisor| vec![keeper, supervisor],
         "the supervisor and the keeper died",
     );
@@ -83,9 +83,9 @@ pub(super) fn a_supervisor_that_dies_before_the_start_is_reported() {
         !place.work().join("ran").exists() && answer.status != 0,
         "{answer:?}"
     );
-    place.is_told("the command's end was not observed");
+    place.is_reported("the command's end was not observed");
     place.record("touch ran");
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }
 
 #[test]
@@ -101,8 +101,8 @@ pub(super) fn daemons_that_outlive_the_recording_are_reported() {
         assert_eq!(answer.status, 0, "{answer:?}");
         place.finalized();
         place.shell("kill $(cat pids); rm pids");
-        place.is_told(sentence);
+        place.is_reported(sentence);
     }
     place.run(&["record", "--detach-after", "0", "--", "true"]);
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }

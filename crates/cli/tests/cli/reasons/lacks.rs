@@ -14,12 +14,12 @@ pub(super) fn a_missing_filter_is_reported() {
         return;
     };
     for (what, why) in [("listener", "already"), ("killable", "5.19 is needed")] {
-        place.tells_only_with(&format!("{kernel} {what}"), "", "true", why);
+        place.is_reported_only_with(&format!("{kernel} {what}"), "", "true", why);
     }
     // A recording inside another is the commonest case.
     let nested = place.summarized("$B record --store outer -- $B record -- true");
     assert!(nested.err.contains("another recording"), "{nested:?}");
-    place.is_told("an outer filter already has a listener (a container runtime, another recording); only calls that the recorder wraps were recorded");
+    place.is_reported("an outer filter already has a listener (a container runtime, another recording); only calls that the recorder wraps were recorded");
 }
 
 #[test]
@@ -29,9 +29,9 @@ pub(super) fn a_missing_guard_or_drainer_thread_is_reported() {
         return;
     };
     let around = format!("{kernel} threads");
-    let answer = place.tells_only_with(&around, "", "true", "cannot start the guard: ");
+    let answer = place.is_reported_only_with(&around, "", "true", "cannot start the guard: ");
     assert_eq!(answer.status, 0, "{answer:?}");
-    place.tells_only_with(
+    place.is_reported_only_with(
         &around,
         "",
         "true",
@@ -46,7 +46,7 @@ pub(super) fn a_guard_that_cannot_log_is_reported() {
         return;
     };
     let around = format!("{kernel} {EPOLL_CREATE1_FAILS}");
-    let answer = place.tells_only_with(
+    let answer = place.is_reported_only_with(
         &around,
         "",
         "true",
@@ -62,7 +62,7 @@ pub(super) fn a_keeper_without_the_listener_is_reported() {
         return;
     };
     let around = format!("{kernel} {SENDMSG_FAILS}");
-    let answer = place.tells_only_with(
+    let answer = place.is_reported_only_with(
         &around,
         "",
         "true",
@@ -81,12 +81,12 @@ pub(super) fn operations_that_could_not_be_logged_are_counted() {
     // Children whose process ids cannot be found out.
     let answer = place.summarized(&format!("$B record -- {program} raw"));
     assert_eq!(answer.status, 0, "{answer:?}");
-    place.is_told(" operations could not be logged");
+    place.is_reported(" operations could not be logged");
     let lost = place.json(&["show", "--json"])["lost"].as_u64().unwrap();
     assert!(lost > 0);
-    place.is_told(&format!("{lost} operations could not be logged"));
+    place.is_reported(&format!("{lost} operations could not be logged"));
     place.record("cat a");
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }
 
 #[test]
@@ -114,10 +114,10 @@ pub(super) fn memory_that_is_filled_too_late_is_reported_and_delays_no_process()
             recorded.err
         );
         match told {
-            true => place.is_told(
+            true => place.is_reported(
                 "the arguments of some system calls could not be read in time, so these calls are unknown",
             ),
-            false => place.nothing_is_told(),
+            false => place.is_complete_without_reasons(),
         }
     }
 }
@@ -151,7 +151,7 @@ pub(super) fn a_hanging_file_system_is_reported() {
         return need::skipped("a file system that hangs", "it cannot be mounted here");
     }
     assert_eq!(answer.out, "137\n", "{answer:?}");
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
     let runs = place.json(&["log", "--json"]);
     let told = &runs[1]["incomplete_because"][0];
     assert_eq!(

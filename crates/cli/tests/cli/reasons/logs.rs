@@ -57,7 +57,7 @@ pub(super) fn a_log_that_could_not_be_finalized_is_reported_and_found() {
     place.shell(&format!("chmod u+w {runs}"));
     let found = || place.run(&["show", "--json"]).err.is_empty();
     assert!(eventually(PATIENCE, found));
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
     assert!(place.wrote("out"));
 }
 
@@ -65,9 +65,9 @@ pub(super) fn a_log_that_could_not_be_finalized_is_reported_and_found() {
 pub(super) fn a_killed_recording_is_reported() {
     let cut = Cut::new();
     cut.place
-        .is_told("the recording was killed; operations after that are unknown");
+        .is_reported("the recording was killed; operations after that are unknown");
     cut.place.record("true");
-    cut.place.nothing_is_told();
+    cut.place.is_complete_without_reasons();
 }
 
 #[test]
@@ -79,7 +79,7 @@ pub(super) fn a_killed_recording_with_damaged_memory_is_reported() {
     let length = fs::metadata(&cut.arena).unwrap().len() as usize;
     fs::write(&cut.arena, vec![0x5a; length]).unwrap();
     cut.place
-        .is_told("the recording's shared memory was damaged, so the last operations are lost");
+        .is_reported("the recording's shared memory was damaged, so the last operations are lost");
 }
 
 #[test]
@@ -94,11 +94,11 @@ pub(super) fn a_log_that_was_cut_is_reported() {
     for name in ["graph.db", "graph.db-wal", "graph.db-shm"] {
         let _ = fs::remove_file(store.join(name));
     }
-    place.is_told("the log has no end: recording was cut off");
-    place.is_told("the log is damaged: ");
+    place.is_reported("the log has no end: recording was cut off");
+    place.is_reported("the log is damaged: ");
     fs::write(&path, &whole).unwrap();
     for name in ["graph.db", "graph.db-wal", "graph.db-shm"] {
         let _ = fs::remove_file(store.join(name));
     }
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }

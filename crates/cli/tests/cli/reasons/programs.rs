@@ -81,7 +81,7 @@ fn a_fanotify_scanner_is_reported_and_works_as_alone() {
             "{}",
             recorded.err
         );
-        place.is_told(&format!(
+        place.is_reported(&format!(
             "{} was used, which cannot be decoded",
             undecoded::FANOTIFY
         ));
@@ -108,18 +108,18 @@ pub(super) fn an_interface_that_cannot_be_decoded_is_reported_by_name() {
             need::skipped(name, "this kernel gives no such ring");
             continue;
         }
-        place.is_told(&format!("{name} was used, which cannot be decoded"));
+        place.is_reported(&format!("{name} was used, which cannot be decoded"));
         // The rings' program is static.
         if *fixture != "ring" {
             place.summarized(&format!("$B record --guard=off -- {line}"));
-            place.is_told(&format!("{name} was used, which cannot be decoded"));
+            place.is_reported(&format!("{name} was used, which cannot be decoded"));
         }
     }
     if need::needs(undecoded::RING_UNSEEN, &["perl"]) {
         place.summarized(
             "$B record --guard=off -- perl -e '$p = \"\\0\" x 120; syscall(425, 4, $p)'",
         );
-        place.is_told(&format!(
+        place.is_reported(&format!(
             "{} was used, which cannot be decoded",
             undecoded::RING_UNSEEN
         ));
@@ -131,7 +131,7 @@ pub(super) fn an_interface_that_cannot_be_decoded_is_reported_by_name() {
             program.unwrap_or_default()
         ));
         if answer.status == 0 {
-            place.nothing_is_told();
+            place.is_complete_without_reasons();
         }
     }
 }
@@ -161,11 +161,11 @@ pub(super) fn truncated_shared_memory_is_reported() {
     place.write("go", "");
     assert_eq!(launcher.wait().unwrap().code(), Some(3));
     place.finalized();
-    place.is_told(
+    place.is_reported(
         "a program truncated or overwrote the recording's shared memory, so operations are lost",
     );
     place.record("true");
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }
 
 /// In the supervisor's root the path leads to a dynamic program. In the other root the file is gone
@@ -181,17 +181,17 @@ fn a_static_program_in_another_root_without_the_guard_is_reported() {
         return need::skipped(what, "needs user namespaces");
     }
     place.shell("mkdir -p r/bin; cp \"$(command -v busybox)\" r/bin/sh");
-    place.tells_only_with(
+    place.is_reported_only_with(
         "",
         "--guard=off",
         "unshare -Ur chroot r /bin/sh -c \"echo x >/made\"",
         "without the guard, nothing that /bin/sh did was recorded",
     );
     place.summarized("$B record --guard=off -- sh -c 'unshare -Ur chroot r /bin/sh -c \"echo x >/made\"; rm -r r'");
-    place.is_told("without the guard, nothing that /bin/sh did was recorded");
+    place.is_reported("without the guard, nothing that /bin/sh did was recorded");
     place.write("in", "");
     place.summarized("$B record --guard=off -- unshare -Ur chroot / sh -c \"cat in; cp in out\"");
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }
 
 #[test]
@@ -202,7 +202,7 @@ pub(super) fn a_static_program_without_the_guard_is_reported() {
     }
     let busybox = place.stage.busybox().unwrap();
     let busybox = busybox.display();
-    place.tells_only_with(
+    place.is_reported_only_with(
         "",
         "--guard=off",
         &format!("{busybox} true"),
@@ -225,12 +225,12 @@ pub(super) fn an_unreadable_program_is_reported() {
         (0, "text\n"),
         "{answer:?}"
     );
-    place.is_told("is protected from being read, so its files are unknown");
+    place.is_reported("is protected from being read, so its files are unknown");
     let because = place.json(&["show", "--json"])["incomplete_because"].clone();
     assert_eq!(because.as_array().unwrap().len(), 1, "once: {because}");
     place.shell("chmod 0555 busybox");
     place.record(line);
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }
 
 #[test]
@@ -240,9 +240,9 @@ pub(super) fn a_program_that_was_refused_a_listener_is_reported() {
         return;
     };
     place.summarized(&format!("$B record -- {program}"));
-    place.is_warned("a seccomp listener (EBUSY), because the recording has one");
+    place.has_warning("a seccomp listener (EBUSY), because the recording has one");
     place.summarized(&format!("$B record --guard=off -- {program}"));
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }
 
 /// `strace` stops its tracees at each call and reads their memory: that changes nothing.
@@ -255,13 +255,14 @@ fn a_run_with_a_tracer_that_only_looks_is_complete() {
     place.write("a", "text\n");
     let answer = place.summarized("$B record -- strace -f -o trace sh -c 'cat a >s1'");
     assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
     assert!(place.wrote("s1") && place.wrote("trace"));
     place.summarized("$B record --guard=off -- strace -f -o trace sh -c 'cat a >s1'");
-    place.nothing_is_told();
+    place.is_complete_without_reasons();
 }
 
-/// The leak check at the end of a program under the address sanitizer attaches to its threads and reads their registers.
+/// The leak check at the end of a program under the address sanitizer attaches to its threads and
+/// reads their registers.
 #[test]
 fn a_run_with_a_leak_check_is_complete() {
     let place = Place::new();
@@ -273,11 +274,12 @@ fn a_run_with_a_leak_check_is_complete() {
         let line = format!("$B record --guard={guard} -- {program}");
         let answer = place.summarized(&line);
         assert_eq!(answer.out, "sanitized ok\n", "{answer:?}");
-        place.nothing_is_told();
+        place.is_complete_without_reasons();
     }
 }
 
-/// `runc` and libseccomp find out what the kernel can do by calls that must fail: they fail as they do alone.
+/// `runc` and libseccomp find out what the kernel can do by calls that must fail: they fail as they
+/// do alone.
 #[test]
 fn a_probe_for_seccomp_listeners_is_not_reported_as_a_refusal() {
     let place = Place::new();
@@ -303,6 +305,6 @@ fn a_probe_for_seccomp_listeners_is_not_reported_as_a_refusal() {
             (alone.status, ""),
             "{program}"
         );
-        place.nothing_is_told();
+        place.is_complete_without_reasons();
     }
 }
