@@ -482,7 +482,7 @@ fn a_question_about_what_was_recorded_reads_neither_logs_nor_recorded_files() {
         &["of", "d", "--all"],
         &["uses", "--json", "a"],
         &["diff", "--json", first, second],
-        &["export", "prov-json", "d"],
+        &["export", "prov-json", "./d"],
         &["contents", "d"],
     ];
     let answers = || -> Vec<String> {
