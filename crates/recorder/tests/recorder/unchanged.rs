@@ -203,3 +203,25 @@ fn a_library_that_another_user_cannot_load_is_not_passed_on() {
     assert_eq!(run.output.stdout, b"quiet\n");
     assert!(run.output.stderr.is_empty(), "{:?}", run.output);
 }
+
+#[test]
+fn a_program_allocates_before_main_what_it_allocates_natively() {
+    let binary = program("counted_blocks");
+    same(|dir| command(dir, &[binary.to_str().unwrap()]));
+    let run = format!("{}; true", binary.display());
+    same(|dir| command(dir, &["sh", "-c", &run]));
+    for (compiler, sanitizer) in [
+        ("gcc", "-fsanitize=address"),
+        ("clang", "-fsanitize=address"),
+        ("gcc", "-fsanitize=thread"),
+    ] {
+        let Some(binary) = program_with("first_blocks", compiler, &[sanitizer]) else {
+            continue;
+        };
+        same(|dir| {
+            let mut command = command(dir, &[binary.to_str().unwrap()]);
+            command.env("ASAN_OPTIONS", "detect_leaks=0");
+            command
+        });
+    }
+}

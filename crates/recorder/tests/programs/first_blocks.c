@@ -1,0 +1,13 @@
+/* Prints where the blocks lie that it allocates first, one of each size. */
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void)
+{
+    static char *blocks[600];
+    for (int size = 1; size < 600; size++)
+        blocks[size] = malloc(size);
+    for (int size = 1; size < 600; size++)
+        printf("%d %lx\n", size, (unsigned long)blocks[size] & 0xffffff);
+    return 0;
+}
