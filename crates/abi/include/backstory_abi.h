@@ -1,10 +1,36 @@
 /*
- * The binary interface of backstory: what a recorder inside a process, the guard's supervisor and the readers of
- * a run's log agree on. This header is the only definition; src/lib.rs mirrors it and a test compares every size,
- * offset and constant. Everything is little-endian with fixed widths.
+ * The binary interface of backstory: the memory that recorded processes share with the supervisor,
+ * and the records that a run's log consists of.
  *
- * A chunk is appended verbatim to a run's log, so records are a durable format: a change raises BS_ABI_VERSION, is
- * described in docs/formats/log.md, and old versions stay readable.
+ * Three parties use this header:
+ *
+ *  - A RECORDER is the preload library inside a recorded process. It appends records to a chunk.
+ *  - The SUPERVISOR is outside. It makes the arena, hands out chunks, copies them to the log, and
+ *    writes the guard's records to chunks of its own.
+ *  - A READER (crates/abi/src, crates/eventlog) decodes the log, possibly years later.
+ *
+ * Memory of one run, the ARENA, is one file that all of them map:
+ *
+ *     0        4096                   BS_ARENA_HEADER
+ *     | bs_arena | filter of read files | chunk 0 | chunk 1 | ... each of BS_CHUNK_SIZE
+ *
+ *     chunk:  | bs_chunk | bs_record ... | bs_record ... | zeros |
+ *     record: | bs_record | bs_who? | bs_ident? | strings | padding to 8 bytes |
+ *
+ * Hard rules:
+ *
+ *  1. This header is the only definition. crates/abi/src mirrors it for Rust, and a test compares
+ *     every size, offset and constant.
+ *  2. All fields are little-endian, of fixed width, and naturally aligned.
+ *  3. One thread appends to a chunk, a child on its stack included. It reserves room with one
+ *     `xadd` without a lock prefix: a signal handler that logs in between gets another record.
+ *  4. A record's size is written first and its state last. Free memory is zero. A reader therefore
+ *     finds a whole record or a hole, at whatever instruction the writer was killed.
+ *  5. Whoever reads shared memory believes nothing in it: every process of the run can write to it.
+ *  6. Chunks go to the log verbatim, so records are a durable format. A change raises
+ *     BS_ABI_VERSION and is described in docs/formats/log.md. Old versions stay readable.
+ *
+ * In the comments below, S marks what the supervisor writes and R what recorders write.
  */
 #ifndef BACKSTORY_ABI_H
 #define BACKSTORY_ABI_H
@@ -15,28 +41,39 @@
 #define BS_ARENA_MAGIC 0x616e657261534242ull /* "BBSarena" */
 #define BS_CHUNK_MAGIC 0x4b4e4843u           /* "CHNK" */
 
-/* Names in the environment of a recorded program. Both are hidden from it and put back at exec. */
-#define BS_ENV_ARENA "BACKSTORY_ARENA" /* path of the arena file */
-#define BS_ENV_PRELOAD "LD_PRELOAD"    /* our entry stands last and ends with BS_PRELOAD_NAME */
+/* ---- how a process finds the recorder and the arena -------------------------------------- */
+
+/* Variables of a recorded program. The recorder hides both from it, and adds them again at exec. */
+#define BS_ENV_ARENA "BACKSTORY_ARENA" /* path of the arena */
+#define BS_ENV_PRELOAD "LD_PRELOAD"    /* the last entry is the recorder's, a path that ends so: */
 #define BS_PRELOAD_NAME "linux-backstory.so"
+
 /*
- * Directory of that file: the first, which each loader replaces by its own, is for every program; the second for those that are
- * known to be for 64 bits, because a loader that replaces asks the kernel which program it loads, and that takes 20 us.
+ * The directory of that path. Every loader replaces the first by its own library directory, so that
+ * entry is for any program. To do so, glibc's loader asks the kernel which program it loads, and
+ * that takes 20 us. The second is for programs that are known to have the 64-bit loader.
  */
 #define BS_PRELOAD_ANY "$LIB"
 #define BS_PRELOAD_WIDE "64"
 
-/* Where the recorder is linked: below any position-independent executable. The gate's `syscall` is at a fixed offset. */
+/*
+ * Address at which the recorder is linked: below every position-independent executable. The gate,
+ * the one `syscall` instruction that the guard's filter lets through, is at a fixed offset.
+ */
 #define BS_HOME 0x550000010000ull
+
+/* ---- the arena --------------------------------------------------------------------------- */
 
 #define BS_CHUNK_SIZE 65536u
 #define BS_MAX_CHUNKS 4096u
 #define BS_BITMAP_WORDS (BS_MAX_CHUNKS / 64u)
-/* Where in an arena's first page the path of the run's log stands, NUL-terminated, by the supervisor; empty if it does not fit. */
+
+/* Offset of the path of the run's log, NUL-terminated. S; empty if the path does not fit. */
 #define BS_ARENA_LOG 2048u
+
 /*
- * Where contents are kept: a Bloom filter of the files that were read, behind the first page, by the supervisor. A file has two
- * bits; none is ever cleared. See bs_arena.told.
+ * Offset of a Bloom filter of the files that were read, for runs that store contents. S. A file
+ * has two bits, and no bit is ever cleared. See bs_arena.known.
  */
 #define BS_ARENA_READS 4096u
 #define BS_READS_BITS 524288u
@@ -44,158 +81,180 @@
     ((((uint64_t)(uint32_t)(device) << 32) ^ (inode)) * 0x9e3779b97f4a7c15ull)
 #define BS_READS_FIRST(hash) ((hash) >> 45)
 #define BS_READS_SECOND(hash) ((hash) >> 26 & (BS_READS_BITS - 1))
+
 /*
- * A file that was changed by somebody else than who made it stands there, too (by S and R), its inode number xored with the first of
- * these; with the second (by R) one that only its maker had read, when others may have got its descriptor.
+ * The filter has two more kinds of entry. Each has the inode number xored with a constant:
+ *
+ *  - BS_READS_CHANGED (S, R): a file that another process than its maker changed.
+ *  - BS_READS_LENT (R): a file that only its maker has read, once other processes may have its
+ *    descriptor.
  */
 #define BS_READS_CHANGED 0x5bd1e9952545f491ull
 #define BS_READS_LENT 0x3c6ef372fe94f82bull
-#define BS_ARENA_HEADER 69632u /* chunk i starts at BS_ARENA_HEADER + i * BS_CHUNK_SIZE */
 
-/*
- * A deliberate ungated call: `getpriority(BS_MAGIC_WHICH, request, argument)`, an impossible `which`, so that a kernel without our
- * filter answers EINVAL and nothing happens. Requests:
- */
-#define BS_MAGIC_WHICH 0x62736d67
-#define BS_MAGIC_ANNOUNCE \
-    1 /* argument: index of the caller's chunk; tells the supervisor who owns it (pid namespaces). 0 */
-#define BS_MAGIC_ARENA \
-    2 /* answered with a new descriptor of the arena (its path is out of the caller's reach) */
-#define BS_MAGIC_DRAIN 3 /* answered with 0 once at least one chunk is free again */
-/*
- * A file is about to change; answered once its content has been kept, or need not be. Argument: its path; 4th: the directory
- * descriptor in the low half, its device (as in bs_ident) in the high half; 5th: BS_CHANGE_*; 6th: its inode.
- */
-#define BS_MAGIC_PRESERVE 4
+/* Chunk i starts at BS_ARENA_HEADER + i * BS_CHUNK_SIZE. */
+#define BS_ARENA_HEADER 69632u
 
-/* What is about to happen to a file, in BS_MAGIC_PRESERVE. */
-#define BS_CHANGE_WRITE 1u  /* it is written to, in place; who does it does not read it */
-#define BS_CHANGE_UPDATE 2u /* the same, but it may be read first */
-#define BS_CHANGE_REMOVE 3u /* it loses this name */
-#define BS_CHANGE_NAME \
-    4u /* nothing but a name changes, or what it leads to: what was read by names is to be looked at before */
-#define BS_CHANGE_PART \
-    5u /* WRITE, by the first who does so in the run, and some of what it holds may stay */
-#define BS_CHANGE_KIND 0xffu /* mask of the above */
-#define BS_CHANGE_ITSELF \
-    256u /* the path's last component is not followed if it is a symbolic link */
-
-/* Arena flags, set by the supervisor, read by recorders. */
-#define BS_ARENA_GUARDED 1u /* the guard is on: magic calls are answered */
-#define BS_ARENA_PIDNS \
-    2u /* some recorded process is in another pid namespace: announce every chunk */
-#define BS_ARENA_STRICT \
-    4u /* --guard=strict: the guard logs every watched call; recorders log only what it doesn't watch */
-#define BS_ARENA_ALL_OPS \
-    8u /* --suppress=off: log every read and write, not only the first per descriptor */
+/* Flags of the arena. S, but for BS_ARENA_PIDNS. */
+#define BS_ARENA_GUARDED 1u /* the guard is on: requests by BS_MAGIC_WHICH are answered */
+#define BS_ARENA_PIDNS 2u   /* a process is in another pid namespace: announce each chunk (R) */
+#define BS_ARENA_STRICT 4u  /* --guard=strict: the guard logs every call that it watches */
+#define BS_ARENA_ALL_OPS 8u /* --suppress=off: log all reads and writes, not only the first */
 #define BS_ARENA_CLOSED 16u /* the run has ended or was detached: take no chunk, log nothing */
-#define BS_ARENA_KEEP \
-    32u /* contents are kept: ask with BS_MAGIC_PRESERVE (if guarded) before a file changes */
+#define BS_ARENA_KEEP 32u   /* contents are stored: use BS_MAGIC_PRESERVE before a change */
 
-/* First page of the arena. Written by: S supervisor, R recorders. */
+/* The arena's first page. */
 struct bs_arena {
     uint64_t magic;   /* S, once */
-    uint32_t version; /* S, once: BS_ABI_VERSION; a recorder of another version mutes itself */
-    uint32_t flags;   /* S: BS_ARENA_*; R: BS_ARENA_PIDNS (atomic or) */
-    uint32_t chunks;  /* S: chunks that exist (are allocated in the file), grows */
-    uint32_t
-        wanted; /* R: raised (set to 1) when fewer than a few chunks were free; S clears it and adds chunks */
-    uint64_t lost;    /* R: operations that could not be logged, for whatever reason (atomic add) */
-    uint64_t started; /* S: bs time when the arena was made */
-    uint32_t epochs;  /* R: atomic counter, source of bs_chunk.epoch */
-    uint32_t
-        dry; /* S: not 0 while no chunk is free and none can be made or drained: who waits for one waits in vain */
-    uint64_t env_seen
-        [64]; /* R: hashes of environments already logged in full (racy; a duplicate is harmless) */
-    uint64_t free
-        [BS_BITMAP_WORDS]; /* bit set: chunk is free and zeroed. R clears (atomic and), S sets */
-    uint64_t full
-        [BS_BITMAP_WORDS]; /* bit set: the owner will append no more. R sets (atomic or), S clears */
+    uint32_t version; /* S, once; a recorder of another BS_ABI_VERSION logs nothing */
+    uint32_t flags;   /* BS_ARENA_* */
+    uint32_t chunks;  /* S: how many chunks the file has; grows */
+    uint32_t wanted;  /* R: set to 1 when few chunks are free. S: clears it and adds chunks */
+    uint64_t lost;    /* R, atomic add: operations that could not be logged */
+    uint64_t started; /* S: time-stamp counter when the arena was made */
+    uint32_t epochs;  /* R, atomic add: the source of bs_chunk.epoch */
+    /* S: not 0 while no chunk is free and none can become free. A recorder then does not wait. */
+    uint32_t dry;
+    /* R: hashes of the environments that were logged in full. A race logs one twice: harmless. */
+    uint64_t env_seen[64];
+    /* Bit set: the chunk is free and zero. R, atomic and: takes it. S, atomic or: frees it. */
+    uint64_t free[BS_BITMAP_WORDS];
+    /* Bit set: the owner appends no more. R, atomic or. S, atomic and: clears it. */
+    uint64_t full[BS_BITMAP_WORDS];
     uint64_t pad1[2];
     /*
-     * Where contents are kept; both alone in their cache line. Whatever was logged that may be a read, or change what names mean, is
-     * counted after it was logged: in told (atomic add; R, S), from 1. Of the first `known` (S) of these, every file that was read is in
-     * the filter; 0 again where that can't be told any more.
+     * For runs that store contents, alone in a cache line. `told` (R and S, atomic add) counts the
+     * records that may be a read or may change what a path leads to, after each was logged. The
+     * filter has every file that the first `known` (S) of them read. `known` becomes 0 when the
+     * supervisor can no longer say so.
      */
     uint64_t told;
     uint64_t known;
     uint64_t pad2[6];
 };
 
-/* First bytes of a chunk. Written by its owner when it takes the chunk; all zero while free. */
+/* ---- requests to the supervisor ---------------------------------------------------------- */
+
+/*
+ * A recorder asks the supervisor by `getpriority(BS_MAGIC_WHICH, request, argument)`, outside the
+ * gate. No `which` has this value: a kernel without the guard's filter returns EINVAL, and nothing
+ * happens.
+ */
+#define BS_MAGIC_WHICH 0x62736d67
+
+/* Argument: the index of the caller's chunk. Its owner becomes known across pid namespaces. */
+#define BS_MAGIC_ANNOUNCE 1
+/* Returns a new descriptor of the arena, whose path the caller cannot reach. */
+#define BS_MAGIC_ARENA 2
+/* Returns 0 once at least one chunk is free. */
+#define BS_MAGIC_DRAIN 3
+/*
+ * A file is about to change. Returns once its content is stored, or need not be.
+ * Argument: its path. 4th: the directory descriptor in the low half, the device (as in bs_ident)
+ * in the high half. 5th: BS_CHANGE_*. 6th: the inode.
+ */
+#define BS_MAGIC_PRESERVE 4
+
+/* The change that is about to happen. */
+#define BS_CHANGE_WRITE 1u    /* the caller writes to the file in place, and does not read it */
+#define BS_CHANGE_UPDATE 2u   /* the same, but the caller may read the file first */
+#define BS_CHANGE_REMOVE 3u   /* the file loses this path */
+#define BS_CHANGE_NAME 4u     /* only a path changes, or the file to which it leads */
+#define BS_CHANGE_PART 5u     /* WRITE, the first of the run, which may leave part of the content */
+#define BS_CHANGE_KIND 0xffu  /* mask of the above */
+#define BS_CHANGE_ITSELF 256u /* the path's last component is not followed if it is a link */
+
+/* ---- chunks ------------------------------------------------------------------------------ */
+
+/* The first bytes of a chunk. The owner writes them when it takes it; zero while it is free. */
 struct bs_chunk {
-    uint32_t magic;
-    uint32_t index; /* which chunk of the arena */
-    uint32_t pid;   /* thread group id as the owner sees it (getpid) */
-    uint32_t
-        tid; /* as the owner sees it (gettid); 0 in a chunk of the guard, whose records carry bs_who; with
-                        BS_TID_UNTOLD a number of its own, of a thread that could not ask */
-    uint64_t
-        epoch; /* one number per recorder start in this run (a fork child gets a new one); 0 for the guard */
-    uint64_t taken; /* bs time */
-    uint32_t
-        ppid; /* who made this process, as far as its recorder knows; else getppid when that started */
-    uint32_t seq; /* 0, 1, 2 … among the chunks of this (epoch, thread) */
-    uint64_t
-        next; /* offset from the chunk's start where the next record goes; advanced by an unlocked xadd. May exceed
-                        BS_CHUNK_SIZE: then the last reservation did not fit and is no record */
-    uint32_t
-        host_pid; /* the owner's pid as the supervisor sees it, once announced (S) or, without a guard, found (R); else 0 */
+    uint32_t magic; /* written last */
+    uint32_t index; /* of the chunk in the arena */
+    uint32_t pid;   /* getpid() of the owner */
+    /*
+     * gettid() of the owner. 0: a chunk of the guard, whose records have a bs_who. BS_TID_UNTOLD
+     * and above: a thread that could not call gettid, by a number of its own.
+     */
+    uint32_t tid;
+    uint64_t epoch; /* counts the recorders of the run: a fork child has its own; 0 for the guard */
+    uint64_t taken; /* time-stamp counter */
+    uint32_t ppid;  /* the process that made this one, if its recorder knows it; else getppid() */
+    uint32_t seq;   /* 0, 1, 2 ... among the chunks of this epoch and thread */
+    /*
+     * Offset from the chunk's start at which the next record begins. It may exceed BS_CHUNK_SIZE:
+     * then the last reservation did not fit and is no record.
+     */
+    uint64_t next;
+    /* The owner's pid for the supervisor: announced (S), or found without a guard (R); else 0. */
+    uint32_t host_pid;
     uint32_t flags;
     uint64_t pad;
 };
 
-/* Above any thread's number: whether such a thread lives is not known, only whether its process does. */
+/* Above every thread id of Linux. Whether such a thread lives is unknown; its process is known. */
 #define BS_TID_UNTOLD 0x20000000u
 
-/* States of a record. Memory not yet reached is all zero. */
-#define BS_RESERVED 1u /* arguments are valid, the outcome is not known (yet) */
-#define BS_DONE 2u     /* result is valid */
+/* ---- records ----------------------------------------------------------------------------- */
 
-/* Record flags. */
-#define BS_F_WHO 1u   /* a bs_who follows the header (records written by the supervisor) */
-#define BS_F_IDENT 2u /* a bs_ident follows (after bs_who) */
-#define BS_F_CUT 4u   /* a string did not fit and was cut */
-#define BS_F_MORE 8u  /* ARGS, ENV: the last string continues in the next record of this op */
-#define BS_F_PREDICTED \
-    16u /* result was concluded by the supervisor from the file system, not observed */
-#define BS_F_RESOLVED 32u /* path is absolute, as the supervisor resolved it for the caller */
-#define BS_F_CHILD 64u    /* written by a CLONE_VM child into this chunk; not its owner's */
-#define BS_F_OWN 128u /* OPEN: to read a file that this process has made, and nobody else changed */
+/* States of a record. 0: memory that no record has reached. */
+#define BS_RESERVED 1u /* the arguments are valid; the outcome is not known, or not yet */
+#define BS_DONE 2u     /* the result is valid, too */
+
+/* Flags of a record. */
+#define BS_F_WHO 1u        /* a bs_who follows the header: the supervisor wrote the record */
+#define BS_F_IDENT 2u      /* a bs_ident follows, after any bs_who */
+#define BS_F_CUT 4u        /* a string did not fit and was cut */
+#define BS_F_MORE 8u       /* ARGS, ENV: the last string goes on in the next record of this op */
+#define BS_F_PREDICTED 16u /* the supervisor concluded the result from the file system */
+#define BS_F_RESOLVED 32u  /* the path is absolute, as the supervisor resolved it for the caller */
+#define BS_F_CHILD 64u     /* a CLONE_VM child wrote it into the chunk of its parent's thread */
+#define BS_F_OWN 128u      /* OPEN for reading, of a file that only this process made and changed */
 
 /*
- * One operation: header, [bs_who], [bs_ident], then the op's NUL-terminated strings; size is a multiple of 8.
- * time is the time-stamp counter when the call began (a sequence number above the last seen counter where it can't be read).
+ * One operation. Behind this header come, in this order: a bs_who if BS_F_WHO, a bs_ident if
+ * BS_F_IDENT, the strings of the op, each with its NUL, and padding to a multiple of 8 bytes.
+ *
+ * `time` is the time-stamp counter when the call began. Where the counter must not be read, it is a
+ * sequence number above the last counter that was read.
  */
 struct bs_record {
-    uint16_t state;
+    uint16_t state; /* BS_RESERVED or BS_DONE */
     uint16_t op;    /* enum bs_op */
-    uint16_t size;  /* whole record in bytes */
+    uint16_t size;  /* of the whole record, in bytes */
     uint16_t flags; /* BS_F_* */
     uint64_t time;
-    int32_t fd;
+    int32_t fd; /* fd, arg, aux: see BS_OPS */
     int32_t arg;
     int32_t result; /* >= 0, or -errno */
     uint32_t aux;
 };
 
-/* Who did it, in records that the supervisor wrote. Ids as the supervisor sees them. */
+/* The caller, in a record of the supervisor. Ids are those of the supervisor's namespace. */
 struct bs_who {
     uint32_t pid, tid;
-    uint32_t nr;   /* system call number */
+    uint32_t nr;   /* number of the system call */
     uint32_t arch; /* AUDIT_ARCH_* */
 };
 
-/* A file and its content state. Times in ns since 1970; birth is 0 where unknown. */
+/* A file and the state of its content, from statx. Times are in ns since 1970; birth 0: unknown. */
 struct bs_ident {
     uint64_t dev, ino;
     int64_t size, mtime, ctime, birth;
     uint32_t mode, nlink;
 };
 
+/* ---- operations -------------------------------------------------------------------------- */
+
 /*
- * Operations. X(name, number, strings, "fields"): how many strings follow (9: a list until the record's end). Unless said otherwise,
- * fd is a directory descriptor (AT_FDCWD for none), the string is a path as the program gave it, result is the call's.
+ * X(name, number, strings, "fields"). `strings` is how many strings follow; 9 means a list up to
+ * the record's end. Unless the text says otherwise:
+ *
+ *  - fd is a directory descriptor, AT_FDCWD for none;
+ *  - the string is a path as the program gave it;
+ *  - result is the result of the call.
+ *
+ * Records without a word about the writer come from the recorder, from the guard, or from both. The
+ * resolver is the part of the supervisor that looks at paths after the run.
  */
 #define BS_OPS(X) \
     X(START, 1, 0, \
@@ -204,7 +263,7 @@ struct bs_ident {
     X(OPEN, 10, 1, \
       "arg flags, aux mode, result descriptor; ident: the file before the call (guard, writers)") \
     X(CLOSE, 11, 0, \
-      "fd descriptor; ident: the file as it is now, if this process had opened it for writing") \
+      "fd descriptor; ident: the file as it is now, if this process opened it for writing") \
     X(CLOSE_RANGE, 12, 0, "fd first, aux last (unsigned), arg flags") \
     X(READ, 13, 0, "fd descriptor; the first successful read since it was opened") \
     X(WRITE, 14, 0, "fd descriptor; the first successful write since it was opened") \
@@ -214,44 +273,41 @@ struct bs_ident {
     X(CLOEXEC, 17, 0, "fd descriptor, arg 1 set, 0 cleared") \
     X(TRUNCATE, 18, 1, \
       "path; or, with fd >= 0 and an empty path, ftruncate; ident: the file before, of a path") \
-    X(COPY, 19, 0, "fd from, arg to: sendfile, splice, tee, copy_file_range, FICLONE") \
+    X(COPY, 19, 0, "fd source, arg target: sendfile, splice, tee, copy_file_range, FICLONE") \
     X(STAT, 20, 1, "arg AT_* flags; an empty path is fd itself") \
     X(ACCESS, 21, 1, "arg mode, aux AT_* flags") \
     X(READLINK, 22, 1, "") \
-    X(LIST, 23, 0, "fd directory: its entries were read (first time)") \
+    X(LIST, 23, 0, "fd directory: its entries were read for the first time") \
     X(RENAME, 24, 2, \
-      "fd and arg: the two directories, aux RENAME_*; ident: of the target before, if it existed") \
+      "fd and arg: the two directories, aux RENAME_*; ident: the target before, if it existed") \
     X(LINK, 25, 2, \
-      "fd and arg: the two directories, aux AT_* flags: old, new; ident: of the file before") \
-    X(SYMLINK, 26, 2, "fd directory: target text, path of the link") \
-    X(UNLINK, 27, 1, "arg AT_REMOVEDIR for a directory; ident: of the file before") \
+      "fd and arg: the two directories, aux AT_* flags; old and new path; ident: the file before") \
+    X(SYMLINK, 26, 2, "fd directory; text of the link, path of the link") \
+    X(UNLINK, 27, 1, "arg AT_REMOVEDIR for a directory; ident: the file before") \
     X(MKDIR, 28, 1, "aux mode") \
     X(MKNOD, 29, 1, "aux mode; S_IFIFO makes a channel") \
     X(META, 30, 1, \
       "arg BS_META_*: mode, owner, times or attributes of path, or of fd if empty; aux AT_* " \
       "flags;" \
-      " ident: of the file before") \
+      " ident: the file before") \
     X(CHDIR, 31, 2, \
       "path, or fd if the path is empty; second string: the directory after it, absolute") \
     X(CHROOT, 32, 1, "path") \
     X(MOUNT, 33, 2, "source, target; arg 1: unmounted; aux MS_* flags") \
-    X(PIVOT, 34, 2, "new root, where the old is put") \
+    X(PIVOT, 34, 2, "new root, path at which the old root is mounted") \
     X(NAMESPACE, 35, 0, "unshare or setns: aux CLONE_NEW* flags") \
     X(FORK, 40, 0, "result child pid; aux clone flags") \
-    X(VFORK, 41, 0, \
-      "what follows up to VFORKED in this thread is done by the child; arg BS_SPAWN_*") \
+    X(VFORK, 41, 0, "the child does what follows in this thread, up to VFORKED; arg BS_SPAWN_*") \
     X(VFORKED, 42, 0, "result child pid or -errno") \
     X(EXEC, 43, 1, \
-      "aux AT_* flags; arg argc; preceded by its ARGS and ENV. Reserved for ever if it " \
-      "succeeded; with BS_F_CHILD, result is" \
-      " the child's own pid then") \
+      "aux AT_* flags; arg argc; after its ARGS and ENV. If it succeeds it stays BS_RESERVED, " \
+      "and with BS_F_CHILD its result is the child's own pid") \
     X(ARGS, 44, 9, \
       "argument strings for the next EXEC of this thread; aux their bytes (0: up to the padding)") \
     X(ENV, 45, 9, \
-      "fd, arg: low, high half of the environment's hash; no strings: as logged before by that " \
-      "hash;" \
-      " aux as in ARGS") \
-    X(WAIT, 46, 0, "result pid, arg wait status; aux 1 if it was only looked at (WNOWAIT)") \
+      "fd, arg: low, high half of the environment's hash; aux as in ARGS. Without strings: the " \
+      "environment that was logged before with this hash") \
+    X(WAIT, 46, 0, "result pid, arg wait status; aux 1 if the child stays waitable (WNOWAIT)") \
     X(EXIT, 47, 0, "arg exit status") \
     X(THREAD, 48, 0, "fd, arg: low, high half of the handle; aux BS_THREAD_*") \
     X(KILL, 49, 0, "fd pid, arg signal") \
@@ -262,36 +318,33 @@ struct bs_ident {
     X(BIND, 64, 0, "fd socket; aux bytes of sockaddr follow") \
     X(ACCEPT, 65, 0, "fd socket, result descriptor; aux bytes of the peer's sockaddr follow") \
     X(LISTEN, 66, 0, "fd socket") \
-    X(PASS, 67, 0, "fd socket, arg descriptor sent (aux 0) or received (aux 1)") \
+    X(PASS, 67, 0, "fd socket, arg the descriptor that was sent (aux 0) or received (aux 1)") \
     X(MEMFD, 68, 1, "name; result descriptor") \
-    X(EVENTFD, 69, 0, "result descriptor of something that carries no file data; arg kind") \
-    X(LOAD, 70, 1, "a library was loaded by dlopen: its path from the link map") \
+    X(EVENTFD, 69, 0, "result a descriptor without file data; arg the system call that made it") \
+    X(LOAD, 70, 1, "dlopen loaded a library: its path in the link map") \
     X(LOST, 80, 0, "aux operations could not be logged here; arg BS_LOST_*") \
-    X(OPAQUE, 81, 1, "an interface was used that can't be decoded: its name") \
+    X(OPAQUE, 81, 1, "the process used an interface that cannot be decoded: its name") \
     X(LINK_TEXT, 82, 2, \
-      "fd directory: path and text of a symbolic link that the thread's next call removes; " \
+      "fd directory; path and text of a symbolic link that the thread's next call removes; " \
       "resolver: of a link as it is after the run") \
     X(IDENT, 90, 1, \
-      "what the file system says of path at this time (arg AT_SYMLINK_NOFOLLOW: of the link " \
-      "itself);" \
-      " result -errno and no ident if it is not there") \
+      "the file that path names at this time (arg AT_SYMLINK_NOFOLLOW: the link itself); " \
+      "result -errno and no ident if there is none") \
     X(GONE, 91, 0, "supervisor: fd pid ended, arg wait status, aux 1 if the status is known") \
     X(BORN, 92, 2, \
       "supervisor: fd pid first seen, arg its parent; strings: executable, current directory ('' " \
       "unknown)") \
     X(HOLD, 93, 1, \
-      "supervisor: process fd pid holds descriptor arg, aux how it is open (O_ACCMODE, O_PATH, " \
-      "O_CLOEXEC," \
-      " or BS_HOLD_UNKNOWN): what /proc says of it. arg -1: it holds only the result ones that " \
-      "follow," \
-      " or (aux 1) the EXEC that comes next leaves it only those") \
+      "supervisor: process fd holds descriptor arg; aux how it is open (O_ACCMODE, O_PATH, " \
+      "O_CLOEXEC, or BS_HOLD_UNKNOWN); string: its link in /proc. arg -1: the process holds " \
+      "only the next result descriptors, or (aux 1) the next EXEC leaves it only those") \
     X(KEPT, 94, 1, \
-      "supervisor: the content of path (resolved, absolute), as ident says, before who's call " \
-      "changes it: in file" \
-      " ID.kept/arg, aux BS_KEPT_*; result -errno if it could not be kept") \
+      "supervisor: the content of path (resolved, absolute) with this ident, before the call " \
+      "of `who` changes it, is in file ID.kept/arg; aux BS_KEPT_*; result -errno if it could " \
+      "not be stored") \
     X(RUNS, 95, 2, \
-      "resolver: the first bytes of a program (resolved, absolute) name what the kernel runs it " \
-      "with, as written there")
+      "resolver: a program (resolved, absolute), and the interpreter or loader that its first " \
+      "bytes name, as written there")
 
 enum bs_op {
 #define BS_OP_ENUM(name, number, strings, doc) BS_OP_##name = number,
@@ -299,6 +352,7 @@ enum bs_op {
 #undef BS_OP_ENUM
 };
 
+/* Values of fields that BS_OPS names. */
 enum { BS_META_MODE = 1, BS_META_OWNER = 2, BS_META_TIMES = 3, BS_META_ATTR = 4 };
 enum {
     BS_SPAWN_VFORK = 1,
@@ -309,7 +363,14 @@ enum {
 };
 enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_HOLD_UNKNOWN 0x80000000u
-/* Names of what can't be decoded, of those that both recorder and guard notice. */
+/*
+ * How a content is stored. A link is the file itself: a process that has it open may still write to
+ * it, and the size and mtime of the ident show that.
+ */
+enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };
+enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
+
+/* The string of OPAQUE, for interfaces that both recorder and guard notice. */
 #define BS_OPAQUE_TRACER_MEMORY "PTRACE_POKEDATA"
 #define BS_OPAQUE_TRACER_REGISTERS "PTRACE_SETREGS"
 #define BS_OPAQUE_TRACER_EMULATION "PTRACE_SYSEMU"
@@ -321,9 +382,6 @@ enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_OPAQUE_DESCRIPTOR "pidfd_getfd"
 #define BS_OPAQUE_FANOTIFY "fanotify with descriptors"
 #define BS_OPAQUE_RING "io_uring without the guard"
-/* How a content is kept. A link is the file itself, which who has it open may still write to: ident's size and mtime tell. */
-enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };
-enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 
 _Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
