@@ -1,10 +1,15 @@
 /*
- * The recorder's own words: types, system calls, the record of one operation.
+ * What all files of the recorder share: types, system calls, the record of one operation.
  *
- * Rules that hold in every file here:
- *  - No libc on the way of a call: what is needed of it is looked up when first used (next.c).
- *  - No allocation, no lock that a signal handler could meet, frames of a few hundred bytes, errno as the call leaves it.
- *  - A call that the guard watches goes through the gate if and only if it was logged here.
+ * The recorder runs inside other programs: in signal handlers, between vfork and exec, in threads
+ * that may be cancelled, before and after `main`. Hard rules for every file here:
+ *
+ *  1. A recorded call does not depend on libc. The few functions of libc that a wrapper needs are
+ *     looked up at their first use (next.c).
+ *  2. The recorder allocates nothing, and takes no lock that a signal handler could meet.
+ *  3. A frame has a few hundred bytes at most.
+ *  4. `errno` is what the call left.
+ *  5. A call that the guard watches goes through the gate if and only if it was logged here.
  */
 #ifndef BS_H
 #define BS_H

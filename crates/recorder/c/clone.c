@@ -7,8 +7,8 @@ typedef int child_function(void *);
 int clone(child_function *function, void *stack, int flags, void *argument, ...);
 
 /*
- * A child on the same memory without its own thread pointer shares our place in the arena: from then on everyone who logs
- * looks first whether it is this process.
+ * A child on the same memory without a thread pointer of its own shares its parent's chunk. From then
+ * on every logging thread looks first whether it belongs to this process.
  */
 BS_INTERCEPTED int clone(child_function *function, void *stack, int flags, void *argument, ...)
 {

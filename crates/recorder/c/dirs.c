@@ -1,4 +1,4 @@
-/* Directories: opened here, handed to libc, and noted when their entries are first read. */
+/* Directories: opened here, passed to libc, and logged when their entries are first read. */
 #include "bs.h"
 
 void *fdopendir(int fd);

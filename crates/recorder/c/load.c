@@ -1,6 +1,6 @@
 /*
- * Libraries. The guard sees the loader open each; what is logged here is which ones it took, and, without a guard, those that
- * the program began with.
+ * Libraries. The guard sees the loader open each. The recorder logs which ones the loader took and,
+ * without a guard, those that the program began with.
  */
 #include "bs.h"
 
@@ -76,8 +76,8 @@ void bs_log_new_libraries(void)
 }
 
 /*
- * The loader looks where the caller's own library says, so it must see the real caller: this ends in a jump, and what was loaded
- * is logged at the next opportunity.
+ * The loader searches where the caller's own library says, so it must see the real caller. So this
+ * ends in a jump, and the libraries are logged at the next opportunity.
  */
 BS_INTERCEPTED void *dlopen(const char *path, int flags)
 {

@@ -1,8 +1,10 @@
 /*
- * Whether a program's loader is the one of 64-bit programs: then our entry of LD_PRELOAD can name the library itself. One that says
- * `$LIB` makes the loader read /proc/self/exe, which costs more than all else that our presence costs a program's start.
+ * Whether a program has the loader of 64-bit programs. Then the recorder's entry of LD_PRELOAD can
+ * name the library itself. An entry with `$LIB` makes the loader read /proc/self/exe, which costs
+ * more than everything else that the recorder adds to a program's start.
  *
- * Invariant: only a program of which this is certain gets such an entry. It takes the variable away before the program can pass it on.
+ * Invariant: only a program of which this is certain gets such an entry. The recorder in it removes
+ * the variable before the program can pass it on.
  */
 #include "bs.h"
 

@@ -1,9 +1,10 @@
 /*
- * What is needed of the program's C library: its own functions behind our wrappers, errno, cancellation.
+ * What the recorder needs of the program's C library: the functions behind its wrappers, errno, and
+ * cancellation.
  *
- * They are looked up here and not by `dlsym`: that takes the loader's lock, which a signal handler, or the child of a program with
- * threads, may find taken for ever; and it costs a microsecond each time. `dlsym` is left for what is in no library that the
- * program began with.
+ * The recorder looks functions up itself. `dlsym` takes the loader's lock, which may stay taken for
+ * ever in a signal handler and in the child of a program with threads. It also costs a microsecond.
+ * The recorder calls it only for a function in no library that the program began with.
  */
 #include "symbols.h"
 

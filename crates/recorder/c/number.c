@@ -1,7 +1,9 @@
 /*
- * System calls that programs make by number, by way of libc's `syscall`. What we have a wrapper for goes there: without a guard nobody
- * else sees it. Nothing else does: such a call is the kernel's, so it is no cancellation point, and what libc would make of its
- * arguments is not made.
+ * System calls that a program makes by number, through libc's `syscall`. A call that has a wrapper
+ * goes to the wrapper: without a guard no other component sees it. All others go to the kernel.
+ *
+ * A call by number is no cancellation point, and its arguments reach the kernel unchanged. Both stay
+ * so.
  */
 #include "shape.h"
 
@@ -118,8 +120,8 @@ enum { MASK = 8 /* bytes of a signal mask */, F_GETOWN_AS_LIBC = 1036 };
 #define AS_IT_IS return bs_ret(bs_raw6(nr, a, b, c, d, e, f))
 
 /*
- * Long, because it is a table. Each goes to a wrapper that makes this very call: who looks from outside, a tracer or a filter, sees what
- * the program made.
+ * Long, because it is a table. Each wrapper here makes this very system call: a tracer or a filter
+ * sees the call that the program made.
  */
 static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
@@ -269,8 +271,8 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 }
 
 /*
- * Calls whose names the guard reads anyway. It does so after a tracer has had its say, who may have changed them: so where there is a guard,
- * these are left to it.
+ * Calls whose paths the guard reads. A tracer may have changed them at the call's entry, and the guard
+ * reads them after that. So a run with a guard leaves these calls to it.
  */
 static bool is_for_the_guard(s64 nr)
 {

@@ -56,8 +56,8 @@ void bs_give_back(s64 child)
 }
 
 /*
- * A signal handler may jump out of `system`: then the stack that it stood on is gone. Told for the first thread's stack only. What
- * comes from inside stands below libc's own frames.
+ * A signal handler may jump out of `system`: then its stack frame is gone. This is known for the
+ * first thread's stack only. A call from inside `system` stands below libc's own frames.
  */
 bool bs_has_jumped_out(void)
 {

@@ -1,7 +1,10 @@
 /*
- * Where libc calls itself without asking the loader: its streams' own read, write and close, its own `open` for locales, its
- * own `execve` for posix_spawn, system and popen. Each is redirected to us once, and only after looking that it is what we
- * think it is; what does not look so is left alone, and the guard sees it.
+ * Where libc calls itself without asking the loader: the read, write and close of its streams; its
+ * `open` and `close` for locales; its `getdents64` for directories; its `execve` for posix_spawn,
+ * system and popen.
+ *
+ * Each entry is redirected to the recorder once, after a look that its code is the expected one. Any
+ * other entry is left alone, and the guard sees its calls.
  */
 #include "bs.h"
 #include <linux/mman.h>
@@ -122,8 +125,9 @@ static bool asks_soon(const u8 *function, u32 from, u32 nr)
 }
 
 /*
- * Writes a jump over the function's first bytes. Only while one thread exists, and with signals blocked. Never without the right to execute
- * it: where new code is forbidden (MDWE, a service's filter) what was given up would not come back, and libc with it.
+ * Writes a jump over the function's first bytes: only while one thread exists, and with signals
+ * blocked. The pages keep the right to execute all the time. Where new code is forbidden (MDWE, a
+ * service's filter), that right would not come back, and libc would be lost.
  */
 static bool jump_to(u8 *function, void *to)
 {

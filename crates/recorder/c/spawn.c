@@ -1,6 +1,7 @@
 /*
- * posix_spawn, system, popen: libc makes the child itself, on our memory. Between two marks stands what the child does: what
- * can be told from the request beforehand, and the execve that libc's own entry sends to us (redirect.c).
+ * posix_spawn, system, popen: libc makes the child itself, on the parent's memory. The child's
+ * operations stand between two marks: those that the request implies, and the execve that libc's own
+ * entry sends to the recorder (redirect.c).
  */
 #include "bs.h"
 
@@ -66,8 +67,9 @@ static void log_action(const struct action *a)
 }
 
 /*
- * The child carries the actions out by libc's own calls. Its opens come to us, so whatever stands before one has happened by then,
- * and the rest by the time it executes. The file of an open then moves to the number that was asked for.
+ * The child carries the actions out by libc's own calls. Its opens come to the recorder, so the
+ * actions before an open have happened by then, and all of them by the time of the exec. The file of
+ * an open then moves to the descriptor that the request names.
  */
 s64 bs_spawned_open(const char *path, int flags, u32 mode)
 {
