@@ -8,6 +8,7 @@
 //! available.
 
 mod builder;
+mod content;
 mod initial_state;
 mod machine;
 mod standard_input;
